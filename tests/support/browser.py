@@ -1,0 +1,106 @@
+"""A page in Chromium that remembers all that went wrong on it.
+
+Playwright is started anew for each page, about 0.4 s: while it runs, its event loop counts as
+running in this thread, and any other test that starts a loop of its own would fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, Response, sync_playwright
+
+_ARGUMENTS = [
+    # Quiet: no updates, no sync, no look-ups of hosts that are not this machine.
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-quic",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",
+    "--no-first-run",
+    # Containers have little /dev/shm.
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+]
+# Violations of a report-only policy do not reach the console as errors.
+_REPORT_VIOLATIONS = """
+document.addEventListener('securitypolicyviolation', event => console.error(
+    `CSP ${event.effectiveDirective} blocked ${event.blockedURI} in ${event.sourceFile}`));
+"""
+
+
+class BrowserPage:
+    """Playwright's Page (every member of it is here) with `problems` and `accessibility`.
+
+    The hosts of the addresses passed to `goto` are ours; a request to any other is a problem.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self._own: set[str] = set()
+        self._requested: list[str] = []
+        self._errors: list[str] = []
+        page.on("console", lambda line: self._note_console(line.type, line.text))
+        page.on("pageerror", lambda error: self._errors.append(f"script error: {error}"))
+        page.context.on("request", lambda request: self._requested.append(request.url))
+        page.add_init_script(_REPORT_VIOLATIONS)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.page, name)
+
+    def goto(self, url: str, **options: Any) -> Response | None:
+        """Playwright's goto; takes the host of `url` for ours."""
+        self._own.add(urlsplit(url).netloc)
+        return self.page.goto(url, **options)
+
+    def problems(self) -> list[str]:
+        """Console errors, script errors, CSP violations and requests to other hosts, so far."""
+        foreign = [
+            f"request to another host: {url}" for url in self._requested if self._is_foreign(url)
+        ]
+        return self._errors + foreign
+
+    def forget_problems(self) -> None:
+        """Begin anew, after a step that is expected to go wrong."""
+        self._errors.clear()
+        self._requested.clear()
+
+    def accessibility(self) -> list[str]:
+        """What axe finds wrong with the page as it is now: one line for each rule and place."""
+        found = Axe().run(self.page).response["violations"]
+        return [
+            f"{rule['id']} ({rule['impact']}): {rule['help']}: {' '.join(map(str, node['target']))}"
+            for rule in found
+            for node in rule["nodes"]
+        ]
+
+    def _note_console(self, kind: str, text: str) -> None:
+        if kind == "error":
+            self._errors.append(f"console error: {text}")
+
+    def _is_foreign(self, url: str) -> bool:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https", "ws", "wss"} and parts.netloc not in self._own
+
+
+@contextmanager
+def open_browser(executable: str) -> Iterator[Callable[..., BrowserPage]]:
+    """Start Chromium; gives a function that opens a page in a context of its own.
+
+    Its keywords are Playwright's for a context: viewport, color_scheme, base_url, ...
+    """
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=executable, args=_ARGUMENTS)
+
+        def new_page(**options: Any) -> BrowserPage:
+            page = BrowserPage(chromium.new_context(**options).new_page())
+            if base := options.get("base_url"):
+                page._own.add(urlsplit(base).netloc)
+            return page
+
+        yield new_page
+        chromium.close()

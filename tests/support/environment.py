@@ -1,0 +1,90 @@
+"""The environment of a test run: nothing of the developer's shell, and the database asked for.
+
+tests/conftest.py calls `prepare` before Django reads its settings. Under xdist the controller
+prepares; the workers inherit what it set.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import django
+import pytest
+
+from tests.support import needs
+from tests.support.postgres import NoPostgres, Postgres
+
+ROOT = Path(__file__).resolve().parents[2]
+_OWN = {"HELMDASH_TEST_DB"}
+_PRODUCT = ("HOST", "PORT", "DATABASE_URL", "DJANGO_SETTINGS_MODULE")
+
+_postgres: Postgres | None = None
+_no_postgres = ""
+_data_dir: str | None = None
+
+
+def is_worker() -> bool:
+    """Whether this process runs tests for an xdist controller."""
+    return "PYTEST_XDIST_WORKER" in os.environ
+
+
+def database() -> str:
+    """sqlite or postgres, by HELMDASH_TEST_DB."""
+    name = os.environ.get("HELMDASH_TEST_DB") or "sqlite"
+    if name not in {"sqlite", "postgres"}:
+        raise pytest.UsageError(f"HELMDASH_TEST_DB={name}: sqlite or postgres")
+    return name
+
+
+def clean() -> dict[str, str]:
+    """This process's environment without any setting of HelmDash's."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in _PRODUCT and (name in _OWN or not name.startswith("HELMDASH_"))
+    }
+
+
+def prepare() -> None:
+    """Set the environment, start PostgreSQL if it is asked for, and set Django up."""
+    if not is_worker():
+        _prepare_controller()
+    django.setup()
+
+
+def _prepare_controller() -> None:
+    global _postgres, _no_postgres, _data_dir
+    kept = clean()
+    os.environ.clear()
+    os.environ.update(kept)
+    _data_dir = tempfile.mkdtemp(prefix="helmdash-test-")
+    os.environ["DJANGO_SETTINGS_MODULE"] = "helmdash.settings_test"
+    os.environ["HELMDASH_DATA_DIR"] = _data_dir
+    if database() == "postgres":
+        try:
+            _postgres = Postgres.start()
+        except NoPostgres as error:
+            _no_postgres = str(error)
+        else:
+            os.environ["DATABASE_URL"] = _postgres.url("postgres")
+
+
+def check() -> None:
+    """End the run, loudly, when it should be on PostgreSQL and there is none."""
+    if _no_postgres:
+        sentence = f"NOT TESTED: nothing ran on PostgreSQL. {_no_postgres}"
+        pytest.exit(sentence, returncode=1 if needs.in_ci() else 0)
+
+
+def finish() -> None:
+    """Stop and remove what `prepare` made; does nothing in a worker."""
+    global _postgres, _data_dir
+    if _postgres is not None:
+        _postgres.stop()
+        _postgres = None
+    if _data_dir is not None:
+        shutil.rmtree(_data_dir, ignore_errors=True)
+        _data_dir = None

@@ -1,0 +1,131 @@
+"""The things the suite stands on really stand: each is used once for what it is for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import openai
+import psycopg
+import pytest
+from django.db import connection
+
+from tests.support import needs
+from tests.support.browser import BrowserPage
+from tests.support.environment import database
+from tests.support.model import LocalModel
+from tests.support.postgres import NoPostgres, Postgres, find_binaries
+from tests.support.server import Served
+
+_PAGE = "data:text/html,<html lang=en><title>t</title><main><h1>{}</h1></main>"
+
+
+def test_postgres_starts_below_a_directory_that_only_its_owner_may_enter(tmp_path: Path) -> None:
+    # pytest's own temporary directories have mode 700; under root that keeps `nobody` out.
+    try:
+        install = find_binaries().parent
+    except NoPostgres as error:
+        needs.missing("PostgreSQL", str(error))
+    copy = tmp_path / install.parent.name / install.name
+    shutil.copytree(install, copy, symlinks=True)
+    for libraries in install.parent.parent.glob(f"{install.parent.name}.libs"):
+        shutil.copytree(libraries, tmp_path / libraries.name)
+
+    server = Postgres.start(copy / "bin")
+    try:
+        with psycopg.connect(server.url("postgres")) as session:
+            row = session.execute("SELECT lower('ÄÖ'), current_setting('fsync')").fetchone()
+    finally:
+        server.stop()
+
+    assert row == ("äö", "off")
+    if os.geteuid() == 0:
+        assert server.binaries.is_relative_to(server.home), "a copy that `nobody` can read"
+    assert not server.home.exists()
+
+
+@pytest.mark.django_db
+def test_the_suite_runs_on_the_database_that_was_asked_for() -> None:
+    assert connection.vendor == {"sqlite": "sqlite", "postgres": "postgresql"}[database()]
+
+
+def test_a_server_that_was_killed_comes_back_with_its_data(serve: Callable[..., Served]) -> None:
+    served = serve()
+    before = httpx.get(f"{served.base_url}/api/v1/budgets", headers=served.headers)
+
+    served.kill()
+    served.start()
+    after = httpx.get(f"{served.base_url}/api/v1/budgets", headers=served.headers)
+
+    assert (before.status_code, after.status_code) == (200, 200)
+    assert before.json() == after.json()
+    # uvicorn finishes its work and then lets the signal end it.
+    assert served.stop() in {0, -signal.SIGTERM}
+
+
+@pytest.mark.browser
+def test_browser_and_model_share_one_worker(request: pytest.FixtureRequest) -> None:
+    grouped = request.node.nodeid.endswith("@outside")
+
+    assert grouped == getattr(request.config.option, "loadgroup", False)
+
+
+@pytest.mark.browser
+def test_chromium_shows_a_page_without_problems(browser_page: BrowserPage) -> None:
+    browser_page.goto(_PAGE.format("all is well"))
+
+    assert browser_page.text_content("h1") == "all is well"
+    assert browser_page.accessibility() == []
+    assert browser_page.problems() == []
+
+
+@pytest.mark.browser
+def test_a_page_reports_errors_and_requests_to_other_hosts(browser_page: BrowserPage) -> None:
+    browser_page.goto(
+        "data:text/html,<meta http-equiv=Content-Security-Policy content=\"style-src 'none'\">"
+        "<style>p{}</style><img src=http://elsewhere.test/x.png>"
+        "<script>console.error('lost'); throw new Error('torn')</script>"
+    )
+
+    problems = "\n".join(browser_page.problems())
+    for expected in ("lost", "torn", "CSP style-src", "another host: http://elsewhere.test/x.png"):
+        assert expected in problems
+    assert any(line.startswith("image-alt") for line in browser_page.accessibility())
+
+
+@pytest.mark.browser
+def test_a_page_can_be_dark_and_narrow(new_page: Callable[..., BrowserPage]) -> None:
+    page = new_page(viewport={"width": 390, "height": 800}, color_scheme="dark")
+
+    page.goto(_PAGE.format("x"))
+
+    query = "[innerWidth, matchMedia('(prefers-color-scheme: dark)').matches]"
+    assert page.evaluate(query) == [390, True]
+
+
+def test_no_event_loop_is_left_running_by_another_test() -> None:
+    assert asyncio.run(asyncio.sleep(0, "done")) == "done"
+
+
+@pytest.mark.model
+def test_the_local_model_answers_the_openai_sdk(local_model: LocalModel) -> None:
+    client = openai.OpenAI(base_url=local_model.base_url, api_key="none", max_retries=0)
+
+    with client:
+        reply = client.chat.completions.create(
+            model=local_model.name,
+            messages=[{"role": "user", "content": "Say hello."}],
+            max_tokens=8,
+            temperature=0,
+            seed=1,
+        )
+
+    assert reply.choices[0].message.content
+    assert reply.usage is not None
+    assert reply.usage.prompt_tokens > 0
+    assert reply.usage.completion_tokens <= 8
