@@ -1,0 +1,77 @@
+"""What must hold within one budget row, as sentences an operator can act on (product.md 2).
+
+Pure, so that the admin, the API and the import all say the same.
+"""
+
+from __future__ import annotations
+
+from helmdash.core.budgets import Budget
+
+
+def budget_problems(budget: Budget) -> tuple[tuple[str, str], ...]:
+    """Pairs of (field, sentence) for everything wrong with the row; empty when it is sound."""
+    return (
+        *_fallback_problems(budget),
+        *_window_problems(budget),
+        *_threshold_problems(budget),
+    )
+
+
+def shadowed_keys(key: str, others: tuple[str, ...]) -> tuple[str, ...]:
+    """Longer keys of the table that this prefix would also fit, and that win over it."""
+    low = key.strip().lower()
+    return tuple(o for o in others if low and o.lower() != low and o.lower().startswith(low))
+
+
+def _fallback_problems(budget: Budget) -> list[tuple[str, str]]:
+    if budget.key == "" and not budget.enabled:
+        return [
+            (
+                "enabled",
+                "The fallback cannot be disabled: it governs every model without a row of its own.",
+            )
+        ]
+    return []
+
+
+def _window_problems(budget: Budget) -> list[tuple[str, str]]:
+    window, longest = budget.context_length, budget.input_length
+    if window is not None and longest is not None and longest > window:
+        return [
+            (
+                "input_length",
+                (
+                    f"input_length ({longest}) is larger than context_length ({window}). "
+                    "Lower it or leave it empty."
+                ),
+            )
+        ]
+    return []
+
+
+def _threshold_problems(budget: Budget) -> list[tuple[str, str]]:
+    known = [n for n in (budget.context_length, budget.input_length) if n is not None]
+    limit = min(known) if known else budget.input_tokens
+    problems = []
+    critical, optimal = budget.critical_max_tokens, budget.optimal_max_tokens
+    if critical is not None and critical > limit:
+        problems.append(
+            (
+                "critical_max_tokens",
+                (
+                    f"critical_max_tokens ({critical}) is above the limit ({limit}): the model"
+                    " would reject a prompt before it turns red. Lower it or raise the limit."
+                ),
+            )
+        )
+    # The seed's default: 90 % of the limit, rounded down.
+    line = critical if critical is not None else limit * 9 // 10
+    if optimal is not None and optimal >= line:
+        said = "critical_max_tokens" if critical is not None else "the default critical line"
+        problems.append(
+            (
+                "optimal_max_tokens",
+                f"optimal_max_tokens ({optimal}) must be below {said} ({line}).",
+            )
+        )
+    return problems

@@ -1,0 +1,383 @@
+"""Budgets: which row of figures governs a model, and why.
+
+Source: ADR 050 and 051 (the table), decisions.md "Budgets" (aliases, `:free`, case). Ids compare
+trimmed and without regard to letter case. The order is exact key, longest prefix, alias (only
+where no row of its own matches), the `:free` rule on whichever row won, fallback. Rows are data:
+nothing here knows a model by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+
+from helmdash.core.tokens import Estimator
+
+# The seed's soft line where a row sets none: beyond it, models lose track of what they were told.
+DEFAULT_OPTIMAL_MAX_TOKENS = 100_000
+# Generations between two hard guidances where a row sets none (context-health seed).
+DEFAULT_CAUTION_CADENCE = 10
+# The `:free` rule's catalog cap: the size free routes were seen to answer reliably (ADR 050).
+FREE_MAX_CATALOG_BYTES = 10_000
+
+_FREE_SUFFIX = ":free"
+# Model ids come from callers: keep the memory of answers bounded.
+_MEMORY_ENTRIES = 4096
+
+
+class Tier(StrEnum):
+    """How far a model's structured output can be trusted under load; not its size."""
+
+    A = "A"
+    B = "B"
+    C = "C"
+
+
+class PromptVariant(StrEnum):
+    """The planning task as set to a model (ADR 053)."""
+
+    FULL_STEPS = "full_steps"
+    SINGLE_PICK = "single_pick"
+
+
+class MatchRule(StrEnum):
+    """How a model id found its row."""
+
+    EXACT = "exact"
+    PREFIX = "prefix"
+    ALIAS = "alias"
+    FREE_SUFFIX = "free_suffix"
+    FALLBACK = "fallback"
+
+
+class LimitSource(StrEnum):
+    """Where a context limit comes from."""
+
+    CONTEXT_LENGTH = "context_length"
+    INPUT_LENGTH = "input_length"
+    BUDGET = "budget"
+
+
+class MissingFallback(ValueError):
+    """The table has no enabled row with an empty key, so an unknown model would have no budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetFigures:
+    """The members a stored row and a resolved budget share (tokens, bytes, USD per million)."""
+
+    key: str  # "" is the fallback
+    input_tokens: int  # safe input ceiling, not the advertised window
+    output_tokens: int
+    max_catalog_bytes: int  # 0: never compact
+    tier: Tier
+    allows_llm_filter: bool
+    filter_model: str = ""  # "": the planning model filters for itself
+    is_hybrid_reasoning: bool
+    wants_strict_json: bool
+    supports_prefix_cache: bool
+    cached_input_cost_usd_per_mtok: float = 0.0
+    input_cost_usd_per_mtok: float | None = None
+    output_cost_usd_per_mtok: float | None = None
+    context_length: int | None = None  # advertised; None: unknown
+    input_length: int | None = None
+    chars_per_token: float = 4.0
+    safety_multiplier: float = 1.2
+    reserve_tokens: int = 2000
+    evidence: str = ""
+    enabled: bool = True
+    budget_id: int | None = None
+    project: str | None = None  # None: every project
+
+    @property
+    def estimator(self) -> Estimator:
+        """The estimator with this row's factors."""
+        return Estimator(
+            chars_per_token=self.chars_per_token, safety_multiplier=self.safety_multiplier
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget(BudgetFigures):
+    """One row as an operator edits it; None means "as the default has it"."""
+
+    prompt_variant: PromptVariant | None = None
+    optimal_max_tokens: int | None = None
+    critical_max_tokens: int | None = None
+    caution_cadence: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectiveBudget(BudgetFigures):
+    """The figures that hold for one model: defaults filled in, the `:free` rule applied.
+
+    `critical_max_tokens` is None only while the limit is unknown and the row sets no line.
+    """
+
+    model: str  # as asked, trimmed
+    rule: MatchRule
+    prompt_variant: PromptVariant
+    optimal_max_tokens: int
+    critical_max_tokens: int | None
+    caution_cadence: int
+    limit_tokens: int | None
+    limit_source: LimitSource | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alias:
+    """Another spelling: an id that starts with `prefix` is looked up as `target` + the rest."""
+
+    prefix: str
+    target: str
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One rule that was considered for a model, whether it won, and why (a sentence)."""
+
+    key: str
+    rule: MatchRule
+    won: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolution:
+    """A lookup explained. Exactly one candidate won."""
+
+    model: str
+    budget: EffectiveBudget
+    matched_key: str
+    rule: MatchRule
+    budget_id: int | None
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Match:
+    """The row that governs an id, before the `:free` rule; the alias that led to it, if any."""
+
+    row: Budget
+    rule: MatchRule
+    alias: Alias | None = None
+
+
+class BudgetTable:
+    """All rows and aliases at one moment. Immutable but for the memory of its own answers.
+
+    Disabled rows never govern; a project's row beats a global one with the same key, and of two
+    rows alike the first. Raises MissingFallback when no enabled row has an empty key.
+    """
+
+    def __init__(self, budgets: Iterable[Budget], aliases: Iterable[Alias] = ()) -> None:
+        self._all = tuple(budgets)
+        self._rows = _governing_rows(self._all)
+        if "" not in self._rows:
+            raise MissingFallback("the budget table needs an enabled fallback row (empty key)")
+        # Longest prefix first; a blank prefix would swallow every id, so it is no alias.
+        usable = (alias for alias in aliases if _normalised(alias.prefix))
+        self._aliases = tuple(sorted(usable, key=lambda alias: -len(_normalised(alias.prefix))))
+        self._memory: dict[str, EffectiveBudget] = {}
+
+    def lookup(self, model: str) -> EffectiveBudget:
+        """Give the budget of a model id; an unknown or empty id has the fallback's."""
+        asked = model.strip()
+        known = self._memory.get(asked)
+        if known is None:
+            known = self._effective(asked, self._match(_normalised(asked)))
+            if len(self._memory) >= _MEMORY_ENTRIES:
+                self._memory.clear()
+            self._memory[asked] = known
+        return known
+
+    def resolve(self, model: str) -> Resolution:
+        """Look a model up and explain it: every rule that could have applied, and which did."""
+        asked = model.strip()
+        match = self._match(_normalised(asked))
+        budget = self._effective(asked, match)
+        return Resolution(
+            model=asked,
+            budget=budget,
+            matched_key=match.row.key,
+            rule=budget.rule,
+            budget_id=match.row.budget_id,
+            candidates=tuple(self._explain(_normalised(asked), match, budget.rule)),
+        )
+
+    def _match(self, wanted: str) -> _Match:
+        row = self._own_row(wanted)
+        if row is not None:
+            exact = _normalised(row.key) == wanted
+            return _Match(row=row, rule=MatchRule.EXACT if exact else MatchRule.PREFIX)
+        for alias in self._aliases:
+            respelled = _respell(wanted, alias)
+            row = self._own_row(respelled) if respelled else None
+            if row is not None:
+                return _Match(row=row, rule=MatchRule.ALIAS, alias=alias)
+        return _Match(row=self._rows[""], rule=MatchRule.FALLBACK)
+
+    def _own_row(self, wanted: str) -> Budget | None:
+        """Find the row with the longest key that starts the id (the id itself is the longest)."""
+        for end in range(len(wanted), 0, -1):
+            row = self._rows.get(wanted[:end])
+            if row is not None:
+                return row
+        return None
+
+    def _effective(self, asked: str, match: _Match) -> EffectiveBudget:
+        row, rule = match.row, match.rule
+        if _is_freed(_normalised(asked), match):
+            row, rule = _freed(row, self._rows[""]), MatchRule.FREE_SUFFIX
+        limit, source = _limit(row, rule)
+        critical = row.critical_max_tokens
+        if critical is None and limit is not None:
+            critical = max(1, limit * 9 // 10)  # the seed's default: 90 % of the limit
+        shared = {f.name: getattr(row, f.name) for f in fields(BudgetFigures)}
+        return EffectiveBudget(
+            **shared,
+            model=asked,
+            rule=rule,
+            prompt_variant=row.prompt_variant or _variant_of(row.tier),
+            optimal_max_tokens=row.optimal_max_tokens or DEFAULT_OPTIMAL_MAX_TOKENS,
+            critical_max_tokens=critical,
+            caution_cadence=row.caution_cadence or DEFAULT_CAUTION_CADENCE,
+            limit_tokens=limit,
+            limit_source=source,
+        )
+
+    def _explain(self, wanted: str, match: _Match, final: MatchRule) -> Iterator[Candidate]:
+        yield from self._explain_rows(wanted, match, final)
+        yield from self._explain_aliases(wanted, match, final)
+        if final is MatchRule.FREE_SUFFIX:
+            yield Candidate(
+                key=match.row.key,
+                rule=final,
+                won=True,
+                why="The id ends in :free and the row's key does not, so the row's figures are "
+                "lowered to those of a free route.",
+            )
+        won = final is MatchRule.FALLBACK
+        why = "No row and no alias matches." if won else "A row matches, so it is not needed."
+        yield Candidate(key="", rule=MatchRule.FALLBACK, won=won, why=why)
+
+    def _explain_rows(self, wanted: str, match: _Match, final: MatchRule) -> Iterator[Candidate]:
+        matching = [row for row in self._all if row.key.strip() and _starts(wanted, row.key)]
+        for row in sorted(matching, key=lambda row: -len(_normalised(row.key))):
+            exact = _normalised(row.key) == wanted
+            rule = MatchRule.EXACT if exact else MatchRule.PREFIX
+            won = row is match.row and final is rule
+            yield Candidate(key=row.key, rule=rule, won=won, why=self._why_row(row, match, won=won))
+
+    def _why_row(self, row: Budget, match: _Match, *, won: bool) -> str:
+        if won:
+            exact = match.rule is MatchRule.EXACT
+            return "The id is this key." if exact else "The longest key that starts the id."
+        if not row.enabled:
+            return "The row is disabled."
+        if row is match.row:
+            return "The best matching row; the :free rule then lowers its figures."
+        if self._rows[_normalised(row.key)] is not row:
+            return "Another row has the same key and goes before it (a project's before a global)."
+        return f"A longer key matches: {match.row.key}."
+
+    def _explain_aliases(self, wanted: str, match: _Match, final: MatchRule) -> Iterator[Candidate]:
+        for alias in self._aliases:
+            respelled = _respell(wanted, alias)
+            if respelled is None:
+                continue
+            row = self._own_row(respelled)
+            led_here = alias is match.alias
+            yield Candidate(
+                key=row.key if row else alias.target,
+                rule=MatchRule.ALIAS,
+                won=led_here and final is MatchRule.ALIAS,
+                why=f"{alias.prefix} is another spelling of {alias.target}; "
+                + _why_alias(respelled, row, match, led_here=led_here),
+            )
+
+
+def _why_alias(respelled: str, row: Budget | None, match: _Match, *, led_here: bool) -> str:
+    if led_here:
+        return f"looked up as {respelled}."
+    if match.rule in (MatchRule.EXACT, MatchRule.PREFIX):
+        return "not used, since a row of its own matches."
+    if row is None:
+        return f"no row matches {respelled}."
+    return "a longer alias matches."
+
+
+def _governing_rows(budgets: Iterable[Budget]) -> dict[str, Budget]:
+    """Index the enabled rows by normalised key; a project's row first, else the first given."""
+    rows: dict[str, Budget] = {}
+    for row in budgets:
+        key = _normalised(row.key)
+        standing = rows.get(key)
+        outranks = standing is None or (row.project is not None and standing.project is None)
+        if row.enabled and outranks:
+            rows[key] = row
+    return rows
+
+
+def _respell(wanted: str, alias: Alias) -> str | None:
+    """Rewrite an id by an alias; None where the alias does not apply."""
+    prefix = _normalised(alias.prefix)
+    if not wanted.startswith(prefix):
+        return None
+    return _normalised(alias.target) + wanted[len(prefix) :]
+
+
+def _is_freed(wanted: str, match: _Match) -> bool:
+    return (
+        match.rule is not MatchRule.FALLBACK
+        and wanted.endswith(_FREE_SUFFIX)
+        and _FREE_SUFFIX not in _normalised(match.row.key)
+    )
+
+
+def _freed(row: Budget, fallback: Budget) -> Budget:
+    """Lower a row to what a `:free` route may be trusted with (decisions.md "Budgets")."""
+    return replace(
+        row,
+        tier=Tier.C,
+        max_catalog_bytes=FREE_MAX_CATALOG_BYTES,
+        allows_llm_filter=True,
+        wants_strict_json=False,
+        input_tokens=min(row.input_tokens, fallback.input_tokens),
+        output_tokens=min(row.output_tokens, fallback.output_tokens),
+    )
+
+
+def _limit(row: Budget, rule: MatchRule) -> tuple[int | None, LimitSource | None]:
+    """Find the context limit: the smaller known length, else the row's own safe ceiling.
+
+    The fallback says nothing about the model it stands in for, so under it the limit is unknown.
+    """
+    if rule is MatchRule.FALLBACK:
+        return None, None
+    known = [
+        (length, source)
+        for length, source in (
+            (row.context_length, LimitSource.CONTEXT_LENGTH),
+            (row.input_length, LimitSource.INPUT_LENGTH),
+        )
+        if length is not None and length > 0
+    ]
+    if known:
+        return min(known, key=lambda pair: pair[0])
+    return row.input_tokens, LimitSource.BUDGET
+
+
+def _variant_of(tier: Tier) -> PromptVariant:
+    """ADR 053: a model whose structured output breaks under load is asked for one step."""
+    return PromptVariant.SINGLE_PICK if tier is Tier.C else PromptVariant.FULL_STEPS
+
+
+def _starts(wanted: str, key: str) -> bool:
+    return wanted.startswith(_normalised(key))
+
+
+def _normalised(model_id: str) -> str:
+    return model_id.strip().lower()

@@ -1,0 +1,87 @@
+"""Capture: everything one call told us, as it was reported, before anything is concluded.
+
+The same shape whether the call was posted to the API, seen by the gateway or ingested. None means
+"not told", which is never the same as 0 or "".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+Status = Literal["success", "error", "cancelled"]
+
+# Purposes whose reply a program reads: JSON is due, and a cut reply is of no use.
+STRUCTURED_PURPOSES = frozenset({"plan", "route", "filter", "verify"})
+
+# What proxies answer when the caller hung up before the reply (nginx's 499).
+HTTP_CLIENT_CLOSED = 499
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapturedTrim:
+    """What the caller says was cut before sending (bytes; labels in the order of cutting)."""
+
+    before_bytes: int
+    after_bytes: int
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """The size of what was sent: bytes of the body, messages, bytes of tool schemas, images."""
+
+    bytes: int | None = None
+    messages: int | None = None
+    tools_bytes: int | None = None
+    images: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """One request to a model and what came back, in the caller's own words."""
+
+    model: str
+    id: str | None = None
+    conversation: str | None = None
+    provider: str | None = None
+    pack: str | None = None
+    purpose: str = "chat"
+    correlation_id: str | None = None
+    attempt: int = 1
+    caller: str | None = None
+    upstream_model: str | None = None
+    prompt_variant: str | None = None
+    response_format: str | None = None
+    usage: Mapping[str, object] | None = None
+    finish_reason: str | None = None
+    raw_content_len: int | None = None
+    latency_ms: int | None = None
+    ttft_ms: int | None = None
+    overhead_ms: int | None = None
+    status: Status | None = None
+    http_status: int | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+    trim: CapturedTrim | None = None
+    sent: Sent | None = None
+    messages: tuple[Mapping[str, object], ...] | None = None
+    content: str | None = None
+    decoded: bool | None = None
+    started_at: datetime | None = None
+    metadata: Mapping[str, object] | None = None
+    fit_id: str | None = None
+    attempts: tuple[Mapping[str, object], ...] = ()
+
+    @property
+    def effective_status(self) -> Status:
+        """The status as given; otherwise read from the HTTP status and the error code."""
+        if self.status is not None:
+            return self.status
+        if self.http_status == HTTP_CLIENT_CLOSED:
+            return "cancelled"
+        if self.error_code or (self.http_status or 0) >= 400:
+            return "error"
+        return "success"

@@ -1,0 +1,49 @@
+"""Where a call stands in its conversation: its generation, its round, and what it changes.
+
+Rule "place-1": calls are numbered in the order they are recorded; a call stays in the round that
+is open. (A clear opens the next round.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from helmdash.core.health import Level
+
+PLACEMENT_VERSION = "place-1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a conversation stands after its newest call; `generation` 0 means no call yet."""
+
+    round_number: int = 1
+    generation: int = 0
+    level: Level = Level.UNKNOWN
+    known_level: Level | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One call taken in: the standing after it, and the level it left, if that changed."""
+
+    after: Standing
+    is_change: bool
+    from_level: Level | None
+
+
+def take_call(standing: Standing, level: Level) -> Step:
+    """The next generation with its level. Unknown keeps the last known level beside it."""
+    is_first = standing.generation == 0
+    known = standing.known_level if level is Level.UNKNOWN else level
+    after = Standing(
+        round_number=standing.round_number,
+        generation=standing.generation + 1,
+        level=level,
+        known_level=known,
+    )
+    return Step(
+        after=after,
+        is_change=is_first or level is not standing.level,
+        from_level=None if is_first else standing.level,
+    )

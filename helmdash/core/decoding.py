@@ -1,0 +1,245 @@
+"""Decoding: the one JSON value a model was asked for, out of whatever it wrote around it.
+
+Source: product.md 7, ADR 051. Stages, each tried only where the ones before gave nothing that the
+caller accepts: the value the reply starts with; every outermost object and array of it, last
+first; the same mended; what is complete of a reply that was cut off; and last the json_repair
+library, which guesses.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import json_repair
+
+from helmdash.core.capture import Capture
+from helmdash.core.failures import Advice, Cause, FailureCause, classify
+from helmdash.core.finish import FinishReason
+from helmdash.core.jsontext import (
+    NotJson,
+    Span,
+    find_inner_spans,
+    find_spans,
+    is_structure,
+    read_first_json,
+    unfence,
+)
+from helmdash.core.mending import is_cut_off, keep_complete, tidy
+from helmdash.core.reasoning import strip_reasoning
+from helmdash.core.usage import Usage
+
+# The library goes through the text character by character, sometimes more than once. A plan or
+# route is a few kilobytes; beyond this, guessing costs more than it can bring.
+_MAX_GUESS_CHARS = 50_000
+# A reply has a few values in it. One with hundreds of broken ones is noise: the last are enough.
+_MAX_MENDED = 200
+
+Accepts = Callable[[object], bool]
+
+
+class Stage(StrEnum):
+    """How a value was found."""
+
+    FIRST_VALUE = "first_value"
+    SCAN = "scan"
+    REPAIR = "repair"
+    SALVAGE = "salvage"
+    GUESS = "guess"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """A value, how it was found, whether its end is missing; UTF-8 bytes of reasoning removed."""
+
+    value: object
+    stage: Stage
+    partial: bool
+    stripped_bytes: int
+
+
+class Undecodable(Exception):
+    """The reply holds no value that the caller accepts. `cause` says why, and what to do."""
+
+    def __init__(self, cause: Cause, *, label: str) -> None:
+        super().__init__(f"The {label} reply could not be decoded: {cause.detail}")
+        self.cause = cause
+
+
+def decode(
+    raw: str,
+    *,
+    finish_reason: FinishReason | None = None,
+    accepts: Accepts | None = None,
+    label: str = "model",
+) -> Decoded:
+    """Find the JSON value in a model's reply.
+
+    `accepts` says whether a value is the one looked for; without it the first object or array
+    counts, and any value that is the whole reply. `partial` means that the reply was cut off and
+    only complete elements were kept. Raises Undecodable, and nothing else.
+    """
+    stripped = strip_reasoning(raw)
+    wanted = accepts or _anything
+    body = unfence(stripped.text)
+    for stage, value in _values(body, accepts):
+        if wanted(value):
+            return Decoded(
+                value=value,
+                stage=stage,
+                partial=stage is Stage.SALVAGE,
+                stripped_bytes=stripped.stripped_bytes,
+            )
+    raise Undecodable(_cause(raw, finish_reason), label=label)
+
+
+def _values(body: str, accepts: Accepts | None) -> Iterator[tuple[Stage, object]]:
+    """Give candidate values, best first; later stages cost nothing unless they are reached."""
+    if not body:
+        return
+    yield from _first_value(body)
+    spans = list(find_spans(body))
+    values, broken = _read_spans(body, spans)
+    for value in _found(values, accepts):
+        yield Stage.SCAN, value
+    broken = broken[:_MAX_MENDED]
+    for text in broken:
+        yield from _mended(text, Stage.REPAIR)
+    tail = body[spans[-1].start :] if spans and spans[-1].end is None else ""
+    if tail:
+        yield from _tail_values(tail)
+    yield from _guesses(broken)
+    if tail and accepts is not None:
+        inside, _ = _read_spans(tail, find_inner_spans(tail))
+        for value in _found(inside, accepts):
+            yield Stage.SCAN, value
+
+
+def _first_value(body: str) -> Iterator[tuple[Stage, object]]:
+    """Read what the reply starts with. A bare word or number counts only if it is all there is."""
+    try:
+        value, end = read_first_json(body)
+    except NotJson:
+        return
+    if is_structure(value) or not body[end:].strip():
+        yield Stage.FIRST_VALUE, value
+
+
+def _read_spans(body: str, spans: Iterable[Span]) -> tuple[list[object], list[str]]:
+    """Read what closes, last first: the values, and the texts that are not JSON as they stand."""
+    values: list[object] = []
+    broken: list[str] = []
+    for span in spans:
+        if span.end is None:
+            continue
+        text = body[span.start : span.end]
+        try:
+            values.append(read_first_json(text)[0])
+        except NotJson:
+            broken.append(text)
+    return values[::-1], broken[::-1]
+
+
+def _found(values: Sequence[object], accepts: Accepts | None) -> Iterator[object]:
+    """Order the values read: models explain with examples, then answer, so the last comes first.
+
+    A caller that knows what it looks for is also shown what is inside of them, since models wrap
+    their answers. Without one, an object goes before a list.
+    """
+    if accepts is None:
+        yield from (value for value in values if isinstance(value, dict))
+        yield from (value for value in values if is_structure(value))
+        return
+    yield from values
+    for value in values:
+        yield from _containers(value)
+
+
+def _containers(value: object) -> Iterator[object]:
+    """Give every object and list inside a value, last first."""
+    queue = [value]
+    while queue:
+        inner = queue.pop()
+        if isinstance(inner, dict | list):
+            yield inner
+            queue.extend(inner.values() if isinstance(inner, dict) else inner)
+
+
+def _mended(text: str, stage: Stage) -> Iterator[tuple[Stage, object]]:
+    try:
+        value, _ = read_first_json(tidy(text), strict=False)
+    except NotJson:
+        return
+    if _says_something(value):
+        yield stage, value
+
+
+def _tail_values(tail: str) -> Iterator[tuple[Stage, object]]:
+    """Read a reply that never closes: cut off, or with a quote too many."""
+    tidied = tidy(tail)
+    if not is_cut_off(tidied):
+        yield from _guessed(tail)
+    for text in keep_complete(tidied):
+        values = list(_mended(text, Stage.SALVAGE))
+        yield from values or ((Stage.SALVAGE, value) for _, value in _guessed(text))
+
+
+def _guesses(texts: Sequence[str]) -> Iterator[tuple[Stage, object]]:
+    """Guess at one text after the other, until the size is used up."""
+    left = _MAX_GUESS_CHARS
+    for text in texts:
+        left -= len(text)
+        if left < 0:
+            return
+        yield from _guessed(text)
+
+
+def _guessed(text: str) -> Iterator[tuple[Stage, object]]:
+    """Let the library guess, on a text of a reasonable size."""
+    if len(text) > _MAX_GUESS_CHARS:
+        return
+    try:
+        value: object = json_repair.loads(text, skip_json_loads=True)
+        json.dumps(value, allow_nan=False)  # refuse what could not leave as JSON again
+    except Exception:  # a guess that fails, however it fails, is no guess
+        return
+    if is_structure(value) and _says_something(value):
+        yield Stage.GUESS, value
+
+
+def _says_something(value: object) -> bool:
+    """Whether a mended value has any content: brackets alone are what mending leaves of noise."""
+    queue = [value]
+    while queue:
+        inner = queue.pop()
+        if isinstance(inner, dict):
+            queue.extend(inner.values())
+        elif isinstance(inner, list):
+            queue.extend(inner)
+        else:
+            return True
+    return False
+
+
+def _anything(value: object) -> bool:
+    return True
+
+
+def _cause(raw: str, finish_reason: FinishReason | None) -> Cause:
+    """Classify the reply as a call that was answered and could not be read."""
+    told = Capture(
+        model="",
+        http_status=200,
+        finish_reason=str(finish_reason) if finish_reason else None,
+        content=raw,
+        decoded=False,
+    )
+    cause = classify(told, usage=Usage(), finish_reason=finish_reason)
+    return cause or Cause(
+        name=FailureCause.UNDECODABLE,
+        rule="undecodable.reply",
+        advice=Advice.RETRY,
+        detail="The reply holds no JSON.",
+    )

@@ -1,0 +1,329 @@
+"""An entry taken apart into units of detail, each with its cost in bytes of compact JSON.
+
+A unit is the smallest piece worth showing alone: a sentence, an element of a list, the body of
+a step, a member we know nothing about. `compaction` decides which are dropped, `selection`
+which are shown. A member of an odd type is one unit, carried whole, never a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from helmdash.core.catalog import Entry, EntryKind
+from helmdash.core.sentences import sentence_ends
+from helmdash.core.tokens import json_bytes
+
+# A list, text or crowd of unknown members is cut into at most this many units, so that an
+# entry with 100,000 keywords costs no more to fit than one with 64.
+MAX_UNITS: Final = 64
+
+
+class Loss(IntEnum):
+    """Which step drops a unit. The order is the order in which they are dropped."""
+
+    PACK_KEYWORDS = 0
+    PACK_TYPICAL_USE = 1
+    PACK_LIMITATIONS = 2
+    STEP_BODIES = 3
+    SCHEMAS = 4
+    DESCRIPTION = 5
+    EXTRA = 6
+    ONE_LINE = 7
+
+
+class Worth(IntEnum):
+    """What a reader who must choose a tool wants first: detail comes back in this order."""
+
+    FIRST_SENTENCE = 0
+    ACCEPTS = 1
+    PRODUCES = 2
+    DESCRIPTION = 3
+    TYPICAL_USE = 4
+    LIMITATIONS = 5
+    FIELD_NAMES = 6
+    STEPS = 7
+    INTENT_KEYWORDS = 8
+    SCHEMAS = 9
+    STEP_BODIES = 10
+    EXTRA = 11
+
+
+class Shape(IntEnum):
+    """How a member is rendered from the units of it that are shown."""
+
+    KEPT = 0  # always shown, untouched
+    WHOLE = 1  # all or nothing
+    LIST = 2  # the elements shown, in their order
+    TEXT = 3  # the first sentences
+    STEPS = 4  # the steps slim, some with their bodies
+    SCHEMA = 5  # the field names, or everything
+    NESTED = 6  # the metadata object
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A smallest useful piece of detail.
+
+    `cost` is in bytes, its comma included; `opening` is added while nothing else of the same
+    member (`member_mask`) is shown. `needs` are the units that must be shown first.
+    """
+
+    bit: int
+    cost: int
+    needs: int
+    member_mask: int
+    opening: int
+    in_metadata: bool
+    loss: Loss
+    worth: Worth
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One key of an entry or of its metadata, and the bits of its units.
+
+    `ends` are where each unit's slice of a list ends, or each sentence in characters. In STEPS
+    the first of the `bits` stands for all the slim steps, the others for the slices' bodies
+    (0 where a slice has none).
+    """
+
+    key: str
+    shape: Shape
+    mask: int = 0
+    bits: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
+    inner: tuple[Member, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """All units of one entry, in the order in which they come back."""
+
+    members: tuple[Member, ...]
+    units: tuple[Unit, ...]
+    kept_bytes: int  # the entry without any unit
+    first_sentence: int  # the bit of it, 0 where there is no description
+    metadata_mask: int
+    metadata_opening: int  # 0 where the metadata is shown anyway (it holds `supersedes`)
+
+
+_KEPT_IN_ENTRY: Final = frozenset({"id", "name", "supersedes"})
+_KEPT_IN_METADATA: Final = frozenset({"supersedes"})
+_KEPT_IN_STEP: Final = frozenset({"id", "name", "pack"})
+_PACK_LOSSES: Final[Mapping[str, Loss]] = {
+    "intent_keywords": Loss.PACK_KEYWORDS,
+    "typical_use": Loss.PACK_TYPICAL_USE,
+    "limitations": Loss.PACK_LIMITATIONS,
+}
+_LIST_WORTH: Final[Mapping[str, Worth]] = {
+    "accepts": Worth.ACCEPTS,
+    "produces": Worth.PRODUCES,
+    "intent_keywords": Worth.INTENT_KEYWORDS,
+    "limitations": Worth.LIMITATIONS,
+}
+
+
+def take_apart(entry: Entry) -> Detail:
+    """The units of an entry and what each costs."""
+    return _Walk(entry.kind).of(entry.raw)
+
+
+def slim_step(step: object) -> object:
+    """A step without its body: only `id`, `name` and `pack` of an object, else the step as is."""
+    if not isinstance(step, Mapping):
+        return step
+    return {key: value for key, value in step.items() if key in _KEPT_IN_STEP}
+
+
+def field_names(schema: object) -> object:
+    """The seed's rule: an object becomes its keys, a list of objects the list of their names."""
+    if isinstance(schema, Mapping):
+        return list(schema)
+    if not isinstance(schema, list):
+        return schema
+    names = [item.get("name") if isinstance(item, Mapping) else item for item in schema]
+    return [name for name in names if isinstance(name, str)]
+
+
+class _Walk:
+    """Walks the members of one entry and collects their units."""
+
+    def __init__(self, kind: EntryKind) -> None:
+        self._kind = kind
+        self._units: list[Unit] = []
+        self._kept_bytes = 1  # the opening brace; each member brings a comma or the closing one
+        self._first_sentence = 0
+        self._metadata_mask = 0
+        self._metadata_opening = 0
+        self._in_metadata = False
+
+    def of(self, raw: Mapping[str, object]) -> Detail:
+        members = self._members(raw)
+        return Detail(
+            members=members,
+            units=tuple(sorted(self._units, key=lambda unit: (unit.worth, unit.bit))),
+            kept_bytes=self._kept_bytes,
+            first_sentence=self._first_sentence,
+            metadata_mask=self._metadata_mask,
+            metadata_opening=self._metadata_opening,
+        )
+
+    def _members(self, raw: Mapping[str, object]) -> tuple[Member, ...]:
+        found: dict[str, Member] = {}
+        unknown: list[str] = []
+        for key, value in raw.items():
+            member = self._member(key, value)
+            if member is None:
+                unknown.append(key)
+            else:
+                found[key] = member
+        for start, end in _slices(len(unknown)):
+            keys = unknown[start:end]
+            cost = sum(_opening(key) + json_bytes(raw[key]) for key in keys)
+            bit = self._add(cost, loss=Loss.EXTRA, worth=Worth.EXTRA)
+            found.update((key, Member(key, Shape.WHOLE, bit)) for key in keys)
+        return tuple(found[key] for key in raw)
+
+    def _member(self, key: str, value: object) -> Member | None:
+        """The member and its units; None where we know nothing about it."""
+        if key in (_KEPT_IN_METADATA if self._in_metadata else _KEPT_IN_ENTRY):
+            self._kept_bytes += _opening(key) + json_bytes(value)
+            return Member(key, Shape.KEPT)
+        if self._in_metadata:
+            return self._metadata_member(key, value)
+        if key == "description" and isinstance(value, str) and value:
+            return self._description(key, value)
+        if key == "metadata" and isinstance(value, Mapping) and value:
+            return self._metadata(key, value)
+        return None
+
+    def _metadata_member(self, key: str, value: object) -> Member | None:
+        loss = Loss.ONE_LINE
+        if self._kind is EntryKind.PACK:
+            loss = _PACK_LOSSES.get(key, Loss.ONE_LINE)
+        if key in _LIST_WORTH and isinstance(value, list):
+            return self._list(key, value, loss)
+        if key == "typical_use" and isinstance(value, str):
+            return self._text(key, value, loss, Worth.TYPICAL_USE)
+        if self._kind is EntryKind.PIPELINE:
+            if key == "steps" and isinstance(value, list):
+                return self._steps(key, value)
+            if key in ("inputs", "outputs") and isinstance(value, (Mapping, list)):
+                return self._schema(key, value)
+        return None
+
+    def _metadata(self, key: str, value: Mapping[str, object]) -> Member:
+        self._in_metadata = True
+        kept_before, units_before = self._kept_bytes, len(self._units)
+        inner = self._members(value)
+        self._in_metadata = False
+        opening = _opening(key) + 1  # and its opening brace
+        self._metadata_mask = (1 << len(self._units)) - (1 << units_before)
+        if self._kept_bytes > kept_before:
+            self._kept_bytes += opening
+        else:
+            self._metadata_opening = opening
+        return Member(key, Shape.NESTED, self._metadata_mask, inner=inner)
+
+    def _description(self, key: str, value: str) -> Member:
+        self._first_sentence = 1 << len(self._units)
+        return self._text(key, value, Loss.DESCRIPTION, Worth.DESCRIPTION)
+
+    def _text(self, key: str, value: str, loss: Loss, worth: Worth) -> Member:
+        ends = _thin_out(sentence_ends(value) or (0,))
+        mask = _bits(len(self._units), len(ends))
+        opening = _opening(key) + 2  # and its quotes
+        start = needs = 0
+        for end in ends:
+            is_first = worth is Worth.DESCRIPTION and not needs
+            needs |= self._add(
+                json_bytes(value[start:end]) - 2,
+                member_mask=mask,
+                opening=opening,
+                needs=needs,
+                loss=Loss.ONE_LINE if is_first else loss,
+                worth=Worth.FIRST_SENTENCE if is_first else worth,
+            )
+            start = end
+        return Member(key, Shape.TEXT, mask, _each_bit(mask), ends)
+
+    def _list(self, key: str, value: list[object], loss: Loss) -> Member:
+        worth = _LIST_WORTH[key]
+        if not value:
+            return self._whole(key, value, loss, worth)
+        slices = _slices(len(value))
+        mask = _bits(len(self._units), len(slices))
+        for start, end in slices:
+            cost = sum(json_bytes(item) + 1 for item in value[start:end])
+            opening = _opening(key) + 1  # and its opening bracket
+            self._add(cost, member_mask=mask, opening=opening, loss=loss, worth=worth)
+        return Member(key, Shape.LIST, mask, _each_bit(mask), tuple(end for _, end in slices))
+
+    def _steps(self, key: str, value: list[object]) -> Member:
+        slim = [slim_step(step) for step in value]
+        first = self._add(_opening(key) + json_bytes(slim), loss=Loss.ONE_LINE, worth=Worth.STEPS)
+        mask, bits, slices = first, [first], _slices(len(value))
+        for start, end in slices:
+            body = json_bytes(value[start:end]) - json_bytes(slim[start:end])
+            bit = 0
+            if body:
+                bit = self._add(body, needs=first, loss=Loss.STEP_BODIES, worth=Worth.STEP_BODIES)
+            bits.append(bit)
+            mask |= bit
+        return Member(key, Shape.STEPS, mask, tuple(bits), tuple(end for _, end in slices))
+
+    def _schema(self, key: str, value: object) -> Member:
+        names = json_bytes(field_names(value))
+        cost = _opening(key) + names
+        bit = self._add(cost, loss=Loss.ONE_LINE, worth=Worth.FIELD_NAMES)
+        rest = json_bytes(value) - names
+        if not rest:
+            return Member(key, Shape.WHOLE, bit)
+        full = self._add(rest, needs=bit, loss=Loss.SCHEMAS, worth=Worth.SCHEMAS)
+        return Member(key, Shape.SCHEMA, bit | full)
+
+    def _whole(self, key: str, value: object, loss: Loss, worth: Worth) -> Member:
+        bit = self._add(_opening(key) + json_bytes(value), loss=loss, worth=worth)
+        return Member(key, Shape.WHOLE, bit)
+
+    def _add(
+        self,
+        cost: int,
+        *,
+        loss: Loss,
+        worth: Worth,
+        needs: int = 0,
+        member_mask: int = 0,
+        opening: int = 0,
+    ) -> int:
+        bit = 1 << len(self._units)
+        mask = member_mask or bit
+        self._units.append(Unit(bit, cost, needs, mask, opening, self._in_metadata, loss, worth))
+        return bit
+
+
+def _opening(key: str) -> int:
+    """The bytes of a member around its value: the key, a colon, a comma (or closing brace)."""
+    return json_bytes(str(key)) + 2
+
+
+def _slices(count: int) -> list[tuple[int, int]]:
+    """Neighbours put together: at most MAX_UNITS slices (start, end), all of one length."""
+    width = -(-count // MAX_UNITS) or 1
+    return [(start, min(start + width, count)) for start in range(0, count, width)]
+
+
+def _thin_out(ends: Sequence[int]) -> tuple[int, ...]:
+    """At most MAX_UNITS of the ends: always the first and the last."""
+    return (ends[0], *(ends[end] for _, end in _slices(len(ends) - 1)))
+
+
+def _bits(first: int, count: int) -> int:
+    return (1 << (first + count)) - (1 << first)
+
+
+def _each_bit(mask: int) -> tuple[int, ...]:
+    return tuple(1 << at for at in range(mask.bit_length()) if mask >> at & 1)

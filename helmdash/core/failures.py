@@ -1,0 +1,361 @@
+"""Failures: why a call gave nothing usable, as one typed verdict.
+
+Source: ADR 051 (an empty completion has several causes with different answers) and decisions.md
+"Causes". RULES is asked from the top: what the transport says explicitly, then how the provider
+says the reply ended, then what the reply holds. The first rule that applies is the cause. A
+finding about the quality of an artifact is never a cause (ADR 051's amendment).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from helmdash.core import failure_facts as facts
+from helmdash.core.capture import Capture
+from helmdash.core.failure_facts import Facts, gather_facts
+from helmdash.core.finish import FinishReason
+from helmdash.core.usage import Usage
+
+# Stored with every verdict. A change of rules is a new version; a shipped one stays as it is.
+CLASSIFIER_VERSION = "causes-1"
+
+
+class FailureCause(StrEnum):
+    """Why a call gave nothing usable."""
+
+    SAFETY_FILTERED = "safety_filtered"
+    REFUSED = "refused"
+    LENGTH_TRUNCATED = "length_truncated"
+    REASONING_EXHAUSTED = "reasoning_exhausted"
+    CONTEXT_OVERFLOW = "context_overflow"
+    CONSTRAINED_DEADLOCK = "constrained_deadlock"
+    UNDECODABLE = "undecodable"
+    LIKELY_TIMEOUT = "likely_timeout"
+    EMPTY_COMPLETION = "empty_completion"
+    EMPTY_PLAN = "empty_plan"
+    TIMED_OUT = "timed_out"
+    RATE_LIMITED = "rate_limited"
+    AUTH_FAILED = "auth_failed"
+    UNREACHABLE = "unreachable"
+    UPSTREAM_ERROR = "upstream_error"
+    UPSTREAM_ERROR_IN_200 = "upstream_error_in_200"
+    BAD_REQUEST = "bad_request"
+    CLIENT_DISCONNECTED = "client_disconnected"
+
+
+class Advice(StrEnum):
+    """What to do next about a cause."""
+
+    RETRY = "retry"
+    RETRY_LATER = "retry_later"
+    RAISE_OUTPUT = "raise_output"
+    SHORTEN_PROMPT = "shorten_prompt"
+    SINGLE_PICK = "single_pick"
+    WITHOUT_JSON_MODE = "without_json_mode"
+    OTHER_MODEL = "other_model"
+    FIX_CREDENTIALS = "fix_credentials"
+    SURFACE = "surface"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """A verdict: its name, the rule that gave it, what to do, and the facts in a sentence."""
+
+    name: FailureCause
+    rule: str
+    advice: Advice
+    detail: str
+
+
+def classify(capture: Capture, *, usage: Usage, finish_reason: FinishReason | None) -> Cause | None:
+    """Say why a recorded call gave nothing usable; None when it did, or when nothing says so.
+
+    Whether the reply was empty is judged only where its content or its length was told. Whether
+    it could be read is told by `decoded`, otherwise by reading the content where JSON was due.
+    Never raises.
+    """
+    known = gather_facts(capture, usage, finish_reason)
+    rule = next((rule for rule in RULES if rule.applies(known)), None)
+    if rule is None:
+        return None
+    return Cause(name=rule.name, rule=rule.id, advice=rule.advice, detail=_tell(rule, known))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One line of the table. `id` is stable; several rules may give the same cause.
+
+    `detail` may name {error}, {finish}, {spent} (completion tokens) and {seen} (size of the reply).
+    """
+
+    id: str
+    name: FailureCause
+    advice: Advice
+    applies: Callable[[Facts], bool]
+    detail: str
+
+
+RULES: tuple[Rule, ...] = (
+    # --- what the transport says
+    Rule(
+        id="client.disconnected",
+        name=FailureCause.CLIENT_DISCONNECTED,
+        advice=Advice.RETRY,
+        applies=facts.is_disconnected,
+        detail="The caller left before the reply was complete ({error}).",
+    ),
+    Rule(
+        id="context.error",
+        name=FailureCause.CONTEXT_OVERFLOW,
+        advice=Advice.SHORTEN_PROMPT,
+        applies=facts.is_overflow,
+        detail="The provider says that the prompt does not fit ({error}).",
+    ),
+    Rule(
+        id="context.http_413",
+        name=FailureCause.CONTEXT_OVERFLOW,
+        advice=Advice.SHORTEN_PROMPT,
+        applies=facts.is_too_large,
+        detail="The request was too large to be accepted ({error}).",
+    ),
+    Rule(
+        id="rate.quota",
+        name=FailureCause.RATE_LIMITED,
+        advice=Advice.SURFACE,
+        applies=facts.is_out_of_quota,
+        detail="The account's quota is used up ({error}).",
+    ),
+    Rule(
+        id="rate.limited",
+        name=FailureCause.RATE_LIMITED,
+        advice=Advice.RETRY_LATER,
+        applies=facts.is_rate_limited,
+        detail="The provider limits the rate of requests ({error}).",
+    ),
+    Rule(
+        id="safety.error",
+        name=FailureCause.SAFETY_FILTERED,
+        advice=Advice.SURFACE,
+        applies=facts.is_refused_by_filter,
+        detail="The provider's filter refused the request ({error}).",
+    ),
+    Rule(
+        id="auth.failed",
+        name=FailureCause.AUTH_FAILED,
+        advice=Advice.FIX_CREDENTIALS,
+        applies=facts.is_unauthorized,
+        detail="The provider did not accept the credentials ({error}).",
+    ),
+    Rule(
+        id="timeout.real",
+        name=FailureCause.TIMED_OUT,
+        advice=Advice.RETRY,
+        applies=facts.is_timeout,
+        detail="The call ran out of time ({error}).",
+    ),
+    Rule(
+        id="network.unreachable",
+        name=FailureCause.UNREACHABLE,
+        advice=Advice.RETRY_LATER,
+        applies=facts.is_unreachable,
+        detail="The provider could not be reached ({error}).",
+    ),
+    Rule(
+        id="upstream.overloaded",
+        name=FailureCause.UPSTREAM_ERROR,
+        advice=Advice.RETRY_LATER,
+        applies=facts.is_overloaded,
+        detail="The provider has no capacity just now ({error}).",
+    ),
+    Rule(
+        id="upstream.http_5xx",
+        name=FailureCause.UPSTREAM_ERROR,
+        advice=Advice.RETRY,
+        applies=facts.is_server_error,
+        detail="The provider failed ({error}).",
+    ),
+    Rule(
+        id="upstream.error_code",
+        name=FailureCause.UPSTREAM_ERROR,
+        advice=Advice.RETRY,
+        applies=facts.is_upstream_code,
+        detail="The provider reported a failure of its own ({error}).",
+    ),
+    Rule(
+        id="deadlock.error",
+        name=FailureCause.CONSTRAINED_DEADLOCK,
+        advice=Advice.WITHOUT_JSON_MODE,
+        applies=facts.is_json_mode_failure,
+        detail="The provider's JSON mode gave up ({error}).",
+    ),
+    Rule(
+        id="upstream.error_in_reply",
+        name=FailureCause.UPSTREAM_ERROR_IN_200,
+        advice=Advice.RETRY,
+        applies=facts.is_error_in_reply,
+        detail="The reply carries an error ({error}).",
+    ),
+    Rule(
+        id="request.json_mode",
+        name=FailureCause.BAD_REQUEST,
+        advice=Advice.WITHOUT_JSON_MODE,
+        applies=facts.is_json_mode_refused,
+        detail="The provider refused the JSON mode ({error}).",
+    ),
+    Rule(
+        id="request.model",
+        name=FailureCause.BAD_REQUEST,
+        advice=Advice.OTHER_MODEL,
+        applies=facts.is_model_unknown,
+        detail="The provider does not serve this model ({error}).",
+    ),
+    Rule(
+        id="request.payment",
+        name=FailureCause.BAD_REQUEST,
+        advice=Advice.FIX_CREDENTIALS,
+        applies=facts.is_unpaid,
+        detail="The account has no credit ({error}).",
+    ),
+    Rule(
+        id="request.refused",
+        name=FailureCause.BAD_REQUEST,
+        advice=Advice.SURFACE,
+        applies=facts.is_bad_request,
+        detail="The provider refused the request ({error}).",
+    ),
+    # --- how the provider says the reply ended
+    Rule(
+        id="upstream.finish_reason",
+        name=FailureCause.UPSTREAM_ERROR_IN_200,
+        advice=Advice.RETRY,
+        applies=facts.ended_in_error,
+        detail='The provider ended the reply in "{finish}" ({error}).',
+    ),
+    Rule(
+        id="refusal.finish_reason",
+        name=FailureCause.REFUSED,
+        advice=Advice.OTHER_MODEL,
+        applies=facts.is_refusal,
+        detail='The model declined to answer ("{finish}").',
+    ),
+    Rule(
+        id="safety.finish_reason",
+        name=FailureCause.SAFETY_FILTERED,
+        advice=Advice.SURFACE,
+        applies=facts.is_filtered,
+        detail='The provider\'s filter ended the reply in "{finish}".',
+    ),
+    Rule(
+        id="context.finish_reason",
+        name=FailureCause.CONTEXT_OVERFLOW,
+        advice=Advice.SHORTEN_PROMPT,
+        applies=facts.is_context_full,
+        detail="The context was full after {spent}.",
+    ),
+    Rule(
+        id="length.reasoning",
+        name=FailureCause.REASONING_EXHAUSTED,
+        advice=Advice.RAISE_OUTPUT,
+        applies=facts.is_length_after_reasoning,
+        detail="The output cap was reached after {spent}, spent on reasoning; nothing is visible.",
+    ),
+    Rule(
+        id="length.full_steps",
+        name=FailureCause.LENGTH_TRUNCATED,
+        advice=Advice.SINGLE_PICK,
+        applies=facts.is_full_plan_cut,
+        detail="The output cap cut the plan after {spent}; one step at a time needs far fewer.",
+    ),
+    Rule(
+        id="length.empty",
+        name=FailureCause.LENGTH_TRUNCATED,
+        advice=Advice.RAISE_OUTPUT,
+        applies=facts.is_length_empty,
+        detail="The output cap was reached after {spent}; nothing is visible.",
+    ),
+    Rule(
+        id="length.structured",
+        name=FailureCause.LENGTH_TRUNCATED,
+        advice=Advice.RAISE_OUTPUT,
+        applies=facts.is_length_unusable,
+        detail="The output cap cut a structured reply ({seen}) after {spent}.",
+    ),
+    # --- what the reply holds
+    Rule(
+        id="timeout.silent",
+        name=FailureCause.LIKELY_TIMEOUT,
+        advice=Advice.SHORTEN_PROMPT,
+        applies=facts.is_silent_without_end,
+        detail=(
+            "The call succeeded with nothing in it and no finish reason, as when the "
+            "connection behind it runs out of time."
+        ),
+    ),
+    Rule(
+        id="empty.reply",
+        name=FailureCause.EMPTY_COMPLETION,
+        advice=Advice.RETRY,
+        applies=facts.is_silent,
+        detail='The reply ended in "{finish}" after {spent} with nothing visible.',
+    ),
+    Rule(
+        id="plan.empty",
+        name=FailureCause.EMPTY_PLAN,
+        advice=Advice.OTHER_MODEL,
+        applies=facts.is_plan_empty,
+        detail="The plan could be read and holds no step.",
+    ),
+    Rule(
+        id="deadlock.json_mode",
+        name=FailureCause.CONSTRAINED_DEADLOCK,
+        advice=Advice.WITHOUT_JSON_MODE,
+        applies=facts.is_garbled_in_json_mode,
+        detail="The reply ({seen}) is broken JSON, written in JSON mode.",
+    ),
+    Rule(
+        id="deadlock.reply",
+        name=FailureCause.CONSTRAINED_DEADLOCK,
+        advice=Advice.RETRY,
+        applies=facts.is_garbled,
+        detail="The reply ({seen}) is broken JSON.",
+    ),
+    Rule(
+        id="undecodable.schema",
+        name=FailureCause.UNDECODABLE,
+        advice=Advice.RETRY,
+        applies=facts.is_unwanted_json,
+        detail="The reply ({seen}) is JSON, but not what its reader could use.",
+    ),
+    Rule(
+        id="undecodable.reply",
+        name=FailureCause.UNDECODABLE,
+        advice=Advice.RETRY,
+        applies=facts.is_unreadable,
+        detail="JSON was due, and the reply ({seen}) is something else.",
+    ),
+    Rule(
+        id="upstream.unnamed_in_reply",
+        name=FailureCause.UPSTREAM_ERROR_IN_200,
+        advice=Advice.RETRY,
+        applies=facts.is_unnamed_error_in_reply,
+        detail="The reply was reported as an error ({error}).",
+    ),
+    Rule(
+        id="upstream.unnamed",
+        name=FailureCause.UPSTREAM_ERROR,
+        advice=Advice.RETRY,
+        applies=facts.is_unnamed_error,
+        detail="The call was reported as an error ({error}).",
+    ),
+)
+
+
+def _tell(rule: Rule, known: Facts) -> str:
+    return rule.detail.format(
+        error=facts.error_words(known),
+        finish=known.capture.finish_reason,
+        spent=facts.spent_words(known),
+        seen=facts.seen_words(known),
+    )

@@ -1,0 +1,71 @@
+"""Finish reasons: each vendor's word for how a reply ended, in one closed set.
+
+The raw word is kept beside the normalised one wherever a call is stored. A reply that ended in
+`length` ran out of room to write; that does not say that its context was full.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class FinishReason(StrEnum):
+    """How the provider says a reply ended."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    CONTENT_FILTER = "content_filter"
+    TOOL_CALLS = "tool_calls"
+    REFUSAL = "refusal"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+    OTHER = "other"
+
+
+# Vendors' words. OpenAI chat and Responses, Anthropic `stop_reason`, Gemini `finishReason` and
+# `blockReason`, Ollama `done_reason`, Bedrock `stopReason`, Mistral, Cohere, DeepSeek, GLM, vLLM,
+# SGLang, TGI, the Vercel AI SDK.
+_WORDS: dict[FinishReason, str] = {
+    FinishReason.STOP: """
+        stop end_turn stop_sequence eos eos_token end_of_text endoftext end complete completed
+        finished done success""",
+    FinishReason.LENGTH: """
+        length max_tokens max_output_tokens max_completion_tokens max_length model_length
+        model_context_window_exceeded context_length error_limit token_limit truncated""",
+    FinishReason.CONTENT_FILTER: """
+        content_filter content_filtered safety recitation blocklist prohibited_content spii
+        language image_safety image_prohibited_content image_recitation model_armor jailbreak
+        guardrail_intervened error_toxic sensitive blocked""",
+    FinishReason.TOOL_CALLS: "tool_calls tool_call tool_use function_call function_calls",
+    FinishReason.REFUSAL: "refusal refused",
+    FinishReason.ERROR: """
+        error failed failure server_error network_error insufficient_system_resource
+        malformed_function_call malformed_response unexpected_tool_call too_many_tool_calls""",
+    FinishReason.CANCELLED: """
+        cancelled canceled cancel user_cancel user_cancelled abort aborted client_disconnected""",
+}
+
+# Written where a vendor has no reason to give.
+_SAYS_NOTHING = frozenset({"", "none", "null", "unspecified"})
+
+
+def normalise_finish_reason(raw: str | None) -> FinishReason | None:
+    """Put a vendor's finish reason into our words; letter case and punctuation do not matter.
+
+    None when nothing was said (null, blank, "unspecified"); `other` for a word we do not know.
+    """
+    letters = _letters(raw or "")
+    if letters in _SAYS_NOTHING:
+        return None
+    return _REASONS.get(letters, FinishReason.OTHER)
+
+
+def _letters(word: str) -> str:
+    """Reduce `MAX_TOKENS`, `max-tokens` and `FinishReason.MAX_TOKENS` to the same letters."""
+    letters = "".join(char for char in word.lower() if char.isalnum())
+    return letters.removeprefix("finishreason")
+
+
+_REASONS: dict[str, FinishReason] = {
+    _letters(word): reason for reason, words in _WORDS.items() for word in words.split()
+}

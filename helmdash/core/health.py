@@ -1,0 +1,88 @@
+"""Health: how full a call's context is, from the reported prompt tokens and the budget's lines.
+
+Source: the context-health seed and decisions.md "Health". Nothing is estimated here: without a
+reported count or a known limit the level is unknown, and says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from helmdash.core.budgets import EffectiveBudget, LimitSource
+
+
+class Level(StrEnum):
+    """The light of a call."""
+
+    HEALTHY = "healthy"
+    CAUTION = "caution"
+    CRITICAL = "critical"
+    UNKNOWN = "unknown"
+
+
+class HealthReason(StrEnum):
+    """Why a level is unknown."""
+
+    USAGE_UNAVAILABLE = "usage_unavailable"
+    MODEL_LIMIT_UNAVAILABLE = "model_limit_unavailable"
+    SUSPECTED_CUT = "suspected_cut"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """A level with the figures it was judged by (tokens; the ratios are not clamped at 1)."""
+
+    level: Level
+    reason: HealthReason | None
+    prompt_tokens: int | None
+    limit_tokens: int | None
+    limit_source: LimitSource | None
+    optimal_max_tokens: int
+    critical_max_tokens: int | None
+    hard_util: float | None
+    optimal_util: float | None
+
+
+def assess(prompt_tokens: int | None, budget: EffectiveBudget) -> Health:
+    """Judge one call by the seed's strict lines: on a line still counts as the lower level.
+
+    `prompt_tokens` is the normalised total, cached tokens included. What is known is kept even
+    where the level is unknown, so that a page can show it.
+    """
+    prompt = prompt_tokens if prompt_tokens and prompt_tokens > 0 else None
+    reason = _why_unknown(prompt, budget)
+    return Health(
+        level=Level.UNKNOWN if reason or prompt is None else _level(prompt, budget),
+        reason=reason,
+        prompt_tokens=prompt,
+        limit_tokens=budget.limit_tokens,
+        limit_source=budget.limit_source,
+        optimal_max_tokens=budget.optimal_max_tokens,
+        critical_max_tokens=budget.critical_max_tokens,
+        hard_util=_ratio(prompt, budget.limit_tokens),
+        optimal_util=_ratio(prompt, budget.optimal_max_tokens),
+    )
+
+
+def _why_unknown(prompt: int | None, budget: EffectiveBudget) -> HealthReason | None:
+    if prompt is None:
+        return HealthReason.USAGE_UNAVAILABLE
+    if budget.limit_tokens is None:
+        return HealthReason.MODEL_LIMIT_UNAVAILABLE
+    return None
+
+
+def _level(prompt: int, budget: EffectiveBudget) -> Level:
+    # Critical is asked first: with a small window its line lies below the optimal one.
+    if budget.critical_max_tokens is not None and prompt > budget.critical_max_tokens:
+        return Level.CRITICAL
+    if prompt > budget.optimal_max_tokens:
+        return Level.CAUTION
+    return Level.HEALTHY
+
+
+def _ratio(part: int | None, whole: int | None) -> float | None:
+    if part is None or not whole:
+        return None
+    return part / whole

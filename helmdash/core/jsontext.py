@@ -1,0 +1,155 @@
+"""JSON inside a model's text: where it starts and ends, and reading it strictly.
+
+Shared by decoding (which wants the value) and by the failure causes (which want to know whether
+there was one). Every function takes time in proportion to the text, whatever the text is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite
+from typing import NoReturn
+
+
+class NotJson(ValueError):
+    """The text is not one JSON value (or nests deeper, or counts higher, than we can hold)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Where an outermost object or array stands in a text; `end` is None when it never closes."""
+
+    start: int
+    end: int | None
+
+
+# Python's reader gives up at about this depth, so no deeper value can be read anyway.
+MAX_DEPTH = 1000
+
+# A string as JSON writes it. It also ends where the text ends, so that no quote is tried twice.
+STRING = r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
+
+_STRING_OR_BRACKET = re.compile(STRING + r"|[{}\[\]]", re.DOTALL)
+# A bracket that opens JSON, or something meant as JSON; "{see above" and "[note]" open nothing.
+_OPENER = re.compile(
+    r"""\{(?=\s*(?:["'\u201c}]|[A-Za-z_$][\w$]*\s*:|\Z))"""
+    r"""|\[(?=\s*(?:["'\u201c\[\]{]|-?\d|(?:true|false|null|True|False|None)\b|\Z))"""
+)
+_CLOSER_OF = {"{": "}", "[": "]"}
+# The word after the fence names the language; it may stand on the line of the JSON itself.
+_FENCE = re.compile(r"(?:`{3,}|~{3,})(?:[ \t]*[\w.+-]*[ \t]*(?:\r?\n|(?=[{\[])))?")
+_FENCE_END = re.compile(r"(?:`{3,}|~{3,})\s*\Z")
+
+
+def read_json(text: str) -> object:
+    """Read a text that is exactly one JSON value; raises NotJson for anything else.
+
+    Stricter than the library: NaN, Infinity and numbers that overflow are not JSON here.
+    """
+    value, end = read_first_json(text)
+    if text[end:].strip():
+        raise NotJson("text follows the value")
+    return value
+
+
+def read_first_json(text: str, *, strict: bool = True) -> tuple[object, int]:
+    """Read the JSON value a text starts with, and say where it ends; what follows is ignored.
+
+    `strict=False` allows raw line breaks inside strings. Raises NotJson.
+    """
+    start = len(text) - len(text.lstrip())
+    decoder = _STRICT if strict else _LENIENT
+    try:
+        value, end = decoder.raw_decode(text, start)
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(error)) from error
+    return value, end
+
+
+def unfence(text: str) -> str:
+    """Take a text out of the code fence it starts with, and trim it."""
+    body = text.strip().lstrip("\ufeff").lstrip()
+    fence = _FENCE.match(body)
+    if fence is None:
+        return body
+    return _FENCE_END.sub("", body[fence.end() :].rstrip()).strip()
+
+
+def find_spans(text: str) -> Iterator[Span]:
+    """Find the outermost objects and arrays, in order. One that never closes is the last.
+
+    Quotes count only inside an object or array: an apostrophe or a stray quote in the prose
+    before it hides nothing.
+    """
+    start = 0
+    while opener := _OPENER.search(text, start):
+        end = _end_of(text, opener.start())
+        yield Span(start=opener.start(), end=end)
+        if end is None:
+            return
+        start = end
+
+
+def find_inner_spans(text: str) -> list[Span]:
+    """Find the largest objects and arrays that do close, wherever other brackets never do."""
+    spans: list[Span] = []
+    opened: list[int] = []
+    for token in _STRING_OR_BRACKET.finditer(text):
+        if token[0] in _CLOSER_OF:
+            opened.append(token.start())
+        elif opened and token[0] == _CLOSER_OF[text[opened[-1]]]:
+            start = opened.pop()
+            while spans and spans[-1].start > start:
+                spans.pop()
+            spans.append(Span(start=start, end=token.end()))
+    return spans
+
+
+def is_structure(value: object) -> bool:
+    """Whether a value found in prose was meant as an answer; "[1]" is a footnote."""
+    if isinstance(value, list):
+        return any(not isinstance(item, int | float) for item in value)
+    return isinstance(value, dict)
+
+
+def is_json_shaped(text: str) -> bool:
+    """Whether a text (already stripped of reasoning) was meant as JSON, readable or not."""
+    body = unfence(text)
+    if body[:1] in _CLOSER_OF:
+        return True
+    return any(body[span.start] == "{" for span in find_spans(body))
+
+
+def _end_of(text: str, start: int) -> int | None:
+    """Find where the bracket at `start` is closed, counting brackets of its own kind."""
+    opener = text[start]
+    closer = _CLOSER_OF[opener]
+    depth = 0
+    for token in _STRING_OR_BRACKET.finditer(text, start):
+        if token[0] == opener:
+            depth += 1
+            if depth > MAX_DEPTH:
+                return None
+        elif token[0] == closer:
+            depth -= 1
+            if depth == 0:
+                return token.end()
+    return None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise NotJson(f"{constant} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not isfinite(number):
+        raise NotJson(f"{digits} is too large a number")
+    return number
+
+
+_STRICT = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+_LENIENT = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, strict=False)

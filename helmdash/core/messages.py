@@ -1,0 +1,39 @@
+"""Messages by content: canonical JSON and the hash that addresses a message and its history.
+
+A client resends its whole history with every call. Hashing each message together with the hash of
+what came before it gives a chain: the same prefix always ends in the same hash.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import blake2b
+
+# Names the algorithm inside the value, so that a later change of algorithm cannot pass unseen.
+_TAG = "b2:"
+# 16 bytes: accidental collisions stay out of reach for any number of messages one database holds.
+_DIGEST_BYTES = 16
+
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def canonical_json(value: object) -> str:
+    """Give the one JSON text of a value: compact, keys sorted, Unicode unescaped."""
+    return _CANONICAL.encode(value)
+
+
+def message_hash(message: Mapping[str, object], parent: str | None = None) -> str:
+    """Hash a message, and with `parent` (the hash before it) the whole history up to it.
+
+    Key order does not matter; gives "b2:" and 32 hex digits.
+    """
+    return canonical_hash(canonical_json(message), parent)
+
+
+def canonical_hash(text: str, parent: str | None = None) -> str:
+    """Hash a message whose canonical JSON is at hand: the same as `message_hash` of the message."""
+    digest = blake2b(digest_size=_DIGEST_BYTES)
+    digest.update(f"{parent or ''}\n".encode())
+    digest.update(text.encode("utf-8", "surrogatepass"))
+    return _TAG + digest.hexdigest()

@@ -1,0 +1,284 @@
+"""Reasoning: taking a model's thoughts out of its reply, so that the reply itself can be read.
+
+Source: ADR 051 (hybrid models write a think block before the payload) and the vendors' own
+markers. Handles blocks that are closed, nested, never closed, and closed without having been
+opened (the chat template wrote the opening tag). A text that is valid JSON as it stands is left
+alone: a tag inside it is data. So is a tag inside a quoted string of a line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from helmdash.core.jsontext import NotJson, read_json, unfence
+from helmdash.core.tokens import utf8_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stripped:
+    """A reply without its reasoning (trimmed), and how many UTF-8 bytes went."""
+
+    text: str
+    stripped_bytes: int
+
+
+# Tag names; those on one line close each other, as models mix them.
+_TAG_FAMILIES: tuple[tuple[str, ...], ...] = (
+    ("think", "thinking", "thought", "thoughts", "antthinking", "antml:thinking"),
+    ("reasoning",),
+    ("reflection",),
+    ("scratchpad",),
+    ("seed:think",),  # ByteDance Seed-OSS
+)
+
+# Markers that are not tags: opening, closing.
+_MARKERS: tuple[tuple[str, str], ...] = (
+    ("[reasoning]", "[/reasoning]"),
+    ("[think]", "[/think]"),  # Mistral Magistral
+    ("◁think▷", "◁/think▷"),  # Moonshot Kimi
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),  # OpenThinker, Sky-T1
+    ("<|start_thinking|>", "<|end_thinking|>"),  # Cohere Command A
+    ("<|channel>thought", "<channel|>"),  # Gemma 4
+)
+
+# People write this one as a heading: without its closing marker it is text like any other.
+_NEEDS_CLOSING = "[reasoning]"
+
+# What stands around the answer beside such markers; only the wrapping goes.
+_WRAPPING = (
+    "<|begin_of_solution|>",
+    "<|end_of_solution|>",
+    "<|start_response|>",
+    "<|end_response|>",
+)
+
+# gpt-oss "harmony": <|channel|>NAME<|message|>BODY<|end|>, one per message of the turn.
+_HARMONY = re.compile(r"<\|(start|channel|message|end|return|call|constrain)\|>")
+_HARMONY_CHANNEL = "<|channel|>"
+# The same with its special tokens lost on the way: "analysis…assistantfinal…".
+_BARE_ANALYSIS = "analysis"
+_BARE_FINAL = "assistantfinal"
+
+# Taking a block out can bring two halves of a marker together. Two passes settle any real reply;
+# a text that still changes after this many is made of nothing but markers.
+_MAX_PASSES = 8
+
+_BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n){2,}")
+
+
+def strip_reasoning(text: str) -> Stripped:
+    """Remove a model's reasoning from its reply.
+
+    A block that never closes reaches to the end; a closing marker without an opening one makes
+    everything before it reasoning. Applied twice it gives the same as once. Never raises.
+
+    >>> strip_reasoning('<think>An example: {"a": 1}</think>{"b": 2}').text
+    '{"b": 2}'
+    """
+    whole = text.strip()
+    left = whole
+    for _ in range(_MAX_PASSES):
+        before = left
+        left = _strip_once(before)
+        if left == before:
+            return Stripped(text=left, stripped_bytes=utf8_bytes(whole) - utf8_bytes(left))
+    return Stripped(text="", stripped_bytes=utf8_bytes(whole))
+
+
+def _strip_once(text: str) -> str:
+    tokens = _tokens(text)
+    if not tokens and _keep_answer_channels(text) is text:
+        return text
+    if _is_data(text):
+        return text
+    stripped = _keep_answer_channels(_Cutter(text).cut(tokens))
+    if stripped == text:
+        return text
+    return _BLANK_LINES.sub("\n\n", stripped).strip()
+
+
+def _is_data(text: str) -> bool:
+    """Whether the text, in its fence or out of it, is JSON already, so that tags in it are data."""
+    try:
+        read_json(unfence(text))
+    except NotJson:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Token:
+    """One marker in the text. `family` pairs openings with closings; "" only wraps."""
+
+    start: int
+    end: int
+    family: str
+    opens: bool
+
+
+@dataclass(slots=True)
+class _Cutter:
+    """One pass over the markers of a text, keeping what lies outside of blocks."""
+
+    text: str
+    kept: list[str] = field(default_factory=list)
+    position: int = 0  # where the text not yet kept or dropped begins
+    stack: list[str] = field(default_factory=list)  # families of the open blocks
+    is_open: Counter[str] = field(default_factory=Counter)
+    last_close: int | None = None  # index of the last closing marker inside the outermost block
+    quotes_from: int = 0
+    is_quoted: bool = False
+
+    def cut(self, tokens: Sequence[_Token]) -> str:
+        index = 0
+        while index < len(tokens):
+            self._take(tokens[index], index)
+            index += 1
+            if index == len(tokens) and self.stack and self.last_close is not None:
+                # More openings than closings: thoughts that mention a tag. The block ends at its
+                # last closing marker, and what follows that can hold openings only.
+                index = self.last_close + 1
+                self._leave(tokens[self.last_close])
+        if not self.stack:
+            self.kept.append(self.text[self.position :])
+        return "".join(self.kept)
+
+    def _take(self, token: _Token, index: int) -> None:
+        if self.stack:
+            self._take_inside(token, index)
+        elif not self._in_quotes(token):
+            self._take_outside(token)
+
+    def _take_outside(self, token: _Token) -> None:
+        if token.family and not token.opens:
+            self.kept.clear()
+        else:
+            self.kept.append(self.text[self.position : token.start])
+        if token.family and token.opens:
+            self._push(token.family)
+            self.last_close = None
+        else:
+            self._leave(token)
+
+    def _take_inside(self, token: _Token, index: int) -> None:
+        if not token.family:
+            return
+        if token.opens:
+            self._push(token.family)
+            return
+        self.last_close = index
+        if self.is_open[token.family]:
+            while self._pop() != token.family:
+                pass
+        if not self.stack:
+            self._leave(token)
+
+    def _leave(self, token: _Token) -> None:
+        """Go on outside of every block, after this marker."""
+        self.stack.clear()
+        self.is_open.clear()
+        self.position = self.quotes_from = token.end
+        self.is_quoted = False
+
+    def _push(self, family: str) -> None:
+        self.stack.append(family)
+        self.is_open[family] += 1
+
+    def _pop(self) -> str:
+        family = self.stack.pop()
+        self.is_open[family] -= 1
+        return family
+
+    def _in_quotes(self, token: _Token) -> bool:
+        """Whether a double quote is open on the token's line: then the token is data."""
+        line = self.text.rfind("\n", self.quotes_from, token.start)
+        if line >= 0:
+            self.quotes_from, self.is_quoted = line, False
+        quotes = self.text.count('"', self.quotes_from, token.start)
+        quotes -= self.text.count('\\"', self.quotes_from, token.start)
+        self.is_quoted ^= bool(quotes % 2)
+        self.quotes_from = token.start
+        return self.is_quoted
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens = [_token(match) for match in _TOKEN.finditer(text)]
+    closings = (t.start for t in reversed(tokens) if t.family == _NEEDS_CLOSING and not t.opens)
+    last_closing = next(closings, -1)
+    return [
+        token
+        for token in tokens
+        if token.family != _NEEDS_CLOSING or not token.opens or token.start < last_closing
+    ]
+
+
+def _token(match: re.Match[str]) -> _Token:
+    tag = match["tag"]
+    if tag is None:
+        family, opens = _LITERALS[match[0].lower()]
+    elif match[0].endswith("/>"):
+        family, opens = "", True
+    else:
+        family, opens = _FAMILY_OF_TAG[tag.lower()], not match["slash"]
+    return _Token(start=match.start(), end=match.end(), family=family, opens=opens)
+
+
+def _keep_answer_channels(text: str) -> str:
+    """Keep gpt-oss's `final` messages, or where it wrote none its `commentary` (tool calls)."""
+    if _HARMONY_CHANNEL in text:
+        bodies = _harmony_bodies(text)
+        final = [body for channel, body in bodies if channel == "final"]
+        shown = [body for channel, body in bodies if channel != "analysis"]
+        return "\n".join(final or shown)
+    if text.startswith(_BARE_ANALYSIS) and _BARE_FINAL in text:
+        return text.rpartition(_BARE_FINAL)[2]
+    return text
+
+
+def _harmony_bodies(text: str) -> list[tuple[str, str]]:
+    """Split harmony text into (channel, body); text outside of messages has channel ""."""
+    bodies: list[tuple[str, str]] = []
+    channel, reading, position = "", "body", 0
+    for marker in _HARMONY.finditer(text):
+        part = text[position : marker.start()]
+        if reading == "body":
+            bodies.append((channel, part))
+        elif reading == "channel":
+            channel = part.split(maxsplit=1)[0].lower() if part.strip() else ""
+        position = marker.end()
+        channel, reading = _after(marker[1], channel)
+    if reading == "body":
+        bodies.append((channel, text[position:]))
+    return [(name, body.strip()) for name, body in bodies if body.strip()]
+
+
+def _after(marker: str, channel: str) -> tuple[str, str]:
+    """Say which channel holds after a harmony marker, and what the text after it is."""
+    match marker:
+        case "message":
+            return channel, "body"
+        case "channel":
+            return channel, "channel"
+        case "start" | "constrain":
+            return channel, "header"
+        case _:  # end, return, call: the message is over
+            return "", "body"
+
+
+_FAMILY_OF_TAG = {name: family[0] for family in _TAG_FAMILIES for name in family}
+_LITERALS: dict[str, tuple[str, bool]] = {
+    **{opening: (opening, True) for opening, _ in _MARKERS},
+    **{closing: (opening, False) for opening, closing in _MARKERS},
+    **dict.fromkeys(_WRAPPING, ("", True)),
+}
+_TOKEN = re.compile(
+    # Attributes are short; the cap keeps a lone "<think " from reading on for ever.
+    r"<(?P<slash>/?)(?P<tag>{tags})(?=[\s/>])[^<>]{{0,200}}>|{literals}".format(
+        tags="|".join(sorted(_FAMILY_OF_TAG, key=len, reverse=True)),
+        literals="|".join(re.escape(literal) for literal in _LITERALS),
+    ),
+    re.IGNORECASE,
+)

@@ -1,0 +1,213 @@
+"""Selection: the catalog that fits a budget, and the receipt of what that cost.
+
+Source: decisions.md "Fit" and the seed's cascade (ADR 050), with its defects put right: the
+full catalog is ranked (never the compacted one), and room that is left is filled again.
+
+1. It fits as it is: passed through.
+2. The ladder of `compaction.STEPS`, each step over the whole catalog; the last one needed goes
+   entry by entry from the least relevant up, and stops as soon as it fits.
+3. Unknown members of the catalog itself go.
+4. Entries have to go: the best-ranked are shown richly, the others as one-liners in rank order,
+   then by their bare names, as long as there is room.
+5. Whatever room is left brings dropped detail back, the best-ranked entry first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from helmdash.core.board import Board
+from helmdash.core.budgets import EffectiveBudget, Tier
+from helmdash.core.compaction import COMPACTION_VERSION, render
+from helmdash.core.prepared import PreparedCatalog, prepare
+from helmdash.core.ranking import RANKING_VERSION, PastPlan, Ranking, order_entries
+from helmdash.core.receipt import list_fates, list_steps
+from helmdash.core.trim import Trim
+
+__all__ = [
+    "SELECTION_VERSION",
+    "PreparedCatalog",
+    "Selection",
+    "prepare",
+    "room_for_catalog",
+    "select",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How the room is shared out when entries have to go. A shipped version is never edited.
+
+    rich_entries: how many of the best-ranked are shown richly, by tier (the seed's top-N).
+    rich_share: the part of the room they may take before the others have had theirs.
+    bare_share: the part kept back from one-liners so that more entries get at least a name.
+    long_line_share: a one-liner longer than this part of the room waits for the refill, since
+        a description without a sentence end is not cut and could take the room of ten others.
+    """
+
+    version: str
+    rich_entries: Mapping[Tier, int]
+    rich_share: float
+    bare_share: float
+    long_line_share: float
+
+
+POLICY: Final = Policy(
+    version="selection-1",
+    rich_entries={Tier.A: 25, Tier.B: 25, Tier.C: 12},
+    rich_share=0.40,
+    bare_share=0.10,
+    long_line_share=0.05,
+)
+SELECTION_VERSION: Final = POLICY.version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The fitted catalog, ready to be sent, and its receipt.
+
+    The catalog shares parts with the one given: read it, do not write to it.
+    """
+
+    catalog: dict[str, object]
+    trim: Trim
+
+
+def room_for_catalog(budget: EffectiveBudget, fixed_bytes: int = 0) -> int:
+    """Bytes the catalog may take: what the input ceiling leaves beside everything else that is
+    sent (`fixed_bytes`), and at most `max_catalog_bytes` where that is set. May be negative."""
+    room = budget.estimator.bytes_within(budget.input_tokens) - fixed_bytes
+    cap = budget.max_catalog_bytes
+    return min(cap, room) if cap > 0 else room
+
+
+def select(
+    prepared: PreparedCatalog,
+    *,
+    intent: str,
+    budget: EffectiveBudget,
+    history: Sequence[PastPlan] = (),
+    fixed_bytes: int = 0,
+    clock: Callable[[], float] | None = None,
+) -> Selection:
+    """Fit a catalog to a budget for an intent.
+
+    fixed_bytes: UTF-8 bytes of everything else that will be sent. clock: seconds, only for the
+    stage timings of the Trim. Never raises, never empties a catalog that has entries: where not
+    even one bare entry fits, the best one stays and the Trim says fits=False.
+    """
+    started = clock() if clock else 0.0
+    room = room_for_catalog(budget, fixed_bytes)
+    ranking = order_entries(prepared.index, intent, history)
+    ranked = clock() if clock else 0.0
+    board = Board(prepared, room)
+    _fit(board, ranking.order, prepared.stand_ins(intent), POLICY.rich_entries[budget.tier])
+    catalog = _assemble(board, ranking.order)
+    timings = {}
+    if clock:
+        timings = {"rank": (ranked - started) * 1e3, "fit": (clock() - ranked) * 1e3}
+    return Selection(catalog=catalog, trim=_receipt(board, ranking, timings))
+
+
+def _fit(board: Board, order: Sequence[int], stand_ins: Collection[int], rich: int) -> None:
+    """Bring the board within its room, and use that room."""
+    totals = board.prepared.totals
+    board.show_level(0)
+    if board.left >= 0:
+        return
+    for step in range(1, len(totals)):
+        if totals[step] <= board.room:
+            _step_down(board, order, step)
+            _refill(board, order)
+            return
+    board.show_level(len(totals) - 1)
+    board.hide_extras()
+    if board.left < 0 and order:
+        board.clear()
+        _seat(board, order, stand_ins, rich)
+    _refill(board, order)
+    if not board.filled and order:
+        board.show(order[0], board.layouts[order[0]].bare)
+
+
+def _step_down(board: Board, order: Sequence[int], step: int) -> None:
+    """The last step needed: from the least relevant entry up, only until it fits."""
+    board.show_level(step - 1)
+    for at in reversed(order):
+        if board.left >= 0:
+            return
+        board.show(at, board.layouts[at].levels[step])
+
+
+def _seat(board: Board, order: Sequence[int], stand_ins: Collection[int], rich: int) -> None:
+    """Entries have to go: decide who is shown, and the best how richly."""
+    layouts, room = board.layouts, board.room
+    for at in order:
+        if at in stand_ins:
+            board.try_show(at, layouts[at].bare)
+    best, others = order[:rich], order[rich:]
+    for at in best:
+        _ = board.try_show(at, layouts[at].one_line) or board.try_show(at, layouts[at].bare)
+    spare = room - int(room * POLICY.rich_share)
+    for at in best:
+        if not board.is_hidden(at):
+            board.try_show(at, layouts[at].levels[-1], spare)
+    for at in best:
+        board.enrich(at, spare)
+    spare = int(room * POLICY.bare_share)
+    longest = int(room * POLICY.long_line_share)
+    for at in others:
+        if board.left - spare < board.prepared.smallest_bare:
+            break
+        if layouts[at].one_line.size <= longest:
+            board.try_show(at, layouts[at].one_line, spare)
+
+
+def _refill(board: Board, order: Sequence[int]) -> None:
+    """Use the room that is left: bare names of hidden entries, then dropped detail, by rank."""
+    for at in order:
+        if board.left < board.prepared.smallest_bare:
+            break
+        if board.is_hidden(at):
+            board.try_show(at, board.layouts[at].bare)
+    for at in order:
+        if board.left < board.prepared.cheapest_unit:
+            break
+        board.enrich(at)
+    board.refill_extras()
+
+
+def _assemble(board: Board, order: Sequence[int]) -> dict[str, object]:
+    """The catalog as it is shown: in the order given, or by rank once entries are missing."""
+    prepared = board.prepared
+    by_rank = board.has_hidden
+    lists: dict[str, list[object]] = {key: [] for key in prepared.frame.lists.values()}
+    for at in order if by_rank else range(len(prepared.layouts)):
+        layout = prepared.layouts[at]
+        if not board.is_hidden(at):
+            lists[prepared.frame.lists[layout.entry.kind]].append(render(layout, board.masks[at]))
+    extras = enumerate(prepared.frame.extras)
+    gone = {key for at, extra in extras if at not in board.extras for key in extra.keys}
+    raw = prepared.catalog.raw
+    return {key: lists.get(key, raw[key]) for key in raw if key not in gone}
+
+
+def _receipt(board: Board, ranking: Ranking, timings_ms: Mapping[str, float]) -> Trim:
+    kept, removed = list_fates(board, ranking)
+    return Trim(
+        before_bytes=board.prepared.totals[0],
+        after_bytes=board.used,
+        fits=board.left >= 0,
+        limit_bytes=max(board.room, 0),
+        steps=list_steps(board),
+        kept=kept,
+        removed=removed,
+        versions={
+            "ranking": RANKING_VERSION,
+            "compaction": COMPACTION_VERSION,
+            "selection": SELECTION_VERSION,
+        },
+        timings_ms=timings_ms,
+    )

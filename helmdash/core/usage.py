@@ -1,0 +1,248 @@
+"""Usage: every vendor's token counts in one shape, with unknown kept unknown.
+
+Each row of SHAPES is one vendor's field names; a report is told apart by the names it uses
+(decisions.md "Health", the table of providers in the context-health study). Prompt tokens always
+mean the whole prompt, cached tokens included: OpenAI, Codex and Gemini count them in, Anthropic
+and Bedrock report three separate counters that have to be added. Completion tokens include the
+reasoning. A missing, null, negative, fractional, non-finite or non-numeric count, and a prompt
+count of 0, are unknown: a meter that reads them as zero shows green when it should show nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# The largest whole number every JSON reader keeps exact; no prompt comes near it.
+_LARGEST_COUNT = 2**53
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Reported tokens of one call; None where the provider did not report a usable count."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+    @property
+    def is_available(self) -> bool:
+        """Whether the prompt was counted, which is what every health figure needs."""
+        return self.prompt_tokens is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """One vendor's names. Each member lists alternatives, best first; a dot goes one level down."""
+
+    prompt: tuple[str, ...]
+    completion: tuple[str, ...]
+    total: tuple[str, ...] = ()
+    cached: tuple[str, ...] = ()
+    cache_write: tuple[str, ...] = ()
+    reasoning: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()  # only when one of these is there too
+    adds_cache: bool = False  # the prompt count leaves the cached and cache-written tokens out
+    adds_reasoning: bool = False  # the completion count leaves the reasoning out
+
+
+SHAPES: tuple[Shape, ...] = (
+    # OpenAI chat and everything that speaks it, and our own flat shape. DeepSeek reports cache
+    # hits beside the prompt count, LiteLLM keeps Anthropic's names; both count them in.
+    Shape(
+        prompt=("prompt_tokens",),
+        completion=("completion_tokens",),
+        total=("total_tokens",),
+        cached=(
+            "cached_tokens",
+            "prompt_tokens_details.cached_tokens",
+            "prompt_cache_hit_tokens",
+            "cache_read_input_tokens",
+        ),
+        cache_write=(
+            "cache_write_tokens",
+            "prompt_tokens_details.cache_write_tokens",
+            "cache_creation_input_tokens",
+        ),
+        reasoning=("reasoning_tokens", "completion_tokens_details.reasoning_tokens"),
+    ),
+    # OpenAI Responses (details) and Codex (flat): cached tokens are inside the input count.
+    Shape(
+        prompt=("input_tokens",),
+        completion=("output_tokens",),
+        total=("total_tokens",),
+        cached=("input_tokens_details.cached_tokens", "cached_input_tokens"),
+        reasoning=("output_tokens_details.reasoning_tokens", "reasoning_output_tokens"),
+        needs=("input_tokens_details", "cached_input_tokens"),
+    ),
+    # Anthropic Messages: three disjoint counters; an absent cache counter is 0.
+    Shape(
+        prompt=("input_tokens",),
+        completion=("output_tokens",),
+        cached=("cache_read_input_tokens",),
+        cache_write=("cache_creation_input_tokens",),
+        reasoning=("output_tokens_details.reasoning_tokens",),
+        adds_cache=True,
+    ),
+    # Gemini: cached content is inside the prompt count, thoughts are beside the candidates.
+    Shape(
+        prompt=("promptTokenCount", "prompt_token_count"),
+        completion=("candidatesTokenCount", "candidates_token_count"),
+        total=("totalTokenCount", "total_token_count"),
+        cached=("cachedContentTokenCount", "cached_content_token_count"),
+        reasoning=("thoughtsTokenCount", "thoughts_token_count"),
+        adds_reasoning=True,
+    ),
+    # Ollama: old servers leave the prompt count out when the prompt was cached.
+    Shape(prompt=("prompt_eval_count",), completion=("eval_count",)),
+    # The Vercel AI SDK: Bedrock's names, but cached tokens are inside the input count.
+    Shape(
+        prompt=("inputTokens",),
+        completion=("outputTokens",),
+        total=("totalTokens",),
+        cached=("cachedInputTokens",),
+        reasoning=("reasoningTokens",),
+        needs=("cachedInputTokens",),
+    ),
+    # Bedrock Converse: as Anthropic, in camel case.
+    Shape(
+        prompt=("inputTokens",),
+        completion=("outputTokens",),
+        total=("totalTokens",),
+        cached=("cacheReadInputTokens", "cacheReadInputTokenCount"),
+        cache_write=("cacheWriteInputTokens", "cacheWriteInputTokenCount"),
+        adds_cache=True,
+    ),
+)
+
+
+def normalise_usage(raw: Mapping[str, object] | None) -> Usage:
+    """Read a usage report of any known shape; whatever cannot be used is None.
+
+    Never raises. A report whose counts are all zero or unusable is no report: every member None.
+    """
+    if not isinstance(raw, Mapping):
+        return Usage()
+    shape = _shape_of(raw)
+    if shape is None:
+        return Usage()
+    usage = _read(raw, shape)
+    if not any((usage.prompt_tokens, usage.completion_tokens, usage.total_tokens)):
+        return Usage()
+    return usage
+
+
+def _shape_of(raw: Mapping[str, object]) -> Shape | None:
+    """Find the first shape whose prompt count is there; else one whose completion count is."""
+    fitting = [shape for shape in SHAPES if not shape.needs or _has(raw, shape.needs)]
+    for shape in fitting:
+        if _has(raw, shape.prompt):
+            return shape
+    return next((shape for shape in fitting if _has(raw, shape.completion)), None)
+
+
+def _read(raw: Mapping[str, object], shape: Shape) -> Usage:
+    cached = _first(raw, shape.cached)
+    written = _first(raw, shape.cache_write)
+    reasoning = _first(raw, shape.reasoning)
+    reported_total = _first(raw, shape.total)
+    prompt = _prompt(raw, shape)
+    completion = _completion(
+        _first(raw, shape.completion), reasoning, prompt, reported_total, shape=shape
+    )
+    return Usage(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        total_tokens=_total(prompt, completion, reported_total),
+        cached_tokens=_part_of(prompt, cached),
+        cache_write_tokens=_part_of(prompt, written),
+        reasoning_tokens=reasoning,
+    )
+
+
+def _prompt(raw: Mapping[str, object], shape: Shape) -> int | None:
+    prompt = _first(raw, shape.prompt)
+    if prompt is not None and shape.adds_cache:
+        for names in (shape.cached, shape.cache_write):
+            if not _has(raw, names):
+                continue
+            part = _first(raw, names)
+            if part is None:
+                return None  # a counter that cannot be read makes the sum unknown, not smaller
+            prompt += part
+    if not prompt or prompt > _LARGEST_COUNT:
+        return None
+    return prompt
+
+
+def _completion(
+    visible: int | None,
+    reasoning: int | None,
+    prompt: int | None,
+    total: int | None,
+    *,
+    shape: Shape,
+) -> int | None:
+    """Count the reasoning in, once.
+
+    Gemini reports thoughts beside the candidates, yet some of its routes already counted them in;
+    xAI leaves them out of an OpenAI-shaped count. The reported total tells which, and reasoning
+    larger than the completion can only have been left out.
+    """
+    if not reasoning:
+        return visible
+    if visible is None:
+        return reasoning if shape.adds_reasoning else None
+    if prompt is not None and total == prompt + visible:
+        return visible
+    left_out = prompt is not None and total == prompt + visible + reasoning
+    if shape.adds_reasoning or left_out or reasoning > visible:
+        return visible + reasoning
+    return visible
+
+
+def _total(prompt: int | None, completion: int | None, reported: int | None) -> int | None:
+    """Keep the reported total; the seed allows prompt + completion where there is none."""
+    if reported:
+        return reported
+    if prompt is None or completion is None:
+        return None
+    return prompt + completion
+
+
+def _part_of(prompt: int | None, part: int | None) -> int | None:
+    """Drop a part that is larger than its whole: one of the two is wrong, and unknown is safe."""
+    if prompt is not None and part is not None and part > prompt:
+        return None
+    return part
+
+
+def _has(raw: Mapping[str, object], names: tuple[str, ...]) -> bool:
+    return any(_at(raw, name) is not None for name in names)
+
+
+def _first(raw: Mapping[str, object], names: tuple[str, ...]) -> int | None:
+    """Read the first name that is present; a present but unusable count is unknown."""
+    found = next((value for name in names if (value := _at(raw, name)) is not None), None)
+    return _count(found)
+
+
+def _at(raw: Mapping[str, object], path: str) -> object:
+    value: object = raw
+    for name in path.split("."):
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(name)
+    return value
+
+
+def _count(value: object) -> int | None:
+    """Accept whole numbers from 0 to 2**53, written as 12 or 12.0."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if not 0 <= value <= _LARGEST_COUNT or value != int(value):  # NaN fails the first comparison
+        return None
+    return int(value)
