@@ -1,0 +1,182 @@
+"""Typed settings: `HELMDASH_*` (and HOST, PORT, DATABASE_URL), read once and checked.
+
+The one place that reads the environment, so that a bad value stops the start with one clear line
+and `manage.py settings_help` can list them all (product.md 1).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import secrets
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+PREFIX = "HELMDASH_"
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class BadSetting(Exception):
+    """A setting has a value HelmDash cannot start with; the message names it and the fix."""
+
+
+class Env(BaseSettings):
+    """What the environment says. Field descriptions are the help texts of `settings_help`."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", populate_by_name=True)
+
+    host: str = Field(
+        "127.0.0.1",
+        validation_alias="HOST",
+        description="Address to listen on. 0.0.0.0 listens on every address of the machine.",
+    )
+    port: int = Field(
+        8000, ge=1, le=65535, validation_alias="PORT", description="TCP port to listen on."
+    )
+    database_url: str = Field(
+        "",
+        validation_alias="DATABASE_URL",
+        description="postgres://user:password@host:port/name moves everything to PostgreSQL. "
+        "Empty: SQLite in the data directory.",
+    )
+    data_dir: Path = Field(
+        ROOT / "var",
+        description="Where the SQLite file, the secret key and collected static files live.",
+    )
+    workers: int = Field(
+        1, ge=1, le=64, description="Server processes. More than one wants PostgreSQL."
+    )
+    bootstrap_api_key: str = Field(
+        "",
+        description="The first API key. Empty: one is generated and printed once.",
+    )
+    admin_password: str = Field(
+        "",
+        description="Password of the first admin, called `admin`. "
+        "Empty: one is generated and printed once.",
+    )
+    secret_key: str = Field(
+        "",
+        description="Signs sessions and sign-in links. Empty: kept in the data directory.",
+    )
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Host names this server answers to, separated by commas, "
+        "besides localhost and HOST.",
+    )
+    public_url: str = Field(
+        "",
+        description="The address people reach this server at, such as https://helm.example.org. "
+        "https switches secure cookies on.",
+    )
+    max_body_bytes: int = Field(
+        8 * 1024 * 1024, ge=1024, description="Largest request body; more is answered with 413."
+    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="How much the server logs."
+    )
+    debug: bool = Field(
+        False, description="Show error pages with source code. Never on a public address."
+    )
+
+    @field_validator("allowed_hosts", mode="before")
+    @classmethod
+    def _split_hosts(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _upper(cls, value: object) -> object:
+        return value.upper() if isinstance(value, str) else value
+
+    @field_validator("data_dir")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().resolve()
+
+    @field_validator("database_url")
+    @classmethod
+    def _postgres_or_sqlite(cls, value: str) -> str:
+        if value and value.split(":", 1)[0] not in ("postgres", "postgresql", "sqlite"):
+            raise ValueError("must start with postgres:// (or sqlite:///path)")
+        return value
+
+    @field_validator("public_url")
+    @classmethod
+    def _http(cls, value: str) -> str:
+        if value and not value.startswith(("http://", "https://")):
+            raise ValueError("must start with http:// or https://")
+        return value.rstrip("/")
+
+    @field_validator("bootstrap_api_key")
+    @classmethod
+    def _one_word(cls, value: str) -> str:
+        if value != value.strip() or any(c.isspace() for c in value) or not value.isascii():
+            raise ValueError("must be one word of ASCII characters, without spaces")
+        return value
+
+
+def variable_name(field: str) -> str:
+    """The environment variable a field of Env is read from."""
+    alias = Env.model_fields[field].validation_alias
+    return alias if isinstance(alias, str) else PREFIX + field.upper()
+
+
+def read_env() -> Env:
+    """Read and check the environment. Raises BadSetting: one line for each wrong variable."""
+    try:
+        return Env()
+    except ValidationError as error:
+        lines = []
+        for problem in error.errors(include_url=False):
+            where = str(problem["loc"][0])
+            field = where if where in Env.model_fields else where.lower()
+            name = variable_name(field) if field in Env.model_fields else where
+            lines.append(f"{name}={problem.get('input')!r}: {_plain(problem['msg'])}")
+        raise BadSetting("; ".join(lines)) from None
+
+
+@cache
+def env() -> Env:
+    """The environment of this process, read once."""
+    return read_env()
+
+
+def unknown_variables() -> list[str]:
+    """HELMDASH_* variables that no setting reads: most likely a spelling mistake."""
+    known = {variable_name(field) for field in Env.model_fields}
+    # Set by our own tools, not by operators.
+    known |= {f"{PREFIX}TEST_DB"}
+    lines = []
+    for name in sorted(os.environ):
+        if name.startswith(PREFIX) and name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            lines.append(f"{name} is not a setting{hint}")
+    return lines
+
+
+def secret_key(settings: Env) -> str:
+    """The signing key: given, or kept owner-only in the data directory and made at first use."""
+    if settings.secret_key:
+        return settings.secret_key
+    path = settings.data_dir / "secret-key"
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    try:
+        # O_EXCL: of two processes that start at once, one makes the key and both read it.
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_text(encoding="ascii").strip()
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(secrets.token_urlsafe(48))
+    return path.read_text(encoding="ascii").strip()
+
+
+def _plain(message: str) -> str:
+    return message.removeprefix("Value error, ").removeprefix("Input ")

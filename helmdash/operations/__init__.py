@@ -1,0 +1,1 @@
+"""Writes, one module for each subject: keyword-only functions, one short transaction each."""

@@ -1,0 +1,124 @@
+"""API keys, projects and the first admin."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.contrib.auth import get_user_model
+from django.db import transaction
+
+from helmdash.queries.access import SCOPES, Caller, ProjectInfo, project_info
+from helmdash.records.models import ApiKey, Project, Scope
+from helmdash.records.models.access import hash_key
+
+# Everything but `admin`: what packs and people at the terminal need on the first day.
+DEFAULT_SCOPES = tuple(scope for scope in SCOPES if scope != Scope.ADMIN.value)
+ADMIN_NAME = "admin"
+# A key's last use is written at most this often, so that reads do not become writes.
+_USE_PRECISION = timedelta(minutes=1)
+
+
+class AccessError(Exception):
+    """The request about a key or project cannot be carried out; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewKey:
+    """A key that was just made: the only moment its secret exists outside its owner's hands."""
+
+    name: str
+    secret: str
+    scopes: tuple[str, ...]
+
+
+def ensure_project() -> ProjectInfo:
+    """The default project, made when there is none yet."""
+    project = Project.objects.filter(is_default=True).first()
+    if project is None:
+        project = Project.objects.create(slug="default", name="Default", is_default=True)
+    return project_info(project)
+
+
+def create_key(
+    *,
+    name: str,
+    scopes: tuple[str, ...] = DEFAULT_SCOPES,
+    project: str | None = None,
+    secret: str | None = None,
+) -> NewKey:
+    """Make a key for a project (the default one when none is named).
+
+    `secret` is given only for the bootstrap key of the environment. Raises AccessError on an
+    unknown scope or project, a name in use, or a blank name.
+    """
+    name = name.strip()
+    if not name:
+        raise AccessError("name: a key needs a name")
+    unknown = sorted(set(scopes) - set(SCOPES))
+    if unknown or not scopes:
+        raise AccessError(
+            f"scopes: {', '.join(unknown) or 'none given'}; known scopes are {', '.join(SCOPES)}"
+        )
+    with transaction.atomic():
+        owner = Project.objects.filter(**({"slug": project} if project else {"is_default": True}))
+        row = owner.first()
+        if row is None:
+            raise AccessError(f"project: there is no project called {project or 'default'}")
+        if ApiKey.objects.filter(name=name, revoked_at__isnull=True).exists():
+            raise AccessError(f"name: an active key is called {name}; revoke it first")
+        new = ApiKey(project=row, name=name, scopes=[s for s in SCOPES if s in scopes])
+        key = new.issue(secret)
+        if ApiKey.objects.filter(key_hash=new.key_hash).exists():
+            raise AccessError("key: this key exists already")
+        new.save(force_insert=True)
+    return NewKey(name=name, secret=key, scopes=tuple(scopes))
+
+
+def revoke_key(*, name: str, now: datetime) -> None:
+    """End a key at once. Raises AccessError when no active key has the name."""
+    if not ApiKey.objects.filter(name=name, revoked_at__isnull=True).update(revoked_at=now):
+        raise AccessError(f"name: no active key is called {name}")
+
+
+def note_use(*, caller: Caller, now: datetime) -> None:
+    """Remember when a key was last used, to the minute."""
+    before = caller.latest_used_at
+    if before is None or now - before >= _USE_PRECISION:
+        ApiKey.objects.filter(pk=caller.key_id).update(latest_used_at=now)
+
+
+def ensure_bootstrap_key(*, secret: str) -> NewKey | None:
+    """The first key: the one of the environment, or a fresh one when no key exists at all.
+
+    None when there is nothing to do. A key of the environment that was revoked stays revoked.
+    """
+    if secret:
+        if ApiKey.objects.filter(key_hash=hash_key(secret)).exists():
+            return None
+        return create_key(name=_free_name("bootstrap"), secret=secret)
+    if ApiKey.objects.exists():
+        return None
+    return create_key(name="bootstrap")
+
+
+def ensure_admin(*, password: str) -> str | None:
+    """The first admin, called `admin`. Gives the password when the admin was made just now.
+
+    An existing admin is left alone: a second start changes nothing.
+    """
+    users = get_user_model()
+    if users.objects.filter(is_superuser=True).exists():
+        return None
+    chosen = password or secrets.token_urlsafe(12)
+    users.objects.create_superuser(username=ADMIN_NAME, password=chosen)
+    return chosen
+
+
+def _free_name(wanted: str) -> str:
+    taken = set(ApiKey.objects.filter(revoked_at__isnull=True).values_list("name", flat=True))
+    name, number = wanted, 2
+    while name in taken:
+        name, number = f"{wanted}-{number}", number + 1
+    return name

@@ -1,0 +1,149 @@
+"""Changing budgets: checked with the same sentences wherever it is done, and kept in the history.
+
+An edit rules the next lookup in every process: queries.budgets compares the newest history row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from helmdash.queries.budgets import BudgetRow, find
+from helmdash.records.models import Budget
+
+# Columns in which the empty text stands for "as the default has it".
+_TEXT_COLUMNS = frozenset({"prompt_variant"})
+_FALLBACK_KEY = "The fallback keeps its empty key: it governs every model without a row of its own."
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetProblem:
+    """A wrong member of a budget, and what to do about it."""
+
+    field: str
+    message: str
+
+
+class BudgetProblems(Exception):
+    """The budget cannot be stored as it is; `errors` names the members."""
+
+    def __init__(self, errors: tuple[BudgetProblem, ...]) -> None:
+        super().__init__("; ".join(f"{error.field}: {error.message}" for error in errors))
+        self.errors = errors
+
+
+class BudgetConflict(BudgetProblems):
+    """What is stored stands against it: a row with this key, or the fallback that must stay."""
+
+
+class NoSuchBudget(Exception):
+    """The project sees no row with this number."""
+
+
+def create_budget(*, values: Mapping[str, object], project_id: int | None, by: str) -> BudgetRow:
+    """Add a row: for one project, or for all (None).
+
+    values: columns by name; null for "as the default has it". by: who, for the history.
+    Raises BudgetProblems, or BudgetConflict when the key is taken.
+    """
+    row = Budget(project_id=project_id)
+    _set(row, values)
+    with transaction.atomic():
+        _save(row, by)
+    return _read(row)
+
+
+def change_budget(
+    *, budget_id: int, project_id: int, changes: Mapping[str, object], by: str
+) -> BudgetRow:
+    """Change columns of a row the project sees.
+
+    Raises NoSuchBudget, BudgetProblems, or BudgetConflict when the new key is taken.
+    """
+    with transaction.atomic():
+        row = _locked(budget_id, project_id)
+        if row.key == "" and str(changes.get("key", "")).strip():
+            raise BudgetProblems((BudgetProblem("key", _FALLBACK_KEY),))
+        _set(row, changes)
+        _save(row, by)
+    return _read(row)
+
+
+def delete_budget(*, budget_id: int, project_id: int, by: str) -> None:
+    """Remove a row the project sees. Raises NoSuchBudget, or BudgetConflict for the fallback."""
+    with transaction.atomic():
+        row = _locked(budget_id, project_id)
+        if row.key == "" and row.project_id is None:
+            raise BudgetConflict(
+                (
+                    BudgetProblem(
+                        "key",
+                        "The fallback cannot be deleted: it governs every model without a row of "
+                        "its own. Change its figures instead.",
+                    ),
+                )
+            )
+        _note(row, by)
+        row.delete()
+
+
+def _locked(budget_id: int, project_id: int) -> Budget:
+    visible = Q(project__isnull=True) | Q(project_id=project_id)
+    row = Budget.objects.select_for_update().filter(visible, pk=budget_id).first()
+    if row is None:
+        raise NoSuchBudget(f"there is no budget {budget_id}")
+    return row
+
+
+def _set(row: Budget, values: Mapping[str, object]) -> None:
+    for name, value in values.items():
+        setattr(row, name, "" if value is None and name in _TEXT_COLUMNS else value)
+
+
+def _save(row: Budget, by: str) -> None:
+    try:
+        row.full_clean()
+        _note(row, by)
+        row.save()
+    except ValidationError as error:
+        raise _problems(error) from None
+    except IntegrityError:
+        # Another writer was first between the check and the write.
+        taken = BudgetProblem("key", "A budget with this key exists already.")
+        raise BudgetConflict((taken,)) from None
+
+
+def _note(row: Budget, by: str) -> None:
+    # simple_history reads this attribute when it writes the history row.
+    row._change_reason = by  # type: ignore[attr-defined]
+
+
+def _problems(error: ValidationError) -> BudgetProblems:
+    found = [
+        BudgetProblem(_member(field, message), message)
+        for field, messages in error.message_dict.items()
+        for message in messages
+    ]
+    is_taken = all("exists already" in problem.message for problem in found)
+    return (BudgetConflict if is_taken else BudgetProblems)(tuple(found))
+
+
+def _member(field: str, message: str) -> str:
+    """Constraints over several columns are about the key, or name their column first."""
+    if field != NON_FIELD_ERRORS:
+        return field
+    first = message.split(" ", 1)[0]
+    if any(first == column.name for column in Budget._meta.fields):
+        return first
+    return "enabled" if "disabled" in message else "key"
+
+
+def _read(row: Budget) -> BudgetRow:
+    found = find(project_id=row.project_id, budget_id=row.pk)
+    if found is None:  # deleted by somebody between the commit and this read
+        raise NoSuchBudget(f"there is no budget {row.pk}")
+    return found

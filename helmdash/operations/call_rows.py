@@ -1,0 +1,131 @@
+"""A judged call as rows: the narrow one that lists read, and the payload beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from helmdash.core.redaction import redact, redact_text
+from helmdash.operations.judging import Judged
+from helmdash.records.models import Conversation, Payload
+
+CONVERSATION_COLUMNS = (
+    "model",
+    "generation",
+    "level",
+    "severity",
+    "level_reason",
+    "known_level",
+    "prompt_tokens",
+    "limit_tokens",
+    "limit_source",
+    "optimal_max_tokens",
+    "critical_max_tokens",
+    "failures",
+    "trims",
+    "started_at",
+    "latest_at",
+)
+# A provider's error page can be megabytes; the beginning says what it is.
+_ERROR_MESSAGE_CHARS = 2000
+_CAUSE_DETAIL_CHARS = 400
+
+
+def call_row(
+    item: Judged, conversation: Conversation | None, *, project_id: int, now: datetime
+) -> dict[str, object]:
+    """The columns of Call, by attribute name."""
+    capture, usage, health, cause = item.capture, item.usage, item.health, item.cause
+    sent, trim = capture.sent, capture.trim
+    return {
+        "project_id": project_id,
+        "name": capture.id,
+        "conversation_id": conversation.pk if conversation else None,
+        "round_number": conversation.round_number if conversation else None,
+        "generation": conversation.generation if conversation else None,
+        "attempt": capture.attempt,
+        "model": capture.model,
+        "upstream_model": capture.upstream_model or "",
+        "provider": capture.provider or "",
+        "pack": capture.pack or "",
+        "purpose": capture.purpose,
+        "correlation_id": capture.correlation_id or "",
+        "caller": item.caller,
+        "prompt_variant": capture.prompt_variant or "",
+        "response_format": capture.response_format or "",
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.total_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "status": capture.effective_status,
+        "http_status": capture.http_status,
+        "finish_reason": item.finish_reason.value if item.finish_reason else "",
+        "finish_reason_raw": capture.finish_reason or "",
+        "error_code": capture.error_code or "",
+        "error_message": _clip(redact_text(capture.error_message or ""), _ERROR_MESSAGE_CHARS),
+        "cause": cause.name.value if cause else "",
+        "cause_rule": cause.rule if cause else "",
+        "cause_advice": cause.advice.value if cause else "",
+        "cause_detail": _clip(redact_text(cause.detail), _CAUSE_DETAIL_CHARS) if cause else "",
+        "raw_content_bytes": item.raw_content_bytes,
+        "content_bytes": item.content_bytes,
+        "latency_ms": capture.latency_ms,
+        "ttft_ms": capture.ttft_ms,
+        "overhead_ms": capture.overhead_ms,
+        "level": health.level.value,
+        "level_reason": health.reason.value if health.reason else "",
+        "limit_tokens": health.limit_tokens,
+        "limit_source": health.limit_source.value if health.limit_source else "",
+        "optimal_max_tokens": health.optimal_max_tokens,
+        "critical_max_tokens": health.critical_max_tokens,
+        "budget_key": item.budget.key,
+        "fit_name": capture.fit_id or "",
+        "trim_before_bytes": trim.before_bytes if trim else None,
+        "trim_after_bytes": trim.after_bytes if trim else None,
+        "sent_bytes": item.sent_bytes,
+        "sent_messages": item.sent_messages,
+        "sent_tools_bytes": sent.tools_bytes if sent else None,
+        "sent_images": sent.images if sent else None,
+        "estimate_tokens": (
+            item.budget.estimator.tokens_of_bytes(item.sent_bytes)
+            if item.sent_bytes is not None
+            else None
+        ),
+        "prompt_hash": item.message_hashes[-1] if item.message_hashes else "",
+        "started_at": item.started_at,
+        "recorded_at": now,
+    }
+
+
+def payload_row(
+    item: Judged, *, call_id: int, payload: str
+) -> tuple[dict[str, object] | None, Mapping[str, object]]:
+    """The side row (None when there is nothing to keep) and the messages to store, by hash.
+
+    Texts are kept only as far as the project's payload setting allows.
+    """
+    capture = item.capture
+    keeps_text = payload != Payload.OFF.value
+    is_redacted = payload == Payload.REDACTED.value
+    messages: dict[str, object] = {}
+    if keeps_text and capture.messages:
+        for key, message in zip(item.message_hashes, capture.messages, strict=True):
+            messages[key] = redact(message) if is_redacted else dict(message)
+    content = capture.content if keeps_text else None
+    row: dict[str, object] = {
+        "call_id": call_id,
+        "usage_raw": dict(capture.usage) if capture.usage is not None else None,
+        "metadata": dict(capture.metadata) if capture.metadata else None,
+        "trim_dropped": list(capture.trim.dropped) if capture.trim else None,
+        "attempts": [dict(attempt) for attempt in capture.attempts] or None,
+        "message_hashes": list(item.message_hashes) if messages else None,
+        "content": redact_text(content) if content is not None and is_redacted else content,
+    }
+    is_empty = all(value is None for name, value in row.items() if name != "call_id")
+    return (None if is_empty else row), messages
+
+
+def _clip(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

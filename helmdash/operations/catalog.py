@@ -1,0 +1,32 @@
+"""Importing catalogs: each import is a new revision, unless nothing changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from helmdash.records.revisions import add_revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What an import led to."""
+
+    revision_id: int
+    name: str
+    number: int
+    is_new: bool
+
+
+def import_catalog(
+    *, project_id: int, name: str, body: object, now: datetime, make_current: bool = True
+) -> Imported:
+    """Store a catalog under a name and, unless told otherwise, put it in force for the project.
+
+    The same bytes as the newest revision of the name give that revision again. Raises
+    CatalogError naming the fields of a malformed catalog.
+    """
+    row, is_new = add_revision(
+        project_id=project_id, name=name, body=body, now=now, make_current=make_current
+    )
+    return Imported(revision_id=row.pk, name=name, number=row.number, is_new=is_new)

@@ -1,0 +1,103 @@
+"""Demo data: a project of its own, so that it can never be mixed into real figures.
+
+The calls go through the same door as real ones; only their times are moved, so that the newest are
+a few minutes old whenever they are loaded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection, transaction
+
+from helmdash.conf import ROOT
+from helmdash.core.capture import Capture, CapturedTrim, Sent
+from helmdash.operations.catalog import import_catalog
+from helmdash.operations.fitting import fit_catalog
+from helmdash.operations.recording import record_calls
+from helmdash.queries.access import project_info
+from helmdash.records.models import (
+    Call,
+    CallPayload,
+    Conversation,
+    Fit,
+    HealthChange,
+    Payload,
+    Project,
+    Round,
+    StoredMessage,
+)
+
+DEMO_SLUG = "demo"
+_CALLS = ROOT / "fixtures" / "demo_calls.json"
+_CATALOG = ROOT / "fixtures" / "demo_catalog.json"
+_CALLER = "demo"
+
+
+def load_demo(*, now: datetime) -> int:
+    """Load the demo project afresh, with times up to `now`. Gives the number of calls."""
+    remove_demo()
+    row = Project.objects.create(
+        slug=DEMO_SLUG, name="Demo", is_demo=True, payload=Payload.FULL.value
+    )
+    body = json.loads(_CATALOG.read_text(encoding="utf-8"))
+    import_catalog(project_id=row.pk, name="demo", body=body, now=now)
+    row.refresh_from_db()
+    project = project_info(row)
+    data = json.loads(_CALLS.read_text(encoding="utf-8"))
+    for fit in data["fits"]:
+        fit_catalog(
+            project=project,
+            model=fit["model"],
+            intent=fit["intent"],
+            catalog=None,
+            catalog_name=None,
+            context=None,
+            defaults=None,
+            history=(),
+            caller=_CALLER,
+            now=now - timedelta(minutes=fit["minutes_ago"]),
+        )
+    captures = list(_captures(data["conversations"], now))
+    record_calls(project=project, captures=captures, caller=_CALLER, now=now)
+    return len(captures)
+
+
+def remove_demo() -> bool:
+    """Delete the demo project with everything in it. False when there was none."""
+    with transaction.atomic():
+        project = Project.objects.filter(slug=DEMO_SLUG, is_demo=True).first()
+        if project is None:
+            return False
+        calls = Call.objects.filter(project=project)
+        CallPayload.objects.filter(call__in=calls.values("id")).delete()
+        # In the order of their foreign keys; none of these rows is referred to from elsewhere.
+        for model in (Call, HealthChange, Round, Conversation, StoredMessage, Fit):
+            model.objects.filter(project=project)._raw_delete(connection.alias)
+        Project.objects.filter(pk=project.pk).update(current_catalog=None)
+        project.catalogs.all().delete()
+        project.delete()
+    return True
+
+
+def _captures(conversations: list[dict[str, Any]], now: datetime) -> Iterator[Capture]:
+    for conversation in conversations:
+        at = now - timedelta(minutes=conversation["minutes_ago"])
+        for call in conversation["calls"]:
+            yield _capture(call | {"conversation": conversation.get("id")}, at)
+            at += timedelta(minutes=conversation["every_minutes"])
+
+
+def _capture(call: Mapping[str, Any], at: datetime) -> Capture:
+    known = dict(call)
+    trim, sent, messages = (known.pop(name, None) for name in ("trim", "sent", "messages"))
+    return Capture(
+        **known,
+        trim=CapturedTrim(**trim | {"dropped": tuple(trim["dropped"])}) if trim else None,
+        sent=Sent(**sent) if sent else None,
+        messages=tuple(messages) if messages else None,
+        started_at=at,
+    )

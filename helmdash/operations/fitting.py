@@ -1,0 +1,162 @@
+"""Fitting a catalog to a model's budget, and keeping the receipt (product.md 3)."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from helmdash.core.budgets import EffectiveBudget, Tier
+from helmdash.core.catalog import Catalog, parse_catalog
+from helmdash.core.ranking import PastPlan
+from helmdash.core.selection import PreparedCatalog, Selection, prepare, select
+from helmdash.core.tokens import compact_json, json_bytes
+from helmdash.core.trim import Trim
+from helmdash.queries import budgets
+from helmdash.queries import catalog as catalogs
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.bulk import insert_rows
+from helmdash.records.models import Fit, Payload
+
+logger = logging.getLogger(__name__)
+
+# What the planning system prompt takes until the caller says otherwise (ADR 050: "~1.5 KB").
+SYSTEM_PROMPT_BYTES = 1500
+# ADR 050: the operator hears of it when more than 30 % went.
+_LOGGED_SHARE = 0.30
+
+
+class NoCatalog(Exception):
+    """There is nothing to fit: none given, none by that name, and the project has none in force."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """A fitted catalog with everything a caller needs to send it."""
+
+    fit_id: str
+    catalog: Mapping[str, object]
+    trim: Trim
+    budget: EffectiveBudget
+    prompt_variant: str
+    response_format: str
+    catalog_placement: str
+
+
+def fit_catalog(
+    *,
+    project: ProjectInfo,
+    model: str,
+    intent: str,
+    catalog: object | None,
+    catalog_name: str | None,
+    context: Mapping[str, object] | None,
+    defaults: Mapping[str, object] | None,
+    history: Sequence[PastPlan],
+    caller: str,
+    now: datetime,
+) -> Fitted:
+    """Fit a catalog (inline, by name, or the project's current one) and store the Trim.
+
+    Everything that will be sent counts against the budget: system prompt, catalog, defaults,
+    intent and context. Raises NoCatalog, or CatalogError naming the fields of a malformed one.
+    """
+    budget = budgets.table(project_id=project.id).lookup(model)
+    prepared, name = _catalog(project, catalog, catalog_name)
+    fixed = SYSTEM_PROMPT_BYTES + len(intent.encode())
+    fixed += sum(json_bytes(part) for part in (context, defaults) if part)
+    selection = select(
+        prepared,
+        intent=intent,
+        budget=budget,
+        history=history,
+        fixed_bytes=fixed,
+        clock=time.perf_counter,
+    )
+    fitted = _fitted(budget, selection, now)
+    _store(project, fitted, prepared, intent=intent, name=name, caller=caller, now=now)
+    _log(fitted)
+    return fitted
+
+
+def _catalog(
+    project: ProjectInfo, catalog: object | None, name: str | None
+) -> tuple[PreparedCatalog, str]:
+    if catalog is not None:
+        return prepare(parse_catalog(catalog)), ""
+    found = catalogs.find(project_id=project.id, name=name)
+    if found is None:
+        raise NoCatalog(
+            f"there is no catalog called {name}; import it first or send `catalog`"
+            if name
+            else "send `catalog` or `catalog_name`: this project has no current catalog"
+        )
+    return catalogs.prepared(revision_id=found.id), found.name
+
+
+def _fitted(budget: EffectiveBudget, selection: Selection, now: datetime) -> Fitted:
+    is_strict = budget.wants_strict_json and budget.tier is not Tier.C
+    return Fitted(
+        fit_id=f"fit_{int(now.timestamp() * 1000):012x}{secrets.token_hex(8)}",
+        catalog=selection.catalog,
+        trim=selection.trim,
+        budget=budget,
+        prompt_variant=budget.prompt_variant.value,
+        response_format="json_object" if is_strict else "",
+        catalog_placement="system" if budget.supports_prefix_cache else "user",
+    )
+
+
+def _store(
+    project: ProjectInfo,
+    fitted: Fitted,
+    prepared: PreparedCatalog,
+    *,
+    intent: str,
+    name: str,
+    caller: str,
+    now: datetime,
+) -> None:
+    keeps_text = project.payload == Payload.FULL.value
+    row = {
+        "project_id": project.id,
+        "name": fitted.fit_id,
+        "model": fitted.budget.model[:255],
+        "intent": intent if keeps_text else "",
+        "intent_sha": hashlib.sha256(intent.strip().lower().encode()).hexdigest(),
+        "catalog_name": name,
+        "catalog_digest": catalog_digest(prepared.catalog),
+        "before_bytes": fitted.trim.before_bytes,
+        "after_bytes": fitted.trim.after_bytes,
+        "fits": fitted.trim.fits,
+        "trim": fitted.trim.to_json()
+        | {"versions": dict(fitted.trim.versions), "timings_ms": dict(fitted.trim.timings_ms)},
+        "budget": asdict(fitted.budget),
+        "caller": caller,
+        "created_at": now,
+    }
+    # Not by the ORM: this way also stores texts that PostgreSQL would refuse (bulk.storable).
+    insert_rows(Fit, [row])
+
+
+def catalog_digest(catalog: Catalog) -> str:
+    """SHA-256 of a catalog's compact JSON: the same bytes, the same digest."""
+    return hashlib.sha256(compact_json(catalog.raw).encode()).hexdigest()
+
+
+def _log(fitted: Fitted) -> None:
+    trim = fitted.trim
+    gone = trim.before_bytes - trim.after_bytes
+    if trim.before_bytes and gone / trim.before_bytes > _LOGGED_SHARE:
+        logger.info(
+            "catalog trimmed by more than 30 %%: %s %s, %d to %d bytes, %s",
+            fitted.fit_id,
+            fitted.budget.model,
+            trim.before_bytes,
+            trim.after_bytes,
+            ", ".join(trim.dropped),
+        )

@@ -1,0 +1,92 @@
+"""Everything we say about one call before it is stored: pure verdicts from core, put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from helmdash.core.budgets import BudgetTable, EffectiveBudget
+from helmdash.core.capture import Capture
+from helmdash.core.failures import Cause, classify
+from helmdash.core.finish import FinishReason, normalise_finish_reason
+from helmdash.core.health import Health, assess
+from helmdash.core.messages import canonical_hash, canonical_json
+from helmdash.core.reasoning import strip_reasoning
+from helmdash.core.tokens import utf8_bytes
+from helmdash.core.usage import Usage, normalise_usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A capture with our verdicts; only its place in its conversation is still open."""
+
+    capture: Capture
+    caller: str
+    started_at: datetime
+    budget: EffectiveBudget
+    usage: Usage
+    finish_reason: FinishReason | None
+    cause: Cause | None
+    health: Health
+    raw_content_bytes: int | None
+    content_bytes: int | None
+    sent_bytes: int | None
+    sent_messages: int | None
+    message_hashes: tuple[str, ...]
+
+    @property
+    def is_trimmed(self) -> bool:
+        """True when the reported Trim made the prompt smaller."""
+        trim = self.capture.trim
+        return trim is not None and trim.after_bytes < trim.before_bytes
+
+
+def judge(capture: Capture, rules: BudgetTable, *, caller: str, now: datetime) -> Judged:
+    """Normalise, classify and assess one call. Pure but for the values passed in."""
+    budget = rules.lookup(capture.model)
+    usage = normalise_usage(capture.usage)
+    finish_reason = normalise_finish_reason(capture.finish_reason)
+    raw_bytes, content_bytes = _content_bytes(capture)
+    sent_bytes, sent_messages, hashes = _sent(capture)
+    return Judged(
+        capture=capture,
+        caller=capture.caller or caller,
+        started_at=capture.started_at or now,
+        budget=budget,
+        usage=usage,
+        finish_reason=finish_reason,
+        cause=classify(capture, usage=usage, finish_reason=finish_reason),
+        health=assess(usage.prompt_tokens, budget),
+        raw_content_bytes=raw_bytes,
+        content_bytes=content_bytes,
+        sent_bytes=sent_bytes,
+        sent_messages=sent_messages,
+        message_hashes=hashes,
+    )
+
+
+def _content_bytes(capture: Capture) -> tuple[int | None, int | None]:
+    """Bytes of the answer, raw and without its reasoning; null where they are not known."""
+    if capture.content is None:
+        return capture.raw_content_len, None
+    raw = utf8_bytes(capture.content)
+    stripped = raw - strip_reasoning(capture.content).stripped_bytes
+    return capture.raw_content_len if capture.raw_content_len is not None else raw, max(stripped, 0)
+
+
+def _sent(capture: Capture) -> tuple[int | None, int | None, tuple[str, ...]]:
+    """What was sent: as reported, else counted on the messages that came along."""
+    said = capture.sent
+    said_bytes = said.bytes if said else None
+    said_messages = said.messages if said else None
+    if capture.messages is None:
+        return said_bytes, said_messages, ()
+    hashes: list[str] = []
+    texts = [canonical_json(message) for message in capture.messages]
+    for text in texts:
+        hashes.append(canonical_hash(text, hashes[-1] if hashes else None))
+    if said_bytes is None:
+        said_bytes = sum(map(utf8_bytes, texts))
+    if said_messages is None:
+        said_messages = len(capture.messages)
+    return said_bytes, said_messages, tuple(hashes)

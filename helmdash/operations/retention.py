@@ -1,0 +1,117 @@
+"""Deleting what is older than a project wants to keep, in bounded batches.
+
+Rows are deleted inside the database, a batch at a time, so that neither memory nor a lock grows
+with the number of calls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import connection, transaction
+
+from helmdash.operations.recording import MESSAGE_SEEN_PRECISION
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import (
+    Call,
+    CallPayload,
+    Conversation,
+    Fit,
+    HealthChange,
+    Round,
+    StoredMessage,
+)
+
+# A batch of this size holds SQLite's write lock for some tens of milliseconds.
+BATCH_ROWS = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retained:
+    """How much was deleted (or would be)."""
+
+    calls: int
+    conversations: int
+    fits: int
+
+
+def count_expired(*, project: ProjectInfo, now: datetime) -> Retained:
+    """What `delete_expired` would delete. Nothing when the project keeps everything."""
+    before = _line(project, now)
+    if before is None:
+        return Retained(calls=0, conversations=0, fits=0)
+    return Retained(
+        calls=Call.objects.filter(project_id=project.id, started_at__lt=before).count(),
+        conversations=Conversation.objects.filter(
+            project_id=project.id, latest_at__lt=before
+        ).count(),
+        fits=Fit.objects.filter(project_id=project.id, created_at__lt=before).count(),
+    )
+
+
+def delete_expired(*, project: ProjectInfo, now: datetime, batch: int = BATCH_ROWS) -> Retained:
+    """Delete calls, fits, messages and emptied conversations older than the project's retention."""
+    before = _line(project, now)
+    if before is None:
+        return Retained(calls=0, conversations=0, fits=0)
+    calls = 0
+    while done := _delete_calls(project.id, before, batch):
+        calls += done
+    conversations = 0
+    while done := _delete_conversations(project.id, before, batch):
+        conversations += done
+    fits = 0
+    while done := _delete_fits(project.id, before, batch):
+        fits += done
+    while _delete_messages(project.id, before, batch):
+        pass
+    return Retained(calls=calls, conversations=conversations, fits=fits)
+
+
+def _line(project: ProjectInfo, now: datetime) -> datetime | None:
+    if project.retention_days is None:
+        return None
+    return now - timedelta(days=project.retention_days)
+
+
+def _delete_calls(project_id: int, before: datetime, batch: int) -> int:
+    with transaction.atomic():
+        rows = Call.objects.filter(project_id=project_id, started_at__lt=before)
+        ids = list(rows.order_by("started_at", "id").values_list("id", flat=True)[:batch])
+        CallPayload.objects.filter(call_id__in=ids)._raw_delete(connection.alias)
+        Call.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    return len(ids)
+
+
+def _delete_conversations(project_id: int, before: datetime, batch: int) -> int:
+    """Conversations whose newest call is too old; a call of theirs may still be younger by its
+    own clock, and then the conversation stays."""
+    with transaction.atomic():
+        rows = Conversation.objects.filter(
+            project_id=project_id, latest_at__lt=before, calls__isnull=True
+        )
+        ids = list(rows.order_by("latest_at", "id").values_list("id", flat=True)[:batch])
+        Round.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
+        HealthChange.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
+        Conversation.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    return len(ids)
+
+
+def _delete_fits(project_id: int, before: datetime, batch: int) -> int:
+    with transaction.atomic():
+        rows = Fit.objects.filter(project_id=project_id, created_at__lt=before)
+        ids = list(rows.order_by("created_at", "id").values_list("id", flat=True)[:batch])
+        Fit.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    return len(ids)
+
+
+def _delete_messages(project_id: int, before: datetime, batch: int) -> int:
+    """Messages that no call has carried since the line."""
+    with transaction.atomic():
+        rows = StoredMessage.objects.filter(
+            project_id=project_id, latest_seen_at__lt=before - MESSAGE_SEEN_PRECISION
+        )
+        ids = list(rows.order_by("latest_seen_at", "id").values_list("id", flat=True)[:batch])
+        StoredMessage.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    return len(ids)

@@ -1,0 +1,134 @@
+"""Loading the shipped budgets: missing rows are added, an operator's edits are never undone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from django.db import transaction
+
+from helmdash.conf import ROOT
+from helmdash.core import budgets as core
+from helmdash.core.shipped import load_shipped
+from helmdash.records.models import Budget, BudgetAlias
+
+SHIPPED_FILE = ROOT / "fixtures" / "budgets.toml"
+_NOT_STORED = {"budget_id", "project"}
+_STORED = tuple(f.name for f in fields(core.Budget) if f.name not in _NOT_STORED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One field of one shipped row that the stored row has otherwise."""
+
+    key: str
+    field: str
+    stored: object
+    shipped: object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What a load added, and where the stored rows differ from the shipped ones."""
+
+    added: tuple[str, ...]
+    aliases_added: tuple[str, ...]
+    differences: tuple[Difference, ...]
+    left_deleted: tuple[str, ...]
+
+
+def compare_budgets(*, path: Path = SHIPPED_FILE) -> tuple[Difference, ...]:
+    """Where stored global rows differ from the shipped ones. Changes nothing."""
+    shipped, _ = load_shipped(path.read_text(encoding="utf-8"))
+    stored = _stored()
+    return tuple(
+        difference
+        for budget in shipped
+        if budget.key.lower() in stored
+        for difference in _differences(stored[budget.key.lower()], budget)
+    )
+
+
+def load_budgets(*, path: Path = SHIPPED_FILE, update: bool = False) -> Loaded:
+    """Add shipped rows and aliases that were never here; with `update`, overwrite differing ones.
+
+    A row somebody deleted stays deleted: its history tells. Only the fallback comes back.
+    """
+    shipped, aliases = load_shipped(path.read_text(encoding="utf-8"))
+    differences = compare_budgets(path=path)
+    with transaction.atomic():
+        added, left = _add_missing(shipped)
+        aliases_added = _add_aliases(aliases)
+        if update:
+            _overwrite(shipped, {difference.key for difference in differences})
+    return Loaded(
+        added=added,
+        aliases_added=aliases_added,
+        differences=differences,
+        left_deleted=left,
+    )
+
+
+def _stored() -> dict[str, Budget]:
+    return {row.key.lower(): row for row in Budget.objects.filter(project__isnull=True)}
+
+
+def _add_missing(shipped: tuple[core.Budget, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    stored = _stored()
+    history = Budget.history.filter(project__isnull=True)
+    once_here = {key.lower() for key in history.values_list("key", flat=True)}
+    added, left = [], []
+    for budget in shipped:
+        key = budget.key.lower()
+        if key in stored:
+            continue
+        # The fallback is no choice: without it nothing can be looked up at all.
+        if key and key in once_here:
+            left.append(budget.key)
+            continue
+        _save(Budget(), budget)
+        added.append(budget.key)
+    return tuple(added), tuple(left)
+
+
+def _add_aliases(aliases: tuple[core.Alias, ...]) -> tuple[str, ...]:
+    once_here = {p.lower() for p in BudgetAlias.history.values_list("prefix", flat=True)}
+    added = []
+    for alias in aliases:
+        if alias.prefix.lower() in once_here:
+            continue
+        BudgetAlias.objects.create(
+            prefix=alias.prefix, target=alias.target, evidence=alias.evidence
+        )
+        added.append(alias.prefix)
+    return tuple(added)
+
+
+def _overwrite(shipped: tuple[core.Budget, ...], keys: set[str]) -> None:
+    stored = _stored()
+    for budget in shipped:
+        if budget.key in keys:
+            _save(stored[budget.key.lower()], budget)
+
+
+def _save(row: Budget, budget: core.Budget) -> None:
+    for name in _STORED:
+        value = getattr(budget, name)
+        setattr(row, name, "" if name == "prompt_variant" and value is None else value)
+    # Read by django-simple-history.
+    row._change_reason = "shipped with HelmDash"  # type: ignore[attr-defined]
+    row.save()
+
+
+def _differences(row: Budget, budget: core.Budget) -> list[Difference]:
+    stored = row.to_core()
+    return [
+        Difference(
+            key=budget.key,
+            field=name,
+            stored=getattr(stored, name),
+            shipped=getattr(budget, name),
+        )
+        for name in _STORED
+        if getattr(stored, name) != getattr(budget, name)
+    ]

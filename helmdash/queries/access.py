@@ -1,0 +1,119 @@
+"""Who is calling: API keys and projects, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from helmdash.records.models import ApiKey, Project, Scope
+from helmdash.records.models.access import hash_key
+
+SCOPES = tuple(Scope.values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectInfo:
+    """One project, as the pages and the recorder need it."""
+
+    id: int
+    slug: str
+    name: str
+    is_default: bool
+    is_demo: bool
+    payload: str
+    retention_days: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """The owner of a presented API key, and what it may do."""
+
+    key_id: int
+    name: str
+    scopes: frozenset[str]
+    project: ProjectInfo
+    latest_used_at: datetime | None
+
+    def may(self, scope: str) -> bool:
+        """True when the key carries the scope, or admin, which implies all (decisions.md)."""
+        return scope in self.scopes or Scope.ADMIN.value in self.scopes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKeyInfo:
+    """One key as the lists show it: never the key itself."""
+
+    name: str
+    prefix: str
+    project: str
+    scopes: tuple[str, ...]
+    created_at: datetime
+    latest_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+def find_caller(*, key: str) -> Caller | None:
+    """The caller a key belongs to; None when it is unknown or revoked. One query."""
+    found = (
+        ApiKey.objects.select_related("project")
+        .filter(key_hash=hash_key(key), revoked_at__isnull=True)
+        .first()
+    )
+    if found is None:
+        return None
+    return Caller(
+        key_id=found.pk,
+        name=found.name,
+        scopes=frozenset(found.scopes),
+        project=project_info(found.project),
+        latest_used_at=found.latest_used_at,
+    )
+
+
+def project_info(project: Project) -> ProjectInfo:
+    """The value behind a project row."""
+    return ProjectInfo(
+        id=project.pk,
+        slug=project.slug,
+        name=project.name,
+        is_default=project.is_default,
+        is_demo=project.is_demo,
+        payload=project.payload,
+        retention_days=project.retention_days,
+    )
+
+
+def projects() -> tuple[ProjectInfo, ...]:
+    """Every project, the default first, demo data last."""
+    rows = Project.objects.order_by("-is_default", "is_demo", "name")
+    return tuple(project_info(row) for row in rows)
+
+
+def default_project() -> ProjectInfo:
+    """The project new keys belong to. Raises Project.DoesNotExist before `manage.py up` ran."""
+    return project_info(Project.objects.get(is_default=True))
+
+
+def find_project(*, slug: str) -> ProjectInfo | None:
+    """A project by its slug."""
+    row = Project.objects.filter(slug=slug).first()
+    return project_info(row) if row else None
+
+
+def api_keys(*, project_id: int | None = None) -> tuple[ApiKeyInfo, ...]:
+    """Keys, newest first, of one project or of all."""
+    rows = ApiKey.objects.select_related("project").order_by("-created_at", "-id")
+    if project_id is not None:
+        rows = rows.filter(project_id=project_id)
+    return tuple(
+        ApiKeyInfo(
+            name=row.name,
+            prefix=row.prefix,
+            project=row.project.slug,
+            scopes=tuple(row.scopes),
+            created_at=row.created_at,
+            latest_used_at=row.latest_used_at,
+            revoked_at=row.revoked_at,
+        )
+        for row in rows
+    )

@@ -1,0 +1,151 @@
+"""Budgets as they rule now: the table of a project, its explanation, and the seed's projection.
+
+The table is cached in each process and checked against the newest edit at every use, so an edit
+rules the very next fit everywhere. Two edits whose transactions overlap could hide one from that
+check; so the cached table is also read again once it is a second old (issue 1: "within a second").
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from helmdash.core import budgets as core
+from helmdash.records.models import Budget, BudgetAlias
+
+# "Live everywhere within a second" (product.md 2).
+_MAX_AGE_SECONDS = 1.0
+
+POLICY = (
+    "A model id is looked up exactly, then by the longest key that it starts with, then by alias, "
+    "and else gets the fallback. Tier is how far structured output can be trusted under load: "
+    "A sees the whole catalog (max_catalog_bytes 0 = no compaction), B and C a smaller one. "
+    "An id that ends in :free is treated as tier C. Budgets are edited by hand, in the admin."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetRow:
+    """One stored row, beside what changed it last."""
+
+    id: int
+    project: str | None
+    budget: core.Budget
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextBudgets:
+    """The seed's `helmdeck://context-budgets` (ADR 050): every rule, in table order."""
+
+    fetched_at: datetime
+    fallback: core.EffectiveBudget
+    budgets: tuple[core.EffectiveBudget, ...]
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    revision: tuple[int, int]
+    read_at: float
+    table: core.BudgetTable
+
+
+_cache: dict[int | None, _Cached] = {}
+_lock = threading.Lock()
+
+
+def table(*, project_id: int | None) -> core.BudgetTable:
+    """The budgets that govern a project: global rows, and its own in their place.
+
+    One query when nothing was edited in the last second, three otherwise.
+    """
+    revision = _revision()
+    # The clock only ages the cache: no result depends on it.
+    moment = time.monotonic()
+    cached = _cache.get(project_id)
+    if (
+        cached is not None
+        and cached.revision == revision
+        and moment - cached.read_at < _MAX_AGE_SECONDS
+    ):
+        return cached.table
+    fresh = _Cached(revision=revision, read_at=moment, table=_read_table(project_id))
+    with _lock:
+        _cache[project_id] = fresh
+    return fresh.table
+
+
+def resolve(*, project_id: int | None, model: str) -> core.Resolution:
+    """Which rule governs a model, which others could have, and the effective numbers."""
+    return table(project_id=project_id).resolve(model)
+
+
+def page(*, project_id: int | None, after_id: int | None, limit: int) -> tuple[BudgetRow, ...]:
+    """Rows a project is governed by, in table order: global ones and its own."""
+    rows = _visible(project_id).order_by("id")
+    if after_id is not None:
+        rows = rows.filter(id__gt=after_id)
+    return tuple(_row(row) for row in rows.select_related("project")[:limit])
+
+
+def find(*, project_id: int | None, budget_id: int) -> BudgetRow | None:
+    """One row, if the project may see it."""
+    row = _visible(project_id).select_related("project").filter(pk=budget_id).first()
+    return _row(row) if row else None
+
+
+def context_budgets(*, project_id: int | None, now: datetime) -> ContextBudgets:
+    """Every enabled rule with its effective numbers, for operators and agents to audit."""
+    rules = table(project_id=project_id)
+    keys = [row.key for row in _visible(project_id).filter(enabled=True).order_by("id")]
+    return ContextBudgets(
+        fetched_at=now,
+        fallback=rules.lookup(""),
+        budgets=tuple(rules.lookup(key) for key in dict.fromkeys(keys) if key),
+        policy=POLICY,
+    )
+
+
+def forget_cache() -> None:
+    """Drop the cached tables: for tests that replace the whole database."""
+    with _lock:
+        _cache.clear()
+
+
+def _visible(project_id: int | None) -> QuerySet[Budget]:
+    return Budget.objects.filter(Q(project__isnull=True) | Q(project_id=project_id))
+
+
+def _row(row: Budget) -> BudgetRow:
+    return BudgetRow(
+        id=row.pk,
+        project=row.project.slug if row.project else None,
+        budget=row.to_core(),
+        updated_at=row.updated_at,
+    )
+
+
+def _read_table(project_id: int | None) -> core.BudgetTable:
+    return core.BudgetTable(
+        [row.to_core() for row in _visible(project_id).order_by("id")],
+        [row.to_core() for row in BudgetAlias.objects.order_by("id")],
+    )
+
+
+def _revision() -> tuple[int, int]:
+    """The newest edit of either table: every edit, whoever makes it, leaves a history row."""
+    budget_history = connection.ops.quote_name(Budget.history.model._meta.db_table)
+    alias_history = connection.ops.quote_name(BudgetAlias.history.model._meta.db_table)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT (SELECT COALESCE(MAX(history_id), 0) FROM {budget_history}),"
+            f" (SELECT COALESCE(MAX(history_id), 0) FROM {alias_history})"
+        )
+        newest = cursor.fetchone()
+    return (newest[0], newest[1])

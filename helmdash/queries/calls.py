@@ -1,0 +1,313 @@
+"""Recorded calls: the list with its filters, one call, and which ids are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from helmdash.core.budgets import LimitSource
+from helmdash.core.capture import Sent
+from helmdash.core.failures import Advice, Cause, FailureCause
+from helmdash.core.finish import FinishReason
+from helmdash.core.health import Health, HealthReason, Level
+from helmdash.core.usage import Usage
+from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
+from helmdash.records.models import Call, CallPayload, Conversation, StoredMessage
+
+# An export reads this many rows at a time: memory stays flat however many calls there are.
+_EXPORT_CHUNK = 1000
+# A search by a beginning that fits this many conversations looks at no more of them.
+_SEARCHED_CONVERSATIONS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFilters:
+    """What a list of calls is narrowed to; None leaves a filter out.
+
+    `q` is the beginning of a call's, a conversation's or a correlation id.
+    """
+
+    conversation: str | None = None
+    model: str | None = None
+    level: str | None = None
+    cause: str | None = None
+    finish_reason: str | None = None
+    purpose: str | None = None
+    pack: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    q: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimBytes:
+    """What a call's prompt measured before and after it was made to fit."""
+
+    before_bytes: int
+    after_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallView:
+    """One call as lists, pages and the API show it. None means not reported."""
+
+    id: str
+    conversation: str | None
+    round_number: int | None
+    generation: int | None
+    attempt: int
+    model: str
+    upstream_model: str | None
+    provider: str | None
+    pack: str | None
+    purpose: str
+    correlation_id: str | None
+    caller: str | None
+    prompt_variant: str | None
+    response_format: str | None
+    usage: Usage
+    status: str
+    http_status: int | None
+    finish_reason: FinishReason | None
+    finish_reason_raw: str | None
+    error_code: str | None
+    error_message: str | None
+    cause: Cause | None
+    raw_content_len: int | None
+    content_len: int | None
+    latency_ms: int | None
+    ttft_ms: int | None
+    overhead_ms: float | None
+    health: Health
+    budget_key: str
+    fit_id: str | None
+    trim: TrimBytes | None
+    sent: Sent
+    estimate_tokens: int | None
+    prompt_hash: str | None
+    started_at: datetime
+    recorded_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallDetail:
+    """One call with what lies beside it; texts only as far as the project keeps them."""
+
+    call: CallView
+    usage_raw: object
+    metadata: object
+    trim_dropped: tuple[str, ...]
+    attempts: tuple[object, ...]
+    messages: tuple[object, ...] | None
+    content: str | None
+    related: tuple[CallView, ...]
+
+
+def page(
+    *, project_id: int, filters: CallFilters, cursor: str | None = None, limit: int = 50
+) -> Page[CallView]:
+    """Calls, newest first. One query. Raises BadCursor."""
+    rows = _filtered(project_id, filters).order_by("-started_at", "-id")
+    if cursor:
+        at, pk = decode_time_cursor(cursor)
+        rows = rows.filter(started_at__lte=at).exclude(started_at=at, id__gte=pk)
+    found = list(rows.select_related("conversation")[: limit + 1])
+    more = found[limit - 1] if len(found) > limit else None
+    return Page(
+        items=tuple(view(row) for row in found[:limit]),
+        next=encode_cursor(more.started_at, more.pk) if more else None,
+    )
+
+
+def export(*, project_id: int, filters: CallFilters) -> Iterator[CallView]:
+    """Every call that fits the filters, oldest first, in bounded memory."""
+    rows = _filtered(project_id, filters).order_by("started_at", "id")
+    for row in rows.select_related("conversation").iterator(chunk_size=_EXPORT_CHUNK):
+        yield view(row)
+
+
+def find(*, project_id: int, call_id: str) -> CallDetail | None:
+    """One call, its payload, and the other calls of its correlation id. At most four queries."""
+    row = (
+        Call.objects.filter(project_id=project_id, name=call_id)
+        .select_related("conversation", "payload")
+        .first()
+    )
+    if row is None:
+        return None
+    payload: CallPayload | None = getattr(row, "payload", None)
+    related: tuple[CallView, ...] = ()
+    if row.correlation_id:
+        others = (
+            Call.objects.filter(project_id=project_id, correlation_id=row.correlation_id)
+            .exclude(pk=row.pk)
+            .select_related("conversation")
+            .order_by("started_at", "id")[:20]
+        )
+        related = tuple(view(other) for other in others)
+    return CallDetail(
+        call=view(row),
+        usage_raw=payload.usage_raw if payload else None,
+        metadata=payload.metadata if payload else None,
+        trim_dropped=tuple(payload.trim_dropped or ()) if payload else (),
+        attempts=tuple(payload.attempts or ()) if payload else (),
+        messages=_messages(project_id, payload.message_hashes if payload else None),
+        content=payload.content if payload else None,
+        related=related,
+    )
+
+
+def stored_ids(*, project_id: int, ids: Sequence[str]) -> frozenset[str]:
+    """Which of the ids are recorded. One query."""
+    return frozenset(
+        Call.objects.filter(project_id=project_id, name__in=ids).values_list("name", flat=True)
+    )
+
+
+def newest_mark(*, project_id: int) -> int:
+    """The row of the call that started last; 0 while the project has none."""
+    newest = Call.objects.filter(project_id=project_id).order_by("-started_at", "-id")
+    return newest.values_list("id", flat=True).first() or 0
+
+
+def change_mark() -> int:
+    """The newest row of any project: what live fragments are compared by. One look at the key.
+
+    Unlike `newest_mark` it also moves for a call that started before others and is told of later.
+    """
+    return Call.objects.order_by("-id").values_list("id", flat=True).first() or 0
+
+
+def health_of(row: Call | Conversation) -> Health:
+    """The health stored with a row, judged by the thresholds of its day."""
+    prompt, limit, optimal = row.prompt_tokens, row.limit_tokens, row.optimal_max_tokens
+    return Health(
+        level=Level(row.level),
+        reason=HealthReason(row.level_reason) if row.level_reason else None,
+        prompt_tokens=prompt,
+        limit_tokens=limit,
+        limit_source=LimitSource(row.limit_source) if row.limit_source else None,
+        optimal_max_tokens=optimal,
+        critical_max_tokens=row.critical_max_tokens,
+        hard_util=prompt / limit if prompt is not None and limit else None,
+        optimal_util=prompt / optimal if prompt is not None and optimal else None,
+    )
+
+
+def view(row: Call) -> CallView:
+    """The value behind a row (with its conversation selected)."""
+    return CallView(
+        id=row.name,
+        conversation=row.conversation.name if row.conversation else None,
+        round_number=row.round_number,
+        generation=row.generation,
+        attempt=row.attempt,
+        model=row.model,
+        upstream_model=row.upstream_model or None,
+        provider=row.provider or None,
+        pack=row.pack or None,
+        purpose=row.purpose,
+        correlation_id=row.correlation_id or None,
+        caller=row.caller or None,
+        prompt_variant=row.prompt_variant or None,
+        response_format=row.response_format or None,
+        usage=Usage(
+            prompt_tokens=row.prompt_tokens,
+            completion_tokens=row.completion_tokens,
+            total_tokens=row.total_tokens,
+            cached_tokens=row.cached_tokens,
+            cache_write_tokens=row.cache_write_tokens,
+            reasoning_tokens=row.reasoning_tokens,
+        ),
+        status=row.status,
+        http_status=row.http_status,
+        finish_reason=FinishReason(row.finish_reason) if row.finish_reason else None,
+        finish_reason_raw=row.finish_reason_raw or None,
+        error_code=row.error_code or None,
+        error_message=row.error_message or None,
+        cause=_cause(row),
+        raw_content_len=row.raw_content_bytes,
+        content_len=row.content_bytes,
+        latency_ms=row.latency_ms,
+        ttft_ms=row.ttft_ms,
+        overhead_ms=row.overhead_ms,
+        health=health_of(row),
+        budget_key=row.budget_key,
+        fit_id=row.fit_name or None,
+        trim=_trim(row),
+        sent=Sent(
+            bytes=row.sent_bytes,
+            messages=row.sent_messages,
+            tools_bytes=row.sent_tools_bytes,
+            images=row.sent_images,
+        ),
+        estimate_tokens=row.estimate_tokens,
+        prompt_hash=row.prompt_hash or None,
+        started_at=row.started_at,
+        recorded_at=row.recorded_at,
+    )
+
+
+def starts_with(field: str, text: str) -> Q:
+    """Rows whose field begins with the text, in a way the index serves on both databases."""
+    if connection.vendor == "postgresql":
+        return Q(**{f"{field}__startswith": text})
+    # SQLite's LIKE ignores case and so its index; the range says the same and uses it.
+    return Q(**{f"{field}__gte": text, f"{field}__lt": text + "\U0010ffff"})
+
+
+def _filtered(project_id: int, filters: CallFilters) -> QuerySet[Call]:
+    rows = Call.objects.filter(project_id=project_id)
+    for name in ("model", "level", "cause", "finish_reason", "purpose", "pack"):
+        value = getattr(filters, name)
+        if value is not None:
+            rows = rows.filter(**{name: value})
+    if filters.conversation is not None:
+        named = Conversation.objects.filter(project_id=project_id, name=filters.conversation)
+        rows = rows.filter(conversation_id__in=list(named.values_list("id", flat=True)))
+    if filters.since is not None:
+        rows = rows.filter(started_at__gte=filters.since)
+    if filters.until is not None:
+        rows = rows.filter(started_at__lt=filters.until)
+    if filters.q:
+        rows = rows.filter(_search(project_id, filters.q))
+    return rows
+
+
+def _search(project_id: int, text: str) -> Q:
+    named = Conversation.objects.filter(starts_with("name", text), project_id=project_id)
+    ids = list(named.values_list("id", flat=True)[:_SEARCHED_CONVERSATIONS])
+    by_id = starts_with("name", text) | starts_with("correlation_id", text)
+    return by_id | Q(conversation_id__in=ids) if ids else by_id
+
+
+def _cause(row: Call) -> Cause | None:
+    if not row.cause:
+        return None
+    return Cause(
+        name=FailureCause(row.cause),
+        rule=row.cause_rule,
+        advice=Advice(row.cause_advice),
+        detail=row.cause_detail,
+    )
+
+
+def _trim(row: Call) -> TrimBytes | None:
+    if row.trim_before_bytes is None or row.trim_after_bytes is None:
+        return None
+    return TrimBytes(before_bytes=row.trim_before_bytes, after_bytes=row.trim_after_bytes)
+
+
+def _messages(project_id: int, hashes: list[str] | None) -> tuple[object, ...] | None:
+    if hashes is None:
+        return None
+    stored = dict(
+        StoredMessage.objects.filter(project_id=project_id, hash__in=hashes).values_list(
+            "hash", "body"
+        )
+    )
+    return tuple(stored[key] for key in hashes if key in stored)

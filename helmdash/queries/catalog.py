@@ -1,0 +1,68 @@
+"""Catalogs by name and revision, prepared for fitting once per process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+
+from helmdash.core.catalog import parse_catalog
+from helmdash.core.selection import PreparedCatalog, prepare
+from helmdash.records.models import CatalogRevision, Project
+
+# Prepared catalogs kept in memory: a revision of a thousand entries takes a few megabytes.
+_PREPARED = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogInfo:
+    """One revision, without its body."""
+
+    id: int
+    name: str
+    number: int
+    digest: str
+    bytes: int
+    packs: int
+    pipelines: int
+    created_at: datetime
+
+
+def find(*, project_id: int, name: str | None = None) -> CatalogInfo | None:
+    """The newest revision of a name; without a name, the project's current catalog."""
+    if name is None:
+        project = Project.objects.select_related("current_catalog").get(pk=project_id)
+        return _info(project.current_catalog) if project.current_catalog else None
+    newest = CatalogRevision.objects.filter(project_id=project_id, name=name).order_by("-number")
+    row = newest.defer("body").first()
+    return _info(row) if row else None
+
+
+def revisions(*, project_id: int, limit: int = 50) -> tuple[CatalogInfo, ...]:
+    """Revisions of a project, newest first."""
+    rows = CatalogRevision.objects.filter(project_id=project_id).defer("body")
+    return tuple(_info(row) for row in rows.order_by("-created_at", "-id")[:limit])
+
+
+def body(*, revision_id: int) -> object:
+    """The catalog as it was imported."""
+    return CatalogRevision.objects.values_list("body", flat=True).get(pk=revision_id)
+
+
+@lru_cache(maxsize=_PREPARED)
+def prepared(*, revision_id: int) -> PreparedCatalog:
+    """The revision with its ranking index; a revision never changes, so this can be kept."""
+    return prepare(parse_catalog(body(revision_id=revision_id)))
+
+
+def _info(row: CatalogRevision) -> CatalogInfo:
+    return CatalogInfo(
+        id=row.pk,
+        name=row.name,
+        number=row.number,
+        digest=row.digest,
+        bytes=row.bytes,
+        packs=row.packs,
+        pipelines=row.pipelines,
+        created_at=row.created_at,
+    )

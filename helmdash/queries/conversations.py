@@ -1,0 +1,326 @@
+"""Conversations: the list, one with its fill curve, its timeline, and the counters by level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, Q, QuerySet
+
+from helmdash.core.health import Health, Level
+from helmdash.queries.calls import health_of
+from helmdash.queries.paging import (
+    Page,
+    decode_number_cursor,
+    decode_ranked_cursor,
+    decode_time_cursor,
+    encode_cursor,
+)
+from helmdash.records.models import Call, Conversation, HealthChange
+from helmdash.records.models.conversations import SEVERITY
+
+# A curve of more points than a wide screen has pixels shows nothing more.
+CURVE_POINTS = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationFilters:
+    """What a list of conversations is narrowed to.
+
+    A conversation belongs to a time range when it overlaps it. `q` is a part of its id.
+    """
+
+    level: str | None = None
+    model: str | None = None
+    q: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationView:
+    """One conversation as its newest call left it."""
+
+    id: str
+    model: str
+    round_number: int
+    generation: int
+    health: Health
+    known_level: Level | None
+    failures: int
+    trims: int
+    started_at: datetime
+    latest_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundView:
+    number: int
+    first_generation: int
+    latest_generation: int
+    peak_prompt_tokens: int | None
+    started_at: datetime
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelChange:
+    generation: int
+    from_level: Level | None
+    to_level: Level
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """One generation of the fill curve; prompt_tokens None leaves a gap."""
+
+    generation: int
+    round_number: int
+    call_id: str
+    model: str
+    prompt_tokens: int | None
+    level: Level
+    limit_tokens: int | None
+    optimal_max_tokens: int | None
+    critical_max_tokens: int | None
+    is_trimmed: bool
+    cause: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationDetail:
+    """One conversation with its rounds, level history and curve (the newest generations of it)."""
+
+    conversation: ConversationView
+    rounds: tuple[RoundView, ...]
+    changes: tuple[LevelChange, ...]
+    curve: tuple[CurvePoint, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineItem:
+    """One event of a conversation: a call, or what changed with it."""
+
+    generation: int
+    round_number: int
+    at: datetime
+    event: str
+    call_id: str
+    model: str
+    prompt_tokens: int | None
+    level: Level
+
+
+def page(
+    *,
+    project_id: int,
+    filters: ConversationFilters,
+    cursor: str | None = None,
+    limit: int = 50,
+    needs_me_first: bool = False,
+) -> Page[ConversationView]:
+    """Conversations, newest first, or the most severe level first. One query. Raises BadCursor."""
+    rows = _filtered(project_id, filters)
+    if needs_me_first:
+        rows = rows.order_by("-severity", "-latest_at", "-id")
+        if cursor:
+            rank, at, pk = decode_ranked_cursor(cursor)
+            rows = rows.filter(
+                Q(severity__lt=rank)
+                | Q(severity=rank, latest_at__lt=at)
+                | Q(severity=rank, latest_at=at, id__lt=pk),
+                severity__lte=rank,
+            )
+    else:
+        rows = rows.order_by("-latest_at", "-id")
+        if cursor:
+            at, pk = decode_time_cursor(cursor)
+            rows = rows.filter(latest_at__lte=at).exclude(latest_at=at, id__gte=pk)
+    found = list(rows[: limit + 1])
+    more = found[limit - 1] if len(found) > limit else None
+    after = None
+    if more is not None:
+        rank_part = (more.severity,) if needs_me_first else ()
+        after = encode_cursor(*rank_part, more.latest_at, more.pk)
+    return Page(items=tuple(_view(row) for row in found[:limit]), next=after)
+
+
+def find(*, project_id: int, conversation_id: str) -> ConversationDetail | None:
+    """One conversation. Four queries."""
+    row = Conversation.objects.filter(project_id=project_id, name=conversation_id).first()
+    if row is None:
+        return None
+    rounds = row.rounds.filter(project_id=project_id).order_by("number")
+    changes = HealthChange.objects.filter(project_id=project_id, conversation=row)
+    return ConversationDetail(
+        conversation=_view(row),
+        rounds=tuple(
+            RoundView(
+                number=item.number,
+                first_generation=item.first_generation,
+                latest_generation=item.latest_generation,
+                peak_prompt_tokens=item.peak_prompt_tokens,
+                started_at=item.started_at,
+                ended_at=item.ended_at,
+            )
+            for item in rounds
+        ),
+        changes=tuple(
+            LevelChange(
+                generation=item.generation,
+                from_level=Level(item.from_level) if item.from_level else None,
+                to_level=Level(item.to_level),
+                at=item.at,
+            )
+            for item in changes.order_by("-generation")[:50]
+        ),
+        curve=_curve(project_id, row),
+    )
+
+
+def timeline(
+    *, project_id: int, conversation_id: str, cursor: str | None = None, limit: int = 50
+) -> Page[TimelineItem] | None:
+    """Events of a conversation, oldest first; `limit` counts generations. None: no such one.
+
+    Raises BadCursor.
+    """
+    row = Conversation.objects.filter(project_id=project_id, name=conversation_id).first()
+    if row is None:
+        return None
+    shown_up_to = decode_number_cursor(cursor) if cursor else 0
+    calls = Call.objects.filter(project_id=project_id, conversation=row)
+    # One call more at each end: the one before tells a model change, the one after a next page.
+    found = list(calls.filter(generation__gte=shown_up_to).order_by("generation")[: limit + 2])
+    before = found.pop(0) if found and found[0].generation == shown_up_to else None
+    more = len(found) > limit
+    found = found[:limit]
+    return Page(
+        items=tuple(_events(found, before.model if before else None)),
+        next=encode_cursor(found[-1].generation or 0) if more else None,
+    )
+
+
+def counters(*, project_id: int) -> dict[Level, int]:
+    """How many conversations stand at each level. One query over a narrow index."""
+    rows = (
+        Conversation.objects.filter(project_id=project_id)
+        .values_list("severity")
+        .annotate(count=Count("id"))
+        .order_by()
+    )
+    found = dict(rows)
+    return {level: found.get(SEVERITY[level], 0) for level in Level}
+
+
+def _filtered(project_id: int, filters: ConversationFilters) -> QuerySet[Conversation]:
+    rows = Conversation.objects.filter(project_id=project_id)
+    if filters.level is not None:
+        rows = rows.filter(severity=SEVERITY[Level(filters.level)])
+    if filters.model is not None:
+        rows = rows.filter(model=filters.model)
+    if filters.since is not None:
+        rows = rows.filter(latest_at__gte=filters.since)
+    if filters.until is not None:
+        rows = rows.filter(started_at__lt=filters.until)
+    if filters.q:
+        rows = rows.filter(name__icontains=filters.q)
+    return rows
+
+
+def _view(row: Conversation) -> ConversationView:
+    return ConversationView(
+        id=row.name,
+        model=row.model,
+        round_number=row.round_number,
+        generation=row.generation,
+        health=health_of(row),
+        known_level=Level(row.known_level) if row.known_level else None,
+        failures=row.failures,
+        trims=row.trims,
+        started_at=row.started_at,
+        latest_at=row.latest_at,
+    )
+
+
+def _curve(project_id: int, row: Conversation) -> tuple[CurvePoint, ...]:
+    newest = (
+        Call.objects.filter(project_id=project_id, conversation=row)
+        .order_by("-generation")
+        .values_list(
+            "generation",
+            "round_number",
+            "name",
+            "model",
+            "prompt_tokens",
+            "level",
+            "limit_tokens",
+            "optimal_max_tokens",
+            "critical_max_tokens",
+            "trim_before_bytes",
+            "trim_after_bytes",
+            "cause",
+            "started_at",
+        )[:CURVE_POINTS]
+    )
+    return tuple(
+        CurvePoint(
+            generation=generation or 0,
+            round_number=round_number or 1,
+            call_id=name,
+            model=model,
+            prompt_tokens=prompt,
+            level=Level(level),
+            limit_tokens=limit,
+            optimal_max_tokens=optimal,
+            critical_max_tokens=critical,
+            is_trimmed=before is not None and after is not None and after < before,
+            cause=cause or None,
+            at=at,
+        )
+        for (
+            generation,
+            round_number,
+            name,
+            model,
+            prompt,
+            level,
+            limit,
+            optimal,
+            critical,
+            before,
+            after,
+            cause,
+            at,
+        ) in reversed(list(newest))
+    )
+
+
+def _events(calls: Iterable[Call], model: str | None) -> Iterable[TimelineItem]:
+    for call in calls:
+        if model is not None and call.model != model:
+            yield _event(call, "model_change")
+        if (
+            call.trim_before_bytes is not None
+            and call.trim_after_bytes is not None
+            and call.trim_after_bytes < call.trim_before_bytes
+        ):
+            yield _event(call, "compaction")
+        yield _event(call, "call")
+        model = call.model
+
+
+def _event(call: Call, event: str) -> TimelineItem:
+    return TimelineItem(
+        generation=call.generation or 0,
+        round_number=call.round_number or 1,
+        at=call.started_at,
+        event=event,
+        call_id=call.name,
+        model=call.model,
+        prompt_tokens=call.prompt_tokens,
+        level=Level(call.level),
+    )

@@ -1,0 +1,50 @@
+"""The first page: how many conversations stand where, and which want somebody now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from helmdash.core.health import Level
+from helmdash.queries import calls, conversations
+from helmdash.queries.calls import CallFilters, CallView
+from helmdash.queries.conversations import ConversationFilters, ConversationView
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """Everything the first page shows, for one project."""
+
+    counters: dict[Level, int]
+    needs_me: tuple[ConversationView, ...]
+    recent: tuple[ConversationView, ...]
+    latest_calls: tuple[CallView, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """No call has ever been recorded in the project."""
+        return not self.latest_calls
+
+
+def overview(*, project_id: int) -> Overview:
+    """Four queries, whatever there is."""
+    everything = ConversationFilters()
+    worst = conversations.page(
+        project_id=project_id, filters=everything, limit=_SHOWN, needs_me_first=True
+    )
+    recent = conversations.page(project_id=project_id, filters=everything, limit=_SHOWN)
+    latest = calls.page(project_id=project_id, filters=CallFilters(), limit=_SHOWN)
+    return Overview(
+        counters=conversations.counters(project_id=project_id),
+        needs_me=tuple(
+            row for row in worst.items if row.health.level in (Level.CRITICAL, Level.CAUTION)
+        ),
+        recent=recent.items,
+        latest_calls=latest.items,
+    )
+
+
+def has_calls(*, project_id: int) -> bool:
+    """Whether anything was ever recorded in the project. One query."""
+    return calls.newest_mark(project_id=project_id) > 0

@@ -1,0 +1,76 @@
+"""Cursors: where a list goes on, as an opaque word in a link or an API answer."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+
+class BadCursor(ValueError):
+    """The cursor is not one we gave out; start again without it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page(Generic[Item]):
+    """One page of a list; `next` is None on the last one."""
+
+    items: tuple[Item, ...]
+    next: str | None
+
+
+def encode_cursor(*parts: str | int | datetime) -> str:
+    """The sort key of the last item shown, packed."""
+    plain = [part.isoformat() if isinstance(part, datetime) else part for part in parts]
+    packed = json.dumps(plain, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def decode_time_cursor(cursor: str) -> tuple[datetime, int]:
+    """A (time, id) cursor. Raises BadCursor."""
+    moment, number = _parts(cursor, 2)
+    try:
+        at = datetime.fromisoformat(str(moment))
+        pk = int(number)
+    except ValueError as error:
+        raise BadCursor("cursor") from error
+    if at.tzinfo is None or abs(pk) > 2**62:
+        raise BadCursor("cursor")
+    return at, pk
+
+
+def decode_ranked_cursor(cursor: str) -> tuple[int, datetime, int]:
+    """A (severity, time, id) cursor. Raises BadCursor."""
+    rank, moment, number = _parts(cursor, 3)
+    at, pk = decode_time_cursor(encode_cursor(moment, number))
+    if not isinstance(rank, int) or not 0 <= rank <= 9:
+        raise BadCursor("cursor")
+    return rank, at, pk
+
+
+def decode_number_cursor(cursor: str) -> int:
+    """A cursor that is one number. Raises BadCursor."""
+    (number,) = _parts(cursor, 1)
+    if not isinstance(number, int) or not 0 <= number <= 2**62:
+        raise BadCursor("cursor")
+    return number
+
+
+def _parts(cursor: str, count: int) -> list[str | int]:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        parts = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError) as error:
+        raise BadCursor("cursor") from error
+    if (
+        not isinstance(parts, list)
+        or len(parts) != count
+        or not all(isinstance(part, str | int) for part in parts)
+    ):
+        raise BadCursor("cursor")
+    return parts

@@ -1,0 +1,17 @@
+"""The admin: one module for each subject. Django finds this package by its name.
+
+The admin is a face that lives with the tables, because it edits them one field at a time; it
+imports neither queries nor operations (docs/architecture.md).
+"""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from helmdash.records.admin import budgets, calls, catalogs, keys, projects
+
+__all__ = ["budgets", "calls", "catalogs", "keys", "projects"]
+
+admin.site.site_header = "HelmDash admin"
+admin.site.site_title = "HelmDash admin"
+admin.site.index_title = "Settings and records"

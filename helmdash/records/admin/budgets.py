@@ -1,0 +1,281 @@
+"""Budgets in the admin: what each row rules, its edits, and the fallback that must stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.actions import delete_selected as delete_selected_rows
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+
+from helmdash.records.admin.budget_form import PREVIEW, BudgetForm, is_fallback
+from helmdash.records.admin.budget_notes import shadow_notes
+from helmdash.records.admin.budget_preview import preview
+from helmdash.records.admin.budget_tables import SEEN_DAYS, models_by_budget
+from helmdash.records.admin.clock import now
+from helmdash.records.admin.history import HistoryMixin
+from helmdash.records.admin.resources import AliasResource, BudgetResource
+from helmdash.records.admin.transfer import TransferMixin
+from helmdash.records.admin.typed import ModelAdmin
+from helmdash.records.models import Budget, BudgetAlias
+
+_KEPT = (
+    "The fallback was not deleted: it governs every model without a row of its own. "
+    "Edit its numbers instead."
+)
+_FLAGS = {
+    "allows_llm_filter": "LLM filter",
+    "is_hybrid_reasoning": "hybrid reasoning",
+    "wants_strict_json": "strict JSON",
+    "supports_prefix_cache": "prefix cache",
+}
+# Models named in one cell of the list; the rest are counted.
+_MOST_MODELS = 5
+
+
+class BudgetChangeList(ChangeList):
+    """Looks once for all rows of the page which models they govern."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Read the page and put the models beside each row."""
+        super().get_results(request)
+        seen = models_by_budget(now=now())
+        rows: list[Any] = list(self.result_list)
+        for row in rows:
+            row.models_seen = seen.get(row.pk, ())
+        self.result_list = rows
+
+
+@admin.register(Budget)
+class BudgetAdmin(HistoryMixin, TransferMixin, ModelAdmin[Budget]):
+    """One row for each model id or prefix, and the fallback."""
+
+    form = BudgetForm
+    change_form_template = "admin/helmdash/budget_form.html"
+    resource_classes = [BudgetResource]
+    actions = ["delete_selected"]
+    list_display = [
+        "name",
+        "of_project",
+        "letter",
+        "input",
+        "output",
+        "catalog",
+        "context",
+        "flags",
+        "governs",
+        "enabled",
+        "updated_at",
+    ]
+    list_filter = ["tier", "enabled", "project"]
+    list_select_related = ["project"]
+    list_per_page = 200
+    ordering = ["key", "id"]
+    search_fields = ["key", "evidence"]
+    search_help_text = "Part of a key or of its evidence."
+    readonly_fields = ["created_at", "updated_at"]
+    fieldsets = [
+        (
+            None,
+            {
+                "fields": ["key", "project", "enabled", "evidence"],
+                "description": "An edit rules the next fit and the next recorded call.",
+            },
+        ),
+        (
+            "Size",
+            {
+                "fields": ["input_tokens", "output_tokens", "max_catalog_bytes"],
+                "description": "What a prompt is fitted into. Everything that is sent counts as "
+                "input; the answer does not.",
+            },
+        ),
+        (
+            "Trust",
+            {
+                "fields": [
+                    "tier",
+                    "prompt_variant",
+                    "allows_llm_filter",
+                    "filter_model",
+                    "wants_strict_json",
+                    "is_hybrid_reasoning",
+                    "supports_prefix_cache",
+                ],
+                "description": "How a task is set to the model. An id that ends in :free is "
+                "treated as tier C with 10,000 catalog bytes, whatever is set here.",
+            },
+        ),
+        (
+            "Health",
+            {
+                "fields": [
+                    "context_length",
+                    "input_length",
+                    "optimal_max_tokens",
+                    "critical_max_tokens",
+                    "caution_cadence",
+                ],
+                "description": "Where a conversation turns yellow and red. The limit is the "
+                "smaller known length; without one, the input tokens above. "
+                "Optimal must be below critical, and critical at most the limit.",
+            },
+        ),
+        (
+            "Estimate",
+            {
+                "fields": ["chars_per_token", "safety_multiplier", "reserve_tokens"],
+                "description": "tokens = bytes / chars_per_token * safety_multiplier, "
+                "both rounded up.",
+                "classes": ["collapse"],
+            },
+        ),
+        (
+            "Cost",
+            {
+                "fields": [
+                    "input_cost_usd_per_mtok",
+                    "output_cost_usd_per_mtok",
+                    "cached_input_cost_usd_per_mtok",
+                ],
+                "classes": ["collapse"],
+            },
+        ),
+        ("Dates", {"fields": ["created_at", "updated_at"], "classes": ["collapse"]}),
+    ]
+
+    @admin.display(description="key", ordering="key")
+    def name(self, row: Budget) -> str:
+        """The key, or a word for the empty one."""
+        return str(row)
+
+    @admin.display(description="project", ordering="project")
+    def of_project(self, row: Budget) -> str:
+        """Whose row it is."""
+        return str(row.project) if row.project else "every"
+
+    @admin.display(description="tier", ordering="tier")
+    def letter(self, row: Budget) -> str:
+        """The tier without its explanation, which the filter beside the list has."""
+        return row.tier
+
+    @admin.display(description="input tokens", ordering="input_tokens")
+    def input(self, row: Budget) -> str:
+        """Safe input ceiling."""
+        return _count(row.input_tokens)
+
+    @admin.display(description="output tokens", ordering="output_tokens")
+    def output(self, row: Budget) -> str:
+        """Recommended output limit."""
+        return _count(row.output_tokens)
+
+    @admin.display(description="catalog bytes", ordering="max_catalog_bytes")
+    def catalog(self, row: Budget) -> str:
+        """Largest catalog; 0 is no limit at all."""
+        return _count(row.max_catalog_bytes) if row.max_catalog_bytes else "whole"
+
+    @admin.display(description="context tokens", ordering="context_length")
+    def context(self, row: Budget) -> str:
+        """Advertised window, where it is known."""
+        return _count(row.context_length) if row.context_length is not None else "unknown"
+
+    @admin.display(description="flags")
+    def flags(self, row: Budget) -> str:
+        """What is switched on, in words."""
+        return ", ".join(word for field, word in _FLAGS.items() if getattr(row, field))
+
+    @admin.display(description=f"models seen in the last {SEEN_DAYS} days")
+    def governs(self, row: Budget) -> str:
+        """Models that were called lately and that this row governs."""
+        models: Sequence[str] = getattr(row, "models_seen", ())
+        rest = len(models) - _MOST_MODELS
+        return ", ".join(models[:_MOST_MODELS]) + (f" and {rest} more" if rest > 0 else "")
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """The list that knows which models a row governs."""
+        return BudgetChangeList
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Add the notes about neighbouring keys and, if asked for, the preview."""
+        form = context["adminform"].form
+        if form.instance.pk:
+            context["notes"] = shadow_notes(form.instance)
+        if PREVIEW in request.POST and not form.errors:
+            context["preview"] = preview(form.instance)
+        context["may_preview"] = context.get("has_change_permission") or context.get("add")
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def response_add(self, request: HttpRequest, obj: Budget, *args: Any) -> HttpResponse:
+        """Point out which rows share models with the new one."""
+        response = super().response_add(request, obj, *args)
+        self._say_notes(request, obj)
+        return response
+
+    def response_change(self, request: HttpRequest, obj: Budget) -> HttpResponse:
+        """Point out which rows share models with this one now."""
+        response = super().response_change(request, obj)
+        self._say_notes(request, obj)
+        return response
+
+    def has_delete_permission(self, request: HttpRequest, obj: Budget | None = None) -> bool:
+        """Nobody deletes the fallback."""
+        return super().has_delete_permission(request, obj) and not is_fallback(obj)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Explain instead of "forbidden" when it is about the fallback."""
+        row = self.get_object(request, object_id)
+        if is_fallback(row) and self.has_delete_permission(request):
+            messages.error(request, _KEPT)
+            url = reverse(f"{self.admin_site.name}:records_budget_change", args=[object_id])
+            return HttpResponseRedirect(url)
+        return super().delete_view(request, object_id, extra_context)
+
+    @admin.action(permissions=["delete"], description="Delete selected budgets")
+    def delete_selected(
+        self, request: HttpRequest, queryset: QuerySet[Budget]
+    ) -> HttpResponse | None:
+        """Django's action, for all but the fallback."""
+        others = queryset.exclude(key="", project=None)
+        if others.count() < queryset.count():
+            messages.warning(request, _KEPT)
+            if not others.exists():
+                return None
+        answer: HttpResponse | None = delete_selected_rows(self, request, others)
+        return answer
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Budget]) -> None:
+        """Whatever led here, the fallback stays."""
+        super().delete_queryset(request, queryset.exclude(key="", project=None))
+
+    def revert_problem(self, current: Budget | None, version: Budget) -> str | None:
+        """The fallback stays the fallback."""
+        if is_fallback(current) and not is_fallback(version):
+            return "key: the fallback's key must stay empty."
+        return None
+
+    def _say_notes(self, request: HttpRequest, row: Budget) -> None:
+        for note in shadow_notes(row):
+            messages.warning(request, note)
+
+
+@admin.register(BudgetAlias)
+class BudgetAliasAdmin(HistoryMixin, TransferMixin, ModelAdmin[BudgetAlias]):
+    """Other spellings of model ids."""
+
+    resource_classes = [AliasResource]
+    list_display = ["prefix", "target"]
+    ordering = ["prefix", "id"]
+    search_fields = ["prefix", "target"]
+    search_help_text = "Part of either spelling."
+
+
+def _count(number: int) -> str:
+    return f"{number:,}"

@@ -1,0 +1,129 @@
+"""API keys in the admin: made here, shown once, ended here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.cache import add_never_cache_headers
+
+from helmdash.records.admin.clock import now
+from helmdash.records.admin.typed import ModelAdmin, ModelForm
+from helmdash.records.models import ApiKey, Scope
+
+
+class ApiKeyForm(ModelForm[ApiKey]):
+    """Scopes as boxes to tick, each with what it allows."""
+
+    scopes = forms.MultipleChoiceField(
+        choices=Scope.choices,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="None of them includes another, but admin includes all. "
+        "Budgets may be read with any key.",
+        error_messages={"required": "Tick at least one: a key without scopes can do nothing."},
+    )
+
+    class Meta:
+        model = ApiKey
+        fields = ("project", "name", "scopes")
+
+    def _get_validation_exclusions(self) -> set[str]:
+        """The rule about names speaks of active keys, so it needs to see `revoked_at`."""
+        return super()._get_validation_exclusions() - {"revoked_at"}  # type: ignore[misc,no-any-return]
+
+    def clean_name(self) -> str:
+        """A name shows up as the caller of calls, so blanks around it would confuse."""
+        return str(self.cleaned_data["name"]).strip()
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ModelAdmin[ApiKey]):
+    """The key itself exists only in the answer to the form that made it."""
+
+    form = ApiKeyForm
+    actions = ["revoke"]
+    list_display = [
+        "name",
+        "prefix",
+        "project",
+        "may",
+        "created_at",
+        "latest_used_at",
+        "revoked_at",
+    ]
+    list_filter = ["project", ("revoked_at", admin.EmptyFieldListFilter)]
+    list_select_related = ["project"]
+    ordering = ["-created_at", "-id"]
+    search_fields = ["name", "prefix"]
+    search_help_text = "Part of a name, or the first characters of a key."
+
+    @admin.display(description="scopes")
+    def may(self, row: ApiKey) -> str:
+        """Scopes in one line."""
+        return ", ".join(row.scopes)
+
+    def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
+        """What is known of a key, or what a new one needs."""
+        if obj is None:
+            return ["project", "name", "scopes"]
+        return ["project", "name", "prefix", "scopes", "created_at", "latest_used_at", "revoked_at"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> list[str]:
+        """Name and scopes may change; the key and whose data it reaches may not."""
+        known = ["prefix", "created_at", "latest_used_at", "revoked_at"]
+        return known if obj is None else ["project", *known]
+
+    def has_change_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
+        """A revoked key is only to be looked at."""
+        is_over = obj is not None and obj.revoked_at is not None
+        return super().has_change_permission(request, obj) and not is_over
+
+    def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
+        """Keys are revoked, not deleted: calls keep the name of their caller."""
+        return False
+
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
+        """Make the secret of a new key, and hold it for the answer only."""
+        if not change:
+            obj._secret = obj.issue()  # type: ignore[attr-defined]
+        super().save_model(request, obj, form, change)
+
+    def response_add(
+        self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Show the key in the answer itself: a message would be stored until the next page."""
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"API key {obj.name}",
+            "opts": self.opts,
+            "secret": obj._secret,  # type: ignore[attr-defined]
+            "row": obj,
+        }
+        response = TemplateResponse(request, "admin/helmdash/key_made.html", context)
+        add_never_cache_headers(response)
+        return response
+
+    @admin.action(permissions=["change"], description="Revoke selected keys")
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse | None:
+        """End keys at once, after asking: it cannot be undone."""
+        active = queryset.filter(revoked_at__isnull=True)
+        if not active.exists():
+            messages.info(request, "Nothing was changed: these keys are revoked already.")
+            return None
+        if request.POST.get("confirmed"):
+            for row in active:
+                self.log_change(request, row, "Revoked.")
+            ended = active.update(revoked_at=now())
+            messages.success(request, f"{ended} revoked. Requests with them get 401 from now on.")
+            return None
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Revoke API keys",
+            "opts": self.opts,
+            "rows": list(active.select_related("project")),
+        }
+        return TemplateResponse(request, "admin/helmdash/revoke_keys.html", context)

@@ -1,0 +1,102 @@
+"""Projects in the admin: one default, and demo data that nobody edits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+
+from helmdash.records.admin.typed import ModelAdmin, ModelForm
+from helmdash.records.models import Call, CatalogRevision, Conversation, Fit, Project
+
+
+class ProjectForm(ModelForm[Project]):
+    """The default moves by ticking the box of another project, never by clearing this one's."""
+
+    class Meta:
+        model = Project
+        fields = ("slug", "name", "is_default", "payload", "retention_days", "current_catalog")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._offer_own_catalogs()
+        if self.instance.is_default and "is_default" in self.fields:
+            box = self.fields["is_default"]
+            box.disabled = True
+            box.help_text = "The default project. To change that, tick the box of another one."
+
+    def _get_validation_exclusions(self) -> set[str]:
+        """Saving takes the mark from the project that has it, so it is free by then."""
+        return {*super()._get_validation_exclusions(), "is_default"}  # type: ignore[misc]
+
+    def _offer_own_catalogs(self) -> None:
+        field: Any = self.fields.get("current_catalog")
+        if field is not None:
+            own = CatalogRevision.objects.filter(project_id=self.instance.pk).defer("body")
+            field.queryset = own.order_by("name", "-number")
+
+
+@admin.register(Project)
+class ProjectAdmin(ModelAdmin[Project]):
+    """Tenants."""
+
+    form = ProjectForm
+    actions = None
+    list_display = ["name", "slug", "is_default", "is_demo", "payload", "keep", "current_catalog"]
+    list_select_related = ["current_catalog"]
+    ordering = ["-is_default", "is_demo", "name"]
+    search_fields = ["slug", "name"]
+
+    @admin.display(description="calls are kept")
+    def keep(self, row: Project) -> str:
+        """Retention in words."""
+        return f"{row.retention_days} days" if row.retention_days else "for ever"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Project]:
+        """Without the catalogs themselves."""
+        return super().get_queryset(request).defer("current_catalog__body")
+
+    def has_change_permission(self, request: HttpRequest, obj: Project | None = None) -> bool:
+        """Demo data is loaded and removed as a whole, by `demo load` and `demo remove`."""
+        is_demo = obj is not None and obj.is_demo
+        return super().has_change_permission(request, obj) and not is_demo
+
+    def has_delete_permission(self, request: HttpRequest, obj: Project | None = None) -> bool:
+        """Only a project that nobody needs and that holds no records."""
+        allowed = super().has_delete_permission(request, obj)
+        return allowed and (obj is None or _why_kept(obj) is None)
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Say why a project stays, instead of "forbidden"."""
+        row = self.get_object(request, object_id)
+        why = _why_kept(row) if row else None
+        if why and self.has_delete_permission(request):
+            messages.error(request, why)
+            url = reverse(f"{self.admin_site.name}:records_project_change", args=[object_id])
+            return HttpResponseRedirect(url)
+        return super().delete_view(request, object_id, extra_context)
+
+    def save_model(self, request: HttpRequest, obj: Project, form: Any, change: bool) -> None:
+        """Move the mark of the default project, in the transaction of the save."""
+        if obj.is_default:
+            Project.objects.filter(is_default=True).exclude(pk=obj.pk).update(is_default=False)
+        super().save_model(request, obj, form, change)
+
+
+def _why_kept(project: Project) -> str | None:
+    if project.is_default:
+        return "The default project cannot be deleted. Make another one the default first."
+    if project.is_demo:
+        return "Demo data is removed by `manage.py demo remove`."
+    for rows in (Call.objects, Conversation.objects, Fit.objects):
+        if rows.filter(project=project).exists():
+            return (
+                f"{project.name} holds recorded calls, conversations or fits, and is kept with "
+                "them. Set retention_days to have old ones deleted."
+            )
+    return None

@@ -1,0 +1,37 @@
+"""The tables, one module for each aggregate.
+
+`project` comes first in every key and index of the big tables and in every filter, so that calls
+can be partitioned by time or distributed by project without a rewrite (architecture.md).
+"""
+
+from __future__ import annotations
+
+from helmdash.records.models.access import ApiKey, Payload, Project, Scope
+from helmdash.records.models.budgets import Budget, BudgetAlias
+from helmdash.records.models.catalog import CatalogRevision
+from helmdash.records.models.conversations import (
+    Call,
+    CallPayload,
+    Conversation,
+    Round,
+    StoredMessage,
+)
+from helmdash.records.models.fitting import Fit
+from helmdash.records.models.health import HealthChange
+
+__all__ = [
+    "ApiKey",
+    "Budget",
+    "BudgetAlias",
+    "Call",
+    "CallPayload",
+    "CatalogRevision",
+    "Conversation",
+    "Fit",
+    "HealthChange",
+    "Payload",
+    "Project",
+    "Round",
+    "Scope",
+    "StoredMessage",
+]

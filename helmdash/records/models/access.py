@@ -1,0 +1,123 @@
+"""Who may do what: projects, and the API keys that act for them."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.db.models import Q
+
+from helmdash.records.fields import one_of
+
+
+class Payload(models.TextChoices):
+    """How much of a call's text a project keeps."""
+
+    OFF = "off", "Off: no prompt and no answer is stored"
+    REDACTED = "redacted", "Redacted: stored with secrets and addresses masked"
+    FULL = "full", "Full: stored as it was sent"
+
+
+class Scope(models.TextChoices):
+    """What an API key may do. None implies another, but admin implies all (decisions.md)."""
+
+    RECORD = "record", "record: report calls"
+    READ = "read", "read: read calls, conversations, catalogs"
+    FIT = "fit", "fit: fit, rank, decode"
+    PLAN = "plan", "plan: plan and route"
+    BUDGETS = "budgets", "budgets: change budgets"
+    ADMIN = "admin", "admin: everything"
+
+
+def hash_key(key: str) -> str:
+    """What is stored of a key: SHA-256, enough for keys of 190 random bits."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+class Project(models.Model):
+    """One tenant's calls, budgets of its own, catalogs and keys."""
+
+    slug = models.SlugField(max_length=64, unique=True, help_text="Short name used in links.")
+    name = models.CharField(max_length=120, help_text="Name shown on the pages.")
+    is_default = models.BooleanField(
+        default=False, help_text="The project new API keys belong to. Exactly one."
+    )
+    is_demo = models.BooleanField(
+        default=False,
+        editable=False,
+        help_text="Made by `demo load`; never mixed into real figures.",
+    )
+    payload = models.CharField(
+        max_length=10,
+        choices=Payload,
+        default=Payload.OFF,
+        help_text="Whether prompts and answers of recorded calls are stored.",
+    )
+    retention_days = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Calls older than this many days are deleted by `retain`. Empty: kept for ever.",
+    )
+    current_catalog = models.ForeignKey(
+        "records.CatalogRevision",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="The catalog a fit uses when it names none.",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["is_default"], condition=Q(is_default=True), name="project_one_default"
+            ),
+            one_of("project", "payload", Payload.values),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ApiKey(models.Model):
+    """A program's credential: only its hash is kept; the key itself is shown once."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="api_keys")
+    name = models.CharField(max_length=80, help_text="Who uses it; shown as the caller of calls.")
+    prefix = models.CharField(
+        max_length=16, editable=False, help_text="First characters, to recognize the key by."
+    )
+    # SHA-256 is enough for 190 random bits; a slow password hash would cost every request.
+    key_hash = models.CharField(max_length=64, unique=True, editable=False)
+    scopes = models.JSONField(default=list, help_text="What the key may do.")
+    created_at = models.DateTimeField(auto_now_add=True)
+    latest_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        verbose_name = "API key"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name"],
+                condition=Q(revoked_at__isnull=True),
+                name="api_key_one_active_per_name",
+                violation_error_message="An active key has this name. Revoke it first.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+    def issue(self, secret: str | None = None) -> str:
+        """Give an unsaved key its secret, a fresh one unless one is given, and return it.
+
+        Only the hash and the first characters stay here: the caller shows the secret, once.
+        """
+        key = secret or f"hd_{secrets.token_urlsafe(24)}"
+        self.prefix = key[: min(8, len(key) // 3)]
+        self.key_hash = hash_key(key)
+        return key

@@ -1,0 +1,268 @@
+"""Budgets: what one model, or one prefix of model ids, can safely take and give (product.md 2)."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Lower
+from simple_history.models import HistoricalRecords
+
+from helmdash.core import budgets as core
+from helmdash.core.budget_rules import budget_problems
+from helmdash.records.fields import one_of
+from helmdash.records.models.access import Project
+
+TIERS = [
+    ("A", "A: reliable structured output on large catalogs"),
+    ("B", "B: reliable up to about 25 KB of catalog"),
+    ("C", "C: weak or free; about 10 KB"),
+]
+VARIANTS = [
+    ("", "By tier: A and B all steps, C the next step only"),
+    ("full_steps", "full_steps: all steps at once"),
+    ("single_pick", "single_pick: the next step only"),
+]
+
+
+class Budget(models.Model):
+    """One row for an exact model id or a prefix of ids; the empty key is the fallback."""
+
+    project = models.ForeignKey(
+        Project,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="budgets",
+        help_text="Empty: for every project. A project's row beats the global row of the same key.",
+    )
+    key = models.CharField(
+        max_length=255,
+        blank=True,
+        help_text="Exact model id or prefix, with its provider: openai/gpt-4o. "
+        "The longest key that fits a model wins. Empty: the fallback for unknown models.",
+    )
+    input_tokens = models.PositiveBigIntegerField(
+        validators=[MinValueValidator(1)],
+        help_text="Tokens. Safe ceiling of a whole prompt; not the advertised window.",
+    )
+    output_tokens = models.PositiveBigIntegerField(
+        validators=[MinValueValidator(1)],
+        help_text="Tokens. Recommended output limit for structured answers.",
+    )
+    max_catalog_bytes = models.PositiveBigIntegerField(
+        default=0,
+        help_text="Bytes of compact JSON. Largest catalog shown to the model; 0 = no compaction.",
+    )
+    tier = models.CharField(
+        max_length=1,
+        choices=TIERS,
+        help_text="How far structured output can be trusted under load; not the model's size.",
+    )
+    allows_llm_filter = models.BooleanField(
+        default=False, help_text="A second model call may narrow an ambiguous catalog."
+    )
+    filter_model = models.CharField(
+        max_length=255, blank=True, default="", help_text="Model of that call. Empty: the same one."
+    )
+    is_hybrid_reasoning = models.BooleanField(
+        default=False, help_text="Emits thinking before its answer; needs more output and time."
+    )
+    wants_strict_json = models.BooleanField(
+        default=False, help_text="Ask the provider for its JSON mode (never in tier C)."
+    )
+    supports_prefix_cache = models.BooleanField(
+        default=False, help_text="Put the catalog into the cacheable system prompt."
+    )
+    cached_input_cost_usd_per_mtok = models.FloatField(
+        default=0.0,
+        validators=[MinValueValidator(0.0)],
+        help_text="USD per million cached input tokens. 0 = unknown.",
+    )
+    input_cost_usd_per_mtok = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.0)],
+        help_text="USD per million input tokens. Empty = unknown.",
+    )
+    output_cost_usd_per_mtok = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.0)],
+        help_text="USD per million output tokens. Empty = unknown.",
+    )
+    prompt_variant = models.CharField(
+        max_length=12, blank=True, default="", choices=VARIANTS, help_text="Overrides the tier's."
+    )
+    context_length = models.PositiveBigIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Tokens. Advertised context window. Empty = unknown.",
+    )
+    input_length = models.PositiveBigIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Tokens. Advertised longest input, where it is less than the window.",
+    )
+    optimal_max_tokens = models.PositiveBigIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Tokens. A prompt above this is yellow. Empty = 100,000.",
+    )
+    critical_max_tokens = models.PositiveBigIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Tokens. A prompt above this is red. Empty = 90 % of the limit.",
+    )
+    caution_cadence = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Generations between two reminders while yellow. Empty = 10.",
+    )
+    chars_per_token = models.FloatField(
+        default=4.0,
+        validators=[MinValueValidator(0.1), MaxValueValidator(100.0)],
+        help_text="Estimator: UTF-8 bytes of one token.",
+    )
+    safety_multiplier = models.FloatField(
+        default=1.2,
+        validators=[MinValueValidator(1.0), MaxValueValidator(10.0)],
+        help_text="Estimator: factor on top, since the estimate is rough.",
+    )
+    reserve_tokens = models.PositiveBigIntegerField(
+        default=2000, help_text="Tokens kept free for the answer when chunks are assembled."
+    )
+    evidence = models.TextField(
+        blank=True, default="", help_text="Why these numbers, and where they come from."
+    )
+    enabled = models.BooleanField(
+        default=True, help_text="A disabled row governs nothing. The fallback cannot be disabled."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    # The newest history id is also the revision that tells every process to read the table again.
+    history = HistoricalRecords()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                Lower("key"),
+                condition=Q(project__isnull=True),
+                name="budget_one_global_row_per_key",
+                violation_error_message="A global budget with this key exists already.",
+            ),
+            models.UniqueConstraint(
+                "project",
+                Lower("key"),
+                condition=Q(project__isnull=False),
+                name="budget_one_row_per_project_and_key",
+                violation_error_message="This project has a budget with this key already.",
+            ),
+            one_of("budget", "tier", [tier.value for tier in core.Tier]),
+            one_of("budget", "prompt_variant", ["", *(v.value for v in core.PromptVariant)]),
+            models.CheckConstraint(
+                condition=~Q(key="", enabled=False),
+                name="budget_fallback_stays_enabled",
+                violation_error_message="The fallback cannot be disabled: it governs every "
+                "model without a row of its own.",
+            ),
+            models.CheckConstraint(
+                condition=Q(optimal_max_tokens__isnull=True)
+                | Q(critical_max_tokens__isnull=True)
+                | Q(optimal_max_tokens__lt=F("critical_max_tokens")),
+                name="budget_optimal_below_critical",
+                violation_error_message="optimal_max_tokens must be below critical_max_tokens.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.key or "(fallback)"
+
+    def to_core(self) -> core.Budget:
+        """The same row as a value that knows nothing of the database."""
+        return core.Budget(
+            key=self.key,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            max_catalog_bytes=self.max_catalog_bytes,
+            tier=core.Tier(self.tier),
+            allows_llm_filter=self.allows_llm_filter,
+            filter_model=self.filter_model,
+            is_hybrid_reasoning=self.is_hybrid_reasoning,
+            wants_strict_json=self.wants_strict_json,
+            supports_prefix_cache=self.supports_prefix_cache,
+            cached_input_cost_usd_per_mtok=self.cached_input_cost_usd_per_mtok,
+            input_cost_usd_per_mtok=self.input_cost_usd_per_mtok,
+            output_cost_usd_per_mtok=self.output_cost_usd_per_mtok,
+            prompt_variant=core.PromptVariant(self.prompt_variant) if self.prompt_variant else None,
+            context_length=self.context_length,
+            input_length=self.input_length,
+            optimal_max_tokens=self.optimal_max_tokens,
+            critical_max_tokens=self.critical_max_tokens,
+            caution_cadence=self.caution_cadence,
+            chars_per_token=self.chars_per_token,
+            safety_multiplier=self.safety_multiplier,
+            reserve_tokens=self.reserve_tokens,
+            evidence=self.evidence,
+            enabled=self.enabled,
+            budget_id=self.pk,
+            project=str(self.project_id) if self.project_id else None,
+        )
+
+    def clean(self) -> None:
+        """Sentences for the admin and the API; the same rules as core.budget_rules."""
+        self.key = self.key.strip()
+        # The field errors are said already, and Django calls this in spite of them.
+        if any(value is None for value in (self.input_tokens, self.output_tokens)):
+            return
+        if self.tier not in dict(TIERS) or self.prompt_variant not in dict(VARIANTS):
+            return
+        problems: dict[str, list[str]] = {}
+        for field, message in budget_problems(self.to_core()):
+            problems.setdefault(field, []).append(message)
+        if problems:
+            raise ValidationError(problems)
+
+    def full_clean(self, *args: object, **kwargs: object) -> None:
+        # Field checks first: to_core() needs a known tier and variant.
+        super().full_clean(*args, **kwargs)  # type: ignore[arg-type]
+
+
+class BudgetAlias(models.Model):
+    """Another spelling of model ids: what starts with `prefix` is looked up as `target` + rest."""
+
+    prefix = models.CharField(
+        max_length=255,
+        help_text="Provider spelling, such as gemini/ . Applies only where no budget matches.",
+    )
+    target = models.CharField(max_length=255, help_text="What it stands for, such as google/ .")
+    evidence = models.TextField(blank=True, default="", help_text="Why the two are the same model.")
+    updated_at = models.DateTimeField(auto_now=True)
+
+    history = HistoricalRecords()
+
+    class Meta:
+        verbose_name_plural = "budget aliases"
+        constraints = [
+            models.UniqueConstraint(
+                Lower("prefix"),
+                name="budget_alias_one_per_prefix",
+                violation_error_message="An alias with this prefix exists already.",
+            ),
+            models.CheckConstraint(
+                condition=~Q(prefix="") & ~Q(target=""), name="budget_alias_not_empty"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.prefix} → {self.target}"
+
+    def to_core(self) -> core.Alias:
+        return core.Alias(prefix=self.prefix, target=self.target, evidence=self.evidence)

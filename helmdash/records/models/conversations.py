@@ -1,0 +1,265 @@
+"""Conversations, their rounds, and every recorded call.
+
+List pages read `Call` and `Conversation` only: narrow rows. Texts lie in `CallPayload` and, for
+messages that clients resend with every call, once each in `StoredMessage`.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from helmdash.core.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
+from helmdash.core.failures import FailureCause
+from helmdash.core.finish import FinishReason
+from helmdash.core.health import Level
+from helmdash.records.fields import count_field, one_of, word_field
+from helmdash.records.models.access import Project
+
+LEVELS = [level.value for level in Level]
+# How much a level needs somebody: the order of the "needs me" list.
+SEVERITY = {Level.HEALTHY: 0, Level.UNKNOWN: 1, Level.CAUTION: 2, Level.CRITICAL: 3}
+STATUSES = ["success", "error", "cancelled"]
+
+
+class Conversation(models.Model):
+    """Calls of one dialogue, with the standing of its newest call."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    name = models.CharField(max_length=255, help_text="The id its calls carry.")
+    model = models.CharField(max_length=255, help_text="Model of the newest call.")
+    round_number = models.PositiveIntegerField(default=1)
+    generation = models.PositiveBigIntegerField(
+        default=0, help_text="Number of the newest call; the count of calls."
+    )
+    level = models.CharField(max_length=10, default=Level.UNKNOWN.value)
+    severity = models.PositiveSmallIntegerField(default=SEVERITY[Level.UNKNOWN])
+    level_reason = word_field(32)
+    # Unknown keeps the last known level visible beside it (product.md 5).
+    known_level = word_field(10)
+    prompt_tokens = count_field()
+    limit_tokens = count_field()
+    limit_source = word_field(16)
+    optimal_max_tokens = models.PositiveBigIntegerField(default=DEFAULT_OPTIMAL_MAX_TOKENS)
+    critical_max_tokens = count_field()
+    failures = models.PositiveBigIntegerField(default=0, help_text="Calls with a failure cause.")
+    trims = models.PositiveBigIntegerField(default=0, help_text="Calls whose prompt was cut.")
+    started_at = models.DateTimeField()
+    latest_at = models.DateTimeField(help_text="When the newest call started.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "name"],
+                # Equality and prefix search ("starts with") by the same index.
+                opclasses=["int8_ops", "varchar_pattern_ops"],
+                name="conversation_name",
+            ),
+            one_of("conversation", "level", LEVELS),
+            one_of("conversation", "known_level", ["", *LEVELS]),
+        ]
+        indexes = [
+            # The list, newest first, and its time range.
+            models.Index(fields=["project", "latest_at", "id"], name="conversation_by_time"),
+            # "Needs me first", the level filter and the four counters of the overview.
+            models.Index(
+                fields=["project", "severity", "latest_at", "id"], name="conversation_by_severity"
+            ),
+            # The model filter.
+            models.Index(
+                fields=["project", "model", "latest_at", "id"], name="conversation_by_model"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Round(models.Model):
+    """The calls between two fresh starts of a conversation's context."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="rounds", db_index=False
+    )
+    number = models.PositiveIntegerField()
+    first_generation = models.PositiveBigIntegerField()
+    latest_generation = models.PositiveBigIntegerField()
+    peak_prompt_tokens = count_field("Largest reported prompt of the round.")
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "conversation", "number"], name="round_number"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"round {self.number}"
+
+
+class Call(models.Model):
+    """One request to a model and what came back: the facts, our verdicts, and what we judged by."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    name = models.CharField(max_length=128, help_text="The client's own id, or one we made.")
+    conversation = models.ForeignKey(
+        Conversation,
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="calls",
+        db_index=False,
+    )
+    round_number = models.PositiveIntegerField(null=True)
+    generation = models.PositiveBigIntegerField(null=True)
+    attempt = models.PositiveIntegerField(default=1)
+
+    model = models.CharField(max_length=255)
+    upstream_model = word_field(255)
+    provider = word_field(64)
+    pack = word_field(128)
+    purpose = models.CharField(max_length=32, default="chat")
+    correlation_id = word_field(128)
+    caller = word_field(128)
+    prompt_variant = word_field(32)
+    response_format = word_field(32)
+
+    prompt_tokens = count_field()
+    completion_tokens = count_field()
+    total_tokens = count_field()
+    cached_tokens = count_field()
+    cache_write_tokens = count_field()
+    reasoning_tokens = count_field()
+
+    status = models.CharField(max_length=10)
+    http_status = models.PositiveSmallIntegerField(null=True)
+    finish_reason = word_field(16)
+    finish_reason_raw = word_field(64)
+    error_code = word_field(128)
+    error_message = word_field(2000)
+    cause = word_field(24)
+    cause_rule = word_field(48)
+    cause_advice = word_field(20)
+    cause_detail = word_field(400)
+
+    raw_content_bytes = count_field("UTF-8 bytes of the answer before anything was stripped.")
+    content_bytes = count_field("The same after reasoning was stripped.")
+    latency_ms = count_field()
+    ttft_ms = count_field("Time to the first token.")
+    overhead_ms = models.FloatField(null=True)
+
+    level = models.CharField(max_length=10)
+    level_reason = word_field(32)
+    limit_tokens = count_field()
+    limit_source = word_field(16)
+    optimal_max_tokens = models.PositiveBigIntegerField()
+    critical_max_tokens = count_field()
+    budget_key = word_field(255)
+
+    fit_name = word_field(64)
+    trim_before_bytes = count_field()
+    trim_after_bytes = count_field()
+    sent_bytes = count_field()
+    sent_messages = count_field()
+    sent_tools_bytes = count_field()
+    sent_images = count_field()
+    estimate_tokens = count_field("Our estimate of the prompt, from the bytes sent.")
+    prompt_hash = word_field(40)
+
+    started_at = models.DateTimeField()
+    recorded_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "name"],
+                opclasses=["int8_ops", "varchar_pattern_ops"],
+                name="call_name",
+            ),
+            # A conversation's calls are numbered without gap or double.
+            models.UniqueConstraint(
+                fields=["project", "conversation", "generation"],
+                condition=Q(conversation__isnull=False),
+                name="call_generation",
+            ),
+            models.CheckConstraint(
+                condition=Q(conversation__isnull=True, generation__isnull=True)
+                | Q(conversation__isnull=False, generation__isnull=False),
+                name="call_generation_with_conversation",
+            ),
+            one_of("call", "status", STATUSES),
+            one_of("call", "level", LEVELS),
+            one_of("call", "finish_reason", ["", *(reason.value for reason in FinishReason)]),
+            one_of("call", "cause", ["", *(cause.value for cause in FailureCause)]),
+        ]
+        indexes = [
+            # The list, newest first.
+            models.Index(fields=["project", "started_at", "id"], name="call_by_time"),
+            # One index for each filter of the list: a rare value must not walk a million rows.
+            models.Index(fields=["project", "model", "started_at", "id"], name="call_by_model"),
+            models.Index(fields=["project", "level", "started_at", "id"], name="call_by_level"),
+            models.Index(fields=["project", "purpose", "started_at", "id"], name="call_by_purpose"),
+            models.Index(fields=["project", "pack", "started_at", "id"], name="call_by_pack"),
+            # Most calls end in "stop", which the time index finds at once.
+            models.Index(
+                fields=["project", "finish_reason", "started_at", "id"],
+                condition=~Q(finish_reason="stop"),
+                name="call_by_finish_reason",
+            ),
+            models.Index(
+                fields=["project", "cause", "started_at", "id"],
+                condition=~Q(cause=""),
+                name="call_by_cause",
+            ),
+            # A filter pass and its plan are one story.
+            models.Index(
+                fields=["project", "correlation_id"],
+                opclasses=["int8_ops", "varchar_pattern_ops"],
+                condition=~Q(correlation_id=""),
+                name="call_by_correlation",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class CallPayload(models.Model):
+    """What no list needs: raw usage, metadata, cut labels, attempts and, if kept, the texts."""
+
+    call = models.OneToOneField(
+        Call, primary_key=True, on_delete=models.CASCADE, related_name="payload"
+    )
+    usage_raw = models.JSONField(null=True)
+    metadata = models.JSONField(null=True)
+    trim_dropped = models.JSONField(null=True)
+    attempts = models.JSONField(null=True)
+    message_hashes = models.JSONField(null=True, help_text="StoredMessage hashes, in order.")
+    # Null: not kept. Empty: the model answered nothing.
+    content = models.TextField(null=True)  # noqa: DJ001
+
+    def __str__(self) -> str:
+        return f"payload of {self.call_id}"
+
+
+class StoredMessage(models.Model):
+    """One message, stored once however often clients resend it."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    hash = models.CharField(max_length=40)
+    body = models.JSONField()
+    # When a recorded call last carried it, to the day: what retention goes by.
+    latest_seen_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "hash"], name="stored_message_hash")
+        ]
+        indexes = [
+            models.Index(fields=["project", "latest_seen_at"], name="stored_message_by_time")
+        ]
+
+    def __str__(self) -> str:
+        return self.hash

@@ -1,0 +1,34 @@
+"""Fits: a prompt made to fit a budget, with the receipt of what was cut."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from helmdash.records.models.access import Project
+
+
+class Fit(models.Model):
+    """One answered `POST /fit`: what was asked, what governed it, and its Trim."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    name = models.CharField(max_length=64, help_text="The fit_id of the answer.")
+    model = models.CharField(max_length=255)
+    # The intent itself only where the project keeps payloads; its hash always.
+    intent = models.TextField(blank=True, default="")
+    intent_sha = models.CharField(max_length=64)
+    catalog_name = models.CharField(max_length=120, blank=True, default="")
+    catalog_digest = models.CharField(max_length=64)
+    before_bytes = models.PositiveBigIntegerField()
+    after_bytes = models.PositiveBigIntegerField()
+    fits = models.BooleanField()
+    trim = models.JSONField(help_text="Steps, entries kept and removed, timings, versions.")
+    budget = models.JSONField(help_text="The effective budget as it was then.")
+    caller = models.CharField(max_length=128, blank=True, default="")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="fit_name")]
+        indexes = [models.Index(fields=["project", "created_at", "id"], name="fit_by_time")]
+
+    def __str__(self) -> str:
+        return self.name

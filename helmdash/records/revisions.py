@@ -1,0 +1,56 @@
+"""Storing catalogs: each change of a named catalog is a new, numbered revision."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Max
+
+from helmdash.core.catalog import CatalogError, EntryKind, FieldError, parse_catalog
+from helmdash.core.tokens import compact_json
+from helmdash.records.bulk import storable
+from helmdash.records.models import CatalogRevision, Project
+
+# Kept as given or not at all: unlike a recorded text, a catalog is not changed to be stored.
+_NOT_STORABLE = "holds the character U+0000, which cannot be stored; take it out"
+
+
+def add_revision(
+    *, project_id: int, name: str, body: object, now: datetime, make_current: bool
+) -> tuple[CatalogRevision, bool]:
+    """Store a catalog under a name; give its row, and whether it is a new one.
+
+    The same bytes as the newest revision of the name give that revision again. Raises
+    CatalogError naming the fields of a malformed catalog.
+    """
+    catalog = parse_catalog(body)
+    if storable(catalog.raw) != catalog.raw:
+        raise CatalogError((FieldError(field="catalog", message=_NOT_STORABLE),))
+    text = compact_json(catalog.raw)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    with transaction.atomic():
+        # The project's row is the lock under which revisions are numbered.
+        project = Project.objects.select_for_update().get(pk=project_id)
+        named = CatalogRevision.objects.filter(project=project, name=name)
+        row = named.order_by("-number").first()
+        is_new = row is None or row.digest != digest
+        if row is None or is_new:
+            number = (named.aggregate(newest=Max("number"))["newest"] or 0) + 1
+            packs = sum(entry.kind is EntryKind.PACK for entry in catalog.entries)
+            row = CatalogRevision.objects.create(
+                project=project,
+                name=name,
+                number=number,
+                body=catalog.raw,
+                digest=digest,
+                bytes=len(text.encode()),
+                packs=packs,
+                pipelines=len(catalog.entries) - packs,
+                created_at=now,
+            )
+        if make_current and project.current_catalog_id != row.pk:
+            project.current_catalog = row
+            project.save(update_fields=["current_catalog"])
+    return row, is_new

@@ -1,0 +1,30 @@
+"""Settings of the test runs: the real ones, with the slow parts that tests do not test taken out."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+# Before helmdash.settings reads the environment: a run leaves nothing in the checkout's var/.
+if "HELMDASH_DATA_DIR" not in os.environ:
+    os.environ["HELMDASH_DATA_DIR"] = tempfile.mkdtemp(prefix="helmdash-test-")
+os.environ.setdefault("HELMDASH_SECRET_KEY", "tests-only-not-a-secret")
+
+from helmdash.settings import *  # noqa: E402, F403
+from helmdash.settings import DATABASES, STORAGES  # noqa: E402
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    # A file, not memory: threads of one test must share it as server threads do.
+    DATABASES["default"]["TEST"] = {
+        "NAME": os.path.join(os.environ["HELMDASH_DATA_DIR"], "test.sqlite3")
+    }
+    DATABASES["default"]["OPTIONS"] = {
+        **DATABASES["default"]["OPTIONS"],
+        "init_command": "PRAGMA page_size=16384; PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;",
+    }
+else:
+    # Each test process opens and closes its own connections.
+    DATABASES["default"]["OPTIONS"].pop("pool", None)

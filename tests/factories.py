@@ -1,0 +1,54 @@
+"""Plain functions that make what tests need; the cast has roles (owner, stranger)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from django.utils import timezone
+
+from helmdash.core.capture import Capture
+from helmdash.operations import access, shipped
+from helmdash.operations.recording import Recorded, record_calls
+from helmdash.queries.access import ProjectInfo, default_project, project_info
+from helmdash.records.models import Project
+
+NOW = datetime(2026, 6, 5, 14, 41, 3, tzinfo=UTC)
+
+
+def make_project(**over: Any) -> ProjectInfo:
+    """The default project with the shipped budgets; another one when a slug is given."""
+    access.ensure_project()
+    shipped.load_budgets()
+    if not over:
+        return default_project()
+    slug = over.setdefault("slug", "other")
+    return project_info(Project.objects.create(**{"name": slug.title(), **over}))
+
+
+def make_key(*, name: str = "owner", scopes: Sequence[str] = ("admin",), **over: Any) -> str:
+    """A key's secret."""
+    return access.create_key(name=name, scopes=tuple(scopes), **over).secret
+
+
+def make_capture(**over: Any) -> Capture:
+    """One ordinary call: gpt-4o, 20,000 tokens in, a finished answer."""
+    given: dict[str, Any] = {
+        "model": "openai/gpt-4o",
+        "conversation": "talk",
+        "usage": {"prompt_tokens": 20_000, "completion_tokens": 200},
+        "finish_reason": "stop",
+        "http_status": 200,
+    }
+    return Capture(**{**given, **over})
+
+
+def record(*captures: Capture, project: ProjectInfo | None = None) -> tuple[Recorded, ...]:
+    """Record calls as the API would."""
+    return record_calls(
+        project=project or make_project(),
+        captures=captures or (make_capture(),),
+        caller="owner",
+        now=timezone.now(),
+    )

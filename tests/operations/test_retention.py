@@ -1,0 +1,186 @@
+"""Retention: what is older than a project wants goes, in batches; what is in use stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from helmdash.operations.retention import Retained, count_expired, delete_expired
+from helmdash.queries import calls
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import (
+    Call,
+    CallPayload,
+    Conversation,
+    Fit,
+    HealthChange,
+    Round,
+    StoredMessage,
+)
+from tests.factories import NOW, make_capture
+from tests.recording.support import make_ruled_project, record
+
+SYSTEM = {"role": "system", "content": "Be brief."}
+
+
+@pytest.fixture
+def project(db: None) -> ProjectInfo:
+    """Keeps texts, for thirty days."""
+    return make_ruled_project(payload="full", retention_days=30)
+
+
+def days_ago(days: float) -> datetime:
+    return NOW - timedelta(days=days)
+
+
+def record_days_ago(project: ProjectInfo, days: float, name: str, **over: object) -> None:
+    user = {"role": "user", "content": name}
+    capture = make_capture(
+        id=name, conversation=f"of-{name}", messages=(SYSTEM, user), started_at=days_ago(days)
+    )
+    record(project, replace(capture, **over), now=days_ago(days))  # type: ignore[arg-type]
+
+
+def make_fit(project: ProjectInfo, days: float) -> None:
+    Fit.objects.create(
+        project_id=project.id,
+        name=f"fit-{days}",
+        model="openai/gpt-4o",
+        intent_sha="0" * 64,
+        catalog_digest="0" * 64,
+        before_bytes=2,
+        after_bytes=2,
+        fits=True,
+        trim={},
+        budget={},
+        created_at=days_ago(days),
+    )
+
+
+def test_what_is_too_old_goes_with_all_that_belongs_to_it(project: ProjectInfo) -> None:
+    record_days_ago(project, 40, "old")
+    record_days_ago(project, 20, "young")
+    make_fit(project, 31)
+    make_fit(project, 29)
+
+    done = delete_expired(project=project, now=NOW)
+
+    assert done == Retained(calls=1, conversations=1, fits=1)
+    assert [call.name for call in Call.objects.all()] == ["young"]
+    assert [row.name for row in Conversation.objects.all()] == ["of-young"]
+    for model in (CallPayload, Round, HealthChange, Fit):
+        assert model.objects.count() == 1, model
+    assert {row.body["content"] for row in StoredMessage.objects.all()} == {"Be brief.", "young"}
+    kept = calls.find(project_id=project.id, call_id="young")
+    assert kept is not None
+    assert kept.messages == (SYSTEM, {"role": "user", "content": "young"})
+
+
+def test_counting_says_what_deleting_would_do_and_deletes_nothing(project: ProjectInfo) -> None:
+    record_days_ago(project, 40, "old")
+    record_days_ago(project, 20, "young")
+    make_fit(project, 31)
+
+    counted = count_expired(project=project, now=NOW)
+
+    assert Call.objects.count() == 2
+    assert counted == delete_expired(project=project, now=NOW)
+
+
+def test_a_conversation_that_goes_on_loses_only_its_old_calls(project: ProjectInfo) -> None:
+    record_days_ago(project, 40, "old", conversation="talk")
+    record_days_ago(project, 20, "young", conversation="talk")
+
+    counted = count_expired(project=project, now=NOW)
+    done = delete_expired(project=project, now=NOW)
+
+    assert counted == done == Retained(calls=1, conversations=0, fits=0)
+    row = Conversation.objects.get()
+    assert (row.name, row.generation) == ("talk", 2)
+    assert Call.objects.get().generation == 2
+
+
+def test_the_next_call_goes_on_counting_after_old_ones_are_gone(project: ProjectInfo) -> None:
+    record_days_ago(project, 40, "old", conversation="talk")
+    record_days_ago(project, 20, "young", conversation="talk")
+    delete_expired(project=project, now=NOW)
+
+    (answer,) = record(project, make_capture(conversation="talk"))
+
+    assert answer.generation == 3
+
+
+def test_a_conversation_whose_newest_call_was_reported_late_stays(project: ProjectInfo) -> None:
+    record_days_ago(project, 10, "young", conversation="talk")
+    late = make_capture(id="late", conversation="talk", started_at=days_ago(50))
+    record(project, late, now=days_ago(9))
+
+    done = delete_expired(project=project, now=NOW)
+
+    assert (done.calls, done.conversations) == (1, 0)
+    assert Conversation.objects.get().name == "talk"
+
+
+def test_messages_that_a_kept_call_carries_stay(project: ProjectInfo) -> None:
+    # Seen for the first time long ago, and resent with a call that is kept.
+    record_days_ago(project, 60, "first", conversation="talk")
+    shared = StoredMessage.objects.get(body__content="Be brief.")
+    record_days_ago(project, 29.5, "again", conversation="talk")
+
+    delete_expired(project=project, now=NOW)
+
+    assert StoredMessage.objects.filter(pk=shared.pk).exists()
+    kept = calls.find(project_id=project.id, call_id="again")
+    assert kept is not None
+    assert kept.messages is not None
+    assert kept.messages[0] == SYSTEM
+
+
+def test_other_projects_are_left_alone(project: ProjectInfo) -> None:
+    stranger = make_ruled_project(slug="other", name="Other", payload="full")
+    record_days_ago(project, 40, "old")
+    record_days_ago(stranger, 40, "theirs")
+
+    delete_expired(project=project, now=NOW)
+
+    assert [call.name for call in Call.objects.all()] == ["theirs"]
+    assert StoredMessage.objects.count() == 2
+
+
+def test_a_project_without_a_limit_keeps_everything(db: None) -> None:
+    project = make_ruled_project(retention_days=None)
+    record_days_ago(project, 4_000, "old")
+
+    nothing = Retained(calls=0, conversations=0, fits=0)
+    assert count_expired(project=project, now=NOW) == nothing
+    assert delete_expired(project=project, now=NOW) == nothing
+    assert Call.objects.count() == 1
+
+
+@pytest.mark.parametrize("batch", [1, 3, 100])
+def test_any_size_of_batch_deletes_the_same(project: ProjectInfo, batch: int) -> None:
+    for number in range(7):
+        record_days_ago(project, 40 + number, f"old-{number}")
+        make_fit(project, 40 + number)
+
+    done = delete_expired(project=project, now=NOW, batch=batch)
+
+    assert done == Retained(calls=7, conversations=7, fits=7)
+    assert not StoredMessage.objects.exists()
+
+
+def test_one_transaction_deletes_no_more_than_a_batch(project: ProjectInfo) -> None:
+    for number in range(7):
+        record_days_ago(project, 40, f"old-{number}")
+
+    with CaptureQueriesContext(connection) as queries:
+        delete_expired(project=project, now=NOW, batch=3)
+
+    calls_table = connection.ops.quote_name(Call._meta.db_table)
+    deletes = [q["sql"] for q in queries if q["sql"].startswith(f"DELETE FROM {calls_table}")]
+    assert len(deletes) >= 3
+    assert all(sql.count(",") < 3 for sql in deletes)

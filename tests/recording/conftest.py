@@ -1,0 +1,25 @@
+"""A project and the few budgets that recording is tested with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from helmdash.queries import budgets
+from helmdash.queries.access import ProjectInfo
+from tests.recording.support import make_ruled_project
+
+
+@pytest.fixture(autouse=True)
+def _fresh_budget_cache() -> Iterator[None]:
+    # A rolled back database gives the same numbers again; the cache would take them for known.
+    budgets.forget_cache()
+    yield
+    budgets.forget_cache()
+
+
+@pytest.fixture
+def project(db: None) -> ProjectInfo:
+    """The default project; it keeps no texts."""
+    return make_ruled_project()

@@ -1,0 +1,51 @@
+"""What the recording tests share: a project with known lines, and short ways to record and look."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from helmdash.core.capture import Capture
+from helmdash.operations.recording import Recorded, record_calls
+from helmdash.queries.access import ProjectInfo, project_info
+from helmdash.records.models import Budget, Conversation, Project
+from tests.factories import NOW, make_capture
+
+# 128,000 tokens of context: yellow above 100,000, red above 115,200.
+HEALTHY, CAUTION, CRITICAL = 20_000, 100_001, 115_201
+
+
+def make_ruled_project(**over: Any) -> ProjectInfo:
+    """A project (the default one unless a slug is given), under three budgets."""
+    if not Budget.objects.exists():
+        for key, context_length in (
+            ("", None),
+            ("openai/gpt-4o", 128_000),
+            ("anthropic/", 200_000),
+        ):
+            Budget.objects.create(
+                key=key,
+                input_tokens=16_000 if not key else 100_000,
+                output_tokens=1_500,
+                tier="A" if key else "C",
+                context_length=context_length,
+            )
+    given = {"slug": "default", "name": "Default", "is_default": "slug" not in over, **over}
+    return project_info(Project.objects.create(**given))
+
+
+def record(
+    project: ProjectInfo, *captures: Capture, now: datetime = NOW, caller: str = "owner"
+) -> tuple[Recorded, ...]:
+    """Record calls in one batch."""
+    return record_calls(project=project, captures=captures, caller=caller, now=now)
+
+
+def prompt(tokens: int | None, **over: Any) -> Capture:
+    """A call that reported a prompt of so many tokens, or no usage at all."""
+    return make_capture(usage=None if tokens is None else {"prompt_tokens": tokens}, **over)
+
+
+def conversation(project: ProjectInfo, name: str = "talk") -> Conversation:
+    """The stored row."""
+    return Conversation.objects.get(project_id=project.id, name=name)
