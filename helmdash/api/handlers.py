@@ -1,0 +1,124 @@
+"""One handler for each kind of exception: what a client is told, and what only the log says."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from django.core.exceptions import RequestDataTooBig
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError
+from ninja.errors import ValidationError as NinjaValidationError
+
+from helmdash.api import render
+from helmdash.api.problems import (
+    Code,
+    FieldFault,
+    Problem,
+    invalid,
+    invalid_field,
+    not_found,
+    problem_response,
+    unavailable,
+)
+from helmdash.core.catalog import CatalogError
+from helmdash.core.decoding import Undecodable
+from helmdash.operations.budgets import BudgetConflict, BudgetProblems, NoSuchBudget
+from helmdash.queries.paging import BadCursor
+
+logger = logging.getLogger(__name__)
+
+
+def _same(error: Problem) -> Problem:
+    return error
+
+
+def _bad_cursor(error: BadCursor) -> Problem:
+    return invalid_field("cursor", "is not one that a list gave out; start again without it")
+
+
+def _bad_catalog(error: CatalogError) -> Problem:
+    return invalid(FieldFault(fault.field, fault.message) for fault in error.errors)
+
+
+def _bad_budget(error: BudgetProblems) -> Problem:
+    return invalid(FieldFault(fault.field, fault.message) for fault in error.errors)
+
+
+def _budget_conflict(error: BudgetConflict) -> Problem:
+    problem = _bad_budget(error)
+    return Problem(code=Code.CONFLICT, detail=problem.detail, faults=problem.faults)
+
+
+def _no_budget(error: NoSuchBudget) -> Problem:
+    return not_found(f"{str(error).capitalize()}.")
+
+
+def _undecodable(error: Undecodable) -> Problem:
+    return Problem(
+        code=Code.UNDECODABLE,
+        detail=error.cause.detail,
+        extra={"cause": render.cause(error.cause)},
+    )
+
+
+def _gone(error: Http404) -> Problem:
+    return not_found("There is nothing at this address.")
+
+
+def _too_big(error: RequestDataTooBig) -> Problem:
+    return Problem(code=Code.TOO_LARGE, detail="The body is too large.")
+
+
+def _ninja(error: HttpError | NinjaValidationError) -> Problem:
+    """Never met: our routes authenticate and validate themselves."""
+    return Problem(code=Code.MALFORMED, detail="The request cannot be read.")
+
+
+def _database_away(error: Exception) -> Problem:
+    # The exact error may name hosts and users: into the log, not into the answer.
+    logger.exception("the database does not answer", exc_info=error)
+    return unavailable()
+
+
+def _unexpected(error: Exception) -> Problem:
+    logger.exception("an API request failed", exc_info=error)
+    return Problem(
+        code=Code.INTERNAL, detail="Something went wrong in HelmDash; its log has the details."
+    )
+
+
+_HANDLERS: dict[type[Exception], Callable[..., Problem]] = {
+    Problem: _same,
+    BadCursor: _bad_cursor,
+    CatalogError: _bad_catalog,
+    BudgetProblems: _bad_budget,
+    BudgetConflict: _budget_conflict,
+    NoSuchBudget: _no_budget,
+    Undecodable: _undecodable,
+    Http404: _gone,
+    RequestDataTooBig: _too_big,
+    OperationalError: _database_away,
+    InterfaceError: _database_away,
+    AuthenticationError: _ninja,
+    HttpError: _ninja,
+    NinjaValidationError: _ninja,
+    Exception: _unexpected,
+}
+
+
+def add_handlers(api: NinjaAPI) -> None:
+    """Translate every exception that can leave a view."""
+    for kind, to_problem in _HANDLERS.items():
+        api.add_exception_handler(kind, _handler(to_problem))
+
+
+def _handler(
+    to_problem: Callable[..., Problem],
+) -> Callable[[HttpRequest, Exception | type[Exception]], HttpResponse]:
+    def handle(request: HttpRequest, error: Exception | type[Exception]) -> HttpResponse:
+        return problem_response(request, to_problem(error))
+
+    return handle

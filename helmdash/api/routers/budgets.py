@@ -1,0 +1,215 @@
+"""Budgets: the table, its explanation, and its upkeep."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Router
+
+from helmdash.api import examples, render
+from helmdash.api.auth import access_of
+from helmdash.api.fields import LARGEST
+from helmdash.api.parsing import read_body, read_query, refuse_query
+from helmdash.api.problems import Code, invalid_field, not_found
+from helmdash.api.responding import answer, read
+from helmdash.api.routes import Answer, route
+from helmdash.api.schemas import budgets as shapes
+from helmdash.operations import budgets as upkeep
+from helmdash.queries import budgets
+from helmdash.queries.budgets import BudgetRow
+from helmdash.queries.paging import decode_number_cursor, encode_cursor
+
+router = Router()
+_TAG = "budgets"
+_SAME = Answer(meaning="Nothing changed since the ETag of If-None-Match.")
+
+
+@route(
+    router,
+    "GET",
+    "/budgets",
+    tag=_TAG,
+    scope=None,
+    query=shapes.LIST_QUERY,
+    answers={200: Answer(meaning="A page of rows.", shape=shapes.BudgetList), 304: _SAME},
+)
+def list_budgets(request: HttpRequest) -> HttpResponse:
+    """List budget rows, in table order.
+
+    The global rows and those of the key's project.
+    """
+    query = read_query(request, shapes.LIST_QUERY)
+    cursor, limit = query.get("cursor"), query.get("limit", 50)
+    rows = budgets.page(
+        project_id=access_of(request).project.id,
+        after_id=decode_number_cursor(cursor) if cursor else None,
+        limit=limit + 1,
+    )
+    shown = rows[:limit]
+    body: shapes.BudgetList = {
+        "items": [render.budget(row) for row in shown],
+        "next": encode_cursor(shown[-1].id) if len(rows) > limit else None,
+    }
+    return read(request, body)
+
+
+@route(
+    router,
+    "POST",
+    "/budgets",
+    tag=_TAG,
+    scope="budgets",
+    body=shapes.BudgetIn,
+    body_examples={"a new model": examples.BUDGET},
+    may=(Code.CONFLICT,),
+    answers={201: Answer(meaning="The new row.", shape=shapes.Budget)},
+)
+def create_budget(request: HttpRequest) -> HttpResponse:
+    """Add a budget.
+
+    It rules the very next fit and call. Without `project` it holds for every project.
+    """
+    refuse_query(request)
+    body = read_body(request, shapes.CREATE)
+    given: dict[str, object] = {**body}
+    access = access_of(request)
+    slug = body.get("project")
+    given.pop("project", None)
+    if slug and slug != access.project.slug:
+        raise invalid_field(
+            "project", f"must be null or the key's own project, {access.project.slug}"
+        )
+    row = upkeep.create_budget(
+        values=given, project_id=access.project.id if slug else None, by=f"API key {access.name}"
+    )
+    response = answer(render.budget(row), status=201)
+    response["Location"] = f"{request.path}/{row.id}"
+    return response
+
+
+@route(
+    router,
+    "GET",
+    "/budgets/resolve",
+    tag=_TAG,
+    scope=None,
+    query=shapes.RESOLVE_QUERY,
+    answers={
+        200: Answer(meaning="The budget and why it is that one.", shape=shapes.Resolved),
+        304: _SAME,
+    },
+)
+def resolve_budget(request: HttpRequest) -> HttpResponse:
+    """Explain which budget governs a model.
+
+    Every rule that could have applied, which one won and why, and the effective figures.
+    """
+    query = read_query(request, shapes.RESOLVE_QUERY)
+    found = budgets.resolve(project_id=access_of(request).project.id, model=query["model"])
+    return read(request, render.resolution(found))
+
+
+@route(
+    router,
+    "GET",
+    "/context-budgets",
+    tag=_TAG,
+    scope=None,
+    answers={
+        200: Answer(meaning="All enabled rules.", shape=shapes.ContextBudgets),
+        304: _SAME,
+    },
+)
+def get_context_budgets(request: HttpRequest) -> HttpResponse:
+    """Read all effective budgets at once.
+
+    The seed's `helmdeck://context-budgets`: the fallback, each rule in table order, the policy.
+    """
+    refuse_query(request)
+    found = budgets.context_budgets(project_id=access_of(request).project.id, now=timezone.now())
+    body = render.context_budgets(found)
+    # `fetched_at` differs each time and is no change.
+    return read(request, body, stamp=[body["fallback"], body["budgets"], body["policy"]])
+
+
+@route(
+    router,
+    "GET",
+    "/budgets/{int:budget_id}",
+    tag=_TAG,
+    scope=None,
+    may=(Code.NOT_FOUND,),
+    answers={200: Answer(meaning="The row.", shape=shapes.Budget), 304: _SAME},
+)
+def get_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
+    """Read one budget row."""
+    refuse_query(request)
+    return read(request, render.budget(_row(request, budget_id)))
+
+
+@route(
+    router,
+    "PATCH",
+    "/budgets/{int:budget_id}",
+    tag=_TAG,
+    scope="budgets",
+    body=shapes.BudgetPatch,
+    body_examples={"a smaller catalog": examples.BUDGET_CHANGE},
+    may=(Code.NOT_FOUND, Code.CONFLICT),
+    answers={200: Answer(meaning="The row as it is now.", shape=shapes.Budget)},
+)
+def change_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
+    """Change members of a budget.
+
+    Those left out stay. The edit is kept in the row's history under the key's name. The fallback
+    keeps its empty key and stays enabled.
+    """
+    refuse_query(request)
+    body = read_body(request, shapes.PATCH)
+    changes: dict[str, object] = {**body}
+    access = access_of(request)
+    _require_plausible(budget_id)
+    row = upkeep.change_budget(
+        budget_id=budget_id,
+        project_id=access.project.id,
+        changes=changes,
+        by=f"API key {access.name}",
+    )
+    return answer(render.budget(row))
+
+
+@route(
+    router,
+    "DELETE",
+    "/budgets/{int:budget_id}",
+    tag=_TAG,
+    scope="budgets",
+    may=(Code.NOT_FOUND, Code.CONFLICT),
+    answers={204: Answer(meaning="The row is gone.")},
+)
+def delete_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
+    """Delete a budget.
+
+    Its models fall to the next best row. The fallback cannot be deleted.
+    """
+    refuse_query(request)
+    access = access_of(request)
+    _require_plausible(budget_id)
+    upkeep.delete_budget(
+        budget_id=budget_id, project_id=access.project.id, by=f"API key {access.name}"
+    )
+    return HttpResponse(status=204)
+
+
+def _row(request: HttpRequest, budget_id: int) -> BudgetRow:
+    _require_plausible(budget_id)
+    row = budgets.find(project_id=access_of(request).project.id, budget_id=budget_id)
+    if row is None:
+        raise not_found(f"There is no budget {budget_id}.")
+    return row
+
+
+def _require_plausible(budget_id: int) -> None:
+    """No database can be asked for a number that its column cannot hold."""
+    if budget_id > LARGEST:
+        raise not_found("There is no budget with such a number.")

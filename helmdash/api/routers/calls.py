@@ -1,0 +1,216 @@
+"""Calls: report one or many, read them back, export them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.utils import timezone
+from ninja import Router
+
+from helmdash.api import examples, render
+from helmdash.api.auth import access_of
+from helmdash.api.captures import read_batch, to_capture
+from helmdash.api.jsontext import dump_json
+from helmdash.api.parsing import read_body, read_query, refuse_query
+from helmdash.api.problems import Code, not_found
+from helmdash.api.responding import answer, read
+from helmdash.api.routes import Answer, route
+from helmdash.api.schemas import calls as shapes
+from helmdash.api.streaming import stream
+from helmdash.operations.recording import record_calls
+from helmdash.queries import calls
+from helmdash.queries.calls import CallFilters
+
+router = Router()
+_TAG = "calls"
+_NDJSON = "application/x-ndjson"
+
+
+@route(
+    router,
+    "POST",
+    "/calls",
+    tag=_TAG,
+    scope="record",
+    body=shapes.CallIn,
+    body_examples={
+        "openai": examples.CALL,
+        "anthropic": examples.ANTHROPIC_CALL,
+        "failed": examples.FAILED_CALL,
+    },
+    answers={
+        201: Answer(meaning="Stored.", shape=shapes.Recorded),
+        200: Answer(meaning="Known already: the first answer.", shape=shapes.Recorded),
+    },
+)
+def record_call(request: HttpRequest) -> HttpResponse:
+    """Report one call.
+
+    Answered after it is stored, with the level of its conversation and, if it gave nothing
+    usable, the cause.
+    """
+    refuse_query(request)
+    capture = to_capture(read_body(request, shapes.CALL))
+    access = access_of(request)
+    (recorded,) = record_calls(
+        project=access.project, captures=[capture], caller=access.name, now=timezone.now()
+    )
+    return answer(render.recorded(recorded), status=200 if recorded.duplicate else 201)
+
+
+@route(
+    router,
+    "POST",
+    "/calls/batch",
+    tag=_TAG,
+    scope="record",
+    body=shapes.BatchDoc,
+    body_examples={"two calls": examples.BATCH},
+    answers={200: Answer(meaning="What became of each call.", shape=shapes.BatchAnswer)},
+)
+def record_batch(request: HttpRequest) -> HttpResponse:
+    """Report up to 1,000 calls.
+
+    The good ones are stored in one transaction, also when others are rejected: those are listed
+    with their place in the batch and their faults, and the answer is still 200.
+    """
+    refuse_query(request)
+    good, rejected = read_batch(request)
+    access = access_of(request)
+    recorded = record_calls(
+        project=access.project,
+        captures=[capture for _, capture in good],
+        caller=access.name,
+        now=timezone.now(),
+    )
+    duplicates = sum(item.duplicate for item in recorded)
+    body: shapes.BatchAnswer = {
+        "stored": len(recorded) - duplicates,
+        "duplicates": duplicates,
+        "rejected": rejected,
+        "results": [
+            {"index": index, "id": item.id, "level": item.health.level}
+            for (index, _), item in zip(good, recorded, strict=True)
+        ],
+    }
+    return answer(body)
+
+
+@route(
+    router,
+    "POST",
+    "/calls/reconcile",
+    tag=_TAG,
+    scope="read",
+    body=shapes.ReconcileIn,
+    body_examples={"two ids": examples.RECONCILE},
+    answers={200: Answer(meaning="Each id in one of the lists.", shape=shapes.Reconciled)},
+)
+def reconcile_calls(request: HttpRequest) -> HttpResponse:
+    """Ask which ids are recorded.
+
+    For a client that does not know whether its last reports arrived.
+    """
+    refuse_query(request)
+    ids = list(dict.fromkeys(read_body(request, shapes.RECONCILE)["ids"]))
+    known = calls.stored_ids(project_id=access_of(request).project.id, ids=ids)
+    body: shapes.Reconciled = {
+        "stored": [each for each in ids if each in known],
+        "missing": [each for each in ids if each not in known],
+    }
+    return answer(body)
+
+
+@route(
+    router,
+    "GET",
+    "/calls",
+    tag=_TAG,
+    scope="read",
+    query=shapes.LIST_QUERY,
+    answers={
+        200: Answer(meaning="A page of calls.", shape=shapes.CallList),
+        304: Answer(meaning="Nothing changed since the ETag of If-None-Match."),
+    },
+)
+def list_calls(request: HttpRequest) -> HttpResponse:
+    """List calls, newest first.
+
+    Every filter narrows the list; an empty one is left out.
+    """
+    query = read_query(request, shapes.LIST_QUERY)
+    found = calls.page(
+        project_id=access_of(request).project.id,
+        filters=_filters(query),
+        cursor=query.get("cursor") or None,
+        limit=query.get("limit", 50),
+    )
+    body: shapes.CallList = {
+        "items": [render.call(item) for item in found.items],
+        "next": found.next,
+    }
+    return read(request, body)
+
+
+@route(
+    router,
+    "GET",
+    "/calls/export",
+    tag=_TAG,
+    scope="read",
+    query=shapes.EXPORT_QUERY,
+    answers={
+        200: Answer(meaning="One call as JSON on each line, oldest first.", content_type=_NDJSON)
+    },
+)
+def export_calls(request: HttpRequest) -> StreamingHttpResponse:
+    """Export calls as NDJSON.
+
+    Takes the filters of the list. Streams, so it may be as long as it likes.
+    """
+    query = read_query(request, shapes.EXPORT_QUERY)
+    found = calls.export(project_id=access_of(request).project.id, filters=_filters(query))
+    lines: Iterator[bytes] = (dump_json(render.call(item)) + b"\n" for item in found)
+    response = stream(request, lines, content_type=_NDJSON)
+    response["Content-Disposition"] = 'attachment; filename="calls.ndjson"'
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@route(
+    router,
+    "GET",
+    "/calls/{path:call_id}",
+    tag=_TAG,
+    scope="read",
+    may=(Code.NOT_FOUND,),
+    answers={
+        200: Answer(meaning="The call.", shape=shapes.CallDetail),
+        304: Answer(meaning="Nothing changed since the ETag of If-None-Match."),
+    },
+)
+def get_call(request: HttpRequest, call_id: str) -> HttpResponse:
+    """Read one call.
+
+    With its raw usage, metadata, what was dropped, its earlier tries, the other calls of its
+    correlation id and, as far as the project keeps payloads, the texts.
+    """
+    refuse_query(request)
+    project = access_of(request).project
+    # PostgreSQL cannot even be asked for a text with U+0000.
+    found = None if "\x00" in call_id else calls.find(project_id=project.id, call_id=call_id)
+    if found is None:
+        raise not_found(f"No call of the project {project.slug} has this id.")
+    return read(request, render.call_detail(found))
+
+
+def _filters(query: Mapping[str, Any]) -> CallFilters:
+    names = ("conversation", "model", "level", "cause", "finish_reason", "purpose", "pack")
+    return CallFilters(
+        **{name: query.get(name) or None for name in names},
+        since=query.get("since"),
+        until=query.get("until"),
+        q=query.get("q") or None,
+    )

@@ -1,0 +1,107 @@
+"""Catalogs: import one's own, and read what is there."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Router
+
+from helmdash.api import examples, render
+from helmdash.api.auth import access_of
+from helmdash.api.fields import is_catalog_name
+from helmdash.api.parsing import read_json, read_query, refuse_query, unstorable
+from helmdash.api.problems import Code, invalid, invalid_field, not_found
+from helmdash.api.responding import answer, read
+from helmdash.api.routes import Answer, route
+from helmdash.api.schemas import fitting as shapes
+from helmdash.operations.catalog import import_catalog
+from helmdash.queries import catalog as catalogs
+
+router = Router()
+_TAG = "catalogs"
+_SAME = Answer(meaning="Nothing changed since the ETag of If-None-Match.")
+
+
+@route(
+    router,
+    "GET",
+    "/catalogs",
+    tag=_TAG,
+    scope="read",
+    answers={
+        200: Answer(meaning="The revisions.", shape=shapes.CatalogList),
+        304: _SAME,
+    },
+)
+def list_catalogs(request: HttpRequest) -> HttpResponse:
+    """List the imported catalogs, newest revision first."""
+    refuse_query(request)
+    found = catalogs.revisions(project_id=access_of(request).project.id)
+    body: shapes.CatalogList = {
+        "items": [render.catalog_info(item) for item in found],
+        "next": None,
+    }
+    return read(request, body)
+
+
+@route(
+    router,
+    "GET",
+    "/catalogs/{name}",
+    tag=_TAG,
+    scope="read",
+    may=(Code.NOT_FOUND,),
+    answers={
+        200: Answer(meaning="The newest revision.", shape=shapes.CatalogDetail),
+        304: _SAME,
+    },
+)
+def get_catalog(request: HttpRequest, name: str) -> HttpResponse:
+    """Read the newest revision of a catalog."""
+    refuse_query(request)
+    project = access_of(request).project
+    found = catalogs.find(project_id=project.id, name=name) if is_catalog_name(name) else None
+    if found is None:
+        raise not_found(f"The project {project.slug} has no catalog of this name.")
+    body = render.catalog_detail(found, catalogs.body(revision_id=found.id))
+    return read(request, body, stamp=[found.name, found.number, found.digest])
+
+
+@route(
+    router,
+    "PUT",
+    "/catalogs/{name}",
+    tag=_TAG,
+    scope="fit",
+    body=shapes.AnyCatalog,
+    body_examples={"two packs and a pipeline": examples.CATALOG},
+    query=shapes.CATALOG_QUERY,
+    answers={
+        201: Answer(meaning="A new revision.", shape=shapes.Imported),
+        200: Answer(meaning="The newest revision was the same already.", shape=shapes.Imported),
+    },
+)
+def put_catalog(request: HttpRequest, name: str) -> HttpResponse:
+    """Import a catalog.
+
+    The body is the catalog. A changed one becomes a new revision; earlier ones stay.
+    """
+    query = read_query(request, shapes.CATALOG_QUERY)
+    if not is_catalog_name(name):
+        raise invalid_field("name", "must be 1 to 120 of the characters A-Z a-z 0-9 . _ -")
+    body, is_suspect = read_json(request)
+    if is_suspect and (faults := unstorable(body)):
+        raise invalid(faults)
+    found = import_catalog(
+        project_id=access_of(request).project.id,
+        name=name,
+        body=body,
+        now=timezone.now(),
+        make_current=query.get("current", "true") == "true",
+    )
+    imported: shapes.Imported = {
+        "name": found.name,
+        "revision": found.number,
+        "is_new": found.is_new,
+    }
+    return answer(imported, status=201 if found.is_new else 200)

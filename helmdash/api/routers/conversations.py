@@ -1,0 +1,129 @@
+"""Conversations: the list, one, and its timeline."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router
+
+from helmdash.api import render
+from helmdash.api.auth import access_of
+from helmdash.api.parsing import read_query, refuse_query
+from helmdash.api.problems import Code, Problem, not_found
+from helmdash.api.responding import read
+from helmdash.api.routes import Answer, route
+from helmdash.api.schemas import conversations as shapes
+from helmdash.queries import conversations
+from helmdash.queries.conversations import ConversationFilters
+
+router = Router()
+_TAG = "conversations"
+_SAME = Answer(meaning="Nothing changed since the ETag of If-None-Match.")
+
+
+@route(
+    router,
+    "GET",
+    "/conversations",
+    tag=_TAG,
+    scope="read",
+    query=shapes.LIST_QUERY,
+    answers={
+        200: Answer(meaning="A page of conversations.", shape=shapes.ConversationList),
+        304: _SAME,
+    },
+)
+def list_conversations(request: HttpRequest) -> HttpResponse:
+    """List conversations, newest first.
+
+    Every filter narrows the list; an empty one is left out.
+    """
+    query = read_query(request, shapes.LIST_QUERY)
+    found = conversations.page(
+        project_id=access_of(request).project.id,
+        filters=ConversationFilters(
+            level=query.get("level"),
+            model=query.get("model") or None,
+            q=query.get("q") or None,
+            since=query.get("since"),
+            until=query.get("until"),
+        ),
+        cursor=query.get("cursor") or None,
+        limit=query.get("limit", 50),
+    )
+    body: shapes.ConversationList = {
+        "items": [render.conversation(item) for item in found.items],
+        "next": found.next,
+    }
+    return read(request, body)
+
+
+@route(
+    router,
+    "GET",
+    "/conversations/{conversation_id}",
+    tag=_TAG,
+    scope="read",
+    may=(Code.NOT_FOUND,),
+    answers={
+        200: Answer(meaning="The conversation.", shape=shapes.ConversationDetail),
+        304: _SAME,
+    },
+)
+def get_conversation(request: HttpRequest, conversation_id: str) -> HttpResponse:
+    """Read one conversation.
+
+    The level is that of its newest call; `known_level` is the last one that could be judged.
+    """
+    refuse_query(request)
+    project = access_of(request).project
+    found = (
+        None
+        if "\x00" in conversation_id
+        else conversations.find(project_id=project.id, conversation_id=conversation_id)
+    )
+    if found is None:
+        raise _unknown(project.slug)
+    return read(request, render.conversation_detail(found))
+
+
+@route(
+    router,
+    "GET",
+    "/conversations/{conversation_id}/timeline",
+    tag=_TAG,
+    scope="read",
+    query=shapes.PAGE_QUERY,
+    may=(Code.NOT_FOUND,),
+    answers={
+        200: Answer(meaning="A page of events.", shape=shapes.Timeline),
+        304: _SAME,
+    },
+)
+def get_timeline(request: HttpRequest, conversation_id: str) -> HttpResponse:
+    """Read what happened in a conversation, oldest first.
+
+    A page holds `limit` generations; one may have several events.
+    """
+    query = read_query(request, shapes.PAGE_QUERY)
+    project = access_of(request).project
+    found = (
+        None
+        if "\x00" in conversation_id
+        else conversations.timeline(
+            project_id=project.id,
+            conversation_id=conversation_id,
+            cursor=query.get("cursor") or None,
+            limit=query.get("limit", 50),
+        )
+    )
+    if found is None:
+        raise _unknown(project.slug)
+    body: shapes.Timeline = {
+        "items": [render.timeline_item(item) for item in found.items],
+        "next": found.next,
+    }
+    return read(request, body)
+
+
+def _unknown(project: str) -> Problem:
+    return not_found(f"No conversation of the project {project} has this id.")

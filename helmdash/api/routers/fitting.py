@@ -1,0 +1,134 @@
+"""Fitting: a catalog for a model's budget, its ranking, and the JSON in a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Router
+
+from helmdash.api import examples, render
+from helmdash.api.acceptance import acceptor
+from helmdash.api.auth import access_of
+from helmdash.api.parsing import read_body, refuse_query
+from helmdash.api.problems import Code, invalid_field
+from helmdash.api.responding import answer
+from helmdash.api.routes import Answer, route
+from helmdash.api.schemas import fitting as shapes
+from helmdash.core.decoding import decode
+from helmdash.core.finish import normalise_finish_reason
+from helmdash.core.ranking import PastPlan
+from helmdash.operations.fitting import NoCatalog, fit_catalog
+from helmdash.queries.ranking import UnknownCatalog, rank_catalog
+
+router = Router()
+_TAG = "fitting"
+
+
+@route(
+    router,
+    "POST",
+    "/fit",
+    tag=_TAG,
+    scope="fit",
+    body=shapes.FitIn,
+    body_examples={"inline catalog": examples.FIT},
+    answers={200: Answer(meaning="The catalog to send, and its receipt.", shape=shapes.Fitted)},
+)
+def fit(request: HttpRequest) -> HttpResponse:
+    """Fit a catalog to a model's budget.
+
+    Everything that will be sent is counted. `compaction` says what was dropped and who stays;
+    `fits` is false only when not even one bare entry has room.
+    """
+    refuse_query(request)
+    given = read_body(request, shapes.FIT)
+    access = access_of(request)
+    name = given.get("catalog_name")
+    try:
+        fitted = fit_catalog(
+            project=access.project,
+            model=given["model"],
+            intent=given["intent"],
+            catalog=given.get("catalog"),
+            catalog_name=name,
+            context=given.get("context"),
+            defaults=given.get("defaults"),
+            history=_history(given.get("history")),
+            caller=access.name,
+            now=timezone.now(),
+        )
+    except NoCatalog as error:
+        raise invalid_field("catalog_name" if name else "catalog", str(error)) from None
+    return answer(render.fitted(fitted))
+
+
+@route(
+    router,
+    "POST",
+    "/rank",
+    tag=_TAG,
+    scope="fit",
+    body=shapes.RankIn,
+    body_examples={"inline catalog": examples.RANK},
+    answers={200: Answer(meaning="Every entry, best first.", shape=shapes.RankedList)},
+)
+def rank(request: HttpRequest) -> HttpResponse:
+    """Rank a catalog for an intent.
+
+    `lexical` is the likeness of the words, `history` what past plans add.
+    """
+    refuse_query(request)
+    given = read_body(request, shapes.RANK)
+    name = given.get("catalog_name")
+    try:
+        found = rank_catalog(
+            project_id=access_of(request).project.id,
+            intent=given["intent"],
+            catalog=given.get("catalog"),
+            catalog_name=name,
+            history=_history(given.get("history")),
+        )
+    except UnknownCatalog as error:
+        raise invalid_field("catalog_name" if name else "catalog", str(error)) from None
+    return answer(render.ranked(found))
+
+
+@route(
+    router,
+    "POST",
+    "/decode",
+    tag=_TAG,
+    scope="fit",
+    body=shapes.DecodeIn,
+    body_examples={"thinking and a fence": examples.DECODE},
+    may=(Code.UNDECODABLE,),
+    answers={200: Answer(meaning="The value, and how it was found.", shape=shapes.Decoded)},
+)
+def decode_reply(request: HttpRequest) -> HttpResponse:
+    """Find the JSON in a model's reply.
+
+    Reasoning and fences are stripped, then the first value is taken, else the last object that
+    the schema accepts, else the text is repaired. `partial`: the end was missing.
+    """
+    refuse_query(request)
+    given = read_body(request, shapes.DECODE)
+    found = decode(
+        given["raw"],
+        finish_reason=normalise_finish_reason(given.get("finish_reason")),
+        accepts=acceptor(given.get("schema")),
+    )
+    body: shapes.Decoded = {
+        "value": found.value,
+        "stage": found.stage,
+        "partial": found.partial,
+        "stripped_bytes": found.stripped_bytes,
+    }
+    return answer(body)
+
+
+def _history(given: Sequence[shapes.PastPlan] | None) -> tuple[PastPlan, ...]:
+    return tuple(
+        PastPlan(intent=plan["intent"], tools=tuple(plan["tools"])) for plan in given or ()
+    )

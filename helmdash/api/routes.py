@@ -1,0 +1,102 @@
+"""One decorator for every route: who may call it, what it takes and gives, how it is documented.
+
+ninja dispatches and authenticates; the shapes are ours, so that a body is validated once and the
+OpenAPI (helmdash.api.openapi) is made from the very objects that validate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.http.response import HttpResponseBase
+from ninja import Router
+
+from helmdash.api.auth import Needs
+from helmdash.api.parsing import Shape
+from helmdash.api.problems import Code
+
+View = Callable[..., HttpResponseBase]
+
+# What can go wrong wherever a key is needed, a body is read, something is looked up.
+_ALWAYS = (Code.UNAUTHORIZED, Code.INTERNAL, Code.UNAVAILABLE)
+_WITH_BODY = (Code.MALFORMED, Code.TOO_LARGE, Code.UNSUPPORTED_MEDIA_TYPE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One good answer: what it means, its shape (None: no body), and an example."""
+
+    meaning: str
+    shape: Any = None
+    example: object = None
+    content_type: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Everything the OpenAPI says about a route."""
+
+    name: str
+    method: str
+    path: str
+    tag: str
+    scope: str | None
+    summary: str
+    description: str
+    answers: Mapping[int, Answer]
+    problems: tuple[Code, ...]
+    body: Any = None
+    body_examples: Mapping[str, object] = field(default_factory=dict)
+    query: Shape[Any] | None = None
+
+
+ROUTES: list[Route] = []
+
+
+def route(
+    router: Router,
+    method: str,
+    path: str,
+    *,
+    tag: str,
+    scope: str | None,
+    answers: Mapping[int, Answer],
+    body: Any = None,
+    body_examples: Mapping[str, object] | None = None,
+    query: Shape[Any] | None = None,
+    may: tuple[Code, ...] = (),
+) -> Callable[[View], View]:
+    """Register a view. Its docstring's first line is the summary, the rest the description.
+
+    scope: what the key must carry; None: any valid key. may: problems besides the usual ones.
+    """
+
+    def register(view: View) -> View:
+        summary, _, rest = (view.__doc__ or "").strip().partition("\n")
+        codes = (*_ALWAYS, *may, Code.INVALID)
+        codes += (Code.FORBIDDEN,) if scope else ()
+        codes += _WITH_BODY if body is not None else ()
+        ROUTES.append(
+            Route(
+                name=view.__name__,
+                method=method,
+                path=path,
+                tag=tag,
+                scope=scope,
+                summary=summary.rstrip("."),
+                description=" ".join(rest.split()),
+                answers=answers,
+                problems=tuple(dict.fromkeys(codes)),
+                body=body,
+                body_examples=body_examples or {},
+                query=query,
+            )
+        )
+        router.api_operation(
+            [method], path, auth=Needs(scope), url_name=view.__name__, include_in_schema=False
+        )(view)
+        return view
+
+    return register

@@ -1,0 +1,62 @@
+"""`manage.py apikey create|list|revoke`: keys for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from helmdash.operations import access
+from helmdash.queries.access import SCOPES, api_keys
+
+
+class Command(BaseCommand):
+    help = "Make, list and revoke API keys."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        create = actions.add_parser("create", help="Make a key and print it, and nothing else.")
+        create.add_argument("--name", required=True, help="Who uses it.")
+        create.add_argument(
+            "--scopes",
+            default=",".join(access.DEFAULT_SCOPES),
+            help=f"Separated by commas, of: {', '.join(SCOPES)}. Default: all but admin.",
+        )
+        create.add_argument("--project", help="Slug of the project. Default: the default project.")
+        actions.add_parser("list", help="List keys, newest first; never the keys themselves.")
+        revoke = actions.add_parser("revoke", help="End a key at once.")
+        revoke.add_argument("name", metavar="NAME")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            getattr(self, "_" + options["action"])(options)
+        except access.AccessError as error:
+            raise CommandError(str(error)) from None
+
+    def _create(self, options: dict[str, Any]) -> None:
+        scopes = tuple(part.strip() for part in options["scopes"].split(",") if part.strip())
+        access.ensure_project()
+        made = access.create_key(name=options["name"], scopes=scopes, project=options["project"])
+        self.stdout.write(made.secret)
+
+    def _list(self, options: dict[str, Any]) -> None:
+        keys = api_keys()
+        if not keys:
+            self.stdout.write("No keys yet. Make one: manage.py apikey create --name NAME")
+            return
+        rows = [("NAME", "KEY", "PROJECT", "STATE", "LATEST USE", "SCOPES")]
+        for key in keys:
+            used = key.latest_used_at.strftime("%Y-%m-%d %H:%M") if key.latest_used_at else "never"
+            state = "revoked" if key.revoked_at else "active"
+            rows.append(
+                (key.name, key.prefix + "…", key.project, state, used, ",".join(key.scopes))
+            )
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        for row in rows:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            self.stdout.write("  ".join(cells).rstrip())
+
+    def _revoke(self, options: dict[str, Any]) -> None:
+        access.revoke_key(name=options["name"], now=timezone.now())
+        self.stdout.write(f"Revoked {options['name']}.")

@@ -1,0 +1,25 @@
+"""`manage.py demo load|remove`: conversations that show every level and cause."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+from django.utils import timezone
+
+from helmdash.operations import demo
+
+
+class Command(BaseCommand):
+    help = "Load or remove demo data. It lives in a project of its own and never counts as real."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("action", choices=["load", "remove"])
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if options["action"] == "load":
+            count = demo.load_demo(now=timezone.now())
+            self.stdout.write(f"Loaded {count} demo calls into the project “Demo”.")
+            return
+        removed = demo.remove_demo()
+        self.stdout.write("Removed the demo data." if removed else "There is no demo data.")

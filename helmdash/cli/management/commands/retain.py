@@ -1,0 +1,31 @@
+"""`manage.py retain`: delete what is older than each project wants to keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+from django.utils import timezone
+
+from helmdash.operations import retention
+from helmdash.queries.access import projects
+
+
+class Command(BaseCommand):
+    help = "Delete calls, fits and conversations older than their project's retention_days."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--dry-run", action="store_true", help="Only count.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        act = retention.count_expired if options["dry_run"] else retention.delete_expired
+        verb = "would delete" if options["dry_run"] else "deleted"
+        for project in projects():
+            if project.retention_days is None:
+                self.stdout.write(f"{project.slug}: keeps everything")
+                continue
+            done = act(project=project, now=timezone.now())
+            self.stdout.write(
+                f"{project.slug}: {verb} {done.calls} calls, {done.conversations} conversations, "
+                f"{done.fits} fits older than {project.retention_days} days"
+            )

@@ -1,0 +1,38 @@
+"""`manage.py settings_help`: every setting, its default and what it does."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from helmdash import conf
+
+
+class Command(BaseCommand):
+    help = "List the environment variables that steer HelmDash."
+    requires_system_checks: list[str] = []
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        for name, default, description in settings_table():
+            self.stdout.write(f"{name}  (default: {default or 'empty'})")
+            self.stdout.write(textwrap.indent(textwrap.fill(description, 92), "    "))
+
+
+def settings_table() -> list[tuple[str, str, str]]:
+    """(variable, default, description) of every setting, as the docs list them."""
+    return [
+        (conf.variable_name(field), _default(info.default), info.description or "")
+        for field, info in conf.Env.model_fields.items()
+    ]
+
+
+def _default(value: object) -> str:
+    if isinstance(value, Path):
+        # Relative to the checkout, so that the text is the same on every machine.
+        return str(value.relative_to(conf.ROOT)) + "/"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value)

@@ -1,0 +1,175 @@
+"""`manage.py up`: everything between a fresh checkout and a serving HelmDash, safe to repeat."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from helmdash import __version__, conf
+from helmdash.operations import access, catalog, shipped, signin
+from helmdash.queries.access import default_project
+
+DEMO_CATALOG = conf.ROOT / "fixtures" / "demo_catalog.json"
+# Long enough for any page or batch that is being answered; a stuck client must not hold the stop.
+_STOP_SECONDS = 10
+
+
+class Command(BaseCommand):
+    help = "Set up what is missing (tables, budgets, demo catalog, first admin and key) and serve."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--setup-only", action="store_true", help="Do all set-up, then stop instead of serving."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        env = conf.env()
+        for line in conf.unknown_variables():
+            self.stderr.write(f"Warning: {line}.")
+        if not options["setup_only"]:
+            _check_port(env)
+        call_command("migrate", interactive=False, verbosity=0)
+        access.ensure_project()
+        loaded = shipped.load_budgets()
+        self._load_demo_catalog()
+        password = access.ensure_admin(password=env.admin_password)
+        key = access.ensure_bootstrap_key(secret=env.bootstrap_api_key)
+        _collect_static()
+        self._print_welcome(env, password, key.secret if key else None, len(loaded.added))
+        if not options["setup_only"]:
+            _serve(env)
+
+    def _load_demo_catalog(self) -> None:
+        """A first catalog to fit; a project that has one already keeps it."""
+        project = default_project()
+        from helmdash.queries import catalog as catalogs
+
+        if catalogs.find(project_id=project.id) is None:
+            body = json.loads(DEMO_CATALOG.read_text(encoding="utf-8"))
+            catalog.import_catalog(
+                project_id=project.id, name="demo", body=body, now=timezone.now()
+            )
+
+    def _print_welcome(
+        self, env: conf.Env, password: str | None, key: str | None, added: int
+    ) -> None:
+        base = env.public_url or f"http://{_reachable(env.host)}:{env.port}"
+        database = settings.DATABASES["default"]
+        where = (
+            database["NAME"]
+            if database["ENGINE"].endswith("sqlite3")
+            else f"PostgreSQL, database {database['NAME']} on {database['HOST'] or 'this machine'}"
+        )
+        say = self.stdout.write
+        say("")
+        say(f"HelmDash {__version__}")
+        say(f"  Dashboard   {base}/")
+        say(f"  Sign in     {base}{signin.make_link_path(username=access.ADMIN_NAME)}")
+        say("              (this link works once, for a day)")
+        if password and not env.admin_password:
+            say(f"  Admin       {access.ADMIN_NAME} / {password}   (shown once; keep it)")
+        elif password:
+            say(f"  Admin       {access.ADMIN_NAME}, with the password of HELMDASH_ADMIN_PASSWORD")
+        if key and not env.bootstrap_api_key:
+            say(f"  API key     {key}   (shown once; keep it)")
+        elif env.bootstrap_api_key:
+            say("  API key     the one of HELMDASH_BOOTSTRAP_API_KEY")
+        else:
+            say("  API key     shown at the first start; for another:")
+            say("              .venv/bin/python manage.py apikey create --name NAME")
+        say(f"  Data        {where}")
+        if added:
+            say(f"  Budgets     {added} rows loaded; edit them at {base}/admin/")
+        say("")
+        say("Record a first call:")
+        say("")
+        say(snippet(base, key or env.bootstrap_api_key or "$HELMDASH_API_KEY"))
+        say("")
+        say("Ctrl-C stops the server.")
+        sys.stdout.flush()
+
+
+def snippet(base: str, key: str) -> str:
+    """The first call, to paste into a shell."""
+    return (
+        f"  curl -sS {base}/api/v1/calls \\\n"
+        f'    -H "Authorization: Bearer {key}" \\\n'
+        '    -H "Content-Type: application/json" \\\n'
+        '    -d \'{"conversation": "hello", "model": "openai/gpt-4o", "finish_reason": "stop",\n'
+        '         "usage": {"prompt_tokens": 96000, "completion_tokens": 350}}\''
+    )
+
+
+def _check_port(env: conf.Env) -> None:
+    """Say in one line that the port is taken, before anything else happens."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            env.host, env.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise CommandError(
+            f"cannot listen on {env.host}:{env.port} ({error.strerror or error}). "
+            "Choose another with PORT=… or HOST=…"
+        ) from None
+
+
+def _reachable(host: str) -> str:
+    """An address a browser on this machine can open."""
+    if host in ("0.0.0.0", "::", ""):  # noqa: S104  (compared, not bound)
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def _collect_static() -> None:
+    """Collect static files when one of them, or a package that brings some, has changed."""
+    root = Path(settings.STATIC_ROOT)
+    stamp = root / ".collected"
+    mark = _static_mark()
+    if stamp.exists() and stamp.read_text(encoding="ascii") == mark:
+        return
+    call_command("collectstatic", interactive=False, verbosity=0, clear=True)
+    stamp.write_text(mark, encoding="ascii")
+
+
+def _static_mark() -> str:
+    requirements = conf.ROOT / "requirements.txt"
+    digest = hashlib.sha256(__version__.encode())
+    if requirements.exists():
+        digest.update(requirements.read_bytes())
+    for folder in settings.STATICFILES_DIRS:
+        for path in sorted(Path(folder).rglob("*")):
+            if path.is_file():
+                digest.update(str(path).encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _serve(env: conf.Env) -> None:
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    uvicorn.run(
+        "helmdash.asgi:application",
+        host=env.host,
+        port=env.port,
+        workers=env.workers,
+        # Django's handler speaks no lifespan.
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(env.public_url),
+        timeout_graceful_shutdown=_STOP_SECONDS,
+    )

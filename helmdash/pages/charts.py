@@ -1,0 +1,293 @@
+"""Numbers into the places and sizes of an SVG. Templates only write them down.
+
+No style is set here: shapes carry classes, so that both schemes and the CSP are served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+from helmdash.core.health import Level
+from helmdash.queries.conversations import CurvePoint
+
+# A line this many times above the highest prompt would press the curve flat; it is told in words.
+_LINES_UP_TO = 4.0
+_HEADROOM = 1.1
+# Points closer than this (px) are thinned to those that say something.
+_POINT_SPACING = 9.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A place on an axis with its label."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A threshold: where it runs, and its newest value."""
+
+    name: str
+    path: str
+    value: int
+    label_y: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker:
+    """One generation: its shape says the level."""
+
+    shape: str
+    level: Level
+    call_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """A fill curve, laid out for one width (px)."""
+
+    width: int
+    height: int
+    left: float
+    right: float
+    top: float
+    bottom: float
+    y_ticks: tuple[Tick, ...]
+    x_ticks: tuple[Tick, ...]
+    lines: tuple[Line, ...]
+    above: tuple[tuple[str, int], ...]
+    segments: tuple[str, ...]
+    areas: tuple[str, ...]
+    markers: tuple[Marker, ...]
+    trims: tuple[str, ...]
+    rounds: tuple[Tick, ...]
+
+    @property
+    def has_values(self) -> bool:
+        """False when no generation reported its usage: there is nothing to draw."""
+        return bool(self.segments)
+
+
+def curve(points: Sequence[CurvePoint], *, width: int, height: int) -> Curve:
+    """Lay out prompt tokens by generation, with the lines they are judged by."""
+    roomy = width > 600
+    left, right = 46.0, width - (112.0 if roomy else 6.0)
+    top, bottom = 16.0, height - 22.0
+    shown, above = _lines_in_view(points)
+    y_max = _y_max(points, shown)
+    x = _x_scale(points, left, right)
+
+    def y(tokens: float) -> float:
+        return round(bottom - (bottom - top) * tokens / y_max, 1)
+
+    runs = _runs(points, x, y)
+    return Curve(
+        width=width,
+        height=height,
+        left=left,
+        right=right,
+        top=top,
+        bottom=bottom,
+        y_ticks=tuple(Tick(at=y(value), label=short(value)) for value in _ticks(y_max)),
+        x_ticks=_x_ticks(points, x, most=10 if roomy else 4),
+        lines=_spread(tuple(_line(name, points, x, y) for name in shown)),
+        above=above,
+        segments=tuple("M" + " L".join(f"{a},{b}" for a, b in run) for run in runs),
+        areas=tuple(_area(run, bottom) for run in runs),
+        markers=_markers(points, x, y, bottom, spacing=(right - left) / max(len(points), 1)),
+        trims=tuple(f"M{x(p.generation) - 4},{top - 8} h8 l-4,6 z" for p in points if p.is_trimmed),
+        rounds=tuple(
+            Tick(at=x(b.generation), label=f"round {b.round_number}")
+            for a, b in pairwise(points)
+            if a.round_number != b.round_number
+        ),
+    )
+
+
+def shape(level: Level, x: float, y: float, r: float = 4.0) -> str:
+    """The outline of a level's sign around a centre: disc, triangle, diamond, ring."""
+    if level is Level.CAUTION:
+        return f"M{x},{y - r * 1.15} l{r * 1.2},{r * 2.1} h{-r * 2.4} z"
+    if level is Level.CRITICAL:
+        d = round(r * 1.3, 2)
+        return f"M{x},{y - d} l{d},{d} l{-d},{d} l{-d},{-d} z"
+    return f"M{x - r},{y} a{r},{r} 0 1,0 {2 * r},0 a{r},{r} 0 1,0 {-2 * r},0 z"
+
+
+def short(value: float) -> str:
+    """A round number for an axis: 96k, 1.5M."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if value >= size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.0f}"
+
+
+def shares(
+    counts: Sequence[tuple[Level, int]], width: float = 100.0
+) -> tuple[tuple[Level, float, float], ...]:
+    """A stacked bar: level, start and length of each part that is not empty."""
+    total = sum(count for _, count in counts)
+    parts: list[tuple[Level, float, float]] = []
+    at = 0.0
+    for level, count in counts:
+        if count:
+            length = width * count / total
+            parts.append((level, round(at, 2), round(length, 2)))
+            at += length
+    return tuple(parts)
+
+
+_LINES: dict[str, Callable[[CurvePoint], int | None]] = {
+    "caution": lambda point: point.optimal_max_tokens,
+    "critical": lambda point: point.critical_max_tokens,
+    "limit": lambda point: point.limit_tokens,
+}
+
+
+def _lines_in_view(
+    points: Sequence[CurvePoint],
+) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
+    """Which lines are drawn, and which lie too far above to be drawn (with their value)."""
+    peak = max((p.prompt_tokens or 0 for p in points), default=0)
+    shown: list[str] = []
+    above: list[tuple[str, int]] = []
+    for name, value_of in _LINES.items():
+        values = [value for p in points if (value := value_of(p)) is not None]
+        if not values:
+            continue
+        if min(values) <= peak * _LINES_UP_TO:
+            shown.append(name)
+        else:
+            above.append((name, values[-1]))
+    return tuple(shown), tuple(above)
+
+
+def _y_max(points: Sequence[CurvePoint], shown: Iterable[str]) -> float:
+    peak = max((p.prompt_tokens or 0 for p in points), default=0)
+    values = [float(peak)]
+    for name in shown:
+        line = [value for p in points if (value := _LINES[name](p)) is not None]
+        values.extend(value for value in line if value <= peak * _LINES_UP_TO)
+    return max(values) * _HEADROOM or 1.0
+
+
+def _x_scale(points: Sequence[CurvePoint], left: float, right: float) -> Callable[[int], float]:
+    first = points[0].generation if points else 0
+    span = (points[-1].generation - first) if points else 0
+    inset = 8.0
+    width = right - left - 2 * inset
+
+    def x(generation: int) -> float:
+        if not span:
+            return round(left + inset + width / 2, 1)
+        return round(left + inset + width * (generation - first) / span, 1)
+
+    return x
+
+
+def _runs(
+    points: Sequence[CurvePoint], x: Callable[[int], float], y: Callable[[float], float]
+) -> list[list[tuple[float, float]]]:
+    """Stretches of reported values; an unknown one leaves a gap, never a zero."""
+    runs: list[list[tuple[float, float]]] = []
+    for known, group in groupby(points, key=lambda p: p.prompt_tokens is not None):
+        if known:
+            runs.append([(x(p.generation), y(p.prompt_tokens or 0)) for p in group])
+    return runs
+
+
+def _area(run: Sequence[tuple[float, float]], bottom: float) -> str:
+    ridge = " L".join(f"{a},{b}" for a, b in run)
+    return f"M{run[0][0]},{bottom} L{ridge} L{run[-1][0]},{bottom} z"
+
+
+def _line(
+    name: str,
+    points: Sequence[CurvePoint],
+    x: Callable[[int], float],
+    y: Callable[[float], float],
+) -> Line:
+    """A threshold as steps, since a change of model moves it."""
+    value_of = _LINES[name]
+    known = [(p.generation, value) for p in points if (value := value_of(p)) is not None]
+    path: list[str] = []
+    for index, (generation, value) in enumerate(known):
+        at, height = x(generation), max(y(value), 0.0)
+        if index == 0:
+            path.append(f"M{at - 8},{height} L{at},{height}")
+        elif value != known[index - 1][1]:
+            path.append(f"H{at} V{height}")
+    path.append(f"H{x(known[-1][0]) + 8}")
+    newest = known[-1][1]
+    return Line(name=name, path=" ".join(path), value=newest, label_y=max(y(newest), 8.0))
+
+
+def _spread(lines: tuple[Line, ...], gap: float = 13.0) -> tuple[Line, ...]:
+    """Labels of neighbouring lines, moved apart so that each can be read."""
+    placed: list[Line] = []
+    for line in sorted(lines, key=lambda line: -line.label_y):
+        at = line.label_y
+        if placed:
+            at = min(at, placed[-1].label_y - gap)
+        placed.append(Line(name=line.name, path=line.path, value=line.value, label_y=round(at, 1)))
+    return tuple(placed)
+
+
+def _markers(
+    points: Sequence[CurvePoint],
+    x: Callable[[int], float],
+    y: Callable[[float], float],
+    bottom: float,
+    *,
+    spacing: float,
+) -> tuple[Marker, ...]:
+    step = max(1, round(_POINT_SPACING / spacing)) if spacing < _POINT_SPACING else 1
+    found = []
+    for index, point in enumerate(points):
+        is_edge = index in (0, len(points) - 1) or point.level is not points[index - 1].level
+        if not (is_edge or index % step == 0 or point.cause):
+            continue
+        height = bottom if point.prompt_tokens is None else y(point.prompt_tokens)
+        found.append(
+            Marker(
+                shape=shape(point.level, x(point.generation), height),
+                level=point.level,
+                call_id=point.call_id,
+                text=_text(point),
+            )
+        )
+    return tuple(found)
+
+
+def _text(point: CurvePoint) -> str:
+    tokens = (
+        "usage not reported"
+        if point.prompt_tokens is None
+        else f"{point.prompt_tokens:,} prompt tokens"
+    )
+    extra = ", trimmed" if point.is_trimmed else ""
+    cause = f", {point.cause}" if point.cause else ""
+    return f"Generation {point.generation}: {tokens}, {point.level.value}{extra}{cause}"
+
+
+def _ticks(y_max: float) -> list[float]:
+    """Three to five round values from 0 upwards."""
+    raw = y_max / 4
+    magnitude: float = 10 ** (len(str(int(raw))) - 1) if raw >= 1 else 1.0
+    step = next(m * magnitude for m in (1, 2, 2.5, 5, 10) if m * magnitude >= raw)
+    return [index * step for index in range(int(y_max // step) + 1)]
+
+
+def _x_ticks(
+    points: Sequence[CurvePoint], x: Callable[[int], float], *, most: int
+) -> tuple[Tick, ...]:
+    if not points:
+        return ()
+    step = max(1, -(-len(points) // most))
+    picked = list(points[::step])
+    return tuple(Tick(at=x(p.generation), label=str(p.generation)) for p in picked)

@@ -1,0 +1,193 @@
+"""The filter bars and other small forms: text into values, or a sentence that says the fix."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django import forms
+
+from helmdash.core.failures import FailureCause
+from helmdash.core.finish import FinishReason
+from helmdash.core.health import Level
+from helmdash.queries.access import SCOPES
+from helmdash.queries.calls import CallFilters
+from helmdash.queries.conversations import ConversationFilters
+
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_RELATIVE = re.compile(r"(\d{1,4})\s*([mhdw])", re.IGNORECASE)
+_HOW = "write 30m, 24h, 7d, or a date such as 2026-09-01 or 2026-09-01T12:00Z (UTC)"
+
+
+def parse_moment(text: str, now: datetime) -> datetime:
+    """A moment as people write it: so long ago, or a date. Raises ValueError with the fix."""
+    relative = _RELATIVE.fullmatch(text.strip())
+    if relative:
+        amount, unit = int(relative[1]), _UNITS[relative[2].lower()]
+        return now - timedelta(**{unit: amount})
+    try:
+        at = datetime.fromisoformat(text.strip())
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(_HOW) from None
+
+
+def one_of(values: Iterable[str], *, blank: str = "Any", **options: Any) -> forms.ChoiceField:
+    """A choice that may be left open; a wrong one is answered with the right ones."""
+    known = list(values)
+    return forms.ChoiceField(
+        required=False,
+        choices=[("", blank), *((value, value) for value in known)],
+        error_messages={"invalid_choice": f"%(value)s is not one of: {', '.join(known)}"},
+        **options,
+    )
+
+
+class FilterForm(forms.Form):
+    """What both lists can be narrowed by. Values come from the URL and go back into it."""
+
+    q = forms.CharField(required=False, max_length=255, label="Search")
+    level = one_of(Level)
+    model = forms.CharField(required=False, max_length=255)
+    since = forms.CharField(required=False, max_length=40)
+    until = forms.CharField(required=False, max_length=40)
+
+    def __init__(self, data: Mapping[str, Any], *, now: datetime) -> None:
+        super().__init__(data)
+        self._now = now
+        self.fields["q"].widget = forms.TextInput(attrs={"type": "search", "data-search": ""})
+        self.fields["model"].widget.attrs |= {"list": "models", "autocomplete": "off"}
+        for name in ("since", "until"):
+            self.fields[name].widget.attrs |= {
+                "placeholder": "24h or 2026-09-01",
+                "list": name + "s",
+            }
+
+    def clean_since(self) -> datetime | None:
+        return self._moment("since")
+
+    def clean_until(self) -> datetime | None:
+        return self._moment("until")
+
+    def clean(self) -> None:
+        since, until = self.cleaned_data.get("since"), self.cleaned_data.get("until")
+        if since and until and since >= until:
+            self.add_error("until", "must be later than since")
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether any filter is set: an empty list then means that nothing matches."""
+        return any(self.data.get(name) for name in self.fields)
+
+    @property
+    def problems(self) -> list[tuple[str, str]]:
+        """Field and sentence for each thing wrong."""
+        return [
+            (field, str(message)) for field, messages in self.errors.items() for message in messages
+        ]
+
+    def values(self) -> dict[str, Any]:
+        """Cleaned values; a field that was left blank is None."""
+        return {name: value or None for name, value in self.cleaned_data.items()}
+
+    def _moment(self, name: str) -> datetime | None:
+        text = self.cleaned_data[name]
+        if not text:
+            return None
+        try:
+            return parse_moment(text, self._now)
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from None
+
+
+class ConversationFilterForm(FilterForm):
+    """The bar above the conversations, with their order."""
+
+    order = one_of(("newest",), blank="needs me first")
+
+    @property
+    def is_narrowed(self) -> bool:
+        return any(self.data.get(name) for name in self.fields if name != "order")
+
+    def filters(self) -> ConversationFilters:
+        """The filters for the query; only after is_valid()."""
+        values = self.values()
+        del values["order"]
+        return ConversationFilters(**values)
+
+
+class CallFilterForm(FilterForm):
+    """The bar above the calls."""
+
+    cause = one_of(FailureCause)
+    finish_reason = one_of(FinishReason, label="Finish reason")
+    purpose = forms.CharField(required=False, max_length=32)
+    pack = forms.CharField(required=False, max_length=128)
+    conversation = forms.CharField(required=False, max_length=255)
+
+    def __init__(self, data: Mapping[str, Any], *, now: datetime) -> None:
+        super().__init__(data, now=now)
+        for name in ("purpose", "pack"):
+            self.fields[name].widget.attrs |= {"list": name + "s", "autocomplete": "off"}
+
+    @property
+    def has_more(self) -> bool:
+        """Whether one of the filters is set that are folded away otherwise."""
+        return any(self.data.get(name) for name in ("purpose", "pack", "conversation", "until"))
+
+    def filters(self) -> CallFilters:
+        """The filters for the query; only after is_valid()."""
+        return CallFilters(**self.values())
+
+
+class FitForm(forms.Form):
+    """What a fit needs. A blank catalog means the project's current one."""
+
+    model = forms.CharField(
+        max_length=255,
+        widget=forms.TextInput(attrs={"list": "models", "autocomplete": "off"}),
+        error_messages={"required": "name the model the catalog is for, such as openai/gpt-4o"},
+    )
+    intent = forms.CharField(
+        max_length=20_000,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        error_messages={"required": "say what the agent is to do, in its user's words"},
+    )
+    catalog = forms.CharField(
+        required=False,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
+    )
+
+    def clean_catalog(self) -> object | None:
+        text = self.cleaned_data["catalog"]
+        if not text.strip():
+            return None
+        try:
+            value: object = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise forms.ValidationError(
+                f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
+            ) from None
+        except (RecursionError, ValueError):
+            raise forms.ValidationError("is not JSON that can be read") from None
+        if not isinstance(value, dict):
+            raise forms.ValidationError('must be an object with "packs" and "pipelines"')
+        return value
+
+
+class KeyForm(forms.Form):
+    """A new API key."""
+
+    name = forms.CharField(
+        max_length=80,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+        error_messages={"required": "say who will use the key"},
+    )
+    scopes = forms.MultipleChoiceField(
+        choices=[(scope, scope) for scope in SCOPES],
+        error_messages={"required": "tick at least one scope"},
+    )

@@ -1,0 +1,109 @@
+"""Where each effective number of a budget comes from: its row, a default, or a rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from helmdash.core.budgets import Budget, LimitSource, MatchRule, Resolution
+
+_LIMITS = {
+    LimitSource.CONTEXT_LENGTH: "the row's context length (no shorter input length is known)",
+    LimitSource.INPUT_LENGTH: "the row's input length, the smaller of the two lengths",
+    LimitSource.BUDGET: "the row's input tokens: it knows neither length",
+}
+_PLAIN = (
+    ("input_tokens", "Input", "tokens"),
+    ("output_tokens", "Output", "tokens"),
+    ("max_catalog_bytes", "Catalog at most", "bytes"),
+    ("tier", "Tier", ""),
+    ("allows_llm_filter", "LLM filter", ""),
+    ("wants_strict_json", "Strict JSON", ""),
+    ("supports_prefix_cache", "Prefix cache", ""),
+    ("is_hybrid_reasoning", "Hybrid reasoning", ""),
+    ("chars_per_token", "Bytes per token", ""),
+    ("safety_multiplier", "Safety multiplier", ""),
+    ("reserve_tokens", "Reserve", "tokens"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One effective member of a budget, with its unit and the sentence where it comes from."""
+
+    name: str
+    value: object
+    unit: str
+    origin: str
+
+
+def figures(resolution: Resolution, row: Budget | None) -> tuple[Figure, ...]:
+    """Every effective number of a resolved budget; `row` is the stored row that won."""
+    budget = resolution.budget
+    whose = f"row {row.key}" if row and row.key else "the fallback row"
+    plain = [
+        Figure(
+            name=label,
+            value=getattr(budget, member),
+            unit=unit,
+            origin=_plain_origin(member, resolution, row, whose),
+        )
+        for member, label, unit in _PLAIN
+    ]
+    return (*_judged(resolution, row, whose), *plain)
+
+
+def _judged(resolution: Resolution, row: Budget | None, whose: str) -> tuple[Figure, ...]:
+    budget = resolution.budget
+    limit = (
+        _LIMITS[budget.limit_source]
+        if budget.limit_source
+        else ("unknown: only the fallback governs this model; add a budget for it")
+    )
+    return (
+        Figure(name="Limit", value=budget.limit_tokens, unit="tokens", origin=limit),
+        Figure(
+            name="Critical above",
+            value=budget.critical_max_tokens,
+            unit="tokens",
+            origin=_or_default(
+                row and row.critical_max_tokens,
+                whose,
+                "default: 90 % of the limit" if budget.limit_tokens else "no limit is known",
+            ),
+        ),
+        Figure(
+            name="Caution above",
+            value=budget.optimal_max_tokens,
+            unit="tokens",
+            origin=_or_default(row and row.optimal_max_tokens, whose, "default: 100,000"),
+        ),
+        Figure(
+            name="Caution cadence",
+            value=budget.caution_cadence,
+            unit="generations",
+            origin=_or_default(row and row.caution_cadence, whose, "default: 10"),
+        ),
+        Figure(
+            name="Prompt variant",
+            value=budget.prompt_variant.value,
+            unit="",
+            origin=_or_default(row and row.prompt_variant, whose, f"default of tier {budget.tier}"),
+        ),
+    )
+
+
+def _plain_origin(member: str, resolution: Resolution, row: Budget | None, whose: str) -> str:
+    is_freed = resolution.rule is MatchRule.FREE_SUFFIX
+    if is_freed and row is not None and getattr(row, member) != getattr(resolution.budget, member):
+        return f"the :free rule (the row says {_plain(getattr(row, member))})"
+    return whose
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _or_default(value: object, whose: str, default: str) -> str:
+    return whose if value is not None else default

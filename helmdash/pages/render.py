@@ -1,0 +1,105 @@
+"""Whole pages and fragments: one view gives either; a fragment that did not change is a 304.
+
+A live fragment carries its own ETag (`data-etag`); the script sends it back with each poll. The tag
+holds the newest recorded call and the minute, so that relative times move and a call that was
+committed out of order is shown a minute later at the latest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.cache import patch_vary_headers
+from django_htmx.middleware import HtmxDetails
+
+from helmdash.pages import scope
+from helmdash.queries import calls
+
+Arguments = ParamSpec("Arguments")
+# Sent by static/js/app.js with each poll: the project the page in the browser shows.
+_SHOWN_HEADER = "X-Helmdash-Project"
+
+
+class PageRequest(HttpRequest):
+    """A request as the middleware hands it to a page."""
+
+    htmx: HtmxDetails
+    user: User
+    now: datetime
+    state: str
+    etag: str
+
+
+View = Callable[Concatenate[PageRequest, Arguments], HttpResponse]
+
+
+def show(
+    request: PageRequest,
+    template: str,
+    context: Mapping[str, Any],
+    *,
+    fragment: str | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """The page, or only its fragment when HTMX asks; each says that it varies by that."""
+    wanted = fragment if fragment is not None and request.htmx else template
+    shell = {
+        "scope": scope.read(request),
+        "now": getattr(request, "now", None) or timezone.now(),
+        "etag": getattr(request, "etag", ""),
+    }
+    response = render(request, wanted, {**shell, **context}, status=status)
+    patch_vary_headers(response, ["HX-Request"])
+    response["Cache-Control"] = "private, no-cache"
+    return response
+
+
+def live(view: View[Arguments]) -> View[Arguments]:
+    """A page that polls a fragment of itself. Costs one query more than the view."""
+
+    @wraps(view)
+    def answer(
+        request: PageRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> HttpResponse:
+        request.now = timezone.now()
+        scoped = scope.read(request)
+        if request.headers.get(_SHOWN_HEADER, scoped.project.slug) != scoped.project.slug:
+            # Another project is in force now (its first call came): the whole page is out of date.
+            response = HttpResponse(status=204)
+            response["HX-Refresh"] = "true"
+            return response
+        request.state = state(scoped, request.now)
+        request.etag = etag(request.get_full_path(), request.state)
+        if request.htmx and request.headers.get("If-None-Match") == request.etag:
+            unchanged: HttpResponse = HttpResponseNotModified()
+        else:
+            unchanged = view(request, *args, **kwargs)
+        patch_vary_headers(unchanged, ["HX-Request"])
+        if request.htmx and unchanged.status_code in (200, 304):
+            unchanged["ETag"] = request.etag
+        return unchanged
+
+    return answer
+
+
+def state(scoped: scope.Scope, now: datetime) -> str:
+    """What a live fragment depends on besides its address."""
+    if not scoped.has_calls:
+        # Nothing moves while we wait; a key that is shown only once must stay on the page.
+        return f"{scoped.project.id}:waiting"
+    minute = int(now.timestamp()) // 60
+    return f"{scoped.project.id}:{calls.change_mark()}:{minute}"
+
+
+def etag(path: str, state: str) -> str:
+    """The tag of a fragment: its address with the filters, and the state it shows."""
+    text = f"{path}\n{state}"
+    return f'"{hashlib.blake2b(text.encode(), digest_size=12).hexdigest()}"'

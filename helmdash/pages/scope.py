@@ -1,0 +1,84 @@
+"""Which project a page is about.
+
+`?project=<slug>` switches, and the session remembers it. Without a choice it is the default
+project once it has a call, else the demo project if there is one, else the default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.http import Http404, HttpRequest
+
+from helmdash.queries import access, calls
+from helmdash.queries.access import ProjectInfo
+
+_SESSION_KEY = "project"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The project in force, those to choose from, and whether a call was ever recorded in it."""
+
+    project: ProjectInfo
+    projects: tuple[ProjectInfo, ...]
+    has_calls: bool
+
+    @property
+    def home(self) -> ProjectInfo:
+        """The default project: the way back from demo data."""
+        return self.projects[0]
+
+
+def current_project(request: HttpRequest) -> ProjectInfo:
+    """The project this request is about. Raises Http404 when it names one that is not there."""
+    return read(request).project
+
+
+def read(request: HttpRequest) -> Scope:
+    """The scope of a request, worked out once: two queries, three while only demo data is there."""
+    known = getattr(request, "_helmdash_scope", None)
+    if isinstance(known, Scope):
+        return known
+    scope = _read(request)
+    request._helmdash_scope = scope  # type: ignore[attr-defined]
+    return scope
+
+
+def forget(request: HttpRequest) -> None:
+    """Drop the remembered choice: its project is gone, or the default shall rule again."""
+    request.session.pop(_SESSION_KEY, None)
+
+
+def choose(request: HttpRequest, slug: str) -> None:
+    """Remember a choice for the pages to come."""
+    if request.session.get(_SESSION_KEY) != slug:
+        request.session[_SESSION_KEY] = slug
+
+
+def _read(request: HttpRequest) -> Scope:
+    projects = access.projects()
+    by_slug = {project.slug: project for project in projects}
+    asked = request.GET.get("project")
+    if asked is not None:
+        if asked not in by_slug:
+            raise Http404(f"project: there is no project called {asked}")
+        choose(request, asked)
+    chosen = by_slug.get(asked or request.session.get(_SESSION_KEY, ""))
+    if chosen is not None:
+        return Scope(project=chosen, projects=projects, has_calls=_has_calls(chosen))
+    return _undecided(projects)
+
+
+def _undecided(projects: tuple[ProjectInfo, ...]) -> Scope:
+    default = next(project for project in projects if project.is_default)
+    if _has_calls(default):
+        return Scope(project=default, projects=projects, has_calls=True)
+    demo = next((project for project in projects if project.is_demo), None)
+    if demo is not None and _has_calls(demo):
+        return Scope(project=demo, projects=projects, has_calls=True)
+    return Scope(project=default, projects=projects, has_calls=False)
+
+
+def _has_calls(project: ProjectInfo) -> bool:
+    return calls.newest_mark(project_id=project.id) > 0

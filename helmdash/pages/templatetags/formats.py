@@ -1,0 +1,165 @@
+"""How values are written on a page: numbers with unit and denominator, unknown as a dash."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from django import template
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import slugify
+
+from helmdash.core.health import Health, Level
+from helmdash.core.tokens import compact_json
+from helmdash.pages import charts, words
+
+register = template.Library()
+
+for plain in (
+    words.advice,
+    words.denominator,
+    words.message_text,
+    words.percent,
+    words.pretty,
+    words.reason,
+    words.removed_share,
+    words.verdict,
+    words.why_missing,
+):
+    register.filter(plain)
+register.filter("compact", compact_json)
+register.filter("slug", slugify)
+
+
+@register.simple_tag
+def level(value: Level | str) -> SafeString:
+    """A level as word, shape and colour together."""
+    known = Level(value)
+    return format_html(
+        '<span class="level is-{}">{}{}</span>', known.value, sign(known), known.value.title()
+    )
+
+
+@register.simple_tag
+def sign(value: Level | str) -> SafeString:
+    """Only the shape of a level, beside its word."""
+    known = Level(value)
+    is_ring = known is Level.UNKNOWN
+    dashes = ' stroke-width="2" stroke-dasharray="3 1.8"'
+    return format_html(
+        '<svg viewBox="-7 -7 14 14" aria-hidden="true"><path class="{}" d="{}"{}/></svg>',
+        "ring" if is_ring else f"is-{known.value}",
+        charts.shape(known, 0, 0, 4.6),
+        mark_safe(dashes) if is_ring else "",  # noqa: S308  (the constant above)
+    )
+
+
+@register.simple_tag
+def number(value: int | None, why: str = "not reported") -> SafeString:
+    """A whole number, or a dash that says why there is none."""
+    return dash(why) if value is None else format_html("{}", thousands(value))
+
+
+@register.simple_tag
+def dash(why: str = "not reported") -> SafeString:
+    """A grey dash; its reason is read aloud and shown on hover."""
+    return format_html(
+        '<span class="none" title="{}"><span aria-hidden="true">{}</span>'
+        '<span class="sr">{}</span></span>',
+        why,
+        words.DASH,
+        why,
+    )
+
+
+@register.simple_tag
+def told(value: object, why: str = "not reported") -> SafeString:
+    """A value in a list of facts; where there is none, a dash with its reason in plain sight."""
+    if value is None or value == "":
+        markup = '<span class="none">{} <span class="small">{}</span></span>'
+        return format_html(markup, words.DASH, why)
+    if isinstance(value, bool):
+        return format_html("{}", "yes" if value else "no")
+    return format_html("{}", thousands(value) if isinstance(value, int) else value)
+
+
+@register.simple_tag
+def fill(health: Health) -> SafeString:
+    """How full: percent and tokens, with the name of what they are measured against."""
+    prompt, limit = health.prompt_tokens, health.limit_tokens
+    if prompt is None:
+        return dash(words.reason(health) or "usage not reported")
+    if limit is None or health.hard_util is None:
+        return format_html(
+            '<span class="fill"><span><b>{}</b> tokens</span><span class="sub">{}</span></span>',
+            thousands(prompt),
+            "limit unknown",
+        )
+    return format_html(
+        '<span class="fill"><span><b>{}</b> · {} / {} tokens</span>{}'
+        '<span class="sub">of {}</span></span>',
+        words.percent(health.hard_util),
+        thousands(prompt),
+        thousands(limit),
+        _bar(health, limit),
+        words.denominator(health),
+    )
+
+
+@register.simple_tag
+def before_after(before: int, after: int) -> SafeString:
+    """Two bars on one scale: what there was, and what was left."""
+    scale = max(before, after, 1)
+    return format_html(
+        '<svg class="bar" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="bar-before" width="{}" height="6"/>'
+        '<rect class="bar-after" width="{}" height="6"/></svg>',
+        f"{100 * before / scale:.1f}",
+        f"{100 * after / scale:.1f}",
+    )
+
+
+@register.simple_tag(takes_context=True)
+def when(context: template.Context, at: datetime | None, why: str = "never") -> SafeString:
+    """How long ago, with the exact moment in UTC behind it."""
+    if at is None:
+        return dash(why)
+    moment = at.astimezone(UTC)
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        moment.isoformat(timespec="seconds"),
+        moment.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        words.ago(moment, context["now"]),
+    )
+
+
+@register.filter
+def thousands(value: int) -> str:
+    """A whole number with its thousands apart."""
+    return f"{value:,}"
+
+
+@register.filter
+def share_of(part: int, whole: int) -> str:
+    """A part of a whole that is not zero, as text."""
+    return words.percent(part / whole)
+
+
+@register.filter
+def plus(value: float, other: float) -> float:
+    """A place a little beside another, in a drawing."""
+    return round(value + other, 1)
+
+
+def _bar(health: Health, limit: int) -> SafeString:
+    width = min(health.hard_util or 0.0, 1.0) * 100
+    lines = (health.optimal_max_tokens, health.critical_max_tokens)
+    marks = ((f"{100 * at / limit - 0.3:.1f}",) for at in lines if at is not None and at < limit)
+    return format_html(
+        '<svg class="bar" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="bar-track" width="100" height="6"/>'
+        '<rect class="is-{}" width="{}" height="6"/>{}</svg>',
+        health.level.value,
+        f"{width:.1f}",
+        format_html_join("", '<rect class="bar-mark" x="{}" width="0.6" height="6"/>', marks),
+    )

@@ -1,0 +1,41 @@
+"""Links that know where they are, and what the reader chose for all pages."""
+
+from __future__ import annotations
+
+from django import template
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from helmdash.pages.views.preferences import THEME_COOKIE, THEMES
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def nav(context: template.Context, name: str, label: str, *also: str) -> SafeString:
+    """A link of the navigation; the one of the page that is shown says so."""
+    match = context["request"].resolver_match
+    is_here = match is not None and match.url_name in (name, *also)
+    markup = '<a href="{}" aria-current="page">{}</a>' if is_here else '<a href="{}">{}</a>'
+    return format_html(markup, reverse(name), label)
+
+
+@register.simple_tag(takes_context=True)
+def same_page(context: template.Context, **changes: str | None) -> str:
+    """The address of this page with some of its query changed; None takes one out."""
+    request: HttpRequest = context["request"]
+    query = request.GET.copy()
+    for name, value in changes.items():
+        query.pop(name, None)
+        if value is not None:
+            query[name] = value
+    return f"{request.path}?{query.urlencode()}" if query else request.path
+
+
+@register.filter
+def scheme(request: HttpRequest) -> str:
+    """The colour scheme the reader chose, from a cookie; empty leaves it to the system."""
+    chosen = request.COOKIES.get(THEME_COOKIE, "")
+    return chosen if chosen in THEMES else ""

@@ -1,0 +1,51 @@
+"""The addresses of the pages (decisions.md "Commands, pages")."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from helmdash.pages.views import (
+    budgets,
+    calls,
+    catalog,
+    conversations,
+    overview,
+    preferences,
+    settings,
+    sign_in,
+    trims,
+    try_fit,
+)
+
+_sign_in = [
+    path("login/", sign_in.SignInView.as_view(), name="login"),
+    path("login/link/<str:uid>/<str:token>/", sign_in.link, name="sign-in-link"),
+    path("logout/", sign_in.sign_out, name="logout"),
+]
+_settings = [
+    path("settings/", settings.settings_page, name="settings"),
+    path("settings/keys/", settings.create_key, name="create-key"),
+    path("settings/keys/revoke/", settings.revoke_key, name="revoke-key"),
+    path("settings/demo/load/", settings.load_demo, name="load-demo"),
+    path("settings/demo/remove/", settings.remove_demo, name="remove-demo"),
+]
+
+urlpatterns = [
+    path("", overview.overview_page, name="overview"),
+    path("first-key/", overview.make_first_key, name="first-key"),
+    path("conversations/", conversations.conversation_list, name="conversations"),
+    path("conversations/<str:name>/", conversations.conversation_page, name="conversation"),
+    path("calls/", calls.call_list, name="calls"),
+    # A call's id is its client's own; it may hold slashes.
+    path("calls/<path:name>/", calls.call_page, name="call"),
+    path("trims/", trims.trim_list, name="trims"),
+    path("trims/<str:name>/", trims.trim_page, name="trim"),
+    path("budgets/", budgets.budget_list, name="budgets"),
+    path("catalog/", catalog.catalog_page, name="catalog"),
+    path("try/fit/", try_fit.try_fit, name="try-fit"),
+    path("help/", preferences.help_page, name="help"),
+    path("theme/", preferences.set_theme, name="theme"),
+    path("favicon.ico", preferences.favicon),
+    *_settings,
+    *_sign_in,
+]

@@ -1,0 +1,47 @@
+"""Budgets to read: every rule, and which one governs a model."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from django.views.decorators.http import require_safe
+
+from helmdash.pages import origins, scope
+from helmdash.pages.render import PageRequest, show
+from helmdash.queries import budgets
+
+# Far more rules than anybody keeps by hand.
+_MOST = 1000
+# The longest model id the API takes.
+_MODEL_CHARS = 255
+
+
+@require_safe
+def budget_list(request: PageRequest) -> HttpResponse:
+    """All rules, and with ?model= the explanation of the one that governs it."""
+    project = scope.current_project(request)
+    rows = budgets.page(project_id=project.id, after_id=None, limit=_MOST)
+    model = request.GET.get("model", "").strip()
+    problem = _problem(request, model)
+    context: dict[str, object] = {"rows": rows, "model": model, "problem": problem}
+    if model and not problem:
+        resolution = budgets.resolve(project_id=project.id, model=model)
+        row = next((row for row in rows if row.id == resolution.budget_id), None)
+        context["resolution"] = resolution
+        context["figures"] = origins.figures(resolution, row.budget if row else None)
+    return show(
+        request,
+        "pages/budgets.html",
+        context,
+        fragment="pages/_resolution.html",
+        status=400 if problem else 200,
+    )
+
+
+def _problem(request: PageRequest, model: str) -> str:
+    if len(model) > _MODEL_CHARS:
+        return f"model: at most {_MODEL_CHARS} characters"
+    if "\x00" in model:
+        return "model: holds a character that no model id has"
+    if "model" in request.GET and not model:
+        return "model: write a model id such as openai/gpt-4o"
+    return ""

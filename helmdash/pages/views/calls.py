@@ -1,0 +1,58 @@
+"""Calls: the list with its filters, and all that is known of one."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpResponse
+from django.views.decorators.http import require_safe
+
+from helmdash.pages import scope, snippets
+from helmdash.pages.forms import CallFilterForm
+from helmdash.pages.guards import require_storable
+from helmdash.pages.render import PageRequest, live, show
+from helmdash.queries import calls, fitting, seen
+from helmdash.queries.paging import BadCursor
+
+
+@require_safe
+@live
+def call_list(request: PageRequest) -> HttpResponse:
+    """Calls, newest first."""
+    project = scope.current_project(request)
+    form = CallFilterForm(request.GET, now=request.now)
+    context: dict[str, object] = {"form": form}
+    if form.is_valid():
+        try:
+            context["page"] = calls.page(
+                project_id=project.id, filters=form.filters(), cursor=request.GET.get("cursor")
+            )
+        except BadCursor:
+            form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
+    if not request.htmx:
+        for column in ("model", "purpose", "pack"):
+            context[f"{column}s"] = seen.values(project_id=project.id, column=column)
+    return show(
+        request,
+        "pages/calls.html",
+        context,
+        fragment="pages/_calls.html",
+        status=200 if form.is_valid() else 400,
+    )
+
+
+@require_safe
+def call_page(request: PageRequest, name: str) -> HttpResponse:
+    """One call: what was sent, what was cut, what came back, and what we make of it."""
+    require_storable(name)
+    project = scope.current_project(request)
+    detail = calls.find(project_id=project.id, call_id=name)
+    if detail is None:
+        raise Http404(f"There is no call {name} in {project.name}.")
+    fit_id = detail.call.fit_id
+    base = request.build_absolute_uri("/").rstrip("/")
+    context = {
+        "detail": detail,
+        "call": detail.call,
+        "fit": fitting.find(project_id=project.id, fit_id=fit_id) if fit_id else None,
+        "curl": snippets.post_call(base, snippets.recorded_again(detail)),
+    }
+    return show(request, "pages/call.html", context)

@@ -1,0 +1,70 @@
+"""The first page: where every conversation stands, or how to make the first call."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseRedirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from helmdash.core.health import Level
+from helmdash.operations import access
+from helmdash.pages import charts, scope, snippets
+from helmdash.pages.guards import staff_only
+from helmdash.pages.render import PageRequest, etag, live, show, state
+from helmdash.queries import overview
+
+# The order people read: what is worst comes first.
+_ORDER = (Level.CRITICAL, Level.CAUTION, Level.HEALTHY, Level.UNKNOWN)
+
+
+@require_safe
+@live
+def overview_page(request: PageRequest) -> HttpResponse:
+    """Counters, what needs somebody, what came in last; before the first call, how to make one."""
+    scoped = scope.read(request)
+    # The page may have been opened as /?project=...; it polls /.
+    request.etag = etag("/", request.state)
+    if not scoped.has_calls:
+        return _waiting(request, key=None)
+    found = overview.overview(project_id=scoped.project.id)
+    counters = tuple((level, found.counters[level]) for level in _ORDER)
+    context = {
+        "overview": found,
+        "counters": counters,
+        "total": sum(count for _, count in counters),
+        "shares": charts.shares(counters),
+    }
+    return show(request, "pages/overview.html", context, fragment="pages/_overview.html")
+
+
+@require_POST
+@staff_only
+def make_first_key(request: PageRequest) -> HttpResponse:
+    """Make a key and show it in the snippet, this once."""
+    scoped = scope.read(request)
+    now = timezone.now()
+    try:
+        made = access.create_key(
+            name=f"first call {now:%Y-%m-%d %H:%M:%S}",
+            scopes=("record", "read", "fit"),
+            project=(scoped.home if scoped.project.is_demo else scoped.project).slug,
+        )
+    except access.AccessError as error:
+        messages.error(request, str(error))
+        return HttpResponseRedirect("/")
+    request.etag = etag("/", state(scoped, now))
+    response = _waiting(request, key=made.secret)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _waiting(request: PageRequest, *, key: str | None) -> HttpResponse:
+    base = request.build_absolute_uri("/").rstrip("/")
+    context = {
+        "curl": snippets.first_call_curl(base, key),
+        "python": snippets.first_call_python(base, key),
+        "key": key,
+        "key_variable": snippets.KEY_VARIABLE,
+    }
+    return show(request, "pages/overview.html", context, fragment="pages/_overview.html")

@@ -1,0 +1,97 @@
+"""Settings: API keys, demo data, and the way to the admin."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from helmdash.operations import access, demo
+from helmdash.operations.access import AccessError, NewKey
+from helmdash.pages import scope
+from helmdash.pages.forms import KeyForm
+from helmdash.pages.guards import staff_only
+from helmdash.pages.render import PageRequest, show
+from helmdash.queries import sizes
+from helmdash.queries.access import SCOPES, api_keys
+
+
+@require_safe
+def settings_page(request: PageRequest) -> HttpResponse:
+    """Keys and data of the current project."""
+    return _show(request, KeyForm(initial={"scopes": list(access.DEFAULT_SCOPES)}))
+
+
+@require_POST
+@staff_only
+def create_key(request: PageRequest) -> HttpResponse:
+    """Make a key; the answer is the only page that ever shows it."""
+    form = KeyForm(request.POST)
+    if not form.is_valid():
+        return _show(request, form, status=422)
+    try:
+        made = access.create_key(
+            name=form.cleaned_data["name"],
+            scopes=tuple(form.cleaned_data["scopes"]),
+            project=scope.current_project(request).slug,
+        )
+    except AccessError as error:
+        form.add_error("name", str(error).removeprefix("name: "))
+        return _show(request, form, status=422)
+    fresh = KeyForm(initial={"scopes": list(access.DEFAULT_SCOPES)})
+    response = _show(request, fresh, made=made)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@require_POST
+@staff_only
+def revoke_key(request: PageRequest) -> HttpResponse:
+    """End a key at once."""
+    name = request.POST.get("name", "").replace("\x00", "")
+    try:
+        access.revoke_key(name=name, now=timezone.now())
+        messages.success(request, f"The key {name} is revoked: requests with it get a 401 now.")
+    except AccessError as error:
+        messages.error(request, str(error))
+    return HttpResponseRedirect(reverse("settings"))
+
+
+@require_POST
+@staff_only
+def load_demo(request: PageRequest) -> HttpResponse:
+    """Load the demo project and show it."""
+    demo.load_demo(now=timezone.now())
+    scope.choose(request, demo.DEMO_SLUG)
+    return HttpResponseRedirect(reverse("overview"))
+
+
+@require_POST
+@staff_only
+def remove_demo(request: PageRequest) -> HttpResponse:
+    """Remove the demo project with all it holds; real data is not touched."""
+    is_removed = demo.remove_demo()
+    scope.forget(request)
+    messages.success(
+        request, "The demo data is removed." if is_removed else "There was no demo data to remove."
+    )
+    return HttpResponseRedirect(reverse("overview"))
+
+
+def _show(
+    request: PageRequest, form: KeyForm, *, made: NewKey | None = None, status: int = 200
+) -> HttpResponse:
+    request.now = timezone.now()
+    project = scope.current_project(request)
+    context = {
+        "form": form,
+        "made": made,
+        "keys": api_keys(project_id=project.id),
+        "scopes": SCOPES,
+        "ticked": set(form["scopes"].value() or ()),
+        "counts": sizes.row_counts(project_id=project.id),
+        "most": sizes.MOST_COUNTED,
+    }
+    return show(request, "pages/settings.html", context, status=status)

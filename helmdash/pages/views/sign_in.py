@@ -1,0 +1,42 @@
+"""Signing in: with a name and password, or once with the link the terminal shows."""
+
+from __future__ import annotations
+
+from django.contrib.auth import login, logout
+from django.contrib.auth.views import LoginView
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from helmdash.operations import signin
+
+_BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+class SignInView(LoginView):
+    """Django's, in our clothes."""
+
+    template_name = "pages/login.html"
+    redirect_authenticated_user = True
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def link(request: HttpRequest, uid: str, token: str) -> HttpResponse:
+    """A one-time link: GET only shows a button, so that a preview of the link cannot use it up."""
+    user = signin.find_link_user(uid=uid, token=token)
+    if user is None:
+        return render(request, "pages/login_link.html", {"is_usable": False}, status=410)
+    if request.method != "POST":
+        return render(request, "pages/login_link.html", {"is_usable": True, "name": user})
+    login(request, user, backend=_BACKEND)
+    return HttpResponseRedirect(reverse("overview"))
+
+
+@require_POST
+def sign_out(request: HttpRequest) -> HttpResponse:
+    """End the session."""
+    logout(request)
+    return HttpResponseRedirect(reverse("login"))

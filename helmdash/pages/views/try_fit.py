@@ -1,0 +1,93 @@
+"""Try a fit: what a model would be shown of a catalog for an intent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.http import HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from helmdash.core.catalog import CatalogError
+from helmdash.operations import fitting
+from helmdash.operations.fitting import Fitted, NoCatalog
+from helmdash.pages import scope
+from helmdash.pages.forms import FitForm
+from helmdash.pages.render import PageRequest, show
+from helmdash.queries import catalog, seen
+
+# So many faults of a catalog are shown; whoever has more fixes these first.
+_FAULTS_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """A fit made on this page, in the shape the stored ones have."""
+
+    id: str
+    model: str
+    before_bytes: int
+    after_bytes: int
+    fits: bool
+    trim: object
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def try_fit(request: PageRequest) -> HttpResponse:
+    """The form, and under it what the fit gave. What was typed stays, whatever is wrong with it."""
+    request.now = timezone.now()
+    project = scope.current_project(request)
+    form = FitForm(request.POST) if request.method == "POST" else FitForm(initial=_asked(request))
+    context: dict[str, object] = {"form": form}
+    if form.is_bound and form.is_valid():
+        fitted = _fit(request, form)
+        if fitted is not None:
+            context |= {"fitted": fitted, "fit": _tried(fitted)}
+    context["current"] = catalog.find(project_id=project.id)
+    context["models"] = seen.values(project_id=project.id, column="model")
+    is_wrong = form.is_bound and not form.is_valid()
+    return show(
+        request,
+        "pages/try_fit.html",
+        context,
+        fragment="pages/_try_fit.html",
+        status=422 if is_wrong else 200,
+    )
+
+
+def _fit(request: PageRequest, form: FitForm) -> Fitted | None:
+    try:
+        return fitting.fit_catalog(
+            project=scope.current_project(request),
+            model=form.cleaned_data["model"],
+            intent=form.cleaned_data["intent"],
+            catalog=form.cleaned_data["catalog"],
+            catalog_name=None,
+            context=None,
+            defaults=None,
+            history=(),
+            caller=f"page:{request.user.get_username()}"[:128],
+            now=request.now,
+        )
+    except CatalogError as error:
+        for fault in error.errors[:_FAULTS_SHOWN]:
+            form.add_error("catalog", f"{fault.field}: {fault.message}")
+    except NoCatalog:
+        form.add_error("catalog", "paste a catalog: this project has none in force")
+    return None
+
+
+def _tried(fitted: Fitted) -> Tried:
+    return Tried(
+        id=fitted.fit_id,
+        model=fitted.budget.model,
+        before_bytes=fitted.trim.before_bytes,
+        after_bytes=fitted.trim.after_bytes,
+        fits=fitted.trim.fits,
+        trim=fitted.trim.to_json(),
+    )
+
+
+def _asked(request: PageRequest) -> dict[str, str]:
+    """Values a link brought along."""
+    return {name: request.GET[name] for name in ("model", "intent") if name in request.GET}

@@ -1,0 +1,121 @@
+"""Values as plain words: shares, ages, verdicts. Nothing here is markup.
+
+Unknown is never 0 and no percentage is made up (product.md 4).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+
+from helmdash.core.budgets import LimitSource
+from helmdash.core.failures import Advice
+from helmdash.core.health import Health, HealthReason, Level
+
+DASH = "\N{EN DASH}"
+
+_SOURCES = {
+    LimitSource.CONTEXT_LENGTH: "context length",
+    LimitSource.INPUT_LENGTH: "input length",
+    LimitSource.BUDGET: "input budget",
+}
+_REASONS = {
+    HealthReason.USAGE_UNAVAILABLE: "usage not reported",
+    HealthReason.MODEL_LIMIT_UNAVAILABLE: "limit unknown: no budget of its own governs this model",
+    HealthReason.SUSPECTED_CUT: "the provider may have cut the prompt",
+}
+_ADVICE = {
+    Advice.RETRY: "send it again",
+    Advice.RETRY_LATER: "wait, then send it again",
+    Advice.RAISE_OUTPUT: "allow more output tokens",
+    Advice.SHORTEN_PROMPT: "send a shorter prompt",
+    Advice.SINGLE_PICK: "ask for the next step only",
+    Advice.WITHOUT_JSON_MODE: "ask without the provider's JSON mode",
+    Advice.OTHER_MODEL: "use another model",
+    Advice.FIX_CREDENTIALS: "check the provider's key",
+    Advice.SURFACE: "show it to a person; sending it again will not help",
+}
+# Upper end in seconds, length of the unit in seconds, its sign.
+_AGES = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"))
+# Clocks of clients may run ahead of ours by so much before we say so.
+_SKEW_SECONDS = 5
+
+
+def percent(share: float | None) -> str:
+    """A share as text; never rounded up to a line it has not reached."""
+    if share is None:
+        return DASH
+    value = share * 100
+    if 0 < value < 0.1:
+        return "< 0.1 %"
+    if value < 10:
+        return f"{int(value * 10) / 10:g} %"
+    return f"{int(value):,} %"
+
+
+def ago(at: datetime, now: datetime) -> str:
+    """A distance in the largest unit that fits."""
+    seconds = int((now - at).total_seconds())
+    if seconds < -_SKEW_SECONDS:
+        return "in " + _span(-seconds)
+    return "just now" if seconds < _SKEW_SECONDS else _span(seconds) + " ago"
+
+
+def reason(health: Health) -> str:
+    """Why a level is unknown; empty when it is known."""
+    return _REASONS[health.reason] if health.reason else ""
+
+
+def denominator(health: Health) -> str:
+    """The name of what a prompt is measured against."""
+    return _SOURCES[health.limit_source] if health.limit_source else "limit"
+
+
+def verdict(health: Health) -> str:
+    """Why a conversation stands where it stands, with the line it passed; empty when healthy."""
+    prompt, critical = health.prompt_tokens or 0, health.critical_max_tokens
+    if health.level is Level.CRITICAL and critical is not None:
+        return f"{prompt - critical:,} over its critical line of {critical:,}"
+    if health.level is Level.CAUTION:
+        caution = health.optimal_max_tokens
+        return f"{prompt - caution:,} over its caution line of {caution:,}"
+    return reason(health)
+
+
+def advice(value: Advice) -> str:
+    """An advice as a sentence."""
+    return _ADVICE[value]
+
+
+def removed_share(before: int, after: int) -> str:
+    """The share of bytes that went."""
+    return percent((before - after) / before if before > 0 else None)
+
+
+def pretty(value: object) -> str:
+    """JSON for reading."""
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def message_text(message: object) -> str:
+    """A message for reading: its text, or the whole of it where it is more than text."""
+    if isinstance(message, Mapping) and set(message) <= {"role", "content", "name"}:
+        content = message.get("content")
+        if isinstance(content, str):
+            return content
+    return pretty(message)
+
+
+def why_missing(exception: object) -> str:
+    """What a 404 says: the sentence of ours that raised it, else a general one."""
+    text = str(exception or "")
+    is_ours = bool(text) and not text.startswith(("{", "Resolver404"))
+    return text if is_ours else "No page has this address."
+
+
+def _span(seconds: int) -> str:
+    for end, length, unit in _AGES:
+        if seconds < end:
+            return f"{seconds // length} {unit}"
+    return f"{seconds // 86_400} d"

@@ -1,0 +1,17 @@
+"""The addresses of HelmDash: pages, the admin, the API, and the two liveness checks."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import include, path
+
+from helmdash.api import api
+from helmdash.pages import liveness
+
+urlpatterns = [
+    path("healthz", liveness.healthz, name="healthz"),
+    path("readyz", liveness.readyz, name="readyz"),
+    path("api/v1/", api.urls),
+    path("admin/", admin.site.urls),
+    path("", include("helmdash.pages.urls")),
+]

@@ -1,0 +1,103 @@
+// Keys, copy buttons, dialogs, and the tick that live fragments poll on. Everything here is extra:
+// the pages read, filter and send forms without it.
+"use strict";
+
+const TICK_MS = 3000;
+const GO = {
+  h: "/",
+  c: "/conversations/",
+  l: "/calls/",
+  t: "/trims/",
+  b: "/budgets/",
+  f: "/try/fit/",
+};
+let goPressedAt = 0;
+
+// --- live fragments ---------------------------------------------------------------------------
+
+function tick() {
+  if (!document.hidden) document.body.dispatchEvent(new CustomEvent("tick"));
+}
+
+setInterval(tick, TICK_MS);
+document.addEventListener("visibilitychange", tick);
+
+document.addEventListener("htmx:configRequest", (event) => {
+  const { elt, headers, parameters, verb, triggeringEvent } = event.detail;
+  if (triggeringEvent?.type === "tick") headers["If-None-Match"] = elt.dataset.etag;
+  if (verb !== "get") return;
+  // Blank filters stay out of the address.
+  for (const [name, value] of Object.entries(parameters)) if (value === "") delete parameters[name];
+});
+
+// A fragment that came while somebody marks text in it, or reads an opened part, waits its turn.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { requestConfig, target } = event.detail;
+  if (requestConfig.triggeringEvent?.type !== "tick") return;
+  const selection = document.getSelection();
+  const marks = !selection.isCollapsed && target.contains(selection.anchorNode);
+  if (marks || target.querySelector("details[open]")) event.detail.shouldSwap = false;
+});
+
+for (const name of ["htmx:sendError", "htmx:responseError"]) {
+  document.addEventListener(name, () => document.body.classList.add("stale"));
+}
+document.addEventListener("htmx:afterOnLoad", () => document.body.classList.remove("stale"));
+
+// --- copy buttons and dialogs -----------------------------------------------------------------
+
+async function copy(button) {
+  const source = document.getElementById(button.dataset.copy);
+  const before = button.textContent;
+  try {
+    await navigator.clipboard.writeText(source.textContent);
+    button.textContent = "Copied";
+  } catch {
+    // No permission, or no secure context: mark the text so that Ctrl-C takes it.
+    document.getSelection().selectAllChildren(source);
+    button.textContent = "Press Ctrl-C";
+  }
+  setTimeout(() => (button.textContent = before), 1600);
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (button) copy(button);
+  const opener = event.target.closest("[data-dialog]");
+  if (opener) {
+    event.preventDefault();
+    document.getElementById(opener.dataset.dialog).showModal();
+  }
+});
+
+// --- keys -------------------------------------------------------------------------------------
+
+function step(by) {
+  const rows = [...document.querySelectorAll("[data-row]")];
+  const at = rows.indexOf(document.activeElement);
+  const next = at < 0 ? (by > 0 ? 0 : rows.length - 1) : at + by;
+  rows[next]?.focus();
+}
+
+function isTyping(target) {
+  return target.closest("input, textarea, select, dialog[open], [contenteditable]") !== null;
+}
+
+const KEYS = {
+  "/": () => document.querySelector("[data-search]")?.focus(),
+  "?": () => document.getElementById("help")?.showModal(),
+  j: () => step(1),
+  k: () => step(-1),
+  g: () => (goPressedAt = Date.now()),
+};
+
+document.addEventListener("keydown", (event) => {
+  const { key, target } = event;
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(target)) return;
+  if (Date.now() - goPressedAt < 1200 && GO[key]) {
+    window.location.assign(GO[key]);
+  } else if (KEYS[key]) {
+    event.preventDefault();
+    KEYS[key]();
+  }
+});

@@ -1,0 +1,147 @@
+"""Every kind of admin page under the Content-Security-Policy, as a browser sees it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.browser import BrowserPage
+from tests.support.server import Served
+
+ROW = '[{"key": "acme/from-a-file", "input_tokens": 9000, "output_tokens": 900, "tier": "C"}]'
+PLAIN_PAGES = [
+    "",
+    "records/",
+    "records/budget/",
+    "records/budget/add/",
+    "records/budget/deleted/",
+    "records/budget/import/",
+    "records/budget/export/",
+    "records/budgetalias/",
+    "records/apikey/",
+    "records/project/",
+    "records/catalogrevision/",
+    "records/catalogrevision/add/",
+    "records/call/",
+    "records/conversation/",
+    "records/fit/",
+    "records/healthchange/",
+    "auth/user/",
+    "auth/group/add/",
+    "password_change/",
+]
+
+
+def admin(served: Served, path: str) -> str:
+    return f"{served.base_url}/admin/{path}"
+
+
+def sign_in(page: BrowserPage, served: Served) -> None:
+    page.goto(f"{served.base_url}/login/?next=/admin/")
+    page.fill("input[name=username]", "admin")
+    page.fill("input[name=password]", served.admin_password)
+    page.press("input[name=password]", "Enter")
+    page.wait_for_url("**/admin/")
+
+
+def open_first(page: BrowserPage, served: Served, path: str, *, search: str = "") -> str:
+    """Open the first row of a list; gives the address of its page."""
+    page.goto(admin(served, f"{path}?q={search}" if search else path))
+    page.click("#result_list tbody th a")
+    page.wait_for_load_state()
+    address: str = page.url.split("?")[0]
+    return address
+
+
+@pytest.mark.browser
+def test_no_page_of_the_admin_breaks_the_content_policy(
+    served: Served, browser_page: BrowserPage, tmp_path: Path
+) -> None:
+    page = browser_page
+    call = {"model": "acme/unseen", "conversation": "talk", "usage": {"prompt_tokens": 5000}}
+    sent = httpx.post(f"{served.base_url}/api/v1/calls", json=call, headers=served.headers)
+    assert sent.is_success, sent.text
+    sign_in(page, served)
+    for path in PLAIN_PAGES:
+        answer = page.goto(admin(served, path))
+        assert answer is not None
+        assert answer.status == 200, path
+        assert page.problems() == [], path
+
+    # One budget: its form, a preview, an edit, its history, a revert, its deletion.
+    row = open_first(page, served, "records/budget/", search="gpt-4o")
+    page.fill("#id_input_tokens", "12345")
+    page.click("text=What would this change do?")
+    assert page.is_visible("text=nothing is saved yet")
+    page.click("input[name=_save]")
+    assert page.is_visible("text=was changed successfully")
+    page.goto(row.replace("/change/", "/history/"))
+    page.locator("button:has-text('Revert to this')").first.click()
+    assert page.is_visible("text=Reverted")
+    page.goto(row.replace("/change/", "/delete/"))
+    page.goto(admin(served, "records/budget/"))
+    page.check("#action-toggle")
+    page.select_option("select[name=action]", "delete_selected")
+    page.click("button[name=index]")
+    assert page.is_visible("text=The fallback was not deleted")
+    assert page.problems() == []
+
+    # An import: preview, confirmation.
+    file = tmp_path / "rows.json"
+    file.write_text(ROW)
+    page.goto(admin(served, "records/budget/import/"))
+    page.set_input_files("input[type=file]", file)
+    assert page.input_value("#id_format") == "1"
+    page.click("text=Preview")
+    assert page.is_visible("text=1 new, 0 changed")
+    page.click("text=Confirm import")
+    assert page.is_visible("text=Import finished")
+    assert page.problems() == []
+
+    # A key: made, shown, looked at, revoked.
+    page.goto(admin(served, "records/apikey/add/"))
+    page.select_option("#id_project", index=1)
+    page.fill("#id_name", "from-the-browser")
+    page.check("input[name=scopes][value=read]")
+    page.click("input[name=_save]")
+    secret = page.input_value("#secret")
+    reads = httpx.get(
+        f"{served.base_url}/api/v1/calls", headers={"Authorization": f"Bearer {secret}"}
+    )
+    assert reads.status_code == 200
+    open_first(page, served, "records/apikey/", search="from-the-browser")
+    page.goto(admin(served, "records/apikey/?q=from-the-browser"))
+    page.check("#action-toggle")
+    page.select_option("select[name=action]", "revoke")
+    page.click("button[name=index]")
+    page.click("text=Revoke 1 key")
+    assert page.is_visible("text=1 revoked")
+    assert page.problems() == []
+
+    # Records, a project, and the date widget of a user's form.
+    for path in ("records/call/", "records/conversation/", "records/project/"):
+        open_first(page, served, path)
+        assert page.problems() == [], path
+    open_first(page, served, "auth/user/")
+    page.locator(".datetimeshortcuts a").first.click()
+    page.locator(".date-icon").first.click()
+    assert page.is_visible(".calendarbox")
+    assert page.problems() == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("path", ["records/budget/", "records/budget/add/", "records/call/"])
+def test_the_way_back_to_the_dashboard_and_readable_colors(
+    served: Served, new_page: object, path: str
+) -> None:
+    for scheme in ("light", "dark"):
+        page: BrowserPage = new_page(color_scheme=scheme)  # type: ignore[operator]
+        sign_in(page, served)
+        page.goto(admin(served, path))
+
+        contrast = [line for line in page.accessibility() if line.startswith("color-contrast")]
+
+        assert contrast == [], scheme
+        assert page.get_attribute(".to-dashboard", "href") == "/"

@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import Budget, BudgetAlias
+from tests.admin.forms import text_of
+from tests.admin.test_budgets import LIST, add, fallback
+from tests.factories import make_project
+
+CSV, JSON = "0", "1"
+HEAD = "project,key,input_tokens,output_tokens,tier,allows_llm_filter\n"
+
+
+def exported(operator: Client, kind: str, address: str = LIST) -> bytes:
+    response = operator.post(f"{address}export/", {"resource": "0", "format": kind})
+    assert response["Content-Disposition"].startswith("attachment")
+    content: bytes = response.content
+    return content
+
+
+def preview(operator: Client, content: bytes | str, kind: str, address: str = LIST) -> Any:
+    file = SimpleUploadedFile(
+        "rows.txt", content if isinstance(content, bytes) else content.encode()
+    )
+    return operator.post(
+        f"{address}import/", {"resource": "0", "format": kind, "import_file": file}
+    )
+
+
+def confirm(operator: Client, response: Any, address: str = LIST) -> Any:
+    sent = response.context["confirm_form"].initial
+    return operator.post(f"{address}process_import/", sent, follow=True)
+
+
+def numbers() -> list[dict[str, Any]]:
+    rows = Budget.objects.order_by("id").values()
+    return [{k: v for k, v in row.items() if k != "updated_at"} for row in rows]
+
+
+@pytest.mark.parametrize("kind", [CSV, JSON])
+def test_an_export_imported_again_changes_nothing(operator: Client, kind: str) -> None:
+    other = make_project(slug="other")
+    add(
+        key="acme/one",
+        project_id=other.id,
+        evidence='Two lines,\r\nwith "quotes", =signs\nand 漢字 \U0001f600',
+        chars_per_token=3.3,
+        input_cost_usd_per_mtok=0.15,
+        critical_max_tokens=40_000,
+    )
+    before, edits = numbers(), Budget.history.count()
+
+    response = preview(operator, exported(operator, kind), kind)
+    finished = confirm(operator, response)
+
+    assert f"0 new, 0 changed, {len(before)} as they are" in text_of(response)
+    assert "0 new, 0 changed" in text_of(finished)
+    assert numbers() == before
+    assert Budget.history.count() == edits
+
+
+@pytest.mark.parametrize("kind", [CSV, JSON])
+def test_an_export_imports_cleanly_into_another_house(operator: Client, kind: str) -> None:
+    add(key="acme/one", evidence="by hand", context_length=64_000)
+    content = exported(operator, kind)
+    before = {row["key"]: {**row, "id": 0, "created_at": 0} for row in numbers()}
+    # Another house: other numbers for its rows, and fewer of them.
+    Budget.objects.exclude(key="").delete()
+    Budget.objects.update(input_tokens=1)
+
+    confirm(operator, preview(operator, content, kind))
+
+    assert {row["key"]: {**row, "id": 0, "created_at": 0} for row in numbers()} == before
+
+
+def test_nothing_is_stored_before_the_preview_is_confirmed(operator: Client) -> None:
+    row = add(key="acme/one")
+
+    response = preview(operator, HEAD + "x,acme/one,1,1,A,true\n".replace("x", ""), CSV)
+
+    page = text_of(response)
+    assert "input_tokens: 50000 → 1" in page
+    assert "tier: B → A" in page
+    assert "allows_llm_filter: False → True" in page
+    row.refresh_from_db()
+    assert (row.input_tokens, row.history.count()) == (50_000, 1)
+
+
+def test_a_confirmed_import_is_told_in_the_history_of_each_row_it_changed(
+    operator: Client,
+) -> None:
+    row, untouched = add(key="acme/one"), add(key="acme/two")
+    content = HEAD + ",ACME/One,41000,2000,B,false\n,acme/two,50000,2000,B,false\n"
+
+    finished = confirm(operator, preview(operator, content, CSV))
+
+    assert "0 new, 1 changed, 1 left as they were" in text_of(finished)
+    newest = row.history.first()
+    assert newest is not None
+    assert newest.history_change_reason == "imported from rows.txt"
+    assert str(newest.history_user) == "operator"
+    assert (row.history.count(), untouched.history.count()) == (2, 1)
+
+
+def test_columns_and_members_left_out_keep_their_values(operator: Client) -> None:
+    add(key="acme/one", evidence="kept", context_length=64_000)
+    add(key="acme/two", evidence="kept too")
+    rows = [
+        {"key": "acme/one", "input_tokens": 41_000},
+        {"input_tokens": 42_000, "key": "acme/two", "evidence": "new"},
+    ]
+
+    confirm(operator, preview(operator, json.dumps(rows), JSON))
+
+    one, two = Budget.objects.get(key="acme/one"), Budget.objects.get(key="acme/two")
+    assert (one.input_tokens, one.evidence, one.context_length) == (41_000, "kept", 64_000)
+    assert (two.input_tokens, two.evidence) == (42_000, "new")
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "sentence"),
+    [
+        # a fraction of a token
+        (",acme/x,1.5,1,A,true", "input_tokens", "must be a whole number, not '1.5'"),
+        # a word for a number
+        (",acme/x,many,1,A,true", "input_tokens", "must be a whole number"),
+        # beyond what the column holds
+        (f",acme/x,{10**30},1,A,true", "input_tokens", "less than or equal to"),
+        # nothing where something is due
+        (",acme/x,,1,A,true", "input_tokens", "cannot be null"),
+        # a tier nobody knows
+        (",acme/x,1,1,Z,true", "tier", "not a valid choice"),
+        # neither yes nor no
+        (",acme/x,1,1,A,perhaps", "allows_llm_filter", "must be true or false"),
+        # a project nobody knows
+        ("nowhere,acme/x,1,1,A,true", "project", "no project with the slug 'nowhere'"),
+    ],
+)
+def test_a_wrong_row_is_named_with_its_field_and_nothing_can_be_confirmed(
+    operator: Client, line: str, field: str, sentence: str
+) -> None:
+    rows = Budget.objects.count()
+
+    response = preview(operator, f"{HEAD},acme/fine,1,1,A,true\n{line}\n", CSV)
+
+    said = re.search(rf"Row 2, {field}: .{{1,100}}", text_of(response))
+    assert said is not None
+    assert sentence in said.group()
+    assert "confirm_form" not in response.context
+    assert Budget.objects.count() == rows
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "sentence"),
+    [
+        # a column nobody knows
+        ("project,key,imput_tokens\n,acme/x,1\n", CSV, "Unknown column: imput_tokens"),
+        # no key at all
+        ("project,tier\n,A\n", CSV, "key"),
+        # the wrong format
+        (HEAD, JSON, "The file cannot be read in this format"),
+        # JSON that is no list
+        ('{"key": "acme/x"}', JSON, "it must be a list of objects"),
+        # not UTF-8
+        (b"project,key\n,\xff\xfe\n", CSV, "The file cannot be read in this format"),
+        # a row longer than the head
+        ("project,key\n,acme/x,1,2,3\n", CSV, "The file cannot be read in this format"),
+        # deeper than anybody means
+        ("[" * 100_000, JSON, "The file cannot be read in this format"),
+        # no rows
+        ("", CSV, "empty"),
+    ],
+)
+def test_a_file_that_cannot_be_used_gets_a_sentence(
+    operator: Client, content: bytes | str, kind: str, sentence: str
+) -> None:
+    response = preview(operator, content, kind)
+
+    assert response.status_code == 200
+    assert sentence in text_of(response)
+    assert "confirm_form" not in response.context
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        # kinds of JSON that no text, number or switch is
+        {"evidence": 5},
+        {"input_tokens": True},
+        {"input_tokens": [1]},
+        {"input_tokens": {"a": 1}},
+        {"chars_per_token": "NaN"},
+        {"chars_per_token": 1e999},
+        {"enabled": "maybe"},
+        {"enabled": 2},
+    ],
+)
+def test_odd_json_is_refused_by_field(operator: Client, value: dict[str, Any]) -> None:
+    row = {"key": "acme/x", "input_tokens": 1, "output_tokens": 1, "tier": "A", **value}
+
+    response = preview(operator, json.dumps([row]), JSON)
+
+    assert f"Row 1, {next(iter(value))}:" in text_of(response)
+
+
+def test_no_import_can_disable_or_lose_the_fallback(operator: Client) -> None:
+    pk = fallback().pk
+
+    response = preview(operator, "project,key,enabled\n,,false\n", CSV)
+    confirm(operator, preview(operator, HEAD + ",acme/x,1,1,A,true\n", CSV))
+
+    assert "Row 1, enabled: The fallback cannot be disabled" in text_of(response)
+    assert fallback().pk == pk
+    assert fallback().enabled
+
+
+def test_the_same_key_twice_in_one_file_is_one_row(operator: Client) -> None:
+    content = HEAD + ",acme/x,1,1,A,true\n,Acme/X,2,1,A,true\n"
+
+    confirm(operator, preview(operator, content, CSV))
+
+    assert Budget.objects.get(key__iexact="acme/x").input_tokens == 2
+
+
+def test_rows_that_changed_since_the_preview_are_not_imported_by_halves(
+    operator: Client, project: ProjectInfo
+) -> None:
+    other = make_project(slug="other")
+    content = HEAD + ",acme/one,1,1,A,true\nother,acme/two,1,1,A,true\n"
+    response = preview(operator, content, CSV)
+    type(project)  # the default project stays
+    Budget.objects.filter(project_id=other.id).delete()
+    operator.post(f"/admin/records/project/{other.id}/delete/", {"post": "yes"})
+
+    finished = confirm(operator, response)
+
+    assert "Nothing was imported" in text_of(finished)
+    assert not Budget.objects.filter(key="acme/one").exists()
+
+
+def test_a_preview_that_was_tampered_with_is_not_imported(operator: Client) -> None:
+    response = preview(operator, HEAD + ",acme/one,1,1,A,true\n", CSV)
+    sent = {**response.context["confirm_form"].initial, "import_file_name": "/etc/passwd"}
+
+    finished = operator.post(LIST + "process_import/", sent, follow=True)
+
+    assert "Upload the file again" in text_of(finished)
+    assert not Budget.objects.filter(key="acme/one").exists()
+
+
+def test_an_export_is_what_the_list_shows(operator: Client) -> None:
+    add(key="acme/one", tier="A")
+    add(key="acme/two", tier="C")
+
+    response = operator.post(
+        LIST + "export/?q=acme&tier__exact=C", {"resource": "0", "format": CSV}
+    )
+
+    rows = list(csv.DictReader(io.StringIO(response.content.decode())))
+    assert [row["key"] for row in rows] == ["acme/two"]
+
+
+def test_aliases_travel_too(operator: Client) -> None:
+    BudgetAlias.objects.create(prefix="zz/", target="acme/")
+    address = "/admin/records/budgetalias/"
+    content = exported(operator, JSON, address)
+    BudgetAlias.objects.filter(prefix="zz/").update(target="other/")
+
+    confirm(operator, preview(operator, content, JSON, address), address)
+
+    assert BudgetAlias.objects.get(prefix="zz/").target == "acme/"
+
+
+def test_text_from_a_file_is_never_markup(operator: Client) -> None:
+    row = {"key": "<script>alert(1)</script>", "input_tokens": 1, "output_tokens": 1, "tier": "A"}
+
+    page = preview(operator, json.dumps([row]), JSON).content.decode()
+
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page

@@ -1,0 +1,203 @@
+"""Who may call which route. Every route of the OpenAPI has a row here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+from django.utils import timezone
+
+from helmdash.api import examples
+from helmdash.api.openapi import document
+from helmdash.operations import access
+from helmdash.queries.access import SCOPES, ProjectInfo, api_keys
+from tests import factories
+from tests.api.conftest import PREFIX, Door
+
+ANY_KEY = None
+# operation -> the scope it takes, how to call it, and a status that shows it was let in
+ROUTES: dict[str, tuple[str | None, str, str, object, int]] = {
+    "record_call": ("record", "POST", "/calls", examples.CALL, 201),
+    "record_batch": ("record", "POST", "/calls/batch", examples.BATCH, 200),
+    "reconcile_calls": ("read", "POST", "/calls/reconcile", examples.RECONCILE, 200),
+    "list_calls": ("read", "GET", "/calls", None, 200),
+    "export_calls": ("read", "GET", "/calls/export", None, 200),
+    "get_call": ("read", "GET", "/calls/nobody", None, 404),
+    "list_conversations": ("read", "GET", "/conversations", None, 200),
+    "get_conversation": ("read", "GET", "/conversations/nobody", None, 404),
+    "get_timeline": ("read", "GET", "/conversations/nobody/timeline", None, 404),
+    "fit": ("fit", "POST", "/fit", examples.FIT, 200),
+    "rank": ("fit", "POST", "/rank", examples.RANK, 200),
+    "decode_reply": ("fit", "POST", "/decode", examples.DECODE, 200),
+    "list_catalogs": ("read", "GET", "/catalogs", None, 200),
+    "get_catalog": ("read", "GET", "/catalogs/nothing", None, 404),
+    "put_catalog": ("fit", "PUT", "/catalogs/mine", examples.CATALOG, 201),
+    "list_budgets": (ANY_KEY, "GET", "/budgets", None, 200),
+    "resolve_budget": (ANY_KEY, "GET", "/budgets/resolve?model=x", None, 200),
+    "get_context_budgets": (ANY_KEY, "GET", "/context-budgets", None, 200),
+    "get_budget": (ANY_KEY, "GET", "/budgets/99999999", None, 404),
+    "create_budget": ("budgets", "POST", "/budgets", examples.BUDGET, 201),
+    "change_budget": ("budgets", "PATCH", "/budgets/99999999", {}, 404),
+    "delete_budget": ("budgets", "DELETE", "/budgets/99999999", None, 404),
+}
+
+
+def _send(door: Door, method: str, path: str, body: object) -> Any:
+    if body is None:
+        return door.send(method, path, b"")
+    return door.send(method, path, body)
+
+
+def test_every_documented_route_has_a_row_with_its_scope() -> None:
+    documented = {
+        operation["operationId"]: operation["x-scope"]
+        for methods in document()["paths"].values()
+        for operation in methods.values()
+    }
+
+    assert documented == {name: row[0] for name, row in ROUTES.items()}
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_a_route_takes_exactly_its_scope_and_admin(
+    door: Callable[..., Door], name: str
+) -> None:
+    scope, method, path, body, let_in = ROUTES[name]
+
+    for held in SCOPES:
+        response = _send(door(held), method, path, body)
+
+        if scope is ANY_KEY or held in (scope, "admin"):
+            # A repeat of the same body is let in as well, with another good status.
+            assert response.status_code in (let_in, 200, 409), held
+        else:
+            assert response.status_code == 403, held
+            assert response.json()["code"] == "forbidden"
+            assert f"lacks the scope {scope}" in response.json()["detail"]
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_no_route_answers_without_a_key(project: ProjectInfo, name: str) -> None:
+    _, method, path, body, _ = ROUTES[name]
+
+    response = _send(Door(None), method, path, body)
+
+    assert response.status_code == 401
+    assert response["WWW-Authenticate"].startswith("Bearer")
+    assert response["Content-Type"] == "application/problem+json"
+
+
+def test_a_revoked_key_is_refused_at_once(owner: Door) -> None:
+    assert owner.get("/calls").status_code == 200
+
+    access.revoke_key(name="owner", now=timezone.now())
+
+    assert owner.get("/calls").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        "",  # nothing
+        "Bearer",  # a scheme without a key
+        "Bearer ",
+        "Bearer wrong",  # unknown
+        "Basic b3duZXI6eA==",  # another scheme
+        "Bearer two words",
+        "Bearer ünbekannt",
+    ],
+)
+def test_wrong_credentials_are_401(project: ProjectInfo, authorization: str) -> None:
+    response = Client().get(f"{PREFIX}/calls", headers={"Authorization": authorization})
+
+    assert response.status_code == 401
+
+
+def test_the_key_may_come_as_x_api_key(owner: Door) -> None:
+    response = Client().get(f"{PREFIX}/calls", headers={"x-api-key": owner.key or ""})
+
+    assert response.status_code == 200
+
+
+def test_the_scheme_is_read_in_any_case(owner: Door) -> None:
+    headers = {"Authorization": f"bearer  {owner.key}"}
+
+    assert Client().get(f"{PREFIX}/calls", headers=headers).status_code == 200
+
+
+def test_a_use_is_noted(owner: Door) -> None:
+    owner.get("/calls")
+
+    assert api_keys()[0].latest_used_at is not None
+
+
+def test_projects_do_not_see_each_other(owner: Door, stranger: Door) -> None:
+    owner.post("/calls", {"id": "mine", "model": "m", "conversation": "talk"})
+
+    assert stranger.get("/calls/mine").status_code == 404
+    assert stranger.get("/conversations/talk").status_code == 404
+    assert stranger.get("/conversations/talk/timeline").status_code == 404
+    assert stranger.get("/calls").json()["items"] == []
+    assert stranger.get("/conversations").json()["items"] == []
+    assert stranger.post("/calls/reconcile", {"ids": ["mine"]}).json()["missing"] == ["mine"]
+    # The same id is another call there.
+    again = stranger.post("/calls", {"id": "mine", "model": "m", "conversation": "talk"})
+    assert (again.status_code, again.json()["generation"]) == (201, 1)
+
+
+@pytest.fixture
+def person(project: ProjectInfo) -> Client:
+    """Somebody signed in to the pages."""
+    client = Client()
+    client.force_login(get_user_model().objects.create_user("vera"))
+    return client
+
+
+def test_somebody_signed_in_may_read(person: Client) -> None:
+    assert person.get(f"{PREFIX}/calls").status_code == 200
+    assert person.get(f"{PREFIX}/budgets").status_code == 200
+
+
+def test_a_session_reads_the_project_the_pages_show(person: Client, stranger: Door) -> None:
+    stranger.post("/calls", {"id": "theirs", "model": "m"})
+    session = person.session
+    session["project"] = "elsewhere"
+    session.save()
+
+    assert person.get(f"{PREFIX}/calls/theirs").status_code == 200
+
+
+def test_a_session_writes_nothing(person: Client) -> None:
+    response = person.post(f"{PREFIX}/calls", examples.CALL, content_type="application/json")
+
+    assert response.status_code == 401
+
+
+def test_a_session_is_not_lent_to_other_sites(person: Client) -> None:
+    headers = {"Sec-Fetch-Site": "cross-site"}
+
+    assert person.get(f"{PREFIX}/calls", headers=headers).status_code == 401
+
+
+def test_a_wrong_key_is_not_made_good_by_a_session(person: Client) -> None:
+    headers = {"Authorization": "Bearer wrong"}
+
+    assert person.get(f"{PREFIX}/calls", headers=headers).status_code == 401
+
+
+def test_the_names_of_keys_are_the_callers(owner: Door) -> None:
+    owner.post("/calls", {"id": "a", "model": "m"})
+    owner.post("/calls", {"id": "b", "model": "m", "caller": "planner"})
+
+    assert owner.get("/calls/a").json()["caller"] == "owner"
+    assert owner.get("/calls/b").json()["caller"] == "planner"
+
+
+def test_a_key_belongs_to_its_project(stranger: Door) -> None:
+    budget = {**examples.BUDGET, "project": "elsewhere"}
+
+    assert stranger.post("/budgets", budget).json()["project"] is not None
+    assert factories.make_key(name="another")

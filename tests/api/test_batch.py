@@ -1,0 +1,162 @@
+"""POST /calls/batch and /calls/reconcile."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import orjson
+import pytest
+
+from helmdash.api import examples
+from helmdash.api.captures import to_capture
+from helmdash.api.jsontext import load_json
+from helmdash.api.parsing import validate
+from helmdash.api.schemas.calls import CALL
+from tests.api.conftest import Door, fields_of
+
+
+def _call(n: int, **over: Any) -> dict[str, Any]:
+    return {"id": f"c{n}", "conversation": "talk", "model": "openai/gpt-4o", **over}
+
+
+def test_good_calls_are_stored_beside_bad_ones(owner: Door) -> None:
+    calls: list[object] = [
+        _call(0, usage={"prompt_tokens": 100}),
+        {"id": "c1"},  # no model
+        _call(2, conversation="no good"),
+        "not an object",
+        _call(0),  # known since the first line of this batch
+        _call(5, usage={"prompt_tokens": 120_000}),
+        None,
+    ]
+
+    response = owner.post("/calls/batch", {"calls": calls})
+
+    assert response.status_code == 200
+    told = response.json()
+    assert (told["stored"], told["duplicates"]) == (2, 1)
+    assert [(each["index"], each["errors"][0]["field"]) for each in told["rejected"]] == [
+        (1, "model"),
+        (2, "conversation"),
+        (3, "body"),
+        (6, "body"),
+    ]
+    assert [(each["index"], each["id"]) for each in told["results"]] == [
+        (0, "c0"),
+        (4, "c0"),
+        (5, "c5"),
+    ]
+    assert told["results"][0]["level"] == "healthy"
+    assert [each["id"] for each in owner.get("/calls").json()["items"]] == ["c5", "c0"]
+
+
+def test_generations_follow_the_order_of_the_batch(owner: Door) -> None:
+    owner.post("/calls/batch", {"calls": [_call(n) for n in range(30)]})
+
+    items = owner.get("/conversations/talk/timeline").json()["items"]
+
+    assert [(each["generation"], each["call_id"]) for each in items] == [
+        (n + 1, f"c{n}") for n in range(30)
+    ]
+
+
+def test_a_repeated_batch_stores_nothing_twice(owner: Door) -> None:
+    batch = {"calls": [_call(n) for n in range(10)]}
+    owner.post("/calls/batch", batch)
+
+    told = owner.post("/calls/batch", batch).json()
+
+    assert (told["stored"], told["duplicates"], told["rejected"]) == (0, 10, [])
+    assert owner.get("/conversations/talk").json()["generation"] == 10
+
+
+def test_one_nul_rejects_one_call(owner: Door) -> None:
+    calls = [_call(0), _call(1, metadata={"x": "\x00"}), _call(2, content="fine")]
+
+    told = owner.post("/calls/batch", {"calls": calls}).json()
+
+    assert told["stored"] == 2
+    assert told["rejected"] == [
+        {
+            "index": 1,
+            "errors": [
+                {"field": "metadata.x", "message": "must not contain the character U+0000"}
+            ],
+        }
+    ]
+
+
+def test_an_empty_batch_is_fine(owner: Door) -> None:
+    told = owner.post("/calls/batch", {"calls": []}).json()
+
+    assert told == {"stored": 0, "duplicates": 0, "rejected": [], "results": []}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"calls": [{"model": "m"}] * 1001}, "calls"),  # one too many
+        ({"calls": {"model": "m"}}, "calls"),  # not a list
+        ({}, "calls"),
+        ([{"model": "m"}], "body"),  # the list alone
+        ({"calls": [], "call": []}, "call"),
+    ],
+)
+def test_a_batch_that_is_none_is_refused(owner: Door, body: object, field: str) -> None:
+    response = owner.post("/calls/batch", body)
+
+    assert response.status_code == 422
+    assert fields_of(response) == [field]
+
+
+def test_a_thousand_calls_are_one_batch(owner: Door) -> None:
+    calls = [_call(n, conversation=f"talk-{n % 7}") for n in range(1000)]
+
+    told = owner.post("/calls/batch", {"calls": calls}).json()
+
+    assert (told["stored"], told["rejected"]) == (1000, [])
+
+
+def test_the_documented_example_is_accepted(owner: Door) -> None:
+    told = owner.post("/calls/batch", examples.BATCH).json()
+
+    assert (told["stored"], told["rejected"]) == (2, [])
+
+
+def test_reconcile_tells_known_ids_from_missing_ones(owner: Door) -> None:
+    owner.post("/calls/batch", {"calls": [_call(1), _call(2)]})
+
+    told = owner.post("/calls/reconcile", {"ids": ["c2", "nope", "c1", "c2"]}).json()
+
+    assert told == {"stored": ["c2", "c1"], "missing": ["nope"]}
+
+
+@pytest.mark.parametrize(
+    "body", [{"ids": "c1"}, {"ids": [1]}, {}, {"ids": ["x"] * 1001}, {"ids": [""]}]
+)
+def test_reconcile_refuses_what_are_no_ids(owner: Door, body: object) -> None:
+    response = owner.post("/calls/reconcile", body)
+
+    assert response.status_code == 422
+    assert fields_of(response)[0].startswith("ids")
+
+
+def test_reading_a_call_is_cheap() -> None:
+    """The target is 25 us for a call of 4.7 kB; the bound leaves room for a busy machine."""
+    text = orjson.dumps(
+        {
+            **examples.CALL,
+            "messages": [{"role": "user", "content": "x" * 700} for _ in range(6)],
+            "metadata": {"run": "r", "step": 4},
+        }
+    )
+    assert 4_500 < len(text) < 5_000
+
+    def once() -> float:
+        started = time.perf_counter()
+        for _ in range(200):
+            to_capture(validate(load_json(text), CALL))
+        return (time.perf_counter() - started) / 200
+
+    assert min(once() for _ in range(5)) < 100e-6

@@ -1,0 +1,180 @@
+"""Management commands, as a person at the shell uses them."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from helmdash.conf import ROOT, BadSetting, Env, read_env, unknown_variables, variable_name
+from helmdash.operations import access, shipped
+from helmdash.queries import conversations
+from helmdash.queries.access import default_project, find_caller, find_project
+from helmdash.records.models import Budget
+from tests.factories import make_project
+
+
+def run(*arguments: str) -> str:
+    out = StringIO()
+    call_command(*arguments, stdout=out)
+    return out.getvalue()
+
+
+@pytest.mark.django_db
+def test_apikey_create_prints_only_a_key_that_works() -> None:
+    secret = run("apikey", "create", "--name", "ci", "--scopes", "record,read").strip()
+
+    caller = find_caller(key=secret)
+    assert caller is not None
+    assert caller.name == "ci"
+    assert caller.scopes == {"record", "read"}
+
+
+@pytest.mark.django_db
+def test_a_revoked_key_is_nobody_and_its_name_is_free_again() -> None:
+    secret = run("apikey", "create", "--name", "ci").strip()
+
+    run("apikey", "revoke", "ci")
+
+    assert find_caller(key=secret) is None
+    assert run("apikey", "create", "--name", "ci").strip() != secret
+    assert "revoked" in run("apikey", "list")
+    assert secret not in run("apikey", "list")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("create", "--name", "x", "--scopes", "fly"), "scopes: fly; known scopes are record"),
+        (("create", "--name", "x", "--project", "mars"), "no project called mars"),
+        (("create", "--name", " "), "name: a key needs a name"),
+        (("revoke", "nobody"), "no active key is called nobody"),
+    ],
+)
+def test_apikey_says_what_is_wrong(arguments: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(CommandError, match=sentence):
+        run("apikey", *arguments)
+
+
+@pytest.mark.django_db
+def test_loading_budgets_again_changes_nothing_and_keeps_edits() -> None:
+    make_project()
+    row = Budget.objects.get(key="openai/gpt-4o", project=None)
+    row.input_tokens = 12_345
+    row.save()
+    Budget.objects.get(key="openai/o3-mini", project=None).delete()
+
+    said = run("load_budgets")
+
+    assert "Added 0 budgets" in said
+    assert "Left deleted: openai/o3-mini." in said
+    assert "Left 1 edited rows" in said
+    row.refresh_from_db()
+    assert row.input_tokens == 12_345
+
+
+@pytest.mark.django_db
+def test_load_budgets_update_shows_a_diff_and_resets_only_on_yes() -> None:
+    make_project()
+    row = Budget.objects.get(key="openai/gpt-4o", project=None)
+    row.input_tokens = 12_345
+    row.save()
+
+    shown = run("load_budgets", "--update")
+    row.refresh_from_db()
+    assert "openai/gpt-4o: input_tokens 12345 -> 100000" in shown
+    assert row.input_tokens == 12_345
+
+    run("load_budgets", "--update", "--yes")
+    row.refresh_from_db()
+    assert row.input_tokens == 100_000
+    assert shipped.compare_budgets() == ()
+
+
+@pytest.mark.django_db
+def test_demo_data_loads_twice_shows_every_level_and_goes_away_whole() -> None:
+    make_project()
+    run("demo", "load")
+    run("demo", "load")
+
+    demo = find_project(slug="demo")
+    assert demo is not None
+    assert demo.is_demo
+    assert all(conversations.counters(project_id=demo.id).values())
+    real = conversations.counters(project_id=default_project().id)
+    assert not any(real.values())
+
+    assert "Removed" in run("demo", "remove")
+    assert find_project(slug="demo") is None
+    assert "no demo data" in run("demo", "remove")
+
+
+@pytest.mark.django_db
+def test_set_up_twice_changes_nothing(settings: pytest.FixtureRequest) -> None:
+    first = run("up", "--setup-only")
+    second = run("up", "--setup-only")
+
+    assert "/login/link/" in first
+    assert "/login/link/" in second
+    key = next(line.split()[2] for line in first.splitlines() if "API key" in line)
+    assert find_caller(key=key) is not None
+    assert f"Bearer {key}" in first
+    assert key not in second
+    assert "Bearer $HELMDASH_API_KEY" in second
+    assert Budget.objects.count() == Budget.history.count()
+
+
+@pytest.mark.django_db
+def test_the_bootstrap_key_of_the_environment_is_made_once() -> None:
+    access.ensure_project()
+
+    assert access.ensure_bootstrap_key(secret="given-key-of-the-operator") is not None
+    assert access.ensure_bootstrap_key(secret="given-key-of-the-operator") is None
+    assert find_caller(key="given-key-of-the-operator") is not None
+
+
+def test_the_settings_page_of_the_docs_lists_every_setting() -> None:
+    text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+
+    for field, info in Env.model_fields.items():
+        assert f"`{variable_name(field)}`" in text
+        assert (info.description or "?") in text
+
+
+def test_settings_help_lists_every_setting() -> None:
+    said = run("settings_help")
+
+    for field in Env.model_fields:
+        assert variable_name(field) in said
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("PORT", "eighty", "PORT='eighty'"),
+        ("PORT", "70000", "PORT='70000'"),
+        ("DATABASE_URL", "mysql://x", "must start with postgres://"),
+        ("HELMDASH_WORKERS", "0", "HELMDASH_WORKERS='0'"),
+        ("HELMDASH_LOG_LEVEL", "LOUD", "HELMDASH_LOG_LEVEL='LOUD'"),
+        ("HELMDASH_PUBLIC_URL", "example.org", "must start with http"),
+        ("HELMDASH_BOOTSTRAP_API_KEY", "two words", "one word"),
+    ],
+)
+def test_a_bad_setting_is_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, sentence: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    with pytest.raises(BadSetting) as error:
+        read_env()
+
+    assert sentence in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_misspelt_setting_is_pointed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HELMDASH_DATADIR", "elsewhere")
+
+    assert "did you mean HELMDASH_DATA_DIR?" in " ".join(unknown_variables())

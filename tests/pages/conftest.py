@@ -1,0 +1,103 @@
+"""The cast of the pages: an owner who may do everything, a viewer who only reads."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from helmdash.core.capture import CapturedTrim, Sent
+from helmdash.operations.catalog import import_catalog
+from helmdash.operations.fitting import fit_catalog
+from helmdash.queries.access import ProjectInfo
+from tests.factories import make_capture, make_project, record
+
+CATALOG = {
+    "packs": [
+        {
+            "name": f"tool.{n}",
+            "description": f"Does the thing number {n}. And it says so at some length.",
+            "metadata": {"intent_keywords": ["blog", f"word{n}"], "typical_use": "Often. " * 9},
+        }
+        for n in range(40)
+    ],
+    "pipelines": [
+        {"id": "write-blog", "name": "Write a blog", "metadata": {"supersedes": ["tool.1"]}}
+    ],
+}
+
+
+@pytest.fixture
+def project(db: None) -> ProjectInfo:
+    """The default project with the shipped budgets, and no call yet."""
+    return make_project()
+
+
+@pytest.fixture
+def owner(project: ProjectInfo) -> Client:
+    """Signed in, staff."""
+    client = Client()
+    client.force_login(User.objects.create_superuser("owner", password="owner-password"))
+    return client
+
+
+@pytest.fixture
+def viewer(project: ProjectInfo) -> Client:
+    """Signed in, without any right."""
+    client = Client()
+    client.force_login(User.objects.create_user("viewer", password="viewer-password"))
+    return client
+
+
+@pytest.fixture
+def filled(project: ProjectInfo) -> str:
+    """Calls at every level, with causes, a Trim and a stored fit. Gives the fit's id."""
+    now = timezone.now()
+    import_catalog(project_id=project.id, name="tools", body=CATALOG, now=now)
+    fit = fit_catalog(
+        project=project,
+        model="some/free-model:free",
+        intent="write a blog post",
+        catalog=None,
+        catalog_name=None,
+        context=None,
+        defaults=None,
+        history=(),
+        caller="owner",
+        now=now,
+    )
+    prompts = (20_000, 60_000, 105_000, None, 120_000)
+    captures = [
+        make_capture(
+            id=f"talk-{n}",
+            usage={"prompt_tokens": prompt, "completion_tokens": 9} if prompt else None,
+            started_at=now - timedelta(minutes=50 - n),
+        )
+        for n, prompt in enumerate(prompts)
+    ]
+    captures += [
+        make_capture(
+            id="cut",
+            conversation="plans",
+            model="some/free-model:free",
+            purpose="plan",
+            correlation_id="story",
+            fit_id=fit.fit_id,
+            trim=CapturedTrim(
+                before_bytes=30_000, after_bytes=9_000, dropped=("pack.limitations[]",)
+            ),
+            sent=Sent(bytes=11_000, messages=2),
+            content="",
+            usage={"prompt_tokens": 2_800, "completion_tokens": 0},
+            attempts=({"http_status": 429},),
+        ),
+        make_capture(id="also/with slash", conversation=None, correlation_id="story"),
+        make_capture(
+            id="lost", conversation="quiet", usage=None, http_status=503, finish_reason=None
+        ),
+    ]
+    record(*captures, project=project)
+    return fit.fit_id

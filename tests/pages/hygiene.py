@@ -1,0 +1,40 @@
+"""What no page may hold: anything inline, anything from another host."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        where = f"<{tag} {given}>"
+        if tag == "style" or "style" in given:
+            self.found.append(f"inline style: {where}")
+        if tag == "script" and not given.get("src"):
+            self.found.append(f"inline script: {where}")
+        for name, value in given.items():
+            if name.startswith("on"):
+                self.found.append(f"inline handler: {where}")
+            if name in ("src", "href", "action") and (value or "").startswith(("http", "//")):
+                self.found.append(f"another host: {where}")
+            if name.startswith("hx-on") or (value or "").startswith(("javascript:", "js:")):
+                self.found.append(f"inline script: {where}")
+        polls = (given.get("hx-trigger") or "").startswith("tick")
+        if "hx-get" in given and not polls and not (given.get("href") or given.get("action")):
+            self.found.append(f"does nothing without scripts: {where}")
+        if given.get("id"):
+            self.ids.append(str(given["id"]))
+
+
+def faults(html: str) -> list[str]:
+    """Everything wrong with a page, and ids that are there twice."""
+    reader = _Reader()
+    reader.feed(html)
+    twice = sorted({each for each in reader.ids if reader.ids.count(each) > 1})
+    return reader.found + [f"id twice: {each}" for each in twice]

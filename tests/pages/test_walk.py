@@ -1,0 +1,261 @@
+"""Through the front door: every page, for whom, with what around it."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from helmdash.queries.access import ProjectInfo
+from tests.factories import make_capture, record
+from tests.pages.hygiene import faults
+
+PAGES = [
+    "/",
+    "/conversations/",
+    "/conversations/talk/",
+    "/conversations/plans/",
+    "/conversations/quiet/",
+    "/calls/",
+    "/calls/talk-0/",
+    "/calls/cut/",
+    "/calls/also/with%20slash/",
+    "/calls/lost/",
+    "/trims/",
+    "/budgets/",
+    "/budgets/?model=openrouter/meta-llama/llama-3.3-70b-instruct:free",
+    "/catalog/",
+    "/try/fit/",
+    "/settings/",
+    "/help/",
+]
+LIVE = ["/", "/conversations/", "/conversations/talk/", "/calls/"]
+FRAGMENTS = [*LIVE, "/trims/", "/catalog/", "/try/fit/", "/budgets/?model=openai/gpt-4o"]
+
+
+def test_every_page_reads_whole_and_clean(owner: Client, filled: str) -> None:
+    for path in PAGES:
+        response = owner.get(path)
+
+        html = response.content.decode()
+        assert (path, response.status_code, faults(html)) == (path, 200, [])
+        assert (path, html.count("<h1")) == (path, 1)
+        assert "HX-Request" in response["Vary"]
+
+
+def test_a_viewer_reads_every_page_too(viewer: Client, filled: str) -> None:
+    assert {path: viewer.get(path).status_code for path in PAGES} == dict.fromkeys(PAGES, 200)
+
+
+def test_no_page_is_shown_to_a_stranger(client: Client, filled: str) -> None:
+    for path in PAGES:
+        response = client.get(path)
+
+        assert (path, response.status_code) == (path, 302)
+        assert response["Location"].startswith("/login/?next=%2F")
+
+
+def test_the_fit_of_a_call_is_one_link_away(owner: Client, filled: str) -> None:
+    call = owner.get("/calls/cut/").content.decode()
+    fit = owner.get(f"/trims/{filled}/")
+
+    assert f"/trims/{filled}/" in call
+    assert "Removed" in call or "Kept" in call
+    assert fit.status_code == 200
+    assert faults(fit.content.decode()) == []
+
+
+def test_htmx_gets_the_fragment_alone(owner: Client, filled: str) -> None:
+    for path in FRAGMENTS:
+        response = owner.get(path, headers={"HX-Request": "true"})
+
+        html = response.content.decode()
+        assert "<html" not in html
+        assert (path, faults(html)) == (path, [])
+        assert "HX-Request" in response["Vary"]
+
+
+@pytest.mark.parametrize("path", LIVE)
+def test_a_live_fragment_that_did_not_change_is_a_304(
+    owner: Client, filled: str, project: ProjectInfo, path: str
+) -> None:
+    etag = owner.get(path, headers={"HX-Request": "true"})["ETag"]
+
+    def poll() -> int:
+        headers = {"HX-Request": "true", "If-None-Match": etag}
+        return owner.get(path, headers=headers).status_code
+
+    # The tag also holds the minute, which may have turned since.
+    if poll() != 304:
+        etag = owner.get(path, headers={"HX-Request": "true"})["ETag"]
+        assert poll() == 304
+
+    record(make_capture(id="new"), project=project)
+    assert poll() == 200
+
+
+def test_a_poll_after_signing_out_leads_to_the_sign_in_page(client: Client, filled: str) -> None:
+    asked = {"HX-Request": "true", "HX-Current-URL": "http://testserver/calls/?q=x"}
+
+    response = client.get("/calls/", headers=asked)
+
+    assert response["HX-Redirect"] == "/login/?next=http%3A%2F%2Ftestserver%2Fcalls%2F%3Fq%3Dx"
+    assert response.content == b""
+
+
+def test_a_page_of_another_project_reloads_itself(owner: Client, filled: str) -> None:
+    asked = {"HX-Request": "true", "X-Helmdash-Project": "demo"}
+
+    assert owner.get("/calls/", headers=asked)["HX-Refresh"] == "true"
+
+
+# session, user, projects, newest call of the project, newest call of all; then the page's own
+QUERIES = {
+    "/": 9,
+    "/conversations/": 7,
+    "/conversations/talk/": 11,
+    "/calls/": 9,
+    "/calls/talk-0/": 5,
+    "/calls/cut/": 7,
+    "/trims/": 5,
+    "/budgets/": 5,
+    "/settings/": 8,
+}
+
+
+def test_a_page_asks_the_same_number_of_questions_however_much_there_is(
+    owner: Client, filled: str, project: ProjectInfo
+) -> None:
+    def asked() -> dict[str, int]:
+        found = {}
+        for path in QUERIES:
+            with CaptureQueriesContext(connection) as queries:
+                owner.get(path)
+            found[path] = len(queries)
+        return found
+
+    few = asked()
+    record(*(make_capture(id=f"talk-{n}") for n in range(10, 50)), project=project)
+    record(*(make_capture(conversation=f"c{n}") for n in range(40)), project=project)
+    record(*(make_capture(correlation_id="story") for _ in range(9)), project=project)
+
+    assert few == QUERIES
+    assert asked() == QUERIES
+
+
+WRONG_FILTERS = [
+    ("/calls/?since=banana", ("since", "24h")),
+    ("/calls/?level=red", ("level", "critical")),
+    ("/calls/?cause=bad-luck", ("cause", "likely_timeout")),
+    ("/calls/?finish_reason=tired", ("finish_reason", "length")),
+    ("/calls/?since=1h&until=2h", ("until", "later than since")),
+    ("/calls/?cursor=zzz", ("cursor", "start at the top")),
+    ("/conversations/?until=31-12-2026", ("until", "2026-09-01")),
+    ("/conversations/?order=worst", ("order", "newest")),
+    ("/conversations/?cursor=WzFd", ("cursor", "start at the top")),
+    ("/conversations/?q=%00", ("q", "Null")),
+    ("/calls/?since=0001-01-01T00:00%2B14:00", ("since", "24h")),
+    ("/trims/?cursor=zzz", ("cursor", "start at the top")),
+    ("/budgets/?model=", ("model", "openai/gpt-4o")),
+    ("/budgets/?model=" + "x" * 256, ("model", "255")),
+    ("/budgets/?model=%00", ("model", "character")),
+]
+
+
+def test_a_filter_that_cannot_be_used_is_named_with_its_fix(owner: Client, filled: str) -> None:
+    for path, said in WRONG_FILTERS:
+        for headers in ({}, {"HX-Request": "true"}):
+            response = owner.get(path, headers=headers)
+
+            html = response.content.decode()
+            assert (path, response.status_code, faults(html)) == (path, 400, [])
+            assert [word for word in said if word not in html] == []
+
+
+def test_filters_narrow_the_lists(owner: Client, filled: str) -> None:
+    failed = owner.get(
+        "/calls/?cause=upstream_error&since=24h&model=openai/gpt-4o"
+    ).content.decode()
+    critical = owner.get("/conversations/?level=critical").content.decode()
+
+    assert "/calls/lost/" in failed
+    assert "/calls/talk-0/" not in failed
+    assert "/conversations/talk/" in critical
+    assert "/conversations/plans/" not in critical
+
+
+def test_needs_me_comes_first_unless_asked_otherwise(owner: Client, filled: str) -> None:
+    worst_first = owner.get("/conversations/").content.decode()
+    newest_first = owner.get("/conversations/?order=newest").content.decode()
+
+    assert worst_first.index("/conversations/talk/") < worst_first.index("/conversations/quiet/")
+    assert newest_first.index("/conversations/quiet/") < newest_first.index("/conversations/talk/")
+
+
+def test_older_leads_through_all_pages_without_gap(
+    owner: Client, filled: str, project: ProjectInfo
+) -> None:
+    record(*(make_capture(id=f"more-{n:03}") for n in range(120)), project=project)
+    path, seen = "/calls/?q=more-", []
+
+    while path:
+        html = owner.get(path).content.decode()
+        seen += [part.split("/", 1)[0] for part in html.split('href="/calls/more-')[1:]]
+        older = html.split('rel="next" href="', 1)[1:]
+        path = older[0].split('"', 1)[0].replace("&amp;", "&") if older else ""
+
+    assert len(seen) == len(set(seen)) == 120
+
+
+def test_each_empty_list_says_which_kind_of_empty_it_is(
+    owner: Client, project: ProjectInfo
+) -> None:
+    assert "Nothing received yet" in owner.get("/calls/").content.decode()
+    assert "Nothing received yet" in owner.get("/conversations/").content.decode()
+    assert "Nothing matches these filters" in owner.get("/calls/?q=x").content.decode()
+    assert "No catalog was fitted yet" in owner.get("/trims/").content.decode()
+    assert "No catalog is in force" in owner.get("/catalog/").content.decode()
+
+    record(make_capture(conversation=None), project=project)
+    assert "No conversation yet" in owner.get("/conversations/").content.decode()
+
+
+def test_unknown_is_a_dash_with_its_reason_and_never_a_zero(owner: Client, filled: str) -> None:
+    html = owner.get("/calls/lost/").content.decode()
+
+    assert "usage not reported" in html
+    assert "0 %" not in html
+    assert "0 / " not in html
+
+
+def test_text_of_callers_is_shown_as_text(owner: Client, project: ProjectInfo) -> None:
+    evil = '"><script>alert(1)</script>'
+    record(make_capture(id=evil, model=evil, pack=evil, error_message=evil), project=project)
+
+    for path in ("/", "/calls/", "/calls/%22%3E%3Cscript%3Ealert(1)%3C/script%3E/"):
+        html = owner.get(path).content.decode()
+        assert "<script>alert" not in html
+        assert faults(html) == []
+
+
+NOT_THERE = [
+    "/calls/nope/",
+    "/conversations/nope/",
+    "/trims/nope/",
+    "/nope/",
+    "/?project=nope",
+    # No database holds such ids, and PostgreSQL does not even take the question.
+    "/calls/a%00b/",
+    "/conversations/a%00b/",
+    "/trims/a%00b/",
+]
+
+
+def test_what_is_not_there_gets_a_page_of_ours(owner: Client, filled: str) -> None:
+    for path in NOT_THERE:
+        response = owner.get(path)
+
+        html = response.content.decode()
+        assert (path, response.status_code, faults(html)) == (path, 404, [])
+        assert "There is nothing here" in html

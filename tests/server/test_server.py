@@ -1,0 +1,115 @@
+"""The server as a process: what it prints, how it starts, limits and stops."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import httpx
+
+from tests.support.environment import ROOT
+from tests.support.server import Served
+
+CALL = {
+    "conversation": "hello",
+    "model": "openai/gpt-4o",
+    "usage": {"prompt_tokens": 96_000, "completion_tokens": 350},
+}
+
+
+def test_the_printed_snippet_records_a_call(serve: Callable[..., Served]) -> None:
+    server = serve(HELMDASH_BOOTSTRAP_API_KEY="", HELMDASH_ADMIN_PASSWORD="")
+    said = server.log
+    snippet = said[said.index("  curl ") : said.index("Ctrl-C")]
+
+    done = subprocess.run(["sh", "-c", snippet], capture_output=True, text=True, check=True)
+
+    assert '"level":"healthy"' in done.stdout.replace(" ", "")
+    key = re.search(r"Bearer (\S+)\"", snippet)
+    assert key is not None
+    assert f"API key     {key[1]}" in said
+    assert "Admin       admin / " in said
+    assert "/login/link/" in said
+
+
+def test_a_second_start_keeps_the_data_and_prints_no_secret_again(
+    serve: Callable[..., Served],
+) -> None:
+    server = serve(HELMDASH_BOOTSTRAP_API_KEY="", HELMDASH_ADMIN_PASSWORD="")
+    key = re.search(r"API key +(\S+) ", server.log)
+    assert key is not None
+    headers = {"Authorization": f"Bearer {key[1]}"}
+    base = f"{server.base_url}/api/v1"
+    assert httpx.post(f"{base}/calls", json={**CALL, "id": "kept"}, headers=headers).status_code == 201
+
+    assert server.stop() in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
+    before = len(server.log)
+    server.start()
+
+    assert key[1] not in server.log[before:]
+    assert httpx.get(f"{base}/calls/kept", headers=headers).json()["conversation"] == "hello"
+
+
+def test_a_taken_port_and_a_bad_setting_stop_the_start_with_one_line(served: Served) -> None:
+    for settings, sentence in (
+        ({}, f"cannot listen on 127.0.0.1:{served.port}"),
+        ({"PORT": "http"}, "PORT='http'"),
+        ({"HELMDASH_WORKERS": "many"}, "HELMDASH_WORKERS='many'"),
+    ):
+        environment = {**served.environment(), **settings}
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "manage.py"), "up"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+        assert done.returncode != 0
+        assert sentence in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_body_over_the_limit_is_refused_whether_announced_or_not(
+    serve: Callable[..., Served],
+) -> None:
+    server = serve(HELMDASH_MAX_BODY_BYTES="4096")
+    url = f"{server.base_url}/api/v1/calls"
+    headers = {**server.headers, "Content-Type": "application/json"}
+
+    def endless() -> Iterator[bytes]:
+        for _ in range(100):
+            yield b" " * 1024
+
+    announced = httpx.post(url, content=b" " * 5000, headers=headers)
+    chunked = httpx.post(url, content=endless(), headers=headers)
+
+    for response in (announced, chunked):
+        assert response.status_code == 413
+        assert response.headers["content-type"] == "application/problem+json"
+        assert "HELMDASH_MAX_BODY_BYTES" in response.json()["detail"]
+
+
+def test_the_liveness_checks_and_static_files_need_no_key(served: Served) -> None:
+    assert httpx.get(f"{served.base_url}/healthz").json() == {"status": "ok"}
+    assert httpx.get(f"{served.base_url}/readyz").json() == {"status": "ok", "database": "ok"}
+
+    page = httpx.get(f"{served.base_url}/login/")
+    style = re.search(r'href="(/static/[^"]+\.css)"', page.text)
+    assert style is not None
+    sheet = httpx.get(served.base_url + style[1])
+    assert sheet.status_code == 200
+    assert "immutable" in sheet.headers["cache-control"]
+
+
+def test_a_stranger_host_name_is_refused(served: Served) -> None:
+    with socket.create_connection(("127.0.0.1", served.port)) as raw:
+        raw.sendall(b"GET /login/ HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+        status = raw.recv(64)
+
+    assert b" 400 " in status
