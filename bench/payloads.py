@@ -15,15 +15,13 @@ _MODELS = ("openai/gpt-4o", "anthropic/claude-sonnet-4", "google/gemini-2.5-pro"
 _SYLLABLES = "ba ce di fo gu ka le mi no pu ra se ti vo zu shi tra gle ment ing er st".split()
 
 
-def calls(
-    *, count: int, run: str, seed: int = 1, per_conversation: int = 40
-) -> Iterator[dict[str, Any]]:
+def calls(*, count: int, run: str, per_conversation: int = 40) -> Iterator[dict[str, Any]]:
     """Calls of about 4.7 kB as `POST /calls` takes them, in conversations that take turns.
 
     Each carries a system message that all share, a question and a tool result of its own, and an
-    answer. `run` begins every id, so that two runs never repeat each other's calls.
+    answer. `run` begins every id and seeds every text, so that two runs share neither.
     """
-    chance = random.Random(seed)
+    chance = random.Random(run)
     conversations = max(1, count // per_conversation)
     for number in range(count):
         yield _call(chance, f"{run}-{number}", f"{run}-talk-{number % conversations}", number)

@@ -164,5 +164,9 @@ LOGGING = {
     "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
-    "loggers": {"helmdash": {"level": ENV.log_level}},
+    "loggers": {
+        "helmdash": {"level": ENV.log_level},
+        # A 404 or 422 is the client's affair and is told to it; only our own faults are logged.
+        "django.request": {"level": "ERROR"},
+    },
 }

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from django.http import HttpRequest
 from pydantic import ValidationError
 
 from helmdash.api.parsing import faults_of, read_json, unstorable, validate
 from helmdash.api.problems import FieldFault
-from helmdash.api.schemas.calls import BATCH, CALL, CallIn, Rejected, SentIn, TrimIn
+from helmdash.api.schemas.calls import Rejected
+from helmdash.api.schemas.reports import BATCH, CALL, CallIn, SentIn, TrimIn
 from helmdash.core.capture import Capture, CapturedTrim, Sent
 
 
@@ -40,42 +42,19 @@ def read_batch(
 
 
 def to_capture(call: CallIn) -> Capture:
-    """The report as a value. Blank words say as little as missing ones."""
-    messages, attempts = call.get("messages"), call.get("attempts")
-    trim, sent = call.get("trim"), call.get("sent")
-    return Capture(
-        model=call["model"],
-        id=call.get("id"),
-        conversation=call.get("conversation"),
-        provider=call.get("provider") or None,
-        pack=call.get("pack") or None,
-        purpose=call.get("purpose") or "chat",
-        correlation_id=call.get("correlation_id") or None,
-        attempt=call.get("attempt") or 1,
-        caller=call.get("caller") or None,
-        upstream_model=call.get("upstream_model") or None,
-        prompt_variant=call.get("prompt_variant") or None,
-        response_format=call.get("response_format") or None,
-        usage=call.get("usage"),
-        finish_reason=call.get("finish_reason") or None,
-        raw_content_len=call.get("raw_content_len"),
-        latency_ms=_rounded(call.get("latency_ms")),
-        ttft_ms=_rounded(call.get("ttft_ms")),
-        overhead_ms=_rounded(call.get("overhead_ms")),
-        status=call.get("status"),
-        http_status=call.get("http_status"),
-        error_code=call.get("error_code") or None,
-        error_message=call.get("error_message"),
-        trim=_trim(trim) if trim else None,
-        sent=_sent(sent) if sent else None,
-        messages=None if messages is None else tuple(messages),
-        content=call.get("content"),
-        decoded=call.get("decoded"),
-        started_at=call.get("started_at"),
-        metadata=call.get("metadata"),
-        fit_id=call.get("fit_id") or None,
-        attempts=tuple(attempts) if attempts else (),
-    )
+    """The report as a value. Null and blank words say as little as missing ones."""
+    given: dict[str, Any] = {
+        name: value
+        for name, value in call.items()
+        if value is not None and (value != "" or name in _MEANT_WHEN_EMPTY)
+    }
+    for name in _MILLISECONDS:
+        if name in given:
+            given[name] = round(given[name])
+    for name, convert in _CONVERSIONS:
+        if name in given:
+            given[name] = convert(given[name])
+    return Capture(**given)
 
 
 def _trim(trim: TrimIn) -> CapturedTrim:
@@ -95,12 +74,19 @@ def _sent(sent: SentIn) -> Sent:
     )
 
 
-def _rounded(milliseconds: float | None) -> int | None:
-    return None if milliseconds is None else round(milliseconds)
-
-
 def _rejected(index: int, faults: Sequence[FieldFault]) -> Rejected:
     return {
         "index": index,
         "errors": [{"field": fault.field, "message": fault.message} for fault in faults],
     }
+
+
+# An answer without a letter is an answer.
+_MEANT_WHEN_EMPTY = frozenset({"content"})
+_MILLISECONDS = ("latency_ms", "ttft_ms", "overhead_ms")
+_CONVERSIONS: tuple[tuple[str, Callable[[Any], object]], ...] = (
+    ("trim", _trim),
+    ("sent", _sent),
+    ("messages", tuple),
+    ("attempts", tuple),
+)

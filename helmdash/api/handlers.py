@@ -12,7 +12,6 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError
 from ninja.errors import ValidationError as NinjaValidationError
 
-from helmdash.api import render
 from helmdash.api.problems import (
     Code,
     FieldFault,
@@ -23,6 +22,7 @@ from helmdash.api.problems import (
     problem_response,
     unavailable,
 )
+from helmdash.api.render.common import cause as render_cause
 from helmdash.core.catalog import CatalogError
 from helmdash.core.decoding import Undecodable
 from helmdash.operations.budgets import BudgetConflict, BudgetProblems, NoSuchBudget
@@ -60,7 +60,7 @@ def _undecodable(error: Undecodable) -> Problem:
     return Problem(
         code=Code.UNDECODABLE,
         detail=error.cause.detail,
-        extra={"cause": render.cause(error.cause)},
+        extra={"cause": render_cause(error.cause)},
     )
 
 

@@ -1,7 +1,8 @@
 """JSON in and out of the API: orjson where it can, the standard library where it must.
 
 orjson turns whole numbers of more than 64 bits into floats and cannot write them. A catalog with
-such a number has to come back as it was given, so those (rare) texts go through `json`.
+such a number has to come back as it was given, so those (rare) texts go through `json`. Elsewhere
+they become floats, as in every client that reads JSON numbers as doubles.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ class BadJson(ValueError):
     """The text is not JSON; the message says where, in our words."""
 
 
-def load_json(text: bytes) -> object:
-    """Read strict JSON (no NaN, no lone surrogates, valid UTF-8). Raises BadJson."""
+def load_json(text: bytes, *, exact: bool = False) -> object:
+    """Read strict JSON (no NaN, no lone surrogates, valid UTF-8). Raises BadJson.
+
+    exact: keep whole numbers of any size; looking for them costs more than reading the rest.
+    """
     try:
         value: object = orjson.loads(text)
-        return json.loads(text) if _LONG_NUMBER.search(text) else value
+        return json.loads(text) if exact and _LONG_NUMBER.search(text) else value
     except json.JSONDecodeError as error:  # orjson's error is one, too
         raise BadJson(f"not valid JSON at line {error.lineno} column {error.colno}") from None
     except (RecursionError, ValueError):

@@ -38,9 +38,9 @@ _NUL_ESCAPE = b"\\u0000"
 _MAX_FAULTS = 50
 
 
-def read_body(request: HttpRequest, shape: Shape[Value]) -> Value:
+def read_body(request: HttpRequest, shape: Shape[Value], *, exact: bool = False) -> Value:
     """The JSON body as `shape` wants it. Raises Problem: 400, 413, 415, or 422 naming fields."""
-    value, is_suspect = read_json(request)
+    value, is_suspect = read_json(request, exact=exact)
     if is_suspect:
         faults = unstorable(value)
         if faults:
@@ -48,13 +48,16 @@ def read_body(request: HttpRequest, shape: Shape[Value]) -> Value:
     return validate(value, shape)
 
 
-def read_json(request: HttpRequest) -> tuple[object, bool]:
-    """The parsed body, and whether `unstorable` must look at it. Raises Problem."""
+def read_json(request: HttpRequest, *, exact: bool = False) -> tuple[object, bool]:
+    """The parsed body, and whether `unstorable` must look at it. Raises Problem.
+
+    exact: keep whole numbers of more than 64 bits (helmdash.api.jsontext).
+    """
     text = _read_bytes(request)
     if not text.strip():
         raise Problem(code=Code.MALFORMED, detail="The body is empty; send a JSON object.")
     try:
-        value = load_json(text)
+        value = load_json(text, exact=exact)
     except BadJson as error:
         raise Problem(code=Code.MALFORMED, detail=f"The body is {error}.") from None
     return value, _NUL_ESCAPE in text or not is_shallow(value)

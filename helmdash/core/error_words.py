@@ -146,10 +146,10 @@ def kind_of_error(code: str | None, message: str | None) -> ErrorKind | None:
     The code is asked first, but a code that only says "it failed" yields to a message that says
     why: Anthropic's code for a prompt that is too long is `invalid_request_error`.
     """
-    by_code = _kind_of_code(code or "")
+    by_code = _kind_of_code(code) if code else None
     if by_code is not None and by_code not in _GENERIC:
         return by_code
-    return _kind_of_message(message or "") or by_code
+    return (_kind_of_message(message) if message else None) or by_code
 
 
 def is_about_json_mode(message: str | None) -> bool:

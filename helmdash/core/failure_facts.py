@@ -35,6 +35,7 @@ _ORDERLY = frozenset(
         FinishReason.REFUSAL,
     }
 )
+_SOUND_ENDS = (None, FinishReason.STOP, FinishReason.TOOL_CALLS)
 # Statuses that mean the upstream has no room just now: 503, and Anthropic's 529.
 _OVERLOADED = (503, 529)
 # 408 and 504, and Cloudflare's 522 and 524 in front of many providers.
@@ -81,6 +82,20 @@ def gather_facts(capture: Capture, usage: Usage, finish: FinishReason | None) ->
         is_json_shaped=reply.is_json_shaped,
         holds_no_step=reply.is_readable is True and _holds_no_step(capture, reply.value),
         completion_tokens=usage.completion_tokens,
+    )
+
+
+def is_sound(facts: Facts) -> bool:
+    """Whether nothing at all is wrong, so that no rule need be asked (most calls, by far)."""
+    capture = facts.capture
+    return (
+        facts.finish in _SOUND_ENDS
+        and capture.status in (None, "success")
+        and (facts.http is None or 200 <= facts.http < 300)
+        and not (capture.error_code or capture.error_message)
+        and facts.is_empty is not True
+        and not facts.failed_to_read
+        and not facts.holds_no_step
     )
 
 

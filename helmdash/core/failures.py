@@ -77,6 +77,8 @@ def classify(capture: Capture, *, usage: Usage, finish_reason: FinishReason | No
     Never raises.
     """
     known = gather_facts(capture, usage, finish_reason)
+    if facts.is_sound(known):
+        return None
     rule = next((rule for rule in RULES if rule.applies(known)), None)
     if rule is None:
         return None

@@ -43,11 +43,13 @@ def tidy(text: str) -> str:
 def is_cut_off(text: str) -> bool:
     """Whether a text that never closes stops short, rather than having lost count of its quotes.
 
-    A last string that swallows the closing bracket at the end of the text is a quote too many.
+    A quote too many leaves a last string open that has swallowed every bracket still due.
     """
     last = deque(_STRUCTURE.finditer(text), maxlen=1).pop()  # the opening bracket at the least
-    is_open_string = last[0][0] == '"' and not _is_closed(last[0])
-    return not (is_open_string and text.rstrip().endswith(_CLOSER_OF[text[0]]))
+    if last[0][0] != '"' or _is_closed(last[0]):
+        return True
+    due = "".join(_CLOSER_OF[frame.opener] for frame in reversed(_open_frames(text)))
+    return not (due and "".join(last[0].split()).endswith(due))
 
 
 def keep_complete(text: str) -> Iterator[str]:

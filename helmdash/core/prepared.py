@@ -13,7 +13,6 @@ from helmdash.core.catalog import LIST_OF_KIND, Catalog, EntryKind
 from helmdash.core.compaction import STEPS, Layout, lay_out
 from helmdash.core.detail import MAX_UNITS
 from helmdash.core.ranking import Index, prepare_index
-from helmdash.core.text import contains_run, words
 from helmdash.core.tokens import json_bytes
 
 
@@ -59,16 +58,6 @@ class PreparedCatalog:
     totals: tuple[int, ...]
     smallest_bare: int
     cheapest_unit: int
-    superseding: tuple[tuple[int, tuple[str, ...]], ...]  # entry, what it stands in for as words
-
-    def stand_ins(self, intent: str) -> frozenset[int]:
-        """The entries that supersede a pack which the intent names."""
-        if not self.superseding:
-            return frozenset()
-        said = words(intent)
-        return frozenset(
-            at for at, runs in self.superseding if any(contains_run(said, run) for run in runs)
-        )
 
 
 def prepare(catalog: Catalog) -> PreparedCatalog:
@@ -88,14 +77,7 @@ def prepare(catalog: Catalog) -> PreparedCatalog:
         totals=totals,
         smallest_bare=min((layout.bare.size for layout in layouts), default=0),
         cheapest_unit=min((layout.cheapest for layout in layouts), default=0),
-        superseding=tuple(_superseding(catalog)),
     )
-
-
-def _superseding(catalog: Catalog) -> list[tuple[int, tuple[str, ...]]]:
-    named = ((at, entry.supersedes) for at, entry in enumerate(catalog.entries))
-    runs = ((at, tuple(run for name in names if (run := words(name)))) for at, names in named)
-    return [(at, found) for at, found in runs if found]
 
 
 def _frame(catalog: Catalog) -> Frame:

@@ -1,28 +1,48 @@
-"""Ranking v0."""
+"""Ranking: every entry of a catalog by its likeness to an intent. It removes nothing.
+
+Source: ADR 050 (field-weighted, ties by id, a prior from past plans) without its defects: the
+full catalog is ranked, in any script, each clause of the intent is heard, and the past counts.
+Neither the order of the catalog nor the process makes a difference: scores are rounded before
+they are compared, and ties go by id.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from helmdash.core.catalog import Catalog, EntryKind
-from helmdash.core.text import words
+from helmdash.core.catalog import Catalog, Entry, EntryKind
+from helmdash.core.lexical import Lexicon, read_catalog, score_clauses
+from helmdash.core.past import PastPlan, past_scores
+from helmdash.core.text import Clause, clauses_of, run_of
 
+__all__ = [
+    "RANKING_VERSION",
+    "Index",
+    "PastPlan",
+    "Ranked",
+    "Ranking",
+    "order_entries",
+    "prepare_index",
+    "rank",
+]
+
+# Names the weights, word lists and rules of `lexical`, `past`, `text` and `synonyms` together:
+# an edit that can change an order needs a new version.
 RANKING_VERSION: Final = "lexical-1"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastPlan:
-    """An earlier intent and the tools that were picked for it."""
-
-    intent: str
-    tools: tuple[str, ...]
+_DIGITS: Final = 6  # scores closer than this are ties, decided by id
+# Of a longer intent only both ends are read: the request stands before or after what was pasted.
+_LONGEST_INTENT: Final = 32_000
+_MOST_CLAUSES: Final = 40  # neighbours are put together beyond that, to bound the time
+# A pipeline that stands in for a pack which the intent names comes before that pack.
+_STAND_IN_LEAD: Final = 1.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """An entry's likeness to an intent: lexical, and what past plans add."""
+    """An entry's likeness to an intent: of its words, of past plans, and both together."""
 
     id: str
     kind: EntryKind
@@ -33,53 +53,125 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The order of a catalog's entries (positions in `catalog.entries`) and their scores."""
+    """Positions in `catalog.entries`, best first; and the scores by position."""
 
     order: tuple[int, ...]
+    scores: Sequence[float]
     lexical: Sequence[float]
     history: Sequence[float]
-    scores: Sequence[float]
+    stand_ins: frozenset[int]  # entries that supersede a pack which the intent names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandIn:
+    """An entry that supersedes a pack: the words that name it, and where it is, if it is here."""
+
+    at: int
+    pack_at: int | None
+    runs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """A catalog's words."""
+    """A catalog made ready to be ranked. Immutable; depends on nothing but the catalog."""
 
-    catalog: Catalog
-    bags: tuple[frozenset[str], ...]
+    entries: tuple[Entry, ...]
+    positions: Mapping[str, int]
+    lexicon: Lexicon
+    stand_ins: tuple[StandIn, ...]
 
 
 def prepare_index(catalog: Catalog) -> Index:
-    """Index a catalog."""
+    """Index a catalog. Keep it per catalog revision: it costs some ten rankings."""
+    positions = {entry.id: at for at, entry in enumerate(catalog.entries)}
     return Index(
-        catalog=catalog,
-        bags=tuple(
-            frozenset(words(f"{e.id} {e.name} {e.description} {e.supersedes}").split())
-            for e in catalog.entries
-        ),
+        entries=catalog.entries,
+        positions=positions,
+        lexicon=read_catalog(catalog),
+        stand_ins=tuple(_stand_ins(catalog, positions)),
     )
 
 
-def order_entries(index: Index, intent: str, history: Sequence[PastPlan] = ()) -> Ranking:
-    """Order."""
-    said = frozenset(words(intent).split())
-    scores = [float(len(bag & said)) for bag in index.bags]
-    entries = index.catalog.entries
-    order = sorted(range(len(entries)), key=lambda at: (-scores[at], entries[at].id))
-    return Ranking(order=tuple(order), lexical=scores, history=[0.0] * len(scores), scores=scores)
-
-
 def rank(index: Index, intent: str, history: Sequence[PastPlan] = ()) -> tuple[Ranked, ...]:
-    """Every entry, best first, ties by id."""
+    """Every entry, best first, ties by id. An intent without a known word scores all 0.
+
+    history: past plans, oldest first; tools this catalog does not have are ignored.
+    """
     found = order_entries(index, intent, history)
-    entries = index.catalog.entries
     return tuple(
         Ranked(
-            id=entries[at].id,
-            kind=entries[at].kind,
+            id=index.entries[at].id,
+            kind=index.entries[at].kind,
             score=found.scores[at],
             lexical=found.lexical[at],
             history=found.history[at],
         )
         for at in found.order
     )
+
+
+def order_entries(index: Index, intent: str, history: Sequence[PastPlan] = ()) -> Ranking:
+    """The same as `rank`, by position: what fitting works with."""
+    intent = _both_ends(intent)
+    clauses = _at_most(_MOST_CLAUSES, clauses_of(intent))
+    lexical = score_clauses(index.lexicon, clauses)
+    stand_ins = _prefer_stand_ins(index, intent, lexical)
+    lexical = [round(score, _DIGITS) for score in lexical]
+    past = [0.0] * len(lexical)
+    for tool, score in past_scores(history, clauses).items():
+        at = index.positions.get(tool)
+        if at is not None:
+            past[at] = round(score, _DIGITS)
+    scores = [round(one + other, _DIGITS) for one, other in zip(lexical, past, strict=True)]
+    entries = index.entries
+    order = sorted(range(len(scores)), key=lambda at: (-scores[at], entries[at].id))
+    return Ranking(
+        order=tuple(order), scores=scores, lexical=lexical, history=past, stand_ins=stand_ins
+    )
+
+
+def _both_ends(intent: str) -> str:
+    if len(intent) <= _LONGEST_INTENT:
+        return intent
+    half = _LONGEST_INTENT // 2
+    return f"{intent[:half]}\n{intent[-half:]}"
+
+
+def _at_most(limit: int, clauses: list[Clause]) -> list[Clause]:
+    width = -(-len(clauses) // limit)
+    if width <= 1:
+        return clauses
+    return [_joined(clauses[at : at + width]) for at in range(0, len(clauses), width)]
+
+
+def _joined(clauses: Sequence[Clause]) -> Clause:
+    words = tuple(dict.fromkeys(word for clause in clauses for word in clause.words))
+    return Clause(words, any(clause.is_request for clause in clauses))
+
+
+def _stand_ins(catalog: Catalog, positions: Mapping[str, int]) -> list[StandIn]:
+    return [
+        StandIn(at=at, pack_at=positions.get(pack), runs=_runs(pack))
+        for at, entry in enumerate(catalog.entries)
+        for pack in entry.supersedes
+    ]
+
+
+def _runs(pack: str) -> tuple[str, ...]:
+    """The words that name a pack: all of its name, or its last part if that is telling enough."""
+    verb = run_of(pack.rpartition(".")[2])
+    runs = (run_of(pack), verb) if len(verb.split()) > 1 else (run_of(pack),)
+    return tuple(run for run in runs if run.strip())
+
+
+def _prefer_stand_ins(index: Index, intent: str, lexical: list[float]) -> frozenset[int]:
+    """Lift entries above the named packs they supersede; tell which entries those are."""
+    if not index.stand_ins:
+        return frozenset()
+    said = run_of(intent)
+    named = [found for found in index.stand_ins if any(run in said for run in found.runs)]
+    for found in named:
+        if found.pack_at is not None and found.pack_at != found.at:
+            lead = lexical[found.pack_at] * _STAND_IN_LEAD
+            lexical[found.at] = max(lexical[found.at], lead)
+    return frozenset(found.at for found in named)

@@ -57,7 +57,9 @@ _WRAPPING = (
 
 # gpt-oss "harmony": <|channel|>NAME<|message|>BODY<|end|>, one per message of the turn.
 _HARMONY = re.compile(r"<\|(start|channel|message|end|return|call|constrain)\|>")
-_HARMONY_CHANNEL = "<|channel|>"
+_HARMONY_HEADER = re.compile(
+    r"<\|channel\|>\s*+\w++[^<]{0,200}(?:<\|constrain\|>[^<]{0,50})?<\|message\|>"
+)
 # The same with its special tokens lost on the way: "analysis…assistantfinal…".
 _BARE_ANALYSIS = "analysis"
 _BARE_FINAL = "assistantfinal"
@@ -65,6 +67,9 @@ _BARE_FINAL = "assistantfinal"
 # Taking a block out can bring two halves of a marker together. Two passes settle any real reply;
 # a text that still changes after this many is made of nothing but markers.
 _MAX_PASSES = 8
+
+# A double quote that counts; a backslash takes away the meaning of what follows it.
+_QUOTE = re.compile(r'\\.|"', re.DOTALL)
 
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n){2,}")
 
@@ -89,6 +94,8 @@ def strip_reasoning(text: str) -> Stripped:
 
 
 def _strip_once(text: str) -> str:
+    if not _may_hold_markers(text):
+        return text
     tokens = _tokens(text)
     if not tokens and _keep_answer_channels(text) is text:
         return text
@@ -98,6 +105,11 @@ def _strip_once(text: str) -> str:
     if stripped == text:
         return text
     return _BLANK_LINES.sub("\n\n", stripped).strip()
+
+
+def _may_hold_markers(text: str) -> bool:
+    """Tell plain text at a glance: every marker has one of these in it."""
+    return "<" in text or "[" in text or "◁" in text or text.startswith(_BARE_ANALYSIS)
 
 
 def _is_data(text: str) -> bool:
@@ -197,9 +209,7 @@ class _Cutter:
         line = self.text.rfind("\n", self.quotes_from, token.start)
         if line >= 0:
             self.quotes_from, self.is_quoted = line, False
-        quotes = self.text.count('"', self.quotes_from, token.start)
-        quotes -= self.text.count('\\"', self.quotes_from, token.start)
-        self.is_quoted ^= bool(quotes % 2)
+        self.is_quoted ^= _is_quoted(self.text, self.quotes_from, token.start)
         self.quotes_from = token.start
         return self.is_quoted
 
@@ -228,7 +238,8 @@ def _token(match: re.Match[str]) -> _Token:
 
 def _keep_answer_channels(text: str) -> str:
     """Keep gpt-oss's `final` messages, or where it wrote none its `commentary` (tool calls)."""
-    if _HARMONY_CHANNEL in text:
+    header = _HARMONY_HEADER.search(text)
+    if header and not _is_quoted(text, text.rfind("\n", 0, header.start()) + 1, header.start()):
         bodies = _harmony_bodies(text)
         final = [body for channel, body in bodies if channel == "final"]
         shown = [body for channel, body in bodies if channel != "analysis"]
@@ -236,6 +247,11 @@ def _keep_answer_channels(text: str) -> str:
     if text.startswith(_BARE_ANALYSIS) and _BARE_FINAL in text:
         return text.rpartition(_BARE_FINAL)[2]
     return text
+
+
+def _is_quoted(text: str, start: int, end: int) -> bool:
+    """Whether an odd number of double quotes stands between two offsets."""
+    return sum(mark[0] == '"' for mark in _QUOTE.finditer(text, start, end)) % 2 == 1
 
 
 def _harmony_bodies(text: str) -> list[tuple[str, str]]:

@@ -103,7 +103,7 @@ def select(
     ranking = order_entries(prepared.index, intent, history)
     ranked = clock() if clock else 0.0
     board = Board(prepared, room)
-    _fit(board, ranking.order, prepared.stand_ins(intent), POLICY.rich_entries[budget.tier])
+    _fit(board, ranking.order, ranking.stand_ins, POLICY.rich_entries[budget.tier])
     catalog = _assemble(board, ranking.order)
     timings = {}
     if clock:

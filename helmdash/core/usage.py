@@ -231,12 +231,11 @@ def _first(raw: Mapping[str, object], names: tuple[str, ...]) -> int | None:
 
 
 def _at(raw: Mapping[str, object], path: str) -> object:
-    value: object = raw
-    for name in path.split("."):
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(name)
-    return value
+    name, _, inner = path.partition(".")
+    value = raw.get(name)
+    if not inner:
+        return value
+    return _at(value, inner) if isinstance(value, Mapping) else None
 
 
 def _count(value: object) -> int | None:

@@ -177,7 +177,7 @@ class _Batch:
                     "generation": step.after.generation,
                     "from_level": step.from_level.value if step.from_level else "",
                     "to_level": step.after.level.value,
-                    "at": self._now,
+                    "at": item.started_at,
                 }
             )
         _apply(conversation, step.after, item)

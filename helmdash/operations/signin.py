@@ -14,7 +14,7 @@ class _LinkTokens(PasswordResetTokenGenerator):
 
     key_salt = "helmdash.sign-in-link"
 
-    def _make_hash_value(self, user: User, timestamp: int) -> str:  # type: ignore[override]
+    def _make_hash_value(self, user: User, timestamp: int) -> str:
         # Django leaves the microseconds of the latest sign-in out; then a link that is used in the
         # same second as an earlier sign-in would work twice.
         return f"{super()._make_hash_value(user, timestamp)}{user.last_login}"

@@ -1,4 +1,4 @@
-"""Numbers into the places and sizes of an SVG. Templates only write them down.
+"""The fill curve: numbers into the places and sizes of an SVG. Templates only write them down.
 
 No style is set here: shapes carry classes, so that both schemes and the CSP are served.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from helmdash.core.health import Level
+from helmdash.pages.shapes import shape, short
 from helmdash.queries.conversations import CurvePoint
 
 # A line this many times above the highest prompt would press the curve flat; it is told in words.
@@ -107,39 +108,6 @@ def curve(points: Sequence[CurvePoint], *, width: int, height: int) -> Curve:
             if a.round_number != b.round_number
         ),
     )
-
-
-def shape(level: Level, x: float, y: float, r: float = 4.0) -> str:
-    """The outline of a level's sign around a centre: disc, triangle, diamond, ring."""
-    if level is Level.CAUTION:
-        return f"M{x},{y - r * 1.15} l{r * 1.2},{r * 2.1} h{-r * 2.4} z"
-    if level is Level.CRITICAL:
-        d = round(r * 1.3, 2)
-        return f"M{x},{y - d} l{d},{d} l{-d},{d} l{-d},{-d} z"
-    return f"M{x - r},{y} a{r},{r} 0 1,0 {2 * r},0 a{r},{r} 0 1,0 {-2 * r},0 z"
-
-
-def short(value: float) -> str:
-    """A round number for an axis: 96k, 1.5M."""
-    for size, unit in ((1_000_000, "M"), (1_000, "k")):
-        if value >= size:
-            return f"{value / size:.3g}{unit}"
-    return f"{value:.0f}"
-
-
-def shares(
-    counts: Sequence[tuple[Level, int]], width: float = 100.0
-) -> tuple[tuple[Level, float, float], ...]:
-    """A stacked bar: level, start and length of each part that is not empty."""
-    total = sum(count for _, count in counts)
-    parts: list[tuple[Level, float, float]] = []
-    at = 0.0
-    for level, count in counts:
-        if count:
-            length = width * count / total
-            parts.append((level, round(at, 2), round(length, 2)))
-            at += length
-    return tuple(parts)
 
 
 _LINES: dict[str, Callable[[CurvePoint], int | None]] = {

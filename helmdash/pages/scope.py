@@ -50,6 +50,13 @@ def forget(request: HttpRequest) -> None:
     request.session.pop(_SESSION_KEY, None)
 
 
+def lead_to(request: HttpRequest, slug: str) -> None:
+    """Show a project next: by itself where it would be, so that a first real call takes over."""
+    forget(request)
+    if _undecided(access.projects()).project.slug != slug:
+        choose(request, slug)
+
+
 def choose(request: HttpRequest, slug: str) -> None:
     """Remember a choice for the pages to come."""
     if request.session.get(_SESSION_KEY) != slug:
@@ -63,7 +70,9 @@ def _read(request: HttpRequest) -> Scope:
     if asked is not None:
         if asked not in by_slug:
             raise Http404(f"project: there is no project called {asked}")
-        choose(request, asked)
+        # A poll of an older tab must not pull the others over to its project.
+        if "HX-Request" not in request.headers:
+            choose(request, asked)
     chosen = by_slug.get(asked or request.session.get(_SESSION_KEY, ""))
     if chosen is not None:
         return Scope(project=chosen, projects=projects, has_calls=_has_calls(chosen))

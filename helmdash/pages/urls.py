@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from django.urls import path
+from django.urls import path, register_converter
+from django.urls.converters import StringConverter
 
 from helmdash.pages.views import (
     budgets,
@@ -16,6 +17,15 @@ from helmdash.pages.views import (
     trims,
     try_fit,
 )
+
+
+class AnyTextConverter(StringConverter):
+    """An id that its client chose: slashes and line breaks are part of it."""
+
+    regex = r"[\s\S]+"
+
+
+register_converter(AnyTextConverter, "any")
 
 _sign_in = [
     path("login/", sign_in.SignInView.as_view(), name="login"),
@@ -34,10 +44,9 @@ urlpatterns = [
     path("", overview.overview_page, name="overview"),
     path("first-key/", overview.make_first_key, name="first-key"),
     path("conversations/", conversations.conversation_list, name="conversations"),
-    path("conversations/<str:name>/", conversations.conversation_page, name="conversation"),
+    path("conversations/<any:name>/", conversations.conversation_page, name="conversation"),
     path("calls/", calls.call_list, name="calls"),
-    # A call's id is its client's own; it may hold slashes.
-    path("calls/<path:name>/", calls.call_page, name="call"),
+    path("calls/<any:name>/", calls.call_page, name="call"),
     path("trims/", trims.trim_list, name="trims"),
     path("trims/<str:name>/", trims.trim_page, name="trim"),
     path("budgets/", budgets.budget_list, name="budgets"),

@@ -250,6 +250,7 @@ def test_a_preview_counts_what_would_change_and_saves_nothing(operator: Client) 
             for n, tokens in enumerate([10_000, 60_000, 95_000])
         )
     )
+    assert 'name="_preview"' in operator.get(change(row)).content.decode()
     sent = filled(
         operator, change(row), input_tokens=9_000, context_length=50_000, tier="C", _preview="1"
     )

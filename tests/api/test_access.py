@@ -14,7 +14,6 @@ from helmdash.api import examples
 from helmdash.api.openapi import document
 from helmdash.operations import access
 from helmdash.queries.access import SCOPES, ProjectInfo, api_keys
-from tests import factories
 from tests.api.conftest import PREFIX, Door
 
 ANY_KEY = None
@@ -62,9 +61,7 @@ def test_every_documented_route_has_a_row_with_its_scope() -> None:
 
 
 @pytest.mark.parametrize("name", ROUTES)
-def test_a_route_takes_exactly_its_scope_and_admin(
-    door: Callable[..., Door], name: str
-) -> None:
+def test_a_route_takes_exactly_its_scope_and_admin(door: Callable[..., Door], name: str) -> None:
     scope, method, path, body, let_in = ROUTES[name]
 
     for held in SCOPES:
@@ -194,10 +191,3 @@ def test_the_names_of_keys_are_the_callers(owner: Door) -> None:
 
     assert owner.get("/calls/a").json()["caller"] == "owner"
     assert owner.get("/calls/b").json()["caller"] == "planner"
-
-
-def test_a_key_belongs_to_its_project(stranger: Door) -> None:
-    budget = {**examples.BUDGET, "project": "elsewhere"}
-
-    assert stranger.post("/budgets", budget).json()["project"] is not None
-    assert factories.make_key(name="another")

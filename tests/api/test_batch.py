@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+import json
+import timeit
 from typing import Any
 
 import orjson
@@ -12,7 +13,7 @@ from helmdash.api import examples
 from helmdash.api.captures import to_capture
 from helmdash.api.jsontext import load_json
 from helmdash.api.parsing import validate
-from helmdash.api.schemas.calls import CALL
+from helmdash.api.schemas.reports import CALL
 from tests.api.conftest import Door, fields_of
 
 
@@ -80,9 +81,7 @@ def test_one_nul_rejects_one_call(owner: Door) -> None:
     assert told["rejected"] == [
         {
             "index": 1,
-            "errors": [
-                {"field": "metadata.x", "message": "must not contain the character U+0000"}
-            ],
+            "errors": [{"field": "metadata.x", "message": "must not contain the character U+0000"}],
         }
     ]
 
@@ -143,7 +142,7 @@ def test_reconcile_refuses_what_are_no_ids(owner: Door, body: object) -> None:
 
 
 def test_reading_a_call_is_cheap() -> None:
-    """The target is 25 us for a call of 4.7 kB; the bound leaves room for a busy machine."""
+    """As a ratio, since machines differ: within a few times what `json.loads` alone would take."""
     text = orjson.dumps(
         {
             **examples.CALL,
@@ -153,10 +152,6 @@ def test_reading_a_call_is_cheap() -> None:
     )
     assert 4_500 < len(text) < 5_000
 
-    def once() -> float:
-        started = time.perf_counter()
-        for _ in range(200):
-            to_capture(validate(load_json(text), CALL))
-        return (time.perf_counter() - started) / 200
-
-    assert min(once() for _ in range(5)) < 100e-6
+    reading = min(timeit.repeat(lambda: to_capture(validate(load_json(text), CALL)), number=50))
+    parsing = min(timeit.repeat(lambda: json.loads(text), number=50))
+    assert reading < 6 * parsing

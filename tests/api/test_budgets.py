@@ -8,7 +8,6 @@ import pytest
 
 from helmdash.api import examples
 from helmdash.records.models import Budget
-from tests import factories
 from tests.api.conftest import Door, fields_of
 
 FIGURES = {
@@ -274,7 +273,6 @@ def test_a_disabled_row_is_listed_and_rules_nothing(owner: Door) -> None:
 
 
 def test_many_ids_resolve_quickly(owner: Door, django_assert_max_num_queries: Any) -> None:
-    factories.make_project()
     with django_assert_max_num_queries(50 * 2 + 5):
         for n in range(50):
             told = owner.get("/budgets/resolve", {"model": f"openrouter/vendor-{n}/m"}).json()

@@ -180,7 +180,7 @@ def test_catalogs_belong_to_projects(owner: Door, stranger: Door) -> None:
 
 
 def test_every_entry_is_ranked_best_first(owner: Door) -> None:
-    ranked = owner.post("/rank", {"intent": "thing77", "catalog": _large_catalog()}).json()[
+    ranked = owner.post("/rank", {"intent": "do thing 77", "catalog": _large_catalog()}).json()[
         "ranked"
     ]
 
@@ -230,13 +230,11 @@ def test_the_schema_chooses_among_values(owner: Door) -> None:
     ("body", "cause"),
     [
         ({"raw": "I am sorry.", "finish_reason": "stop"}, "undecodable"),
-        ({"raw": '{"steps": [1, ', "finish_reason": "content_filter"}, "safety_filtered"),
+        ({"raw": "I cannot say", "finish_reason": "content_filter"}, "safety_filtered"),
         ({"raw": "<think>and then", "finish_reason": "length"}, "reasoning_exhausted"),
     ],
 )
-def test_what_cannot_be_decoded_has_a_cause(
-    owner: Door, body: dict[str, Any], cause: str
-) -> None:
+def test_what_cannot_be_decoded_has_a_cause(owner: Door, body: dict[str, Any], cause: str) -> None:
     response = owner.post("/decode", body)
 
     assert response.status_code == 422
@@ -267,9 +265,9 @@ def test_a_schema_that_cannot_be_used_is_named(owner: Door, schema: dict[str, An
 
 
 def test_references_that_multiply_come_to_an_end(owner: Door) -> None:
-    levels = {
-        f"l{n}": {"allOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(40)
-    } | {"l40": {}}
+    levels = {f"l{n}": {"allOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(40)} | {
+        "l40": {}
+    }
     schema = {"$defs": levels, "$ref": "#/$defs/l0"}
 
     response = owner.post("/decode", {"raw": "{}", "schema": schema})

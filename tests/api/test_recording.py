@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -331,14 +332,12 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("U+0000 in metadata", {"metadata": {"a": ["x\x00y"]}}, "metadata.a.0"),
     ("U+0000 in content", {"content": "\x00"}, "content"),
     ("U+0000 in a name", {"metadata": {"a\x00": 1}}, "metadata"),
-    ("too deep", {"metadata": {"a": __import__("json").loads("[" * 260 + "]" * 260)}}, "metadata"),
+    ("too deep", {"metadata": {"a": json.loads("[" * 260 + "]" * 260)}}, "metadata"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("over", "field"), [w[1:] for w in WRONG], ids=[w[0] for w in WRONG])
 def test_a_wrong_field_is_named(owner: Door, over: dict[str, Any], field: str) -> None:
-    import json
-
     response = owner.post("/calls", json.dumps(_call(**over)).encode())
 
     assert response.status_code == 422
@@ -362,12 +361,10 @@ def test_every_wrong_field_is_named_at_once(owner: Door) -> None:
     assert sorted(fields_of(response)) == ["attempt", "model", "usage", "zzz"]
 
 
-def test_numbers_beyond_64_bits_survive_in_free_objects(owner: Door) -> None:
+def test_numbers_beyond_64_bits_are_doubles_in_free_objects(owner: Door) -> None:
     owner.post("/calls", b'{"id":"n","model":"m","metadata":{"n":123456789012345678901234567890}}')
 
-    response = owner.get("/calls/n")
-
-    assert b'"n":123456789012345678901234567890' in response.content
+    assert owner.get("/calls/n").json()["metadata"] == {"n": 123456789012345678901234567890.0}
 
 
 def test_an_escaped_backslash_before_u0000_is_no_nul(owner: Door) -> None:

@@ -99,8 +99,10 @@ odd = st.recursive(
     max_leaves=6,
 )
 words_list = st.lists(texts | odd, max_size=5)
-names = st.text(min_size=1, max_size=12).filter(lambda name: bool(name.strip())).filter(
-    lambda name: not any("\ud800" <= letter <= "\udfff" for letter in name)
+names = (
+    st.text(min_size=1, max_size=12)
+    .filter(lambda name: bool(name.strip()))
+    .filter(lambda name: not any("\ud800" <= letter <= "\udfff" for letter in name))
 )
 steps = st.lists(
     st.fixed_dictionaries(

@@ -345,7 +345,7 @@ IDS = st.text(alphabet="ab/:fre", max_size=10)
     disabled=st.sets(st.integers(0, 5)),
     model=IDS | IDS.map(lambda text: text + ":free"),
 )
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_exactly_one_candidate_wins_and_lookup_agrees(
     keys: list[str], aliases: list[tuple[str, str]], disabled: set[int], model: str
 ) -> None:

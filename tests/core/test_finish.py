@@ -81,6 +81,6 @@ def test_our_own_words_stay_as_they_are(reason: FinishReason) -> None:
 
 
 @given(st.text(max_size=20))
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_letter_case_does_not_matter(raw: str) -> None:
     assert normalise_finish_reason(raw.upper().lower()) == normalise_finish_reason(raw.lower())

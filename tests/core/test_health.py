@@ -138,7 +138,7 @@ SEVERITY = [Level.HEALTHY, Level.CAUTION, Level.CRITICAL]
     critical=st.none() | st.integers(1, 2_000_000),
     prompts=st.tuples(st.integers(1, 3_000_000), st.integers(1, 3_000_000)),
 )
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 def test_more_tokens_never_give_a_better_level(
     limit: int, optimal: int | None, critical: int | None, prompts: tuple[int, int]
 ) -> None:

@@ -24,7 +24,7 @@ def test_canonical_json_sorts_keys_at_every_level() -> None:
 
 
 @given(message=MESSAGES)
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_key_order_does_not_change_a_hash(message: dict[str, object]) -> None:
     reordered = dict(reversed(message.items()))
 

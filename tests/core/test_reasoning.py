@@ -157,7 +157,7 @@ REPLIES = st.lists(PIECES, max_size=14).map("".join)
 
 
 @given(REPLIES)
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 def test_stripping_twice_is_stripping_once(raw: str) -> None:
     once = strip_reasoning(raw)
 
@@ -176,7 +176,7 @@ JSON = st.recursive(
 
 
 @given(value=JSON, ensure_ascii=st.booleans(), indent=st.none() | st.just(2))
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_valid_json_is_left_alone(value: object, ensure_ascii: bool, indent: int | None) -> None:
     text = json.dumps(value, ensure_ascii=ensure_ascii, indent=indent)
 
@@ -185,7 +185,7 @@ def test_valid_json_is_left_alone(value: object, ensure_ascii: bool, indent: int
 
 
 @given(thoughts=st.text(alphabet="ab {}\n", max_size=30), answer=st.text("xy z", max_size=20))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_a_closed_block_never_shows(thoughts: str, answer: str) -> None:
     assert strip_reasoning(f"<think>{thoughts}</think>{answer}").text == answer.strip()
     assert strip_reasoning(f"{thoughts}</think>{answer}").text == answer.strip()

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.budgets import Tier
 from helmdash.core.catalog import parse_catalog
 from helmdash.core.detail import field_names, slim_step
-from helmdash.core.selection import PreparedCatalog, Selection, prepare, room_for_catalog, select
+from helmdash.core.selection import PreparedCatalog, Selection, prepare, select
 from helmdash.core.sentences import sentence_ends
 from tests.core.catalogs import (
     catalogs,
     compact,
     make_budget,
-    make_catalog,
-    make_pack,
-    make_pipeline,
     texts,
 )
 
@@ -101,7 +96,10 @@ def richer_values(
         length = len(had) if isinstance(had, str) else -1
         yield full[: next(end for end in sentence_ends(full) or (0,) if end > length)]
     elif isinstance(full, list) and key in (
-        "accepts", "produces", "intent_keywords", "limitations"
+        "accepts",
+        "produces",
+        "intent_keywords",
+        "limitations",
     ):
         rest = [compact(item) for item in full]
         for item in had or ():
@@ -133,8 +131,12 @@ laws = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCh
 
 
 @laws
-@given(catalog=catalogs(), room=st.integers(1, 60_000) | st.integers(1, 3_000), intent=texts,
-       tier=st.sampled_from(Tier))
+@given(
+    catalog=catalogs(),
+    room=st.integers(1, 60_000) | st.integers(1, 3_000),
+    intent=texts,
+    tier=st.sampled_from(Tier),
+)
 def test_a_fitted_catalog_keeps_every_law(
     catalog: dict[str, Any], room: int, intent: str, tier: Tier
 ) -> None:

@@ -57,7 +57,7 @@ def test_an_impossible_factor_is_refused_by_name(factor: float) -> None:
 
 
 @given(tokens=st.integers(0, 10**7), cpt=FACTORS, multiplier=FACTORS)
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_bytes_within_is_the_largest_size_that_fits(
     tokens: int, cpt: float, multiplier: float
 ) -> None:
@@ -75,7 +75,7 @@ def test_no_room_gives_no_bytes() -> None:
 
 
 @given(a=st.integers(0, 10**9), b=st.integers(0, 10**9))
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_the_whole_never_costs_more_than_its_parts(a: int, b: int) -> None:
     estimator = Estimator()
 

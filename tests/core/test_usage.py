@@ -256,7 +256,7 @@ COUNTS = st.one_of(
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), COUNTS, max_size=8))
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_every_count_is_unknown_or_sound(raw: dict[str, object]) -> None:
     usage = normalise_usage(raw)
 

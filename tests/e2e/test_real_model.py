@@ -95,5 +95,5 @@ def _sign_in(browser: BrowserPage, served: Served) -> None:
     browser.page.goto(f"{served.base_url}/login/")
     browser.page.fill("input[name=username]", "admin")
     browser.page.fill("input[name=password]", served.admin_password)
-    browser.page.click("main [type=submit]")
+    browser.page.click("form:has(input[name=password]) button")
     browser.page.wait_for_url(f"{served.base_url}/")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -85,29 +84,21 @@ def test_a_lookup_without_an_edit_costs_one_query(project: ProjectInfo) -> None:
     assert len(queries) == 1
 
 
-@pytest.fixture
-def own(serve: Callable[..., Served]) -> Iterator[Served]:
-    """A server whose budgets no other test edits."""
-    server = serve()
-    yield server
-    server.kill()
-
-
-def test_an_edit_by_another_process_rules_the_next_fit_of_the_server(own: Served) -> None:
+def test_an_edit_by_another_process_rules_the_next_fit_of_the_server(served: Served) -> None:
     with httpx.Client(
-        base_url=f"{own.base_url}/api/v1", headers=own.headers, timeout=60, trust_env=False
+        base_url=f"{served.base_url}/api/v1", headers=served.headers, timeout=60, trust_env=False
     ) as api:
         shipped = _fit(api)
         rows = []
         for size in (3_000, 4_000, 5_000):
             _edit(
-                own,
+                served,
                 "acme/",
                 {"input_tokens": 90_000, "output_tokens": 500, "tier": "C"}
                 | {"max_catalog_bytes": size},
             )
             rows.append(_fit(api)["budget"]["max_catalog_bytes"])
-        _edit(own, "acme/", None)
+        _edit(served, "acme/", None)
         after = _fit(api)
 
     assert rows == [3_000, 4_000, 5_000]

@@ -17,7 +17,6 @@ from tests.factories import make_capture, make_key, make_project, record
 from tests.pages.conftest import CATALOG
 from tests.pages.hygiene import faults
 
-
 # --- signing in -------------------------------------------------------------------------------
 
 
@@ -151,9 +150,25 @@ def test_without_a_choice_real_calls_go_before_demo_data(
 
     record(make_capture(conversation="real"), project=project)
 
-    html = viewer.get("/").content.decode()
-    assert "Demo data." not in html
-    assert "/conversations/real/" in html
+    for client in (owner, viewer):
+        html = client.get("/").content.decode()
+        assert "Demo data." not in html
+        assert "/conversations/real/" in html
+
+    # Loaded again on purpose, it is what one wants to see.
+    owner.post("/settings/demo/load/")
+    assert "Demo data." in owner.get("/").content.decode()
+
+
+def test_a_poll_does_not_switch_the_project_of_other_tabs(
+    owner: Client, project: ProjectInfo
+) -> None:
+    make_project(slug="other")
+    record(project=project)
+
+    owner.get("/calls/?project=other", headers={"HX-Request": "true"})
+
+    assert "live · Default" in owner.get("/calls/").content.decode()
 
 
 def test_another_project_is_shown_by_its_name_in_the_address(

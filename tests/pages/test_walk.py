@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 from django.db import connection
 from django.test import Client
@@ -230,13 +232,23 @@ def test_unknown_is_a_dash_with_its_reason_and_never_a_zero(owner: Client, fille
 
 
 def test_text_of_callers_is_shown_as_text(owner: Client, project: ProjectInfo) -> None:
-    evil = '"><script>alert(1)</script>'
-    record(make_capture(id=evil, model=evil, pack=evil, error_message=evil), project=project)
+    evil = "\"><script>alert(1)</script>\n'{{ 7 }}/..?#%00"
+    texts = dict.fromkeys(("id", "conversation", "model", "pack", "error_message"), evil)
+    record(make_capture(**texts), project=project)
+    quoted = quote(evil, safe="")
 
-    for path in ("/", "/calls/", "/calls/%22%3E%3Cscript%3Ealert(1)%3C/script%3E/"):
-        html = owner.get(path).content.decode()
+    for path in (
+        "/",
+        "/calls/",
+        f"/calls/{quoted}/",
+        "/conversations/",
+        f"/conversations/{quoted}/",
+    ):
+        response = owner.get(path)
+
+        html = response.content.decode()
+        assert (path, response.status_code, faults(html)) == (path, 200, [])
         assert "<script>alert" not in html
-        assert faults(html) == []
 
 
 NOT_THERE = [

@@ -9,7 +9,7 @@ import pytest
 
 from helmdash.core.budgets import Alias, Budget, BudgetTable, LimitSource, Tier
 from helmdash.core.health import Health, HealthReason, Level
-from helmdash.pages import charts, origins, words
+from helmdash.pages import charts, origins, shapes, words
 from helmdash.pages.forms import parse_moment
 from helmdash.pages.render import etag
 from helmdash.pages.templatetags import formats
@@ -54,7 +54,7 @@ def make_point(generation: int, prompt: int | None, **over: object) -> CurvePoin
 @pytest.mark.parametrize(
     ("share", "text"),
     [
-        (None, "–"),  # noqa: RUF001  (the dash that says unknown)
+        (None, "–"),
         (0.0, "0 %"),
         (0.0004, "< 0.1 %"),  # something, not nothing
         (0.0049, "0.4 %"),
@@ -143,7 +143,7 @@ def test_every_level_has_a_word_a_colour_class_and_a_shape_of_its_own() -> None:
     shown = {level: formats.level(level) for level in Level}
 
     assert all(f"is-{level}" in text and level.title() in text for level, text in shown.items())
-    assert len({charts.shape(level, 0, 0) for level in Level}) == 3
+    assert len({shapes.shape(level, 0, 0) for level in Level}) == 3
     # The ring of unknown is a disc that is not filled.
     assert 'class="ring"' in shown[Level.UNKNOWN]
 
@@ -222,10 +222,10 @@ def test_all_of_a_long_curve_stays_inside_its_frame() -> None:
 
 
 def test_shares_fill_the_bar_and_leave_out_what_is_empty() -> None:
-    parts = charts.shares([(Level.CRITICAL, 1), (Level.CAUTION, 0), (Level.HEALTHY, 3)])
+    parts = shapes.shares([(Level.CRITICAL, 1), (Level.CAUTION, 0), (Level.HEALTHY, 3)])
 
     assert parts == ((Level.CRITICAL, 0.0, 25.0), (Level.HEALTHY, 25.0, 75.0))
-    assert charts.shares([(Level.CRITICAL, 0)]) == ()
+    assert shapes.shares([(Level.CRITICAL, 0)]) == ()
 
 
 FALLBACK = Budget(

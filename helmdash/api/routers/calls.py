@@ -9,15 +9,17 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.utils import timezone
 from ninja import Router
 
-from helmdash.api import examples, render
+from helmdash.api import examples
 from helmdash.api.auth import access_of
 from helmdash.api.captures import read_batch, to_capture
 from helmdash.api.jsontext import dump_json
 from helmdash.api.parsing import read_body, read_query, refuse_query
 from helmdash.api.problems import Code, not_found
+from helmdash.api.render import calls as render
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import calls as shapes
+from helmdash.api.schemas import reports
 from helmdash.api.streaming import stream
 from helmdash.operations.recording import record_calls
 from helmdash.queries import calls
@@ -34,7 +36,7 @@ _NDJSON = "application/x-ndjson"
     "/calls",
     tag=_TAG,
     scope="record",
-    body=shapes.CallIn,
+    body=reports.CallIn,
     body_examples={
         "openai": examples.CALL,
         "anthropic": examples.ANTHROPIC_CALL,
@@ -52,7 +54,7 @@ def record_call(request: HttpRequest) -> HttpResponse:
     usable, the cause.
     """
     refuse_query(request)
-    capture = to_capture(read_body(request, shapes.CALL))
+    capture = to_capture(read_body(request, reports.CALL))
     access = access_of(request)
     (recorded,) = record_calls(
         project=access.project, captures=[capture], caller=access.name, now=timezone.now()
@@ -66,7 +68,7 @@ def record_call(request: HttpRequest) -> HttpResponse:
     "/calls/batch",
     tag=_TAG,
     scope="record",
-    body=shapes.BatchDoc,
+    body=reports.BatchDoc,
     body_examples={"two calls": examples.BATCH},
     answers={200: Answer(meaning="What became of each call.", shape=shapes.BatchAnswer)},
 )
@@ -104,7 +106,7 @@ def record_batch(request: HttpRequest) -> HttpResponse:
     "/calls/reconcile",
     tag=_TAG,
     scope="read",
-    body=shapes.ReconcileIn,
+    body=reports.ReconcileIn,
     body_examples={"two ids": examples.RECONCILE},
     answers={200: Answer(meaning="Each id in one of the lists.", shape=shapes.Reconciled)},
 )
@@ -114,7 +116,7 @@ def reconcile_calls(request: HttpRequest) -> HttpResponse:
     For a client that does not know whether its last reports arrived.
     """
     refuse_query(request)
-    ids = list(dict.fromkeys(read_body(request, shapes.RECONCILE)["ids"]))
+    ids = list(dict.fromkeys(read_body(request, reports.RECONCILE)["ids"]))
     known = calls.stored_ids(project_id=access_of(request).project.id, ids=ids)
     body: shapes.Reconciled = {
         "stored": [each for each in ids if each in known],

@@ -6,11 +6,12 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
 
-from helmdash.api import examples, render
+from helmdash.api import examples
 from helmdash.api.auth import access_of
 from helmdash.api.fields import is_catalog_name
 from helmdash.api.parsing import read_json, read_query, refuse_query, unstorable
 from helmdash.api.problems import Code, invalid, invalid_field, not_found
+from helmdash.api.render import fitting as render
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import fitting as shapes
@@ -89,7 +90,7 @@ def put_catalog(request: HttpRequest, name: str) -> HttpResponse:
     query = read_query(request, shapes.CATALOG_QUERY)
     if not is_catalog_name(name):
         raise invalid_field("name", "must be 1 to 120 of the characters A-Z a-z 0-9 . _ -")
-    body, is_suspect = read_json(request)
+    body, is_suspect = read_json(request, exact=True)
     if is_suspect and (faults := unstorable(body)):
         raise invalid(faults)
     found = import_catalog(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from helmdash.api import render
 from helmdash.api.auth import access_of
 from helmdash.api.parsing import read_query, refuse_query
 from helmdash.api.problems import Code, Problem, not_found
+from helmdash.api.render import conversations as render
 from helmdash.api.responding import read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import conversations as shapes

@@ -8,11 +8,12 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
 
-from helmdash.api import examples, render
+from helmdash.api import examples
 from helmdash.api.acceptance import acceptor
 from helmdash.api.auth import access_of
 from helmdash.api.parsing import read_body, refuse_query
 from helmdash.api.problems import Code, invalid_field
+from helmdash.api.render import fitting as render
 from helmdash.api.responding import answer
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import fitting as shapes
@@ -43,7 +44,7 @@ def fit(request: HttpRequest) -> HttpResponse:
     `fits` is false only when not even one bare entry has room.
     """
     refuse_query(request)
-    given = read_body(request, shapes.FIT)
+    given = read_body(request, shapes.FIT, exact=True)
     access = access_of(request)
     name = given.get("catalog_name")
     try:
@@ -80,7 +81,7 @@ def rank(request: HttpRequest) -> HttpResponse:
     `lexical` is the likeness of the words, `history` what past plans add.
     """
     refuse_query(request)
-    given = read_body(request, shapes.RANK)
+    given = read_body(request, shapes.RANK, exact=True)
     name = given.get("catalog_name")
     try:
         found = rank_catalog(

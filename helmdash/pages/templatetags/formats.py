@@ -11,7 +11,7 @@ from django.utils.text import slugify
 
 from helmdash.core.health import Health, Level
 from helmdash.core.tokens import compact_json
-from helmdash.pages import charts, words
+from helmdash.pages import shapes, words
 
 register = template.Library()
 
@@ -49,7 +49,7 @@ def sign(value: Level | str) -> SafeString:
     return format_html(
         '<svg viewBox="-7 -7 14 14" aria-hidden="true"><path class="{}" d="{}"{}/></svg>',
         "ring" if is_ring else f"is-{known.value}",
-        charts.shape(known, 0, 0, 4.6),
+        shapes.shape(known, 0, 0, 4.6),
         mark_safe(dashes) if is_ring else "",  # noqa: S308  (the constant above)
     )
 

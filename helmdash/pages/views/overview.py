@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from helmdash.core.health import Level
 from helmdash.operations import access
-from helmdash.pages import charts, scope, snippets
+from helmdash.pages import scope, shapes, snippets
 from helmdash.pages.guards import staff_only
 from helmdash.pages.render import PageRequest, etag, live, show, state
 from helmdash.queries import overview
@@ -33,7 +33,7 @@ def overview_page(request: PageRequest) -> HttpResponse:
         "overview": found,
         "counters": counters,
         "total": sum(count for _, count in counters),
-        "shares": charts.shares(counters),
+        "shares": shapes.shares(counters),
     }
     return show(request, "pages/overview.html", context, fragment="pages/_overview.html")
 

@@ -64,7 +64,7 @@ def revoke_key(request: PageRequest) -> HttpResponse:
 def load_demo(request: PageRequest) -> HttpResponse:
     """Load the demo project and show it."""
     demo.load_demo(now=timezone.now())
-    scope.choose(request, demo.DEMO_SLUG)
+    scope.lead_to(request, demo.DEMO_SLUG)
     return HttpResponseRedirect(reverse("overview"))
 
 

@@ -208,7 +208,9 @@ class BudgetAdmin(HistoryMixin, TransferMixin, ModelAdmin[Budget]):
             context["notes"] = shadow_notes(form.instance)
         if PREVIEW in request.POST and not form.errors:
             context["preview"] = preview(form.instance)
-        context["may_preview"] = context.get("has_change_permission") or context.get("add")
+        row = form.instance if form.instance.pk else None
+        may = self.has_change_permission(request, row) if row else self.has_add_permission(request)
+        context["may_preview"] = may
         return super().render_change_form(request, context, *args, **kwargs)
 
     def response_add(self, request: HttpRequest, obj: Budget, *args: Any) -> HttpResponse:

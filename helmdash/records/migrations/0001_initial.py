@@ -355,7 +355,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='healthchange',
-            constraint=models.UniqueConstraint(fields=('project', 'conversation', 'generation'), name='health_change_generation'),
+            constraint=models.UniqueConstraint(fields=('conversation', 'generation', 'project'), name='health_change_generation'),
         ),
         migrations.AddConstraint(
             model_name='healthchange',
@@ -407,6 +407,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='call',
+            index=models.Index(condition=models.Q(('conversation__isnull', False)), fields=['project', 'conversation', 'started_at', 'id'], name='call_by_conversation'),
+        ),
+        migrations.AddIndex(
+            model_name='call',
             index=models.Index(fields=['project', 'model', 'started_at', 'id'], name='call_by_model'),
         ),
         migrations.AddIndex(
@@ -439,7 +443,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='call',
-            constraint=models.UniqueConstraint(condition=models.Q(('conversation__isnull', False)), fields=('project', 'conversation', 'generation'), name='call_generation'),
+            constraint=models.UniqueConstraint(condition=models.Q(('conversation__isnull', False)), fields=('conversation', 'generation', 'project'), name='call_generation'),
         ),
         migrations.AddConstraint(
             model_name='call',
@@ -491,7 +495,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='round',
-            constraint=models.UniqueConstraint(fields=('project', 'conversation', 'number'), name='round_number'),
+            constraint=models.UniqueConstraint(fields=('conversation', 'number', 'project'), name='round_number'),
         ),
         migrations.AddIndex(
             model_name='storedmessage',

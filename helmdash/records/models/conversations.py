@@ -92,7 +92,9 @@ class Round(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["project", "conversation", "number"], name="round_number"
+                # The conversation first: deleting one looks here for what refers to it.
+                fields=["conversation", "number", "project"],
+                name="round_number",
             )
         ]
 
@@ -178,9 +180,10 @@ class Call(models.Model):
                 opclasses=["int8_ops", "varchar_pattern_ops"],
                 name="call_name",
             ),
-            # A conversation's calls are numbered without gap or double.
+            # A conversation's calls are numbered without gap or double. The conversation first:
+            # deleting one looks here for what refers to it.
             models.UniqueConstraint(
-                fields=["project", "conversation", "generation"],
+                fields=["conversation", "generation", "project"],
                 condition=Q(conversation__isnull=False),
                 name="call_generation",
             ),
@@ -197,6 +200,12 @@ class Call(models.Model):
         indexes = [
             # The list, newest first.
             models.Index(fields=["project", "started_at", "id"], name="call_by_time"),
+            # The calls of one conversation, also newest first.
+            models.Index(
+                fields=["project", "conversation", "started_at", "id"],
+                condition=Q(conversation__isnull=False),
+                name="call_by_conversation",
+            ),
             # One index for each filter of the list: a rare value must not walk a million rows.
             models.Index(fields=["project", "model", "started_at", "id"], name="call_by_model"),
             models.Index(fields=["project", "level", "started_at", "id"], name="call_by_level"),

@@ -24,7 +24,9 @@ class HealthChange(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["project", "conversation", "generation"], name="health_change_generation"
+                # The conversation first: deleting one looks here for what refers to it.
+                fields=["conversation", "generation", "project"],
+                name="health_change_generation",
             ),
             one_of("health_change", "to_level", LEVELS),
             one_of("health_change", "from_level", ["", *LEVELS]),

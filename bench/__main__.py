@@ -1,0 +1,33 @@
+"""`python -m bench [NAME ...]`: run the benchmarks (all, or those named) and print one table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+
+from bench.table import print_table
+
+# In this order: the quick ones first.
+NAMES = ("fitting", "recording", "pages")
+
+
+def main() -> int:
+    """0 when every goal is met, 1 when one is not."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+    names = parser.parse_args().names or NAMES
+    unknown = [name for name in names if find_spec(f"bench.{name}") is None]
+    if unknown:
+        parser.error(f"no benchmark called {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    found = []
+    for name in names:
+        print(f"Measuring {name} ...", file=sys.stderr, flush=True)
+        found += import_module(f"bench.{name}").rows()
+    print_table(found)
+    return 1 if any(row.ok is False for row in found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

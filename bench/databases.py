@@ -1,0 +1,116 @@
+"""What the database benchmarks run on: a SQLite file, a throwaway PostgreSQL, a real server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support import environment
+from tests.support.postgres import NoPostgres, Postgres, create_database
+from tests.support.server import Served
+
+# utime and stime are fields 14 and 15 of /proc/PID/stat, counted from behind the name's ")".
+_UTIME, _STIME = 11, 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """An empty database, and a directory for what a server keeps beside it."""
+
+    database: str
+    """sqlite or postgres"""
+    url: str
+    data_dir: Path
+
+    def environment(self) -> dict[str, str]:
+        """Environment variables of a process that works on this database."""
+        return {
+            **environment.clean(),
+            "DJANGO_SETTINGS_MODULE": "helmdash.settings",
+            "HELMDASH_DATA_DIR": str(self.data_dir),
+            "DATABASE_URL": self.url,
+        }
+
+
+@contextmanager
+def places() -> Iterator[list[Place]]:
+    """A SQLite place, and a PostgreSQL one where there is a server to start."""
+    with tempfile.TemporaryDirectory(prefix="helmdash-bench-") as parent:
+        found = [Place(database="sqlite", url="", data_dir=_directory(parent, "sqlite"))]
+        try:
+            server = Postgres.start()
+        except NoPostgres as error:
+            print(f"Not measured on PostgreSQL: {error}", file=sys.stderr)
+            yield found
+            return
+        try:
+            url = create_database(server.url("postgres"), "bench")
+            yield [
+                *found,
+                Place(database="postgres", url=url, data_dir=_directory(parent, "postgres")),
+            ]
+        finally:
+            server.stop()
+
+
+@contextmanager
+def serving(place: Place) -> Iterator[Served]:
+    """`manage.py up` on the place."""
+    served = Served(data_dir=place.data_dir, database_url=place.url)
+    served.start()
+    try:
+        yield served
+    finally:
+        served.kill()
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time a process has used so far, in user and kernel. Linux only."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[_UTIME]) + int(fields[_STIME])) / os.sysconf("SC_CLK_TCK")
+
+
+class Worker:
+    """A Python module in a process of its own, on one place: a line of JSON in, one out."""
+
+    def __init__(self, module: str, place: Place) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module],
+            cwd=environment.ROOT,
+            env=place.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, **command: Any) -> Any:
+        """Send a command; gives what the worker answers. Raises RuntimeError when it ended."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the benchmark's worker ended with {self._process.wait()}")
+        return json.loads(line)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def _directory(parent: str, name: str) -> Path:
+    path = Path(parent) / name
+    path.mkdir()
+    return path

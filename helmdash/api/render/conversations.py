@@ -1,0 +1,70 @@
+"""Conversations as they leave."""
+
+from __future__ import annotations
+
+from helmdash.api.render.common import health
+from helmdash.api.schemas import conversations as conversation_shapes
+from helmdash.queries.conversations import ConversationDetail, ConversationView, TimelineItem
+
+
+def conversation(value: ConversationView) -> conversation_shapes.Conversation:
+    """A conversation as lists show it."""
+    return {
+        "id": value.id,
+        "model": value.model,
+        "round": value.round_number,
+        "generation": value.generation,
+        "health": health(value.health),
+        "known_level": value.known_level,
+        "counts": {
+            # Calls are numbered without a gap, so the newest number is their count.
+            "calls": value.generation,
+            "rounds": value.round_number,
+            "failures": value.failures,
+            "trims": value.trims,
+        },
+        "started_at": value.started_at,
+        "latest_at": value.latest_at,
+    }
+
+
+def conversation_detail(value: ConversationDetail) -> conversation_shapes.ConversationDetail:
+    """A conversation with its rounds and level changes."""
+    return {
+        **conversation(value.conversation),
+        "rounds": [
+            {
+                "number": item.number,
+                "first_generation": item.first_generation,
+                "latest_generation": item.latest_generation,
+                "peak_prompt_tokens": item.peak_prompt_tokens,
+                "started_at": item.started_at,
+                "ended_at": item.ended_at,
+            }
+            for item in value.rounds
+        ],
+        "remediation": {"active": False},
+        "level_changes": [
+            {
+                "generation": item.generation,
+                "from_level": item.from_level,
+                "to_level": item.to_level,
+                "at": item.at,
+            }
+            for item in value.changes
+        ],
+    }
+
+
+def timeline_item(value: TimelineItem) -> conversation_shapes.TimelineItem:
+    """One event."""
+    return {
+        "generation": value.generation,
+        "round": value.round_number,
+        "at": value.at,
+        "event": value.event,
+        "call_id": value.call_id,
+        "model": value.model,
+        "prompt_tokens": value.prompt_tokens,
+        "level": value.level,
+    }

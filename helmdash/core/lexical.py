@@ -1,0 +1,282 @@
+"""The lexical half of the ranking: how alike the words of an entry and of an intent are.
+
+Rare words weigh more than common ones (inverse document frequency within the catalog). Words
+score by BM25 over weighted fields, and meet their relatives: other forms, synonyms, words that
+share groups of letters (the cosine of those). Both add up, so one pass over the words of an
+intent is enough. Deterministic: no set is iterated, counts are whole numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from helmdash.core.catalog import Catalog, Entry
+from helmdash.core.synonyms import RELATED
+from helmdash.core.text import Clause, term, words_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """The numbers of one version, as measured on public tool-selection data.
+
+    fields: what a word counts by where it stands. saturation, length: BM25's k1 and b.
+    phrase: the part of its words' rarity that a keyword phrase earns when a clause has all of
+    it. related: what a synonym counts, the word itself being 1. letters: letter groups against
+    words. aside: what a clause counts whose sentence asks for nothing. per_clause: 1 judges
+    each clause by its own best entry, 0 by the best of all clauses.
+    """
+
+    fields: Mapping[str, float]
+    saturation: float
+    length: float
+    phrase: float
+    related: float
+    letters: float
+    aside: float
+    per_clause: float
+
+
+WEIGHTS: Final = Weights(
+    fields={
+        "name": 3.0,
+        "supersedes": 3.0,
+        "keywords": 1.5,
+        "kinds": 1.0,
+        "description": 1.0,
+        "typical_use": 1.0,
+        "step_packs": 0.5,
+        "limitations": 0.2,  # what it cannot do: the right subject, the wrong verb
+    },
+    saturation=1.2,
+    length=0.4,
+    phrase=0.5,
+    related=0.5,
+    letters=2.0,
+    aside=0.45,
+    per_clause=0.3,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """The entries a feature occurs in (positions in the catalog) and what it weighs there."""
+
+    at: array[int]
+    weight: array[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A keyword phrase of one entry: the stems a clause must have, and what that earns."""
+
+    at: int
+    stems: frozenset[str]
+    bonus: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lexicon:
+    """The words of a catalog, ready to be asked. Depends on nothing but the catalog."""
+
+    size: int
+    stems: Mapping[str, Postings]
+    grams: Mapping[str, tuple[float, Postings]]  # with the query's own weight for the group
+    phrases: Mapping[str, tuple[Phrase, ...]]  # by the rarest stem of the phrase
+
+
+def read_catalog(catalog: Catalog) -> Lexicon:
+    """Collect the words of all entries, field by field."""
+    fields = [_fields(entry) for entry in catalog.entries]
+    bags = _bags(fields)
+    stems, rarity = _stem_postings(bags)
+    return Lexicon(
+        size=len(bags),
+        stems=stems,
+        grams=_gram_postings(fields),
+        phrases=_phrases(catalog.entries, rarity),
+    )
+
+
+def score_clauses(lexicon: Lexicon, clauses: Sequence[Clause]) -> list[float]:
+    """Each entry's likeness to a text given in clauses, 0.0 to 1.0, by position.
+
+    Half of it is the likeness to all clauses together, half that to the clause which suits the
+    entry best: so each part of a request finds its tool. The best entry has about 1; where no
+    word is known, all have 0.
+    """
+    if not clauses:
+        return [0.0] * lexicon.size
+    weights = [1.0 if clause.is_request else WEIGHTS.aside for clause in clauses]
+    scores = [_score(lexicon, clause.words) for clause in clauses]
+    whole = _weighted_sum(scores, weights, lexicon.size)
+    top = max(whole, default=0.0)
+    if top <= 0.0:
+        return [0.0] * lexicon.size
+    # One word alone ("and images?") is a clause only where there is nothing better.
+    telling = [at for at, clause in enumerate(clauses) if len(clause.words) > 1]
+    telling = telling or list(range(len(clauses)))
+    best = _best_clause([scores[at] for at in telling], [weights[at] for at in telling])
+    return [(all_ / top + one) / 2 for all_, one in zip(whole, best, strict=True)]
+
+
+def _score(lexicon: Lexicon, words: Sequence[str]) -> list[float]:
+    """The likeness of every entry to one clause, in units of rarity."""
+    scores = [0.0] * lexicon.size
+    terms = [term(word) for word in words]
+    own = dict.fromkeys((stem for found in terms for stem in found.stems), 1.0)
+    for stem in list(own):
+        for other in RELATED.get(stem, ()):
+            own.setdefault(other, WEIGHTS.related)
+    for stem, factor in own.items():
+        postings = lexicon.stems.get(stem)
+        if postings is not None:
+            for at, weight in zip(postings.at, postings.weight, strict=True):
+                scores[at] += factor * weight
+    for gram in dict.fromkeys(gram for found in terms for gram in found.grams):
+        known = lexicon.grams.get(gram)
+        if known is not None:
+            factor, postings = known
+            for at, weight in zip(postings.at, postings.weight, strict=True):
+                scores[at] += factor * weight
+    for stem in own:
+        for phrase in lexicon.phrases.get(stem, ()):
+            if phrase.stems <= own.keys():
+                scores[phrase.at] += phrase.bonus
+    return scores
+
+
+def _weighted_sum(
+    scores: Sequence[Sequence[float]], weights: Sequence[float], size: int
+) -> list[float]:
+    total = [0.0] * size
+    for of_clause, factor in zip(scores, weights, strict=True):
+        total = [sum_ + factor * one for sum_, one in zip(total, of_clause, strict=True)]
+    return total
+
+
+def _best_clause(scores: Sequence[Sequence[float]], weights: Sequence[float]) -> list[float]:
+    tops = [max(of_clause) for of_clause in scores]
+    top = max(own * factor for own, factor in zip(tops, weights, strict=True))
+    best = [0.0] * len(scores[0])
+    share = WEIGHTS.per_clause
+    for of_clause, own, factor in zip(scores, tops, weights, strict=True):
+        if own > 0.0:
+            scale = factor / (own**share * top ** (1 - share))
+            best = [max(had, one * scale) for had, one in zip(best, of_clause, strict=True)]
+    return best
+
+
+def _fields(entry: Entry) -> dict[str, list[str]]:
+    """The telling words of an entry by field."""
+    title = (entry.id,) if entry.id == entry.name else (entry.id, entry.name)
+    texts: dict[str, tuple[str, ...]] = {
+        "name": title,
+        "supersedes": entry.supersedes,
+        "keywords": entry.metadata_texts("intent_keywords"),
+        "kinds": entry.metadata_texts("accepts") + entry.metadata_texts("produces"),
+        "description": (entry.description,),
+        "typical_use": (entry.metadata_text("typical_use"),),
+        "step_packs": entry.step_packs,
+        "limitations": entry.metadata_texts("limitations"),
+    }
+    found = {field: words_of("\n".join(parts)) for field, parts in texts.items() if parts}
+    return {field: words for field, words in found.items() if words}
+
+
+def _bags(fields: Sequence[Mapping[str, Sequence[str]]]) -> list[dict[str, float]]:
+    """For each entry, what its words count: more in telling fields, less in long ones."""
+    lengths: dict[str, list[int]] = {field: [] for field in WEIGHTS.fields}
+    for of_entry in fields:
+        for field, words in of_entry.items():
+            lengths[field].append(len(words))
+    usual = {field: sum(found) / len(found) for field, found in lengths.items() if found}
+    bags: list[dict[str, float]] = []
+    for of_entry in fields:
+        bag: dict[str, float] = {}
+        for field, words in of_entry.items():
+            dilution = 1 - WEIGHTS.length + WEIGHTS.length * len(words) / usual[field]
+            count = WEIGHTS.fields[field] / dilution
+            for word in words:
+                bag[word] = bag.get(word, 0.0) + count
+        bags.append(bag)
+    return bags
+
+
+def _stem_postings(
+    bags: Sequence[Mapping[str, float]],
+) -> tuple[dict[str, Postings], dict[str, float]]:
+    found: dict[str, tuple[list[int], list[float]]] = {}
+    for at, bag in enumerate(bags):
+        counts: dict[str, float] = {}
+        for word, count in bag.items():
+            for stem in term(word).stems:
+                counts[stem] = counts.get(stem, 0.0) + count
+        for stem, count in counts.items():
+            places, values = found.setdefault(stem, ([], []))
+            places.append(at)
+            values.append(count)
+    k1 = WEIGHTS.saturation
+    rarity = {stem: _bm25_rarity(len(bags), len(places)) for stem, (places, _) in found.items()}
+    postings = {
+        stem: Postings(
+            array("I", places),
+            array("d", [rarity[stem] * tf * (k1 + 1) / (k1 + tf) for tf in values]),
+        )
+        for stem, (places, values) in found.items()
+    }
+    return postings, rarity
+
+
+def _gram_postings(
+    fields: Sequence[Mapping[str, Sequence[str]]],
+) -> dict[str, tuple[float, Postings]]:
+    counted = [_gram_counts(of_entry) for of_entry in fields]
+    spread: dict[str, int] = {}
+    for counts in counted:
+        for gram in counts:
+            spread[gram] = spread.get(gram, 0) + 1
+    rarity = {gram: math.log((len(fields) + 1) / (n + 0.5)) for gram, n in spread.items()}
+    found: dict[str, tuple[list[int], list[float]]] = {gram: ([], []) for gram in rarity}
+    for at, counts in enumerate(counted):
+        values = {gram: math.log1p(count) * rarity[gram] for gram, count in counts.items()}
+        norm = math.sqrt(sum(value * value for value in values.values())) or 1.0
+        for gram, value in values.items():
+            places, weights = found[gram]
+            places.append(at)
+            weights.append(value / norm)
+    return {
+        gram: (WEIGHTS.letters * rarity[gram], Postings(array("I", places), array("f", weights)))
+        for gram, (places, weights) in found.items()
+    }
+
+
+def _gram_counts(of_entry: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    counts: dict[str, float] = {}
+    for field, words in of_entry.items():
+        weight = WEIGHTS.fields[field]
+        for word in words:
+            for gram in term(word).grams:
+                counts[gram] = counts.get(gram, 0.0) + weight
+    return counts
+
+
+def _phrases(
+    entries: Sequence[Entry], rarity: Mapping[str, float]
+) -> dict[str, tuple[Phrase, ...]]:
+    found: dict[str, list[Phrase]] = {}
+    for at, entry in enumerate(entries):
+        for text in entry.metadata_texts("intent_keywords"):
+            stems = list(dict.fromkeys(term(word).stems[0] for word in words_of(text)))
+            if stems:
+                rarest = max(stems, key=lambda stem: (rarity[stem], stem))
+                bonus = WEIGHTS.phrase * sum(rarity[stem] for stem in stems)
+                found.setdefault(rarest, []).append(Phrase(at, frozenset(stems), bonus))
+    return {stem: tuple(phrases) for stem, phrases in found.items()}
+
+
+def _bm25_rarity(entries: int, holding: int) -> float:
+    return math.log(1 + (entries - holding + 0.5) / (holding + 0.5))

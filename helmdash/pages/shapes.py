@@ -1,0 +1,40 @@
+"""Small drawings: the signs of the levels, the stacked bar, the numbers of an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from helmdash.core.health import Level
+
+
+def shape(level: Level, x: float, y: float, r: float = 4.0) -> str:
+    """The outline of a level's sign around a centre: disc, triangle, diamond, ring."""
+    if level is Level.CAUTION:
+        return f"M{x},{y - r * 1.15} l{r * 1.2},{r * 2.1} h{-r * 2.4} z"
+    if level is Level.CRITICAL:
+        d = round(r * 1.3, 2)
+        return f"M{x},{y - d} l{d},{d} l{-d},{d} l{-d},{-d} z"
+    return f"M{x - r},{y} a{r},{r} 0 1,0 {2 * r},0 a{r},{r} 0 1,0 {-2 * r},0 z"
+
+
+def short(value: float) -> str:
+    """A round number for an axis: 96k, 1.5M."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if value >= size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.0f}"
+
+
+def shares(
+    counts: Sequence[tuple[Level, int]], width: float = 100.0
+) -> tuple[tuple[Level, float, float], ...]:
+    """A stacked bar: level, start and length of each part that is not empty."""
+    total = sum(count for _, count in counts)
+    parts: list[tuple[Level, float, float]] = []
+    at = 0.0
+    for level, count in counts:
+        if count:
+            length = width * count / total
+            parts.append((level, round(at, 2), round(length, 2)))
+            at += length
+    return tuple(parts)

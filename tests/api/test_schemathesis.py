@@ -1,0 +1,63 @@
+"""The OpenAPI against the API: nothing that it allows or forbids leads to a surprise.
+
+Deterministic and small here; a longer run is `schemathesis run http://…/api/v1/openapi.json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from django.core.signals import request_finished, request_started
+from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import CHECKS
+from schemathesis.generation import GenerationMode
+
+from tests.api.conftest import Door
+
+# What a schema cannot say: whether a cursor, a catalog's name or a fallback exists, how the lines
+# of a budget lie to each other, whether a text holds JSON, and U+0000 deep inside free objects.
+HAS_RULES_BEYOND_ITS_SCHEMA = {
+    "list_calls", "list_conversations", "get_timeline", "list_budgets", "create_budget",
+    "change_budget", "record_call", "fit", "rank", "decode_reply", "put_catalog",
+}  # fmt: skip
+
+schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", get_wsgi_application())
+schema.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+
+
+@pytest.fixture
+def kept_connection() -> Iterator[None]:
+    """As Django's test client does: the end of a request does not end the test's transaction."""
+    signals = (request_started, request_finished)
+    for signal in signals:
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in signals:
+        signal.connect(close_old_connections)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("kept_connection")
+@schema.parametrize()
+@settings(
+    max_examples=8,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_the_api_does_as_its_openapi_says(case: Any, owner: Door) -> None:
+    name = case.operation.definition.raw["operationId"]
+    excluded = (
+        [CHECKS.get_one("positive_data_acceptance")] if name in HAS_RULES_BEYOND_ITS_SCHEMA else []
+    )
+
+    case.call_and_validate(
+        headers={"Authorization": f"Bearer {owner.key}"}, excluded_checks=excluded
+    )

@@ -1,0 +1,214 @@
+"""The pages in a real browser: they turn live, obey the keyboard, and break no rule."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.browser import BrowserPage
+from tests.support.server import Served
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+# Every page with its demo data; ids are looked up on the lists.
+PAGES = [
+    "/",
+    "/conversations/",
+    "/calls/",
+    "/trims/",
+    "/budgets/?model=openrouter/meta-llama/llama-3.3-70b-instruct:free",
+    "/catalog/",
+    "/try/fit/",
+    "/settings/",
+    "/help/",
+]
+
+
+def sign_in(page: BrowserPage, served: Served) -> None:
+    page.goto(f"{served.base_url}/login/")
+    page.fill("#id_username", "admin")
+    page.fill("#id_password", served.admin_password)
+    page.click("main button")
+    page.wait_for_selector("h1")
+
+
+def record(served: Served, **call: object) -> None:
+    body = {"model": "openai/gpt-4o", "usage": {"prompt_tokens": 96_000}, **call}
+    url = f"{served.base_url}/api/v1/calls"
+    httpx.post(url, json=body, headers=served.headers).raise_for_status()
+
+
+@pytest.fixture
+def demo(served: Served, browser_page: BrowserPage) -> BrowserPage:
+    """Signed in, with the demo project loaded and in view."""
+    sign_in(browser_page, served)
+    browser_page.goto(f"{served.base_url}/settings/")
+    browser_page.click("text=Load demo data")
+    browser_page.wait_for_selector("text=Nothing on this page is yours")
+    return browser_page
+
+
+def all_pages(page: BrowserPage, served: Served) -> list[str]:
+    """The fixed pages, and the first of each list."""
+    paths = list(PAGES)
+    for listing in ("/conversations/", "/calls/", "/trims/"):
+        page.goto(served.base_url + listing)
+        paths.append(page.locator("[data-row]").first.get_attribute("href"))
+    return paths
+
+
+def test_the_first_page_turns_live_when_its_snippet_is_run(
+    serve: Callable[..., Served], browser_page: BrowserPage
+) -> None:
+    served = serve()
+    sign_in(browser_page, served)
+    browser_page.click("text=Make a key for this snippet")
+    snippet = browser_page.locator("#python").inner_text()
+    # The key is shown once: two polls later it is still there.
+    browser_page.wait_for_timeout(7000)
+    assert browser_page.locator("#python").inner_text() == snippet
+
+    subprocess.run([sys.executable, "-c", snippet], check=True, capture_output=True, timeout=30)
+
+    browser_page.wait_for_selector("h1:text-is('Overview')", timeout=30_000)
+    assert browser_page.locator("#live >> text=hello").first.is_visible()
+    assert browser_page.problems() == []
+
+
+def test_every_page_is_clean_in_both_schemes_and_fits_320_px(
+    demo: BrowserPage, served: Served
+) -> None:
+    wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    wide, narrow = {"width": 1280, "height": 800}, {"width": 320, "height": 700}
+    faults: dict[str, list[str]] = {}
+
+    for path in all_pages(demo, served):
+        demo.set_viewport_size(wide)
+        demo.emulate_media(color_scheme="light")
+        demo.goto(served.base_url + path)
+        found = demo.accessibility()
+        demo.emulate_media(color_scheme="dark")
+        found += demo.accessibility()
+        demo.set_viewport_size(narrow)
+        if demo.evaluate(wider):
+            found.append("scrolls sideways at 320 px")
+        faults[path] = found + demo.problems()
+
+    assert {path: found for path, found in faults.items() if found} == {}
+
+
+def test_the_sign_in_page_is_clean_in_both_schemes(
+    served: Served, new_page: Callable[..., BrowserPage]
+) -> None:
+    for scheme in ("light", "dark"):
+        page = new_page(color_scheme=scheme)
+        page.goto(f"{served.base_url}/login/")
+        assert page.accessibility() == []
+        assert page.problems() == []
+
+
+def test_keys_move_search_and_help(demo: BrowserPage, served: Served) -> None:
+    demo.keyboard.press("g")
+    demo.keyboard.press("l")
+    demo.wait_for_url("**/calls/")
+
+    rows = demo.locator("[data-row]")
+    demo.keyboard.press("j")
+    demo.keyboard.press("j")
+    assert rows.nth(1).evaluate("row => row === document.activeElement")
+    demo.keyboard.press("k")
+    assert rows.nth(0).evaluate("row => row === document.activeElement")
+
+    demo.keyboard.press("?")
+    assert demo.locator("dialog#help").is_visible()
+    demo.keyboard.press("Escape")
+    assert not demo.locator("dialog#help").is_visible()
+
+    demo.keyboard.press("/")
+    assert demo.locator("#id_q").evaluate("field => field === document.activeElement")
+    # In a field, keys are text.
+    demo.keyboard.type("g?")
+    assert demo.locator("#id_q").input_value() == "g?"
+
+    href = rows.nth(0).get_attribute("href") if rows.count() else None
+    assert href is None or href.startswith("/calls/")
+    assert demo.problems() == []
+
+
+def test_a_filter_changes_the_list_and_the_address(demo: BrowserPage, served: Served) -> None:
+    demo.goto(f"{served.base_url}/calls/")
+    everything = demo.locator("[data-row]").count()
+
+    demo.select_option("#id_level", "critical")
+    demo.wait_for_url("**/calls/?level=critical")
+
+    levels = demo.locator("#live tbody .level").all_inner_texts()
+    assert levels
+    assert set(levels) == {"Critical"}
+    assert len(levels) < everything
+
+    demo.go_back()
+    demo.wait_for_function(f"document.querySelectorAll('[data-row]').length === {everything}")
+    assert demo.problems() == []
+
+
+def test_a_list_shows_a_new_call_by_itself_and_keeps_the_focus(
+    served: Served, browser_page: BrowserPage
+) -> None:
+    record(served, id="before-it", conversation="live")
+    sign_in(browser_page, served)
+    browser_page.goto(f"{served.base_url}/calls/?project=default&conversation=live")
+    browser_page.keyboard.press("j")
+
+    record(served, id="after-it", conversation="live")
+
+    browser_page.wait_for_selector("text=after-it", timeout=30_000)
+    focused = "document.activeElement.getAttribute('href')"
+    assert browser_page.evaluate(focused) == "/calls/before-it/"
+    assert browser_page.problems() == []
+
+
+def test_a_page_that_lost_its_server_says_so(served: Served, browser_page: BrowserPage) -> None:
+    record(served, conversation="live")
+    sign_in(browser_page, served)
+    browser_page.goto(f"{served.base_url}/calls/?project=default")
+
+    browser_page.context.set_offline(True)
+    browser_page.wait_for_selector("body.stale", timeout=30_000)
+
+    browser_page.context.set_offline(False)
+    browser_page.wait_for_selector("body:not(.stale)", timeout=30_000)
+
+
+def test_a_chosen_scheme_survives_a_reload(served: Served, browser_page: BrowserPage) -> None:
+    background = "getComputedStyle(document.body).backgroundColor"
+    sign_in(browser_page, served)
+    light = browser_page.evaluate(background)
+
+    browser_page.click("button:text-is('Dark')")
+    dark = browser_page.evaluate(background)
+    browser_page.reload()
+
+    assert dark != light
+    assert browser_page.evaluate(background) == dark
+
+
+def test_pages_read_and_filter_without_scripts(
+    served: Served, new_page: Callable[..., Any]
+) -> None:
+    record(served, id="plain-1", conversation="plain")
+    page = new_page(java_script_enabled=False)
+    sign_in(page, served)
+
+    page.goto(f"{served.base_url}/calls/?project=default")
+    page.fill("#id_q", "plain-")
+    page.click("text=Apply")
+
+    assert page.locator("text=plain-1").first.is_visible()
+    page.click("text=Keys and words")
+    assert page.locator("h1:text-is('Keys and words')").is_visible()
