@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support import environment
+from tests.support import ROOT, environment
 from tests.support.postgres import NoPostgres, Postgres, create_database
 from tests.support.server import Served
 
@@ -44,6 +44,8 @@ class Place:
 def places() -> Iterator[list[Place]]:
     """A SQLite place, and a PostgreSQL one where there is a server to start."""
     with tempfile.TemporaryDirectory(prefix="helmdash-bench-") as parent:
+        # Where tests.support notes what it starts.
+        os.environ["HELMDASH_DATA_DIR"] = parent
         found = [Place(database="sqlite", url="", data_dir=_directory(parent, "sqlite"))]
         try:
             server = Postgres.start()
@@ -84,7 +86,7 @@ class Worker:
     def __init__(self, module: str, place: Place) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", module],
-            cwd=environment.ROOT,
+            cwd=ROOT,
             env=place.environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

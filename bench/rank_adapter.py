@@ -15,7 +15,6 @@ from helmdash.core.catalog import Catalog, Entry, EntryKind
 from helmdash.core.ranking import Index, PastPlan, order_entries, prepare_index
 from helmdash.core.selection import PreparedCatalog, prepare, select
 
-
 S = TypeVar("S")
 T = TypeVar("T")
 

@@ -97,21 +97,19 @@ _SQLITE_OPTIONS = {
 # One process holds at most this many connections: a default server has 100 for everybody.
 _POOL_MAX = max(4, 60 // ENV.workers)
 
+DATABASES: dict[str, dict[str, Any]] = {"default": {}}
 if ENV.database_url.startswith("postgres"):
-    _database = dict(dj_database_url.parse(ENV.database_url))
-    _database["OPTIONS"] = {
-        **_database.get("OPTIONS", {}),  # type: ignore[dict-item]
+    DATABASES["default"] = dict(dj_database_url.parse(ENV.database_url))
+    DATABASES["default"]["OPTIONS"] = {
+        **DATABASES["default"].get("OPTIONS", {}),
         "pool": {"min_size": 1, "max_size": _POOL_MAX, "timeout": 60},
     }
-    DATABASES = {"default": _database}
 else:
-    _path = ENV.database_url.removeprefix("sqlite:///") or str(ENV.data_dir / "helmdash.sqlite3")
-    DATABASES = {
-        "default": {
-            "ENGINE": "django.db.backends.sqlite3",
-            "NAME": _path,
-            "OPTIONS": _SQLITE_OPTIONS,
-        }
+    DATABASES["default"] = {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": ENV.database_url.removeprefix("sqlite:///")
+        or str(ENV.data_dir / "helmdash.sqlite3"),
+        "OPTIONS": _SQLITE_OPTIONS,
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

@@ -10,8 +10,8 @@ if "HELMDASH_DATA_DIR" not in os.environ:
     os.environ["HELMDASH_DATA_DIR"] = tempfile.mkdtemp(prefix="helmdash-test-")
 os.environ.setdefault("HELMDASH_SECRET_KEY", "tests-only-not-a-secret")
 
-from helmdash.settings import *  # noqa: E402, F403
-from helmdash.settings import DATABASES, STORAGES  # noqa: E402
+from helmdash.settings import *  # noqa: F403
+from helmdash.settings import DATABASES, STORAGES
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}

@@ -24,6 +24,7 @@ from helmdash.core.jsontext import (
     find_inner_spans,
     find_spans,
     is_structure,
+    measure_depth,
     read_first_json,
     unfence,
 )
@@ -31,9 +32,11 @@ from helmdash.core.mending import is_cut_off, keep_complete, tidy
 from helmdash.core.reasoning import strip_reasoning
 from helmdash.core.usage import Usage
 
-# The library goes through the text character by character, sometimes more than once. A plan or
-# route is a few kilobytes; beyond this, guessing costs more than it can bring.
-_MAX_GUESS_CHARS = 50_000
+# On noise the library's time grows with the square of the length (10,000 characters took it two
+# seconds) and steeply with the depth. A plan of 1,500 tokens has about 6,000 characters, and its
+# arguments nest a few levels.
+_MAX_GUESS_CHARS = 8_000
+_MAX_GUESS_DEPTH = 32
 # A reply has a few values in it. One with hundreds of broken ones is noise: the last are enough.
 _MAX_MENDED = 200
 
@@ -197,8 +200,8 @@ def _guesses(texts: Sequence[str]) -> Iterator[tuple[Stage, object]]:
 
 
 def _guessed(text: str) -> Iterator[tuple[Stage, object]]:
-    """Let the library guess, on a text of a reasonable size."""
-    if len(text) > _MAX_GUESS_CHARS:
+    """Let the library guess, on a text of a reasonable size and depth."""
+    if len(text) > _MAX_GUESS_CHARS or measure_depth(text) > _MAX_GUESS_DEPTH:
         return
     try:
         value: object = json_repair.loads(text, skip_json_loads=True)

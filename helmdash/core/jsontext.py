@@ -108,6 +108,18 @@ def find_inner_spans(text: str) -> list[Span]:
     return spans
 
 
+def measure_depth(text: str) -> int:
+    """Count how deep the brackets of a text nest, whether or not they match."""
+    depth = deepest = 0
+    for token in _STRING_OR_BRACKET.finditer(text):
+        if token[0] in _CLOSER_OF:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token[0] in "}]":
+            depth -= 1
+    return deepest
+
+
 def is_structure(value: object) -> bool:
     """Whether a value found in prose was meant as an answer; "[1]" is a footnote."""
     if isinstance(value, list):

@@ -12,6 +12,8 @@ import math
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
+from operator import add, mul
 from typing import Final
 
 from helmdash.core.catalog import Catalog, Entry
@@ -59,6 +61,11 @@ WEIGHTS: Final = Weights(
     aside=0.45,
     per_clause=0.3,
 )
+
+
+# Letter groups in more entries than this tell nothing apart and cost the most time.
+_COMMON_IN: Final = 60
+_COMMON_SHARE: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +117,16 @@ def score_clauses(lexicon: Lexicon, clauses: Sequence[Clause]) -> list[float]:
     """
     if not clauses:
         return [0.0] * lexicon.size
-    weights = [1.0 if clause.is_request else WEIGHTS.aside for clause in clauses]
+    factors = [1.0 if clause.is_request else WEIGHTS.aside for clause in clauses]
     scores = [_score(lexicon, clause.words) for clause in clauses]
-    whole = _weighted_sum(scores, weights, lexicon.size)
-    top = max(whole, default=0.0)
-    if top <= 0.0:
-        return [0.0] * lexicon.size
+    if len(clauses) == 1:
+        return _of_top(scores[0])
+    whole = _of_top(_weighted_sum(scores, factors))
     # One word alone ("and images?") is a clause only where there is nothing better.
     telling = [at for at, clause in enumerate(clauses) if len(clause.words) > 1]
     telling = telling or list(range(len(clauses)))
-    best = _best_clause([scores[at] for at in telling], [weights[at] for at in telling])
-    return [(all_ / top + one) / 2 for all_, one in zip(whole, best, strict=True)]
+    best = _best_clause([scores[at] for at in telling], [factors[at] for at in telling])
+    return [(all_ + one) / 2 for all_, one in zip(whole, best, strict=True)]
 
 
 def _score(lexicon: Lexicon, words: Sequence[str]) -> list[float]:
@@ -134,13 +140,13 @@ def _score(lexicon: Lexicon, words: Sequence[str]) -> list[float]:
     for stem, factor in own.items():
         postings = lexicon.stems.get(stem)
         if postings is not None:
-            for at, weight in zip(postings.at, postings.weight, strict=True):
+            for at, weight in zip(postings.at, postings.weight):  # noqa: B905  (hot loop)
                 scores[at] += factor * weight
     for gram in dict.fromkeys(gram for found in terms for gram in found.grams):
         known = lexicon.grams.get(gram)
         if known is not None:
             factor, postings = known
-            for at, weight in zip(postings.at, postings.weight, strict=True):
+            for at, weight in zip(postings.at, postings.weight):  # noqa: B905  (hot loop)
                 scores[at] += factor * weight
     for stem in own:
         for phrase in lexicon.phrases.get(stem, ()):
@@ -149,24 +155,33 @@ def _score(lexicon: Lexicon, words: Sequence[str]) -> list[float]:
     return scores
 
 
-def _weighted_sum(
-    scores: Sequence[Sequence[float]], weights: Sequence[float], size: int
-) -> list[float]:
-    total = [0.0] * size
-    for of_clause, factor in zip(scores, weights, strict=True):
-        total = [sum_ + factor * one for sum_, one in zip(total, of_clause, strict=True)]
+def _of_top(scores: list[float]) -> list[float]:
+    """The scores as shares of the highest."""
+    top = max(scores, default=0.0)
+    return [score / top for score in scores] if top > 0.0 else scores
+
+
+def _weighted_sum(scores: Sequence[list[float]], factors: Sequence[float]) -> list[float]:
+    total = [0.0] * len(scores[0])
+    for of_clause, factor in zip(scores, factors, strict=True):
+        # map and partial products: half the time of a comprehension over 10,000 entries.
+        weighted = of_clause if factor == 1.0 else map(mul, of_clause, repeat(factor))
+        total = list(map(add, total, weighted))
     return total
 
 
-def _best_clause(scores: Sequence[Sequence[float]], weights: Sequence[float]) -> list[float]:
+def _best_clause(scores: Sequence[list[float]], factors: Sequence[float]) -> list[float]:
     tops = [max(of_clause) for of_clause in scores]
-    top = max(own * factor for own, factor in zip(tops, weights, strict=True))
+    top = max(map(mul, tops, factors))
     best = [0.0] * len(scores[0])
     share = WEIGHTS.per_clause
-    for of_clause, own, factor in zip(scores, tops, weights, strict=True):
+    for of_clause, own, factor in zip(scores, tops, factors, strict=True):
         if own > 0.0:
             scale = factor / (own**share * top ** (1 - share))
-            best = [max(had, one * scale) for had, one in zip(best, of_clause, strict=True)]
+            best = [
+                one if (one := score * scale) > had else had
+                for had, score in zip(best, of_clause, strict=True)
+            ]
     return best
 
 
@@ -239,10 +254,17 @@ def _gram_postings(
     for counts in counted:
         for gram in counts:
             spread[gram] = spread.get(gram, 0) + 1
-    rarity = {gram: math.log((len(fields) + 1) / (n + 0.5)) for gram, n in spread.items()}
+    most = max(_COMMON_IN, len(fields) * _COMMON_SHARE)
+    rarity = {
+        gram: math.log((len(fields) + 1) / (n + 0.5)) for gram, n in spread.items() if n <= most
+    }
     found: dict[str, tuple[list[int], list[float]]] = {gram: ([], []) for gram in rarity}
     for at, counts in enumerate(counted):
-        values = {gram: math.log1p(count) * rarity[gram] for gram, count in counts.items()}
+        values = {
+            gram: math.log1p(count) * rarity[gram]
+            for gram, count in counts.items()
+            if gram in rarity
+        }
         norm = math.sqrt(sum(value * value for value in values.values())) or 1.0
         for gram, value in values.items():
             places, weights = found[gram]

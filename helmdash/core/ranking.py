@@ -53,12 +53,15 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Positions in `catalog.entries`, best first; and the scores by position."""
+    """Positions in `catalog.entries`, best first; and the scores by position.
+
+    `history` has only the entries that past plans speak for.
+    """
 
     order: tuple[int, ...]
     scores: Sequence[float]
     lexical: Sequence[float]
-    history: Sequence[float]
+    history: Mapping[int, float]
     stand_ins: frozenset[int]  # entries that supersede a pack which the intent names
 
 
@@ -77,6 +80,7 @@ class Index:
 
     entries: tuple[Entry, ...]
     positions: Mapping[str, int]
+    by_id: tuple[int, ...]
     lexicon: Lexicon
     stand_ins: tuple[StandIn, ...]
 
@@ -87,6 +91,7 @@ def prepare_index(catalog: Catalog) -> Index:
     return Index(
         entries=catalog.entries,
         positions=positions,
+        by_id=tuple(sorted(range(len(catalog.entries)), key=lambda at: catalog.entries[at].id)),
         lexicon=read_catalog(catalog),
         stand_ins=tuple(_stand_ins(catalog, positions)),
     )
@@ -104,7 +109,7 @@ def rank(index: Index, intent: str, history: Sequence[PastPlan] = ()) -> tuple[R
             kind=index.entries[at].kind,
             score=found.scores[at],
             lexical=found.lexical[at],
-            history=found.history[at],
+            history=found.history.get(at, 0.0),
         )
         for at in found.order
     )
@@ -116,18 +121,24 @@ def order_entries(index: Index, intent: str, history: Sequence[PastPlan] = ()) -
     clauses = _at_most(_MOST_CLAUSES, clauses_of(intent))
     lexical = score_clauses(index.lexicon, clauses)
     stand_ins = _prefer_stand_ins(index, intent, lexical)
-    lexical = [round(score, _DIGITS) for score in lexical]
-    past = [0.0] * len(lexical)
-    for tool, score in past_scores(history, clauses).items():
-        at = index.positions.get(tool)
-        if at is not None:
-            past[at] = round(score, _DIGITS)
-    scores = [round(one + other, _DIGITS) for one, other in zip(lexical, past, strict=True)]
-    entries = index.entries
-    order = sorted(range(len(scores)), key=lambda at: (-scores[at], entries[at].id))
+    lexical = [round(score, _DIGITS) if score else 0.0 for score in lexical]
+    past = _past_by_position(index, history, clauses)
+    scores = lexical
+    if past:
+        scores = [round(s + past.get(at, 0.0), _DIGITS) for at, s in enumerate(lexical)]
+    # A stable sort of what is sorted by id already leaves ties in the order of their ids.
+    order = sorted(index.by_id, key=scores.__getitem__, reverse=True)
     return Ranking(
         order=tuple(order), scores=scores, lexical=lexical, history=past, stand_ins=stand_ins
     )
+
+
+def _past_by_position(
+    index: Index, history: Sequence[PastPlan], clauses: Sequence[Clause]
+) -> dict[int, float]:
+    found = past_scores(history, clauses) if history else {}
+    places = ((index.positions.get(tool), score) for tool, score in found.items())
+    return {at: round(score, _DIGITS) for at, score in places if at is not None}
 
 
 def _both_ends(intent: str) -> str:

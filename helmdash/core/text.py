@@ -96,7 +96,9 @@ def clauses_of(text: str) -> list[Clause]:
     found: list[Clause] = []
     for sentence in _SENTENCE_END.split(text):
         is_request = bool(_REQUEST.search(sentence))
-        for part in _CLAUSE_END.split(sentence):
+        # What asks for nothing needs no fine ear.
+        parts = _CLAUSE_END.split(sentence) if is_request else (sentence,)
+        for part in parts:
             words = tuple(dict.fromkeys(words_of(part)))
             if words:
                 found.append(Clause(words, is_request))

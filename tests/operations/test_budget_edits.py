@@ -16,7 +16,7 @@ from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Budget, BudgetAlias
 from tests.recording.support import make_ruled_project
-from tests.support import environment
+from tests.support import ROOT
 from tests.support.server import Served
 
 # Runs in a process of its own on the server's data, as an edit in the admin of another worker.
@@ -116,7 +116,7 @@ def _fit(api: httpx.Client) -> Any:
 def _edit(server: Served, key: str, values: dict[str, Any] | None) -> None:
     subprocess.run(
         [sys.executable, "-c", EDIT, key, json.dumps(values)],
-        cwd=environment.ROOT,
+        cwd=ROOT,
         env={**server.environment(), "DJANGO_SETTINGS_MODULE": "helmdash.settings"},
         check=True,
         timeout=60,

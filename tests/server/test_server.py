@@ -44,7 +44,8 @@ def test_a_second_start_keeps_the_data_and_prints_no_secret_again(
     assert key is not None
     headers = {"Authorization": f"Bearer {key[1]}"}
     base = f"{server.base_url}/api/v1"
-    assert httpx.post(f"{base}/calls", json={**CALL, "id": "kept"}, headers=headers).status_code == 201
+    answer = httpx.post(f"{base}/calls", json={**CALL, "id": "kept"}, headers=headers)
+    assert answer.status_code == 201
 
     assert server.stop() in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
     before = len(server.log)

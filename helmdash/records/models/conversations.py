@@ -247,7 +247,7 @@ class CallPayload(models.Model):
     attempts = models.JSONField(null=True)
     message_hashes = models.JSONField(null=True, help_text="StoredMessage hashes, in order.")
     # Null: not kept. Empty: the model answered nothing.
-    content = models.TextField(null=True)  # noqa: DJ001
+    content = models.TextField(null=True)
 
     def __str__(self) -> str:
         return f"payload of {self.call_id}"
