@@ -90,6 +90,9 @@ def _build() -> App:
     django = get_asgi_application()
     from django.conf import settings
 
+    from helmdash.operations.holding import hold_database_open
+
+    hold_database_open()
     return ServeStaticASGI(  # type: ignore[no-any-return]
         BodyLimit(cast("App", django), settings.DATA_UPLOAD_MAX_MEMORY_SIZE),
         root=str(settings.STATIC_ROOT),

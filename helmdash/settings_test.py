@@ -1,4 +1,4 @@
-"""Settings of the test runs: the real ones, with the slow parts that tests do not test taken out."""
+"""Settings of the test runs: the real ones, without the slow parts that tests do not test."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ def docs_page(request: HttpRequest) -> HttpResponse:
     """The document, for people."""
     found = document()
     context = {
-        "info": found["info"],
+        "version": found["info"]["version"],
+        "introduction": found["info"]["description"].replace("`", ""),
         "tags": [
             {**tag, "operations": list(_operations(found, tag["name"]))} for tag in found["tags"]
         ],
@@ -78,10 +79,15 @@ def _operation(path: str, method: str, given: dict[str, Any]) -> _Operation:
         method=method.upper(),
         path=path,
         summary=given["summary"],
-        description=description[0] if len(description) > 1 else "",
+        description=description[0].replace("`", "") if len(description) > 1 else "",
         scope=given["x-scope"],
         parameters=[
-            {**parameter, "kind": _kind(parameter["schema"])} for parameter in given["parameters"]
+            {
+                **parameter,
+                "kind": _kind(parameter["schema"]),
+                "meaning": parameter.get("description", "").replace("`", ""),
+            }
+            for parameter in given["parameters"]
         ],
         has_body=bool(content),
         body_schema=_name(content.get("schema", {})),
@@ -90,7 +96,12 @@ def _operation(path: str, method: str, given: dict[str, Any]) -> _Operation:
             for name, example in content.get("examples", {}).items()
         ],
         answers=[
-            {"status": status, "meaning": answer["description"], "schema": _shape_of(answer)}
+            {
+                "status": status,
+                # Markdown for tools, plain text here.
+                "meaning": answer["description"].replace("`", ""),
+                "schema": _shape_of(answer),
+            }
             for status, answer in given["responses"].items()
         ],
     )

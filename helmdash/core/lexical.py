@@ -97,14 +97,15 @@ class Lexicon:
 
 def read_catalog(catalog: Catalog) -> Lexicon:
     """Collect the words of all entries, field by field."""
-    fields = [_fields(entry) for entry in catalog.entries]
+    phrases = [_phrases_of(entry) for entry in catalog.entries]
+    fields = [_fields(entry, of) for entry, of in zip(catalog.entries, phrases, strict=True)]
     bags = _bags(fields)
     stems, rarity = _stem_postings(bags)
     return Lexicon(
         size=len(bags),
         stems=stems,
         grams=_gram_postings(fields),
-        phrases=_phrases(catalog.entries, rarity),
+        phrases=_phrase_postings(phrases, rarity),
     )
 
 
@@ -185,13 +186,18 @@ def _best_clause(scores: Sequence[list[float]], factors: Sequence[float]) -> lis
     return best
 
 
-def _fields(entry: Entry) -> dict[str, list[str]]:
+def _phrases_of(entry: Entry) -> list[list[str]]:
+    """The telling words of each keyword phrase."""
+    found = (words_of(text) for text in entry.metadata_texts("intent_keywords"))
+    return [words for words in found if words]
+
+
+def _fields(entry: Entry, phrases: Sequence[Sequence[str]]) -> dict[str, list[str]]:
     """The telling words of an entry by field."""
     title = (entry.id,) if entry.id == entry.name else (entry.id, entry.name)
     texts: dict[str, tuple[str, ...]] = {
         "name": title,
         "supersedes": entry.supersedes,
-        "keywords": entry.metadata_texts("intent_keywords"),
         "kinds": entry.metadata_texts("accepts") + entry.metadata_texts("produces"),
         "description": (entry.description,),
         "typical_use": (entry.metadata_text("typical_use"),),
@@ -199,6 +205,7 @@ def _fields(entry: Entry) -> dict[str, list[str]]:
         "limitations": entry.metadata_texts("limitations"),
     }
     found = {field: words_of("\n".join(parts)) for field, parts in texts.items() if parts}
+    found["keywords"] = [word for words in phrases for word in words]
     return {field: words for field, words in found.items() if words}
 
 
@@ -286,18 +293,17 @@ def _gram_counts(of_entry: Mapping[str, Sequence[str]]) -> dict[str, float]:
     return counts
 
 
-def _phrases(
-    entries: Sequence[Entry], rarity: Mapping[str, float]
+def _phrase_postings(
+    phrases: Sequence[Sequence[Sequence[str]]], rarity: Mapping[str, float]
 ) -> dict[str, tuple[Phrase, ...]]:
     found: dict[str, list[Phrase]] = {}
-    for at, entry in enumerate(entries):
-        for text in entry.metadata_texts("intent_keywords"):
-            stems = list(dict.fromkeys(term(word).stems[0] for word in words_of(text)))
-            if stems:
-                rarest = max(stems, key=lambda stem: (rarity[stem], stem))
-                bonus = WEIGHTS.phrase * sum(rarity[stem] for stem in stems)
-                found.setdefault(rarest, []).append(Phrase(at, frozenset(stems), bonus))
-    return {stem: tuple(phrases) for stem, phrases in found.items()}
+    for at, of_entry in enumerate(phrases):
+        for words in of_entry:
+            stems = list(dict.fromkeys(term(word).stems[0] for word in words))
+            rarest = max(stems, key=lambda stem: (rarity[stem], stem))
+            bonus = WEIGHTS.phrase * sum(rarity[stem] for stem in stems)
+            found.setdefault(rarest, []).append(Phrase(at, frozenset(stems), bonus))
+    return {stem: tuple(known) for stem, known in found.items()}
 
 
 def _bm25_rarity(entries: int, holding: int) -> float:

@@ -87,7 +87,10 @@ def all_words(text: str) -> list[str]:
         text = unicodedata.normalize("NFKC", text)
     found: list[str] = []
     for token in _WORD.findall(text):
-        found.extend(_parts(token))
+        if token.isascii() and token.islower():
+            found.append(token)
+        else:
+            found.extend(_parts(token))
     return found
 
 
@@ -134,9 +137,9 @@ def _url_words(match: re.Match[str]) -> str:
 
 def _parts(token: str) -> list[str]:
     if token.isascii():
-        if token.islower() or token.isupper() or token.isdigit():
+        if token.isupper() or token.isdigit():
             return [token.lower()]
-        parts = _CAMEL.split(token.rstrip())
+        parts = _CAMEL.split(token)
         return [part.lower() for part in ((token, *parts) if len(parts) > 1 else parts)]
     return _foreign_parts(token.casefold())
 

@@ -11,6 +11,7 @@ import threading
 import time
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 from django.db import connection
 from django.db.models import Q, QuerySet
@@ -140,8 +141,7 @@ def _read_table(project_id: int | None) -> core.BudgetTable:
 
 def _revision() -> tuple[int, int]:
     """The newest edit of either table: every edit, whoever makes it, leaves a history row."""
-    budget_history = connection.ops.quote_name(Budget.history.model._meta.db_table)
-    alias_history = connection.ops.quote_name(BudgetAlias.history.model._meta.db_table)
+    budget_history, alias_history = _history_tables()
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT (SELECT COALESCE(MAX(history_id), 0) FROM {budget_history}),"
@@ -149,3 +149,11 @@ def _revision() -> tuple[int, int]:
         )
         newest = cursor.fetchone()
     return (newest[0], newest[1])
+
+
+@cache
+def _history_tables() -> tuple[str, str]:
+    # Asked once: `history` builds a manager class each time, half a millisecond on every call.
+    quote = connection.ops.quote_name
+    budgets, aliases = Budget.history.model, BudgetAlias.history.model
+    return quote(budgets._meta.db_table), quote(aliases._meta.db_table)

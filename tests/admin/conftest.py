@@ -8,7 +8,7 @@ from django.test import Client
 
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
-from tests.factories import make_project
+from tests.admin.house import make_house
 
 
 @pytest.fixture(autouse=True)
@@ -18,8 +18,8 @@ def _no_cached_budgets() -> None:
 
 @pytest.fixture
 def project(db: None) -> ProjectInfo:
-    """The default project, with the shipped budgets."""
-    return make_project()
+    """The default project, a fallback and one more budget."""
+    return make_house()
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Budget, Project
 from tests.admin.forms import filled, text_of
-from tests.factories import make_capture, make_project, record
+from tests.admin.house import make_project, record
+from tests.factories import make_capture
 
 LIST = "/admin/records/budget/"
 ADD = LIST + "add/"

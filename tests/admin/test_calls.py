@@ -12,7 +12,8 @@ from helmdash.queries import seen
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Conversation
 from tests.admin.forms import text_of
-from tests.factories import NOW, make_capture, make_project, record
+from tests.admin.house import make_project, record
+from tests.factories import NOW, make_capture
 
 CALLS = "/admin/records/call/"
 READ_ONLY = ("call", "conversation", "fit", "healthchange")

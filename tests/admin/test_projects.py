@@ -7,7 +7,8 @@ from helmdash.operations.catalog import import_catalog
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Project
 from tests.admin.forms import filled, text_of
-from tests.factories import NOW, make_project, record
+from tests.admin.house import make_project, record
+from tests.factories import NOW
 
 LIST = "/admin/records/project/"
 CATALOG = {"packs": [{"name": "grep"}]}

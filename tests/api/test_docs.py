@@ -153,3 +153,5 @@ def test_the_page_renders_clean(served: Served, browser_page: BrowserPage) -> No
     assert browser_page.locator("article").count() == len(list(_operations()))
     assert browser_page.problems() == []
     assert browser_page.accessibility() == []
+    browser_page.set_viewport_size({"width": 320, "height": 700})
+    assert browser_page.evaluate("document.documentElement.scrollWidth") <= 320

@@ -126,5 +126,6 @@ class HealthChangeAdmin(ReadOnlyAdmin[HealthChange]):
     list_display_links = ["generation"]
     list_filter = [ProjectFilter]
     list_select_related = ["conversation"]
-    ordering = ["-conversation_id", "-generation"]
+    # The whole of the unique key: with less, Django would add the id, which the index has not.
+    ordering = ["-project_id", "-conversation_id", "-generation"]
     searched = ""
