@@ -63,7 +63,7 @@ def document() -> dict[str, Any]:
         "security": [{"key": []}],
         "paths": paths,
         "components": {
-            "schemas": dict(sorted(schemas.definitions.items())),
+            "schemas": _reachable(paths, schemas.definitions),
             "securitySchemes": {
                 "key": {
                     "type": "http",
@@ -74,6 +74,29 @@ def document() -> dict[str, Any]:
             },
         },
     }
+
+
+def _reachable(paths: object, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The definitions something refers to: those of queries have become parameters."""
+    found: dict[str, Any] = {}
+    pending = list(_references(paths))
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found[name] = definitions[name]
+            pending.extend(_references(found[name]))
+    return dict(sorted(found.items()))
+
+
+def _references(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"].rsplit("/", 1)[1]
+        for inner in value.values():
+            yield from _references(inner)
+    if isinstance(value, list):
+        for inner in value:
+            yield from _references(inner)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ intent is enough. Deterministic: no set is iterated, counts are whole numbers.
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -68,12 +67,9 @@ _COMMON_IN: Final = 60
 _COMMON_SHARE: Final = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Postings:
-    """The entries a feature occurs in (positions in the catalog) and what it weighs there."""
-
-    at: array[int]
-    weight: array[float]
+# Where a feature occurs (positions in the catalog), and what it weighs there. Plain lists: an
+# index of 75 entries has thousands of these, and objects around them would cost most of its time.
+Postings = tuple[list[int], list[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +137,13 @@ def _score(lexicon: Lexicon, words: Sequence[str]) -> list[float]:
     for stem, factor in own.items():
         postings = lexicon.stems.get(stem)
         if postings is not None:
-            for at, weight in zip(postings.at, postings.weight):  # noqa: B905  (hot loop)
+            for at, weight in zip(*postings):  # noqa: B905  (the hot loop)
                 scores[at] += factor * weight
     for gram in dict.fromkeys(gram for found in terms for gram in found.grams):
         known = lexicon.grams.get(gram)
         if known is not None:
             factor, postings = known
-            for at, weight in zip(postings.at, postings.weight):  # noqa: B905  (hot loop)
+            for at, weight in zip(*postings):  # noqa: B905  (the hot loop)
                 scores[at] += factor * weight
     for stem in own:
         for phrase in lexicon.phrases.get(stem, ()):
@@ -231,56 +227,61 @@ def _bags(fields: Sequence[Mapping[str, Sequence[str]]]) -> list[dict[str, float
 def _stem_postings(
     bags: Sequence[Mapping[str, float]],
 ) -> tuple[dict[str, Postings], dict[str, float]]:
-    found: dict[str, tuple[list[int], list[float]]] = {}
+    found: dict[str, Postings] = {}
     for at, bag in enumerate(bags):
         counts: dict[str, float] = {}
         for word, count in bag.items():
             for stem in term(word).stems:
                 counts[stem] = counts.get(stem, 0.0) + count
         for stem, count in counts.items():
-            places, values = found.setdefault(stem, ([], []))
-            places.append(at)
-            values.append(count)
+            known = found.get(stem)
+            if known is None:
+                known = found[stem] = ([], [])
+            known[0].append(at)
+            known[1].append(count)
     k1 = WEIGHTS.saturation
     rarity = {stem: _bm25_rarity(len(bags), len(places)) for stem, (places, _) in found.items()}
-    postings = {
-        stem: Postings(
-            array("I", places),
-            array("d", [rarity[stem] * tf * (k1 + 1) / (k1 + tf) for tf in values]),
-        )
-        for stem, (places, values) in found.items()
-    }
-    return postings, rarity
+    for stem, (_, values) in found.items():
+        most = rarity[stem] * (k1 + 1)
+        values[:] = [most * tf / (k1 + tf) for tf in values]
+    return found, rarity
 
 
 def _gram_postings(
     fields: Sequence[Mapping[str, Sequence[str]]],
 ) -> dict[str, tuple[float, Postings]]:
-    counted = [_gram_counts(of_entry) for of_entry in fields]
-    spread: dict[str, int] = {}
-    for counts in counted:
-        for gram in counts:
-            spread[gram] = spread.get(gram, 0) + 1
+    """Cosine weights: each entry's groups have the length 1 together."""
+    found = _count_grams(fields)
     most = max(_COMMON_IN, len(fields) * _COMMON_SHARE)
-    rarity = {
-        gram: math.log((len(fields) + 1) / (n + 0.5)) for gram, n in spread.items() if n <= most
-    }
-    found: dict[str, tuple[list[int], list[float]]] = {gram: ([], []) for gram in rarity}
-    for at, counts in enumerate(counted):
-        values = {
-            gram: math.log1p(count) * rarity[gram]
-            for gram, count in counts.items()
-            if gram in rarity
-        }
-        norm = math.sqrt(sum(value * value for value in values.values())) or 1.0
-        for gram, value in values.items():
-            places, weights = found[gram]
-            places.append(at)
-            weights.append(value / norm)
-    return {
-        gram: (WEIGHTS.letters * rarity[gram], Postings(array("I", places), array("f", weights)))
-        for gram, (places, weights) in found.items()
-    }
+    rarity: dict[str, float] = {}
+    lengths = [0.0] * len(fields)
+    # Sorted, so that the sums do not depend on the order of the catalog.
+    for gram in sorted(found):
+        places, values = found[gram]
+        if len(places) <= most:
+            rarity[gram] = rare = math.log((len(fields) + 1) / (len(places) + 0.5))
+            values[:] = [math.log1p(count) * rare for count in values]
+            for at, value in zip(places, values, strict=True):
+                lengths[at] += value * value
+    shrink = [1 / math.sqrt(length) if length else 0.0 for length in lengths]
+    for gram in rarity:
+        places, values = found[gram]
+        values[:] = [value * shrink[at] for at, value in zip(places, values, strict=True)]
+    return {gram: (WEIGHTS.letters * rare, found[gram]) for gram, rare in rarity.items()}
+
+
+def _count_grams(
+    fields: Sequence[Mapping[str, Sequence[str]]],
+) -> dict[str, Postings]:
+    found: dict[str, Postings] = {}
+    for at, of_entry in enumerate(fields):
+        for gram, count in _gram_counts(of_entry).items():
+            known = found.get(gram)
+            if known is None:
+                known = found[gram] = ([], [])
+            known[0].append(at)
+            known[1].append(count)
+    return found
 
 
 def _gram_counts(of_entry: Mapping[str, Sequence[str]]) -> dict[str, float]:

@@ -103,7 +103,6 @@ def test_no_page_of_the_admin_breaks_the_content_policy(
 
     # A key: made, shown, looked at, revoked.
     page.goto(admin(served, "records/apikey/add/"))
-    page.select_option("#id_project", index=1)
     page.fill("#id_name", "from-the-browser")
     page.check("input[name=scopes][value=read]")
     page.click("input[name=_save]")
@@ -134,7 +133,7 @@ def test_no_page_of_the_admin_breaks_the_content_policy(
 
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_colors_are_readable_and_the_dashboard_is_one_click_away(
+def test_pages_are_accessible_and_the_dashboard_is_one_click_away(
     served: Served, new_page: Callable[..., BrowserPage], scheme: str
 ) -> None:
     page = new_page(color_scheme=scheme)
@@ -142,6 +141,5 @@ def test_colors_are_readable_and_the_dashboard_is_one_click_away(
 
     for path in ("", "records/budget/", "records/budget/add/", "records/call/"):
         page.goto(admin(served, path))
-        contrast = [line for line in page.accessibility() if line.startswith("color-contrast")]
-        assert contrast == [], path
+        assert page.accessibility() == [], path
         assert page.get_attribute(".to-dashboard", "href") == "/"

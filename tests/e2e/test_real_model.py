@@ -69,8 +69,8 @@ def test_a_fitted_prompt_a_real_answer_and_the_light_it_leads_to(
     assert health["limit_tokens"] == 8192
 
     _sign_in(browser_page, served)
-    browser_page.page.goto(f"{served.base_url}/conversations/real-model/")
-    text = browser_page.page.inner_text("main")
+    browser_page.goto(f"{served.base_url}/conversations/real-model/")
+    text = browser_page.inner_text("main")
     assert "healthy" in text.lower()
     assert f"{usage.prompt_tokens:,}" in text
     assert browser_page.problems() == []
@@ -92,8 +92,8 @@ def _ask(local_model: LocalModel, catalog: dict[str, Any]) -> Any:
 
 
 def _sign_in(browser: BrowserPage, served: Served) -> None:
-    browser.page.goto(f"{served.base_url}/login/")
-    browser.page.fill("input[name=username]", "admin")
-    browser.page.fill("input[name=password]", served.admin_password)
-    browser.page.click("form:has(input[name=password]) button")
-    browser.page.wait_for_url(f"{served.base_url}/")
+    browser.goto(f"{served.base_url}/login/")
+    browser.fill("input[name=username]", "admin")
+    browser.fill("input[name=password]", served.admin_password)
+    browser.click("form:has(input[name=password]) button")
+    browser.wait_for_url(f"{served.base_url}/")

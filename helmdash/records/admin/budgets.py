@@ -60,15 +60,15 @@ class BudgetAdmin(HistoryMixin, TransferMixin, ModelAdmin[Budget]):
     actions = ["delete_selected"]
     list_display = [
         "name",
-        "of_project",
         "letter",
+        "governs",
         "input",
         "output",
         "catalog",
         "context",
         "flags",
-        "governs",
         "enabled",
+        "of_project",
         "updated_at",
     ]
     list_filter = ["tier", "enabled", "project"]

@@ -13,7 +13,7 @@ from django.utils.cache import add_never_cache_headers
 
 from helmdash.records.admin.clock import now
 from helmdash.records.admin.typed import ModelAdmin, ModelForm
-from helmdash.records.models import ApiKey, Scope
+from helmdash.records.models import ApiKey, Project, Scope
 
 
 class ApiKeyForm(ModelForm[ApiKey]):
@@ -76,6 +76,17 @@ class ApiKeyAdmin(ModelAdmin[ApiKey]):
         """Name and scopes may change; the key and whose data it reaches may not."""
         known = ["prefix", "created_at", "latest_used_at", "revoked_at"]
         return known if obj is None else ["project", *known]
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Most keys are for the default project."""
+        return {"project": Project.objects.filter(is_default=True).first()}
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """One way to save: a new key is followed by the page that shows it."""
+        context.update(show_save_and_add_another=False, show_save_and_continue=False)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def has_change_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
         """A revoked key is only to be looked at."""
