@@ -74,7 +74,7 @@ def _timed(store: Callable[[], None]) -> float:
 
 
 def _bulk_create(rows: Rows) -> Callable[[], None]:
-    made = [
+    made: list[tuple[type[models.Model], list[Any], bool]] = [
         (Call, [Call(**row) for row in rows.calls], False),
         (CallPayload, [CallPayload(**row) for row in rows.payloads], False),
         # The system message is there already, as it is for the recorder.

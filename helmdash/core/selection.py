@@ -58,7 +58,7 @@ POLICY: Final = Policy(
     version="selection-1",
     rich_entries={Tier.A: 25, Tier.B: 25, Tier.C: 12},
     rich_share=0.40,
-    bare_share=0.10,
+    bare_share=0.25,
     long_line_share=0.05,
 )
 SELECTION_VERSION: Final = POLICY.version

@@ -18,13 +18,14 @@ from helmdash.core.health import Health, HealthReason, Level
 from helmdash.core.usage import Usage
 from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
 from helmdash.records.models import Call, CallPayload, Conversation, StoredMessage
+from helmdash.records.querysets import starts_with
 
 # An export reads this many rows at a time: memory stays flat however many calls there are.
 _EXPORT_CHUNK = 1000
 # A search by a beginning that fits more conversations looks at the newest of them.
 _SEARCHED_CONVERSATIONS = 100
-# Sorting so many calls takes SQLite some tens of milliseconds.
-_BROAD_SEARCH = 5000
+# So many calls are found and sorted in some tens of milliseconds.
+_SORTED_CALLS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,14 +262,6 @@ def view(row: Call) -> CallView:
     )
 
 
-def starts_with(field: str, text: str) -> Q:
-    """Rows whose field begins with the text, in a way the index serves on both databases."""
-    if connection.vendor == "postgresql":
-        return Q(**{f"{field}__startswith": text})
-    # SQLite's LIKE ignores case and so its index; the range says the same and uses it.
-    return Q(**{f"{field}__gte": text, f"{field}__lt": text + "\U0010ffff"})
-
-
 def _filtered(project_id: int, filters: CallFilters) -> QuerySet[Call]:
     rows = Call.objects.filter(project_id=project_id)
     for name in ("model", "level", "cause", "finish_reason", "purpose", "pack"):
@@ -305,16 +298,19 @@ def _newest(rows: QuerySet[Call], project_id: int, text: str | None, count: int)
 
 
 def _named(rows: QuerySet[Call], project_id: int, text: str, by_name: Q) -> QuerySet[Call]:
-    """Calls by the beginning of their id, also where nearly all begin so.
+    """Calls by the beginning of their id, whether one begins so or nearly all.
 
-    SQLite would sort every call that it finds; where those are many, a walk from the newest on
-    soon has enough of them. PostgreSQL knows from its statistics which way is shorter.
+    Few enough are found by name and sorted; where there are more, a walk from the newest on soon
+    has its page full. Left to themselves, both databases take the wrong way at times: ids often
+    grow with time, and neither knows that.
     """
+    found = Call.objects.filter(by_name, project_id=project_id).order_by().values("id")
+    if not found[_SORTED_CALLS : _SORTED_CALLS + 1]:
+        # A subquery with a limit is carried out as it is written.
+        return rows.filter(id__in=found[:_SORTED_CALLS])
     if connection.vendor == "sqlite":
-        found = Call.objects.filter(by_name, project_id=project_id).order_by()
-        if found.values_list("id")[_BROAD_SEARCH : _BROAD_SEARCH + 1]:
-            # An expression, which no index serves: this makes SQLite walk by time.
-            return rows.alias(beginning=Left("name", len(text))).filter(beginning=text)
+        # An expression, which no index serves: this makes SQLite walk by time.
+        return rows.alias(beginning=Left("name", len(text))).filter(beginning=text)
     return rows.filter(by_name)
 
 

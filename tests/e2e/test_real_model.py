@@ -21,8 +21,21 @@ INTENT = "take a screenshot of our pricing page"
 def test_a_fitted_prompt_a_real_answer_and_the_light_it_leads_to(
     served: Served, local_model: LocalModel, browser_page: BrowserPage
 ) -> None:
-    api = httpx.Client(base_url=f"{served.base_url}/api/v1", headers=served.headers, timeout=60)
     model = f"ollama/{local_model.name}"
+    base_url = f"{served.base_url}/api/v1"
+    with httpx.Client(base_url=base_url, headers=served.headers, timeout=60) as api:
+        prompt_tokens = _fit_ask_and_record(api, model, local_model)
+
+    _sign_in(browser_page, served)
+    browser_page.goto(f"{served.base_url}/conversations/real-model/")
+    text = browser_page.inner_text("main")
+    assert "healthy" in text.lower()
+    assert f"{prompt_tokens:,}" in text
+    assert browser_page.problems() == []
+
+
+def _fit_ask_and_record(api: httpx.Client, model: str, local_model: LocalModel) -> int:
+    """Fit the demo catalog, ask the model, record its reply; gives the reported prompt tokens."""
     # What the local server really offers; the shipped ollama/ row is about larger models.
     budget = {
         "key": model,
@@ -67,28 +80,24 @@ def test_a_fitted_prompt_a_real_answer_and_the_light_it_leads_to(
     assert health["level"] == "healthy"
     assert health["prompt_tokens"] == usage.prompt_tokens
     assert health["limit_tokens"] == 8192
-
-    _sign_in(browser_page, served)
-    browser_page.goto(f"{served.base_url}/conversations/real-model/")
-    text = browser_page.inner_text("main")
-    assert "healthy" in text.lower()
-    assert f"{usage.prompt_tokens:,}" in text
-    assert browser_page.problems() == []
+    return int(usage.prompt_tokens)
 
 
 def _ask(local_model: LocalModel, catalog: dict[str, Any]) -> Any:
-    client = OpenAI(base_url=local_model.base_url, api_key="none", max_retries=0, timeout=240)
     tools = json.dumps(catalog, ensure_ascii=False, separators=(",", ":"))
-    return client.chat.completions.create(
-        model=local_model.name,
-        messages=[
-            {"role": "system", "content": f"Pick one tool for the task.\n{tools}"},
-            {"role": "user", "content": INTENT},
-        ],
-        max_tokens=24,
-        temperature=0,
-        seed=1,
-    )
+    with OpenAI(
+        base_url=local_model.base_url, api_key="none", max_retries=0, timeout=240
+    ) as client:
+        return client.chat.completions.create(
+            model=local_model.name,
+            messages=[
+                {"role": "system", "content": f"Pick one tool for the task.\n{tools}"},
+                {"role": "user", "content": INTENT},
+            ],
+            max_tokens=24,
+            temperature=0,
+            seed=1,
+        )
 
 
 def _sign_in(browser: BrowserPage, served: Served) -> None:

@@ -138,11 +138,9 @@ def _generations(api: httpx.Client, conversation: str) -> list[int]:
     found: dict[str, int] = {}
     cursor = None
     while True:
-        params = {
-            "conversation": conversation,
-            "limit": 500,
-            **({"cursor": cursor} if cursor else {}),
-        }
+        params: dict[str, str | int] = {"conversation": conversation, "limit": 500}
+        if cursor:
+            params["cursor"] = cursor
         body = api.get("/calls", params=params).json()
         for item in body["items"]:
             assert item["id"] not in found

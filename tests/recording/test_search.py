@@ -1,0 +1,89 @@
+"""Finding calls by the beginning of an id, the same however many there are."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from helmdash.queries import calls
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.calls import CallFilters
+from tests.factories import NOW, make_capture
+from tests.recording.support import make_ruled_project, record
+
+
+@pytest.fixture
+def recorded(project: ProjectInfo) -> ProjectInfo:
+    """Twelve calls, one a minute; id, conversation and trace each begin otherwise."""
+    stranger = make_ruled_project(slug="other", name="Other")
+    for number in range(12):
+        call = make_capture(
+            id=f"id-{number:02}",
+            conversation=f"talk-{number % 3}" if number % 4 else None,
+            correlation_id=f"trace-{number // 6}" if number % 2 else None,
+            started_at=NOW + timedelta(minutes=number),
+        )
+        record(project, call)
+        record(stranger, call)
+    return project
+
+
+# Ids of one kind are many or few by this number, and are then found in different ways.
+@pytest.fixture(params=[0, 3, 10_000], ids=["all are many", "some are many", "all are few"])
+def _many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "_SORTED_CALLS", request.param)
+
+
+@pytest.mark.usefixtures("_many")
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("id-", range(11, -1, -1)),  # every id
+        ("id-0", range(9, -1, -1)),
+        ("id-07", [7]),
+        ("talk-1", [10, 7, 1]),  # 4 names none
+        ("trace-1", [11, 9, 7]),
+        ("trace", [11, 9, 7, 5, 3, 1]),
+        ("ID-0", []),  # ids are compared exactly
+        ("d-07", []),  # a part is not a beginning
+        ("id_0", []),  # no wildcards
+        ("%", []),
+    ],
+)
+def test_a_search_finds_what_begins_so_newest_first(
+    recorded: ProjectInfo, text: str, found: list[int]
+) -> None:
+    page = calls.page(project_id=recorded.id, filters=CallFilters(q=text))
+
+    assert [item.id for item in page.items] == [f"id-{number:02}" for number in found]
+
+
+@pytest.mark.usefixtures("_many")
+def test_a_search_goes_on_where_its_page_ended(recorded: ProjectInfo) -> None:
+    pages = []
+    cursor = None
+    while cursor is not None or not pages:
+        page = calls.page(
+            project_id=recorded.id, filters=CallFilters(q="id-"), cursor=cursor, limit=5
+        )
+        pages.append([item.id for item in page.items])
+        cursor = page.next
+
+    assert [len(page) for page in pages] == [5, 5, 2]
+    assert sum(pages, []) == [f"id-{number:02}" for number in range(11, -1, -1)]
+
+
+@pytest.mark.usefixtures("_many")
+def test_a_search_and_a_filter_narrow_together(recorded: ProjectInfo) -> None:
+    filters = CallFilters(q="id-", conversation="talk-1", since=NOW + timedelta(minutes=5))
+
+    page = calls.page(project_id=recorded.id, filters=filters)
+
+    assert [item.id for item in page.items] == ["id-10", "id-07"]
+
+
+def test_an_export_finds_the_same_oldest_first(recorded: ProjectInfo) -> None:
+    found = calls.export(project_id=recorded.id, filters=CallFilters(q="trace-1"))
+
+    assert [item.id for item in found] == ["id-07", "id-09", "id-11"]
