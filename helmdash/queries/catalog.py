@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -46,7 +47,9 @@ def revisions(*, project_id: int, limit: int = 50) -> tuple[CatalogInfo, ...]:
 
 def body(*, revision_id: int) -> object:
     """The catalog as it was imported."""
-    return CatalogRevision.objects.values_list("body", flat=True).get(pk=revision_id)
+    text = CatalogRevision.objects.values_list("body", flat=True).get(pk=revision_id)
+    value: object = json.loads(text)
+    return value
 
 
 @lru_cache(maxsize=_PREPARED)

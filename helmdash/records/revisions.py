@@ -43,7 +43,7 @@ def add_revision(
                 project=project,
                 name=name,
                 number=number,
-                body=catalog.raw,
+                body=text,
                 digest=digest,
                 bytes=len(text.encode()),
                 packs=packs,

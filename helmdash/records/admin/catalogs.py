@@ -120,7 +120,7 @@ class CatalogRevisionAdmin(ModelAdmin[CatalogRevision]):
     @admin.display(description="catalog")
     def catalog(self, row: CatalogRevision) -> str:
         """The beginning of it."""
-        text = json.dumps(row.body, ensure_ascii=False, indent=1)
+        text = json.dumps(json.loads(row.body), ensure_ascii=False, indent=1)
         rest = len(text) - _SHOWN_CHARS
         return text if rest <= 0 else f"{text[:_SHOWN_CHARS]}\n… and {rest:,} more characters"
 
