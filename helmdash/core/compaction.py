@@ -108,24 +108,18 @@ def enrich(layout: Layout, mask: int, room: int) -> tuple[int, int]:
     """
     detail = layout.detail
     left = room
-    again = True
-    while again:
-        again = skipped = False
-        for unit in detail.units:
-            if mask & unit.bit or unit.needs & ~mask:
-                continue
-            price = unit.cost
-            if not mask & unit.member_mask:
-                price += unit.opening
-                if unit.in_metadata and not mask & detail.metadata_mask:
-                    price += detail.metadata_opening
-            if price > left:
-                skipped = True
-                continue
+    for unit in detail.units:
+        if mask & unit.bit or unit.needs & ~mask:
+            continue
+        price = unit.cost
+        if not mask & unit.member_mask:
+            price += unit.opening
+            if unit.in_metadata and not mask & detail.metadata_mask:
+                price += detail.metadata_opening
+        # What is too dear now stays so: an opening that another unit pays leaves less room too.
+        if price <= left:
             mask |= unit.bit
             left -= price
-            # An object once opened makes its other members cheaper: those skipped get a look.
-            again = again or skipped
     return mask, room - left
 
 

@@ -45,7 +45,7 @@ WEIGHTS: Final = Weights(
     fields={
         "name": 3.0,
         "supersedes": 3.0,
-        "keywords": 1.5,
+        "keywords": 3.0,
         "kinds": 1.0,
         "description": 1.0,
         "typical_use": 1.0,
@@ -54,7 +54,7 @@ WEIGHTS: Final = Weights(
     },
     saturation=1.2,
     length=0.4,
-    phrase=0.5,
+    phrase=0.75,
     related=0.5,
     letters=2.0,
     aside=0.45,
@@ -62,6 +62,7 @@ WEIGHTS: Final = Weights(
 )
 
 
+_FIELDS_OF_LETTERS: Final = ("name", "keywords", "description", "typical_use")
 # Letter groups in more entries than this tell nothing apart and cost the most time.
 _COMMON_IN: Final = 60
 _COMMON_SHARE: Final = 0.05
@@ -252,46 +253,60 @@ def _gram_postings(
 ) -> dict[str, tuple[float, Postings]]:
     """Cosine weights: each entry's groups have the length 1 together."""
     found = _count_grams(fields)
-    most = max(_COMMON_IN, len(fields) * _COMMON_SHARE)
-    rarity: dict[str, float] = {}
     lengths = [0.0] * len(fields)
+    rarity: dict[str, float] = {}
     # Sorted, so that the sums do not depend on the order of the catalog.
     for gram in sorted(found):
         places, values = found[gram]
-        if len(places) <= most:
-            rarity[gram] = rare = math.log((len(fields) + 1) / (len(places) + 0.5))
-            values[:] = [math.log1p(count) * rare for count in values]
-            for at, value in zip(places, values, strict=True):
-                lengths[at] += value * value
+        rarity[gram] = rare = math.log((len(fields) + 1) / (len(places) + 0.5))
+        values[:] = [math.log1p(count) * rare for count in values]
+        for at, value in zip(places, values, strict=True):
+            lengths[at] += value * value
     shrink = [1 / math.sqrt(length) if length else 0.0 for length in lengths]
-    for gram in rarity:
-        places, values = found[gram]
+    for places, values in found.values():
         values[:] = [value * shrink[at] for at, value in zip(places, values, strict=True)]
     return {gram: (WEIGHTS.letters * rare, found[gram]) for gram, rare in rarity.items()}
 
 
-def _count_grams(
-    fields: Sequence[Mapping[str, Sequence[str]]],
-) -> dict[str, Postings]:
+def _count_grams(fields: Sequence[Mapping[str, Sequence[str]]]) -> dict[str, Postings]:
+    """How much of each letter group the entries have; those found everywhere are left out."""
+    holders = _word_postings(fields)
+    words_with: dict[str, list[str]] = {}
+    for word in holders:
+        for gram in term(word).grams:
+            words_with.setdefault(gram, []).append(word)
+    most = max(_COMMON_IN, len(fields) * _COMMON_SHARE)
+    merged = ((gram, _merged([holders[word] for word in ws])) for gram, ws in words_with.items())
+    return {gram: postings for gram, postings in merged if len(postings[0]) <= most}
+
+
+def _word_postings(fields: Sequence[Mapping[str, Sequence[str]]]) -> dict[str, Postings]:
+    """Where each word stands, and how prominently, in the fields written to be found by."""
     found: dict[str, Postings] = {}
     for at, of_entry in enumerate(fields):
-        for gram, count in _gram_counts(of_entry).items():
-            known = found.get(gram)
+        counts: dict[str, float] = {}
+        for field in _FIELDS_OF_LETTERS:
+            weight = WEIGHTS.fields[field]
+            for word in of_entry.get(field, ()):
+                counts[word] = counts.get(word, 0.0) + weight
+        for word, count in counts.items():
+            known = found.get(word)
             if known is None:
-                known = found[gram] = ([], [])
+                known = found[word] = ([], [])
             known[0].append(at)
             known[1].append(count)
     return found
 
 
-def _gram_counts(of_entry: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    counts: dict[str, float] = {}
-    for field, words in of_entry.items():
-        weight = WEIGHTS.fields[field]
-        for word in words:
-            for gram in term(word).grams:
-                counts[gram] = counts.get(gram, 0.0) + weight
-    return counts
+def _merged(postings: Sequence[Postings]) -> Postings:
+    if len(postings) == 1:
+        places, counts = postings[0]
+        return places, counts.copy()
+    total: dict[int, float] = {}
+    for places, counts in postings:
+        for at, count in zip(places, counts, strict=True):
+            total[at] = total.get(at, 0.0) + count
+    return list(total), list(total.values())
 
 
 def _phrase_postings(

@@ -15,7 +15,7 @@ from typing import Final
 from helmdash.core.catalog import Catalog, Entry, EntryKind
 from helmdash.core.lexical import Lexicon, read_catalog, score_clauses
 from helmdash.core.past import PastPlan, past_scores
-from helmdash.core.text import Clause, clauses_of, run_of
+from helmdash.core.text import Clause, both_ends, clauses_of, run_of
 
 __all__ = [
     "RANKING_VERSION",
@@ -33,8 +33,6 @@ __all__ = [
 RANKING_VERSION: Final = "lexical-1"
 
 _DIGITS: Final = 6  # scores closer than this are ties, decided by id
-# Of a longer intent only both ends are read: the request stands before or after what was pasted.
-_LONGEST_INTENT: Final = 32_000
 _MOST_CLAUSES: Final = 40  # neighbours are put together beyond that, to bound the time
 # A pipeline that stands in for a pack which the intent names comes before that pack.
 _STAND_IN_LEAD: Final = 1.01
@@ -117,7 +115,7 @@ def rank(index: Index, intent: str, history: Sequence[PastPlan] = ()) -> tuple[R
 
 def order_entries(index: Index, intent: str, history: Sequence[PastPlan] = ()) -> Ranking:
     """The same as `rank`, by position: what fitting works with."""
-    intent = _both_ends(intent)
+    intent = both_ends(intent)
     clauses = _at_most(_MOST_CLAUSES, clauses_of(intent))
     lexical = score_clauses(index.lexicon, clauses)
     stand_ins = _prefer_stand_ins(index, intent, lexical)
@@ -139,13 +137,6 @@ def _past_by_position(
     found = past_scores(history, clauses) if history else {}
     places = ((index.positions.get(tool), score) for tool, score in found.items())
     return {at: round(score, _DIGITS) for at, score in places if at is not None}
-
-
-def _both_ends(intent: str) -> str:
-    if len(intent) <= _LONGEST_INTENT:
-        return intent
-    half = _LONGEST_INTENT // 2
-    return f"{intent[:half]}\n{intent[-half:]}"
 
 
 def _at_most(limit: int, clauses: list[Clause]) -> list[Clause]:

@@ -95,7 +95,7 @@ def _catalog(
             if name
             else "send `catalog` or `catalog_name`: this project has no current catalog"
         )
-    return catalogs.prepared(revision_id=found.id), found.name
+    return catalogs.prepared(revision=found), found.name
 
 
 def _fitted(budget: EffectiveBudget, selection: Selection, now: datetime) -> Fitted:

@@ -52,9 +52,14 @@ def body(*, revision_id: int) -> object:
     return value
 
 
+def prepared(*, revision: CatalogInfo) -> PreparedCatalog:
+    """The revision with its ranking index, kept in memory for the next fit."""
+    return _prepared(revision.id, revision.digest)
+
+
 @lru_cache(maxsize=_PREPARED)
-def prepared(*, revision_id: int) -> PreparedCatalog:
-    """The revision with its ranking index; a revision never changes, so this can be kept."""
+def _prepared(revision_id: int, digest: str) -> PreparedCatalog:
+    # The digest is part of the key, so that an id given anew (a restored database) is no trap.
     return prepare(parse_catalog(body(revision_id=revision_id)))
 
 

@@ -38,4 +38,4 @@ def _index(project_id: int, catalog: object | None, name: str | None) -> Index:
             if name
             else "send `catalog` or `catalog_name`: this project has no current catalog"
         )
-    return catalogs.prepared(revision_id=found.id).index
+    return catalogs.prepared(revision=found).index

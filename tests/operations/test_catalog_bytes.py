@@ -9,6 +9,7 @@ import pytest
 from helmdash.core.tokens import compact_json
 from helmdash.operations.catalog import import_catalog
 from helmdash.queries import catalog
+from helmdash.records.models import CatalogRevision, Project
 from tests.factories import NOW, make_project
 
 
@@ -24,5 +25,32 @@ def test_keys_keep_their_order_and_numbers_their_spelling() -> None:
 
     stored = catalog.body(revision_id=done.revision_id)
     assert compact_json(stored) == compact_json(given)
-    prepared = catalog.prepared(revision_id=done.revision_id)
-    assert compact_json(prepared.catalog.raw) == compact_json(given)
+    info = catalog.find(project_id=project.id, name="own")
+    assert info is not None
+    assert compact_json(catalog.prepared(revision=info).catalog.raw) == compact_json(given)
+
+
+@pytest.mark.django_db
+def test_an_id_that_is_given_again_does_not_bring_back_the_old_catalog() -> None:
+    project = make_project()
+    first = import_catalog(project_id=project.id, name="own", body=_one("first"), now=NOW)
+    assert _names(project.id) == ["first"]
+
+    Project.objects.update(current_catalog=None)
+    CatalogRevision.objects.all().delete()
+    second = import_catalog(
+        project_id=project.id, name="own", body=_one("second"), now=NOW, make_current=False
+    )
+    CatalogRevision.objects.filter(pk=second.revision_id).update(pk=first.revision_id)
+
+    assert _names(project.id) == ["second"]
+
+
+def _one(name: str) -> object:
+    return {"packs": [{"name": name}], "pipelines": []}
+
+
+def _names(project_id: int) -> list[str]:
+    info = catalog.find(project_id=project_id, name="own")
+    assert info is not None
+    return [entry.name for entry in catalog.prepared(revision=info).catalog.entries]

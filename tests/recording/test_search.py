@@ -61,7 +61,7 @@ def test_a_search_finds_what_begins_so_newest_first(
 
 @pytest.mark.usefixtures("_many")
 def test_a_search_goes_on_where_its_page_ended(recorded: ProjectInfo) -> None:
-    pages = []
+    pages: list[list[str]] = []
     cursor = None
     while cursor is not None or not pages:
         page = calls.page(

@@ -35,7 +35,7 @@ def catalog_page(request: PageRequest) -> HttpResponse:
     wanted = request.GET.get("q", "").strip()
     context: dict[str, object] = {"info": info, "q": wanted, "most": _MOST}
     if info is not None:
-        entries = catalog.prepared(revision_id=info.id).catalog.entries
+        entries = catalog.prepared(revision=info).catalog.entries
         rows = [
             EntryRow(entry=entry, bytes=json_bytes(entry.raw))
             for entry in entries
