@@ -52,6 +52,14 @@ def pytest_unconfigure() -> None:
     environment.finish()
 
 
+@pytest.fixture(autouse=True)
+def _fresh_budgets() -> None:
+    # A rolled back database gives the same history ids again; the cache would take them for known.
+    from helmdash.queries import budgets
+
+    budgets.forget_cache()
+
+
 @pytest.fixture
 def same_as_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """A function (name, text) that asserts that tests/golden/NAME holds `text`."""
