@@ -41,7 +41,7 @@ def test_an_id_that_is_given_again_does_not_bring_back_the_old_catalog() -> None
     second = import_catalog(
         project_id=project.id, name="own", body=_one("second"), now=NOW, make_current=False
     )
-    CatalogRevision.objects.filter(pk=second.revision_id).update(pk=first.revision_id)
+    CatalogRevision.objects.filter(pk=second.revision_id).update(id=first.revision_id)
 
     assert _names(project.id) == ["second"]
 
