@@ -65,7 +65,7 @@ class BodyLimit:
 
     async def _refuse(self, send: Send) -> None:
         problem = {
-            "type": "about:blank",
+            "type": "/api/v1/docs#body_too_large",
             "title": "Request body too large",
             "status": 413,
             "detail": f"A body may have at most {self._limit_bytes} bytes "

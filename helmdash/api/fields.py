@@ -22,6 +22,8 @@ _LINE = r"^[^\x00-\x1f\x7f-\x9f]*$"
 _NON_BLANK_LINE = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"
 _ID = r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$"
 _NO_NUL = r"^[^\x00]*$"
+# decisions.md "API"; without "." and "..", which no link can carry: browsers resolve them away.
+_CONVERSATION = r"^(\.{3,}|\.*[A-Za-z0-9_:@+=-][A-Za-z0-9._:@+=-]*)$"
 
 # A sentence for each pattern, where the pattern itself would be no help.
 PATTERN_SENTENCES = {
@@ -29,7 +31,9 @@ PATTERN_SENTENCES = {
     _NON_BLANK_LINE: "must be one line of text, not blank, without control characters",
     _ID: "must be printable, without white space at its ends",
     _NO_NUL: "must not contain the character U+0000",
-    r"^[A-Za-z0-9._:@+=-]{1,255}$": "must be 1 to 255 of the characters A-Z a-z 0-9 . _ : @ + = -",
+    _CONVERSATION: (
+        "must be 1 to 255 of the characters A-Z a-z 0-9 . _ : @ + = -, and not . or .. alone"
+    ),
     r"^[A-Za-z0-9._-]{1,120}$": "must be 1 to 120 of the characters A-Z a-z 0-9 . _ -",
 }
 
@@ -42,7 +46,7 @@ Word255 = Annotated[str, StringConstraints(max_length=255, strip_whitespace=True
 ClientId = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=_ID)]
 # decisions.md "API".
 ConversationId = Annotated[
-    str, StringConstraints(min_length=1, max_length=255, pattern=r"^[A-Za-z0-9._:@+=-]{1,255}$")
+    str, StringConstraints(min_length=1, max_length=255, pattern=_CONVERSATION)
 ]
 CatalogName = Annotated[
     str, StringConstraints(min_length=1, max_length=120, pattern=r"^[A-Za-z0-9._-]{1,120}$")

@@ -69,6 +69,10 @@ class Board:
         self.masks[at] = view.mask
         self.sizes[at] = view.size
 
+    def spare_beyond(self, share: float) -> int:
+        """The bytes to be spared so that at most this part of the room is spent from now on."""
+        return max(self.left - int(self.room * share), 0)
+
     def try_show(self, at: int, view: View, spare: int = 0) -> bool:
         """Show an entry so, if at least `spare` bytes stay free."""
         if self.price(at, view) > self.left - spare:

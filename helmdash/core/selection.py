@@ -7,8 +7,8 @@ full catalog is ranked (never the compacted one), and room that is left is fille
 2. The ladder of `compaction.STEPS`, each step over the whole catalog; the last one needed goes
    entry by entry from the least relevant up, and stops as soon as it fits.
 3. Unknown members of the catalog itself go.
-4. Entries have to go: the best-ranked are shown richly, the others as one-liners in rank order,
-   then by their bare names, as long as there is room.
+4. Entries have to go: the best-ranked are sure of a seat, if only by their bare names; then come
+   the names of further entries, then one-liners, then detail of the best, each within its share.
 5. Whatever room is left brings dropped detail back, the best-ranked entry first.
 """
 
@@ -40,25 +40,27 @@ __all__ = [
 class Policy:
     """How the room is shared out when entries have to go. A shipped version is never edited.
 
-    rich_entries: how many of the best-ranked are shown richly, by tier (the seed's top-N).
-    rich_share: the part of the room they may take before the others have had theirs.
-    bare_share: the part kept back from one-liners so that more entries get at least a name.
-    long_line_share: a one-liner longer than this part of the room waits for the refill, since
-        a description without a sentence end is not cut and could take the room of ten others.
+    rich_entries: how many of the best-ranked are sure of a seat and shown richly, by tier (the
+        seed's top-N).
+    name_share: the part of the room that bare names of further entries may take before anything
+        is told about any entry: breadth before wealth, as a tool not shown cannot be planned.
+    rich_share: the part kept back from one-liners for the detail of the best.
+    long_line_share: a one-liner that adds more than this part of the room is detail, since a
+        description without a sentence end is not cut and could take the room of ten others.
     """
 
     version: str
     rich_entries: Mapping[Tier, int]
+    name_share: float
     rich_share: float
-    bare_share: float
     long_line_share: float
 
 
 POLICY: Final = Policy(
     version="selection-1",
     rich_entries={Tier.A: 25, Tier.B: 25, Tier.C: 12},
-    rich_share=0.40,
-    bare_share=0.25,
+    name_share=0.35,
+    rich_share=0.20,
     long_line_share=0.05,
 )
 SELECTION_VERSION: Final = POLICY.version
@@ -143,26 +145,53 @@ def _step_down(board: Board, order: Sequence[int], step: int) -> None:
 
 def _seat(board: Board, order: Sequence[int], stand_ins: Collection[int], rich: int) -> None:
     """Entries have to go: decide who is shown, and the best how richly."""
-    layouts, room = board.layouts, board.room
-    for at in order:
-        if at in stand_ins:
-            board.try_show(at, layouts[at].bare)
-    best, others = order[:rich], order[rich:]
-    for at in best:
-        _ = board.try_show(at, layouts[at].one_line) or board.try_show(at, layouts[at].bare)
-    spare = room - int(room * POLICY.rich_share)
+    best = order[:rich]
+    _seat_best(board, best, [at for at in order if at in stand_ins])
+    named = _name_others(board, order[rich:])
+    _tell_in_one_line(board, [*best, *named])
+    spare = board.spare_beyond(POLICY.rich_share)
     for at in best:
         if not board.is_hidden(at):
-            board.try_show(at, layouts[at].levels[-1], spare)
+            board.try_show(at, board.layouts[at].levels[-1], spare)
     for at in best:
         board.enrich(at, spare)
-    spare = int(room * POLICY.bare_share)
-    longest = int(room * POLICY.long_line_share)
-    for at in others:
+
+
+def _seat_best(board: Board, best: Sequence[int], stand_ins: Sequence[int]) -> None:
+    """Bare names of the best, and of those that stand in for a pack the intent names.
+
+    All of the best are seated where they fit. Where they do not, some have to go anyway, and
+    the stand-ins come first.
+    """
+    layouts = board.layouts
+    if not all(board.try_show(at, layouts[at].bare) for at in best):
+        board.clear()
+        best, stand_ins = stand_ins, best
+    for at in (*best, *stand_ins):
+        if board.is_hidden(at):
+            board.try_show(at, layouts[at].bare)
+
+
+def _name_others(board: Board, others: Sequence[int]) -> list[int]:
+    """Bare names of further entries in rank order; tells which of them are shown now."""
+    spare = board.spare_beyond(POLICY.name_share)
+    for reached, at in enumerate(others):
         if board.left - spare < board.prepared.smallest_bare:
+            others = others[:reached]
             break
-        if layouts[at].one_line.size <= longest:
-            board.try_show(at, layouts[at].one_line, spare)
+        if board.is_hidden(at):
+            board.try_show(at, board.layouts[at].bare, spare)
+    return [at for at in others if not board.is_hidden(at)]
+
+
+def _tell_in_one_line(board: Board, seated: Sequence[int]) -> None:
+    """One-liners in rank order, with something kept back for the detail of the best."""
+    spare = int(board.room * POLICY.rich_share)
+    longest = int(board.room * POLICY.long_line_share)
+    for at in seated:
+        line = board.layouts[at].one_line
+        if not board.is_hidden(at) and board.price(at, line) <= longest:
+            board.try_show(at, line, spare)
 
 
 def _refill(board: Board, order: Sequence[int]) -> None:

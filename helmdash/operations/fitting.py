@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import secrets
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -28,6 +29,10 @@ logger = logging.getLogger(__name__)
 SYSTEM_PROMPT_BYTES = 1500
 # ADR 050: the operator hears of it when more than 30 % went.
 _LOGGED_SHARE = 0.30
+# Inline catalogs kept prepared: one of a thousand entries takes a few megabytes.
+_INLINE_KEPT = 8
+_inline: dict[str, PreparedCatalog] = {}
+_inline_lock = threading.Lock()
 
 
 class NoCatalog(Exception):
@@ -87,7 +92,7 @@ def _catalog(
     project: ProjectInfo, catalog: object | None, name: str | None
 ) -> tuple[PreparedCatalog, str]:
     if catalog is not None:
-        return prepare(parse_catalog(catalog)), ""
+        return _prepare_inline(parse_catalog(catalog)), ""
     found = catalogs.find(project_id=project.id, name=name)
     if found is None:
         raise NoCatalog(
@@ -96,6 +101,20 @@ def _catalog(
             else "send `catalog` or `catalog_name`: this project has no current catalog"
         )
     return catalogs.prepared(revision=found), found.name
+
+
+def _prepare_inline(catalog: Catalog) -> PreparedCatalog:
+    """Clients send the same catalog with every fit: it is measured and indexed once."""
+    digest = catalog_digest(catalog)
+    known = _inline.get(digest)
+    if known is not None:
+        return known
+    known = prepare(catalog)
+    with _inline_lock:
+        if len(_inline) >= _INLINE_KEPT:
+            _inline.pop(next(iter(_inline)))  # the oldest
+        _inline[digest] = known
+    return known
 
 
 def _fitted(budget: EffectiveBudget, selection: Selection, now: datetime) -> Fitted:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 
 from helmdash.queries import access, calls
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.whereabouts import Kind, find_project_of
 
 _SESSION_KEY = "project"
 
@@ -43,6 +45,20 @@ def read(request: HttpRequest) -> Scope:
     scope = _read(request)
     request._helmdash_scope = scope  # type: ignore[attr-defined]
     return scope
+
+
+def elsewhere(request: HttpRequest, kind: Kind, name: str) -> HttpResponse:
+    """What to answer when the project in force has no such thing: the way to one that does.
+
+    Links carry no project, so one that was made in another tab, or sent by somebody else, may be
+    about another project. Raises Http404 when none has it, or the link named its project itself.
+    """
+    project = current_project(request)
+    if "project" not in request.GET:
+        slug = find_project_of(kind=kind, name=name, besides=project.id)
+        if slug is not None:
+            return redirect(f"{request.path}?project={slug}")
+    raise Http404(f"There is no {kind} {name} in {project.name}.")
 
 
 def forget(request: HttpRequest) -> None:

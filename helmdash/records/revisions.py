@@ -13,6 +13,8 @@ from helmdash.core.tokens import compact_json
 from helmdash.records.bulk import storable
 from helmdash.records.models import CatalogRevision, Project
 
+# In force, an empty catalog would quietly leave every fit without a tool.
+_NO_ENTRY = "has no pack and no pipeline; give it at least one"
 # Kept as given or not at all: unlike a recorded text, a catalog is not changed to be stored.
 _NOT_STORABLE = "holds the character U+0000, which cannot be stored; take it out"
 
@@ -26,6 +28,8 @@ def add_revision(
     CatalogError naming the fields of a malformed catalog.
     """
     catalog = parse_catalog(body)
+    if not catalog.entries:
+        raise CatalogError((FieldError(field="catalog", message=_NO_ENTRY),))
     if storable(catalog.raw) != catalog.raw:
         raise CatalogError((FieldError(field="catalog", message=_NOT_STORABLE),))
     text = compact_json(catalog.raw)

@@ -177,3 +177,10 @@ def test_models_seen_are_those_of_the_asked_projects_since_a_moment(
     assert [(one.model, one.latest_at) for one in found] == [("new", NOW + timedelta(seconds=5))]
     assert len(ran) == 1
     assert seen.models_since(project_ids=[], since=NOW) == ()
+
+
+@pytest.mark.parametrize("table", READ_ONLY)
+def test_searching_any_list_of_records_answers(operator: Client, table: str) -> None:
+    record(*captures(2))
+
+    assert operator.get(f"/admin/records/{table}/?q=c").status_code == 200

@@ -33,7 +33,7 @@ ROUTES: dict[str, tuple[str | None, str, str, object, int]] = {
     "decode_reply": ("fit", "POST", "/decode", examples.DECODE, 200),
     "list_catalogs": ("read", "GET", "/catalogs", None, 200),
     "get_catalog": ("read", "GET", "/catalogs/nothing", None, 404),
-    "put_catalog": ("fit", "PUT", "/catalogs/mine", examples.CATALOG, 201),
+    "put_catalog": ("admin", "PUT", "/catalogs/mine", examples.CATALOG, 201),
     "list_budgets": (ANY_KEY, "GET", "/budgets", None, 200),
     "resolve_budget": (ANY_KEY, "GET", "/budgets/resolve?model=x", None, 200),
     "get_context_budgets": (ANY_KEY, "GET", "/context-budgets", None, 200),

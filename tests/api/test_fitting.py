@@ -161,6 +161,8 @@ def test_an_imported_catalog_is_fitted_by_name_or_because_it_is_current(owner: D
         ("/catalogs/no%20good", {"packs": []}, "name"),
         ("/catalogs/" + "n" * 121, {"packs": []}, "name"),
         ("/catalogs/mine", [], "catalog"),
+        # In force, it would leave every fit without a tool.
+        ("/catalogs/mine", {}, "catalog"),
         ("/catalogs/mine", {"packs": [{}]}, "catalog.packs.0.name"),
         ("/catalogs/mine?current=maybe", {"packs": []}, "current"),
         ("/catalogs/mine", {"packs": [{"name": "a", "x": "\x00"}]}, "packs.0.x"),

@@ -273,6 +273,9 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("conversation with a blank", {"conversation": "a b"}, "conversation"),
     ("conversation with a slash", {"conversation": "a/b"}, "conversation"),
     ("empty conversation", {"conversation": ""}, "conversation"),
+    # No link can carry these two: browsers resolve them away.
+    ("conversation of one dot", {"conversation": "."}, "conversation"),
+    ("conversation of two dots", {"conversation": ".."}, "conversation"),
     ("long conversation", {"conversation": "c" * 256}, "conversation"),
     ("conversation not ASCII", {"conversation": "ü"}, "conversation"),
     # words as long as their columns

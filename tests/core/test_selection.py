@@ -173,6 +173,26 @@ def test_a_fitted_catalog_keeps_every_law(
         assert not trim.steps
 
 
+SEATS = {Tier.A: 25, Tier.B: 25, Tier.C: 12}  # the seed's top-N, by tier
+
+
+@laws
+@given(catalog=catalogs(), room=st.integers(1, 3_000), intent=texts, tier=st.sampled_from(Tier))
+def test_all_of_the_best_are_shown_wherever_their_bare_forms_fit(
+    catalog: dict[str, Any], room: int, intent: str, tier: Tier
+) -> None:
+    trim = fit(catalog, room, intent, tier=tier).trim
+
+    best = {entry.id for entry in trim.kept + trim.removed if entry.rank <= SEATS[tier]}
+    only_best = {
+        member: [bare(entry) for entry in catalog[member] if entry[key] in best]
+        for member, key in (("packs", "name"), ("pipelines", "id"))
+        if member in catalog
+    }
+    if len(compact(only_best)) <= room:
+        assert best <= {entry.id for entry in trim.kept}
+
+
 @laws
 @given(catalog=catalogs(), room=st.integers(1, 20_000) | st.integers(1, 3_000), intent=texts)
 def test_nothing_left_out_is_small_enough_for_the_room_that_is_left(
@@ -337,6 +357,30 @@ def test_an_uncut_long_description_does_not_take_the_room_of_ten_others() -> Non
     kept = fit({"packs": endless + short}, 10_000).trim.kept
 
     assert len(kept) == 60
+
+
+@pytest.mark.parametrize(("packs", "shown"), [(40, 40), (400, 100)])
+@pytest.mark.parametrize(
+    "endless",
+    [
+        range(4),  # the best four, which could fill the room between them
+        range(0, 40, 3),
+        range(12),  # all of the best
+        range(40),
+    ],
+)
+def test_endless_descriptions_of_the_best_leave_room_for_the_names_of_others(
+    endless: range, packs: int, shown: int
+) -> None:
+    listed = [make_pack(f"tool.n{at:03}", description="Does one thing.") for at in range(packs)]
+    for at in endless:
+        listed[at]["description"] = "word " * 480  # 2,400 bytes without a full stop
+
+    trim = fit({"packs": listed, "policy": "p" * 9_000}, 10_000).trim  # no intent: by name
+
+    assert [entry.id for entry in trim.kept[:12]] == [f"tool.n{at:03}" for at in range(12)]
+    assert len(trim.kept) >= shown
+    assert trim.after_bytes >= 8_500
 
 
 @pytest.mark.parametrize("room", [-5, 0, 1, 30])

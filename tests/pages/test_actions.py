@@ -355,3 +355,18 @@ def test_a_first_admin_signs_in_with_the_password_of_the_terminal(
     password = access.ensure_admin(password="")
 
     assert client.post("/login/", {"username": "admin", "password": password})["Location"] == "/"
+
+
+def test_a_link_made_in_another_project_leads_there(owner: Client, project: ProjectInfo) -> None:
+    other = make_project(slug="other")
+    record(make_capture(conversation="here"), project=project)
+    record(make_capture(conversation="there", id="call-there"), project=other)
+    owner.get("/?project=default")
+
+    for path in ("/conversations/there/", "/calls/call-there/"):
+        answer = owner.get(path)
+        assert answer.status_code == 302
+        assert answer["Location"] == f"{path}?project=other"
+    assert owner.get("/conversations/there/?project=default").status_code == 404
+    assert owner.get("/conversations/nowhere/").status_code == 404
+    assert owner.get("/conversations/there/?project=other").status_code == 200

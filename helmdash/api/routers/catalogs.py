@@ -73,7 +73,8 @@ def get_catalog(request: HttpRequest, name: str) -> HttpResponse:
     "PUT",
     "/catalogs/{name}",
     tag=_TAG,
-    scope="fit",
+    # It changes what every fit of the project sees.
+    scope="admin",
     body=shapes.AnyCatalog,
     body_examples={"two packs and a pipeline": examples.CATALOG},
     query=shapes.CATALOG_QUERY,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from helmdash.pages import scope, snippets
@@ -46,7 +46,7 @@ def call_page(request: PageRequest, name: str) -> HttpResponse:
     project = scope.current_project(request)
     detail = calls.find(project_id=project.id, call_id=name)
     if detail is None:
-        raise Http404(f"There is no call {name} in {project.name}.")
+        return scope.elsewhere(request, "call", name)
     fit_id = detail.call.fit_id
     base = request.build_absolute_uri("/").rstrip("/")
     context = {

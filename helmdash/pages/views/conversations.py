@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from helmdash.pages import charts, scope
@@ -55,7 +55,7 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
     project = scope.current_project(request)
     found = conversations.find(project_id=project.id, conversation_id=name)
     if found is None:
-        raise Http404(f"There is no conversation {name} in {project.name}.")
+        return scope.elsewhere(request, "conversation", name)
     newest = calls.page(
         project_id=project.id, filters=CallFilters(conversation=name), limit=_CALLS_SHOWN
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -41,5 +41,5 @@ def trim_page(request: PageRequest, name: str) -> HttpResponse:
     project = scope.current_project(request)
     fit = fitting.find(project_id=project.id, fit_id=name)
     if fit is None:
-        raise Http404(f"There is no fit {name} in {project.name}.")
+        return scope.elsewhere(request, "fit", name)
     return show(request, "pages/trim.html", {"fit": fit})

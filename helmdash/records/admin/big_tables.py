@@ -168,7 +168,7 @@ class ReadOnlyAdmin(ModelAdmin[_M]):
         a million rows for one page.
         """
         text, project = search_term.strip(), _project_in_force(request)
-        if not text:
+        if not text or not self.searched:
             return queryset, False
         fitting = self.model._default_manager.filter(
             starts_with(self.searched, text), project_id=project

@@ -9,7 +9,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -18,491 +17,1389 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Call',
+            name="Call",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(help_text="The client's own id, or one we made.", max_length=128)),
-                ('round_number', models.PositiveIntegerField(null=True)),
-                ('generation', models.PositiveBigIntegerField(null=True)),
-                ('attempt', models.PositiveIntegerField(default=1)),
-                ('model', models.CharField(max_length=255)),
-                ('upstream_model', models.CharField(blank=True, default='', max_length=255)),
-                ('provider', models.CharField(blank=True, default='', max_length=64)),
-                ('pack', models.CharField(blank=True, default='', max_length=128)),
-                ('purpose', models.CharField(default='chat', max_length=32)),
-                ('correlation_id', models.CharField(blank=True, default='', max_length=128)),
-                ('caller', models.CharField(blank=True, default='', max_length=128)),
-                ('prompt_variant', models.CharField(blank=True, default='', max_length=32)),
-                ('response_format', models.CharField(blank=True, default='', max_length=32)),
-                ('prompt_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('completion_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('total_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('cached_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('cache_write_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('reasoning_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('status', models.CharField(max_length=10)),
-                ('http_status', models.PositiveSmallIntegerField(null=True)),
-                ('finish_reason', models.CharField(blank=True, default='', max_length=16)),
-                ('finish_reason_raw', models.CharField(blank=True, default='', max_length=64)),
-                ('error_code', models.CharField(blank=True, default='', max_length=128)),
-                ('error_message', models.CharField(blank=True, default='', max_length=2000)),
-                ('cause', models.CharField(blank=True, default='', max_length=24)),
-                ('cause_rule', models.CharField(blank=True, default='', max_length=48)),
-                ('cause_advice', models.CharField(blank=True, default='', max_length=20)),
-                ('cause_detail', models.CharField(blank=True, default='', max_length=400)),
-                ('raw_content_bytes', models.PositiveBigIntegerField(blank=True, help_text='UTF-8 bytes of the answer before anything was stripped.', null=True)),
-                ('content_bytes', models.PositiveBigIntegerField(blank=True, help_text='The same after reasoning was stripped.', null=True)),
-                ('latency_ms', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('ttft_ms', models.PositiveBigIntegerField(blank=True, help_text='Time to the first token.', null=True)),
-                ('overhead_ms', models.FloatField(null=True)),
-                ('level', models.CharField(max_length=10)),
-                ('level_reason', models.CharField(blank=True, default='', max_length=32)),
-                ('limit_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('limit_source', models.CharField(blank=True, default='', max_length=16)),
-                ('optimal_max_tokens', models.PositiveBigIntegerField()),
-                ('critical_max_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('budget_key', models.CharField(blank=True, default='', max_length=255)),
-                ('fit_name', models.CharField(blank=True, default='', max_length=64)),
-                ('trim_before_bytes', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('trim_after_bytes', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('sent_bytes', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('sent_messages', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('sent_tools_bytes', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('sent_images', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('estimate_tokens', models.PositiveBigIntegerField(blank=True, help_text='Our estimate of the prompt, from the bytes sent.', null=True)),
-                ('prompt_hash', models.CharField(blank=True, default='', max_length=40)),
-                ('started_at', models.DateTimeField()),
-                ('recorded_at', models.DateTimeField()),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        help_text="The client's own id, or one we made.", max_length=128
+                    ),
+                ),
+                ("round_number", models.PositiveIntegerField(null=True)),
+                ("generation", models.PositiveBigIntegerField(null=True)),
+                ("attempt", models.PositiveIntegerField(default=1)),
+                ("model", models.CharField(max_length=255)),
+                ("upstream_model", models.CharField(blank=True, default="", max_length=255)),
+                ("provider", models.CharField(blank=True, default="", max_length=64)),
+                ("pack", models.CharField(blank=True, default="", max_length=128)),
+                ("purpose", models.CharField(default="chat", max_length=32)),
+                ("correlation_id", models.CharField(blank=True, default="", max_length=128)),
+                ("caller", models.CharField(blank=True, default="", max_length=128)),
+                ("prompt_variant", models.CharField(blank=True, default="", max_length=32)),
+                ("response_format", models.CharField(blank=True, default="", max_length=32)),
+                ("prompt_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("completion_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("total_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("cached_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("cache_write_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("reasoning_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("status", models.CharField(max_length=10)),
+                ("http_status", models.PositiveSmallIntegerField(null=True)),
+                ("finish_reason", models.CharField(blank=True, default="", max_length=16)),
+                ("finish_reason_raw", models.CharField(blank=True, default="", max_length=64)),
+                ("error_code", models.CharField(blank=True, default="", max_length=128)),
+                ("error_message", models.CharField(blank=True, default="", max_length=2000)),
+                ("cause", models.CharField(blank=True, default="", max_length=24)),
+                ("cause_rule", models.CharField(blank=True, default="", max_length=48)),
+                ("cause_advice", models.CharField(blank=True, default="", max_length=20)),
+                ("cause_detail", models.CharField(blank=True, default="", max_length=400)),
+                (
+                    "raw_content_bytes",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="UTF-8 bytes of the answer before anything was stripped.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "content_bytes",
+                    models.PositiveBigIntegerField(
+                        blank=True, help_text="The same after reasoning was stripped.", null=True
+                    ),
+                ),
+                ("latency_ms", models.PositiveBigIntegerField(blank=True, null=True)),
+                (
+                    "ttft_ms",
+                    models.PositiveBigIntegerField(
+                        blank=True, help_text="Time to the first token.", null=True
+                    ),
+                ),
+                ("overhead_ms", models.FloatField(null=True)),
+                ("level", models.CharField(max_length=10)),
+                ("level_reason", models.CharField(blank=True, default="", max_length=32)),
+                ("limit_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("limit_source", models.CharField(blank=True, default="", max_length=16)),
+                ("optimal_max_tokens", models.PositiveBigIntegerField()),
+                ("critical_max_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("budget_key", models.CharField(blank=True, default="", max_length=255)),
+                ("fit_name", models.CharField(blank=True, default="", max_length=64)),
+                ("trim_before_bytes", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("trim_after_bytes", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("sent_bytes", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("sent_messages", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("sent_tools_bytes", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("sent_images", models.PositiveBigIntegerField(blank=True, null=True)),
+                (
+                    "estimate_tokens",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="Our estimate of the prompt, from the bytes sent.",
+                        null=True,
+                    ),
+                ),
+                ("prompt_hash", models.CharField(blank=True, default="", max_length=40)),
+                ("started_at", models.DateTimeField()),
+                ("recorded_at", models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name='CatalogRevision',
+            name="CatalogRevision",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120)),
-                ('number', models.PositiveIntegerField(help_text='1 for the first catalog of this name.')),
-                ('body', models.TextField(help_text='Packs and pipelines as compact JSON, in the order given.')),
-                ('digest', models.CharField(help_text='SHA-256 of the compact JSON.', max_length=64)),
-                ('bytes', models.PositiveIntegerField(help_text='UTF-8 length of the compact JSON.')),
-                ('packs', models.PositiveIntegerField()),
-                ('pipelines', models.PositiveIntegerField()),
-                ('created_at', models.DateTimeField()),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=120)),
+                (
+                    "number",
+                    models.PositiveIntegerField(help_text="1 for the first catalog of this name."),
+                ),
+                (
+                    "body",
+                    models.TextField(
+                        help_text="Packs and pipelines as compact JSON, in the order given."
+                    ),
+                ),
+                (
+                    "digest",
+                    models.CharField(help_text="SHA-256 of the compact JSON.", max_length=64),
+                ),
+                (
+                    "bytes",
+                    models.PositiveIntegerField(help_text="UTF-8 length of the compact JSON."),
+                ),
+                ("packs", models.PositiveIntegerField()),
+                ("pipelines", models.PositiveIntegerField()),
+                ("created_at", models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name='Conversation',
+            name="Conversation",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(help_text='The id its calls carry.', max_length=255)),
-                ('model', models.CharField(help_text='Model of the newest call.', max_length=255)),
-                ('round_number', models.PositiveIntegerField(default=1)),
-                ('generation', models.PositiveBigIntegerField(default=0, help_text='Number of the newest call; the count of calls.')),
-                ('level', models.CharField(default='unknown', max_length=10)),
-                ('severity', models.PositiveSmallIntegerField(default=1)),
-                ('level_reason', models.CharField(blank=True, default='', max_length=32)),
-                ('known_level', models.CharField(blank=True, default='', max_length=10)),
-                ('prompt_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('limit_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('limit_source', models.CharField(blank=True, default='', max_length=16)),
-                ('optimal_max_tokens', models.PositiveBigIntegerField(default=100000)),
-                ('critical_max_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('failures', models.PositiveBigIntegerField(default=0, help_text='Calls with a failure cause.')),
-                ('trims', models.PositiveBigIntegerField(default=0, help_text='Calls whose prompt was cut.')),
-                ('started_at', models.DateTimeField()),
-                ('latest_at', models.DateTimeField(help_text='When the newest call started.')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(help_text="The id its calls carry.", max_length=255)),
+                ("model", models.CharField(help_text="Model of the newest call.", max_length=255)),
+                ("round_number", models.PositiveIntegerField(default=1)),
+                (
+                    "generation",
+                    models.PositiveBigIntegerField(
+                        default=0, help_text="Number of the newest call; the count of calls."
+                    ),
+                ),
+                ("level", models.CharField(default="unknown", max_length=10)),
+                ("severity", models.PositiveSmallIntegerField(default=1)),
+                ("level_reason", models.CharField(blank=True, default="", max_length=32)),
+                ("known_level", models.CharField(blank=True, default="", max_length=10)),
+                ("prompt_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("limit_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("limit_source", models.CharField(blank=True, default="", max_length=16)),
+                ("optimal_max_tokens", models.PositiveBigIntegerField(default=100000)),
+                ("critical_max_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
+                (
+                    "failures",
+                    models.PositiveBigIntegerField(
+                        default=0, help_text="Calls with a failure cause."
+                    ),
+                ),
+                (
+                    "trims",
+                    models.PositiveBigIntegerField(
+                        default=0, help_text="Calls whose prompt was cut."
+                    ),
+                ),
+                ("started_at", models.DateTimeField()),
+                ("latest_at", models.DateTimeField(help_text="When the newest call started.")),
             ],
         ),
         migrations.CreateModel(
-            name='BudgetAlias',
+            name="BudgetAlias",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('prefix', models.CharField(help_text='Provider spelling, such as gemini/ . Applies only where no budget matches.', max_length=255)),
-                ('target', models.CharField(help_text='What it stands for, such as google/ .', max_length=255)),
-                ('evidence', models.TextField(blank=True, default='', help_text='Why the two are the same model.')),
-                ('updated_at', models.DateTimeField(auto_now=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "prefix",
+                    models.CharField(
+                        help_text="Provider spelling, such as gemini/ . Applies only where no budget matches.",
+                        max_length=255,
+                    ),
+                ),
+                (
+                    "target",
+                    models.CharField(
+                        help_text="What it stands for, such as google/ .", max_length=255
+                    ),
+                ),
+                (
+                    "evidence",
+                    models.TextField(
+                        blank=True, default="", help_text="Why the two are the same model."
+                    ),
+                ),
+                ("updated_at", models.DateTimeField(auto_now=True)),
             ],
             options={
-                'verbose_name_plural': 'budget aliases',
-                'constraints': [models.UniqueConstraint(django.db.models.functions.text.Lower('prefix'), name='budget_alias_one_per_prefix', violation_error_message='An alias with this prefix exists already.'), models.CheckConstraint(condition=models.Q(models.Q(('prefix', ''), _negated=True), models.Q(('target', ''), _negated=True)), name='budget_alias_not_empty')],
+                "verbose_name_plural": "budget aliases",
+                "constraints": [
+                    models.UniqueConstraint(
+                        django.db.models.functions.text.Lower("prefix"),
+                        name="budget_alias_one_per_prefix",
+                        violation_error_message="An alias with this prefix exists already.",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("prefix", ""), _negated=True),
+                            models.Q(("target", ""), _negated=True),
+                        ),
+                        name="budget_alias_not_empty",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='CallPayload',
+            name="CallPayload",
             fields=[
-                ('call', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='payload', serialize=False, to='records.call')),
-                ('usage_raw', models.JSONField(null=True)),
-                ('metadata', models.JSONField(null=True)),
-                ('trim_dropped', models.JSONField(null=True)),
-                ('attempts', models.JSONField(null=True)),
-                ('message_hashes', models.JSONField(help_text='StoredMessage hashes, in order.', null=True)),
-                ('content', models.TextField(null=True)),
+                (
+                    "call",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="payload",
+                        serialize=False,
+                        to="records.call",
+                    ),
+                ),
+                ("usage_raw", models.JSONField(null=True)),
+                ("metadata", models.JSONField(null=True)),
+                ("trim_dropped", models.JSONField(null=True)),
+                ("attempts", models.JSONField(null=True)),
+                (
+                    "message_hashes",
+                    models.JSONField(help_text="StoredMessage hashes, in order.", null=True),
+                ),
+                ("content", models.TextField(null=True)),
             ],
         ),
         migrations.AddField(
-            model_name='call',
-            name='conversation',
-            field=models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='calls', to='records.conversation'),
+            model_name="call",
+            name="conversation",
+            field=models.ForeignKey(
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="calls",
+                to="records.conversation",
+            ),
         ),
         migrations.CreateModel(
-            name='HistoricalBudgetAlias',
+            name="HistoricalBudgetAlias",
             fields=[
-                ('id', models.BigIntegerField(auto_created=True, blank=True, db_index=True, verbose_name='ID')),
-                ('prefix', models.CharField(help_text='Provider spelling, such as gemini/ . Applies only where no budget matches.', max_length=255)),
-                ('target', models.CharField(help_text='What it stands for, such as google/ .', max_length=255)),
-                ('evidence', models.TextField(blank=True, default='', help_text='Why the two are the same model.')),
-                ('updated_at', models.DateTimeField(blank=True, editable=False)),
-                ('history_id', models.AutoField(primary_key=True, serialize=False)),
-                ('history_date', models.DateTimeField(db_index=True)),
-                ('history_change_reason', models.CharField(max_length=100, null=True)),
-                ('history_type', models.CharField(choices=[('+', 'Created'), ('~', 'Changed'), ('-', 'Deleted')], max_length=1)),
-                ('history_user', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigIntegerField(
+                        auto_created=True, blank=True, db_index=True, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "prefix",
+                    models.CharField(
+                        help_text="Provider spelling, such as gemini/ . Applies only where no budget matches.",
+                        max_length=255,
+                    ),
+                ),
+                (
+                    "target",
+                    models.CharField(
+                        help_text="What it stands for, such as google/ .", max_length=255
+                    ),
+                ),
+                (
+                    "evidence",
+                    models.TextField(
+                        blank=True, default="", help_text="Why the two are the same model."
+                    ),
+                ),
+                ("updated_at", models.DateTimeField(blank=True, editable=False)),
+                ("history_id", models.AutoField(primary_key=True, serialize=False)),
+                ("history_date", models.DateTimeField(db_index=True)),
+                ("history_change_reason", models.CharField(max_length=100, null=True)),
+                (
+                    "history_type",
+                    models.CharField(
+                        choices=[("+", "Created"), ("~", "Changed"), ("-", "Deleted")], max_length=1
+                    ),
+                ),
+                (
+                    "history_user",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'historical budget alias',
-                'verbose_name_plural': 'historical budget aliases',
-                'ordering': ('-history_date', '-history_id'),
-                'get_latest_by': ('history_date', 'history_id'),
+                "verbose_name": "historical budget alias",
+                "verbose_name_plural": "historical budget aliases",
+                "ordering": ("-history_date", "-history_id"),
+                "get_latest_by": ("history_date", "history_id"),
             },
             bases=(simple_history.models.HistoricalChanges, models.Model),
         ),
         migrations.CreateModel(
-            name='Project',
+            name="Project",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(help_text='Short name used in links.', max_length=64, unique=True)),
-                ('name', models.CharField(help_text='Name shown on the pages.', max_length=120)),
-                ('is_default', models.BooleanField(default=False, help_text='The project new API keys belong to. Exactly one.')),
-                ('is_demo', models.BooleanField(default=False, editable=False, help_text='Made by `demo load`; never mixed into real figures.')),
-                ('payload', models.CharField(choices=[('off', 'Off: no prompt and no answer is stored'), ('redacted', 'Redacted: stored with secrets and addresses masked'), ('full', 'Full: stored as it was sent')], default='off', help_text='Whether prompts and answers of recorded calls are stored.', max_length=10)),
-                ('retention_days', models.PositiveIntegerField(blank=True, help_text='Calls older than this many days are deleted by `retain`. Empty: kept for ever.', null=True, validators=[django.core.validators.MinValueValidator(1)])),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('current_catalog', models.ForeignKey(blank=True, help_text='The catalog a fit uses when it names none.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='records.catalogrevision')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "slug",
+                    models.SlugField(
+                        help_text="Short name used in links.", max_length=64, unique=True
+                    ),
+                ),
+                ("name", models.CharField(help_text="Name shown on the pages.", max_length=120)),
+                (
+                    "is_default",
+                    models.BooleanField(
+                        default=False, help_text="The project new API keys belong to. Exactly one."
+                    ),
+                ),
+                (
+                    "is_demo",
+                    models.BooleanField(
+                        default=False,
+                        editable=False,
+                        help_text="Made by `demo load`; never mixed into real figures.",
+                    ),
+                ),
+                (
+                    "payload",
+                    models.CharField(
+                        choices=[
+                            ("off", "Off: no prompt and no answer is stored"),
+                            ("redacted", "Redacted: stored with secrets and addresses masked"),
+                            ("full", "Full: stored as it was sent"),
+                        ],
+                        default="off",
+                        help_text="Whether prompts and answers of recorded calls are stored.",
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "retention_days",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Calls older than this many days are deleted by `retain`. Empty: kept for ever.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "current_catalog",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="The catalog a fit uses when it names none.",
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="records.catalogrevision",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='HistoricalBudget',
+            name="HistoricalBudget",
             fields=[
-                ('id', models.BigIntegerField(auto_created=True, blank=True, db_index=True, verbose_name='ID')),
-                ('key', models.CharField(blank=True, help_text='Exact model id or prefix, with its provider: openai/gpt-4o. The longest key that fits a model wins. Empty: the fallback for unknown models.', max_length=255)),
-                ('input_tokens', models.PositiveBigIntegerField(help_text='Tokens. Safe ceiling of a whole prompt; not the advertised window.', validators=[django.core.validators.MinValueValidator(1)])),
-                ('output_tokens', models.PositiveBigIntegerField(help_text='Tokens. Recommended output limit for structured answers.', validators=[django.core.validators.MinValueValidator(1)])),
-                ('max_catalog_bytes', models.PositiveBigIntegerField(default=0, help_text='Bytes of compact JSON. Largest catalog shown to the model; 0 = no compaction.')),
-                ('tier', models.CharField(choices=[('A', 'A: reliable structured output on large catalogs'), ('B', 'B: reliable up to about 25 KB of catalog'), ('C', 'C: weak or free; about 10 KB')], help_text="How far structured output can be trusted under load; not the model's size.", max_length=1)),
-                ('allows_llm_filter', models.BooleanField(default=False, help_text='A second model call may narrow an ambiguous catalog.')),
-                ('filter_model', models.CharField(blank=True, default='', help_text='Model of that call. Empty: the same one.', max_length=255)),
-                ('is_hybrid_reasoning', models.BooleanField(default=False, help_text='Emits thinking before its answer; needs more output and time.')),
-                ('wants_strict_json', models.BooleanField(default=False, help_text='Ask the provider for its JSON mode (never in tier C).')),
-                ('supports_prefix_cache', models.BooleanField(default=False, help_text='Put the catalog into the cacheable system prompt.')),
-                ('cached_input_cost_usd_per_mtok', models.FloatField(default=0.0, help_text='USD per million cached input tokens. 0 = unknown.', validators=[django.core.validators.MinValueValidator(0.0)])),
-                ('input_cost_usd_per_mtok', models.FloatField(blank=True, help_text='USD per million input tokens. Empty = unknown.', null=True, validators=[django.core.validators.MinValueValidator(0.0)])),
-                ('output_cost_usd_per_mtok', models.FloatField(blank=True, help_text='USD per million output tokens. Empty = unknown.', null=True, validators=[django.core.validators.MinValueValidator(0.0)])),
-                ('prompt_variant', models.CharField(blank=True, choices=[('', 'By tier: A and B all steps, C the next step only'), ('full_steps', 'full_steps: all steps at once'), ('single_pick', 'single_pick: the next step only')], default='', help_text="Overrides the tier's.", max_length=12)),
-                ('context_length', models.PositiveBigIntegerField(blank=True, help_text='Tokens. Advertised context window. Empty = unknown.', null=True, validators=[django.core.validators.MinValueValidator(1)])),
-                ('input_length', models.PositiveBigIntegerField(blank=True, help_text='Tokens. Advertised longest input, where it is less than the window.', null=True, validators=[django.core.validators.MinValueValidator(1)])),
-                ('optimal_max_tokens', models.PositiveBigIntegerField(blank=True, help_text='Tokens. A prompt above this is yellow. Empty = 100,000.', null=True, validators=[django.core.validators.MinValueValidator(1)])),
-                ('critical_max_tokens', models.PositiveBigIntegerField(blank=True, help_text='Tokens. A prompt above this is red. Empty = 90 % of the limit.', null=True, validators=[django.core.validators.MinValueValidator(1)])),
-                ('caution_cadence', models.PositiveIntegerField(blank=True, help_text='Generations between two reminders while yellow. Empty = 10.', null=True, validators=[django.core.validators.MinValueValidator(1)])),
-                ('chars_per_token', models.FloatField(default=4.0, help_text='Estimator: UTF-8 bytes of one token.', validators=[django.core.validators.MinValueValidator(0.1), django.core.validators.MaxValueValidator(100.0)])),
-                ('safety_multiplier', models.FloatField(default=1.2, help_text='Estimator: factor on top, since the estimate is rough.', validators=[django.core.validators.MinValueValidator(1.0), django.core.validators.MaxValueValidator(10.0)])),
-                ('reserve_tokens', models.PositiveBigIntegerField(default=2000, help_text='Tokens kept free for the answer when chunks are assembled.')),
-                ('evidence', models.TextField(blank=True, default='', help_text='Why these numbers, and where they come from.')),
-                ('enabled', models.BooleanField(default=True, help_text='A disabled row governs nothing. The fallback cannot be disabled.')),
-                ('created_at', models.DateTimeField(blank=True, editable=False)),
-                ('updated_at', models.DateTimeField(blank=True, editable=False)),
-                ('history_id', models.AutoField(primary_key=True, serialize=False)),
-                ('history_date', models.DateTimeField(db_index=True)),
-                ('history_change_reason', models.CharField(max_length=100, null=True)),
-                ('history_type', models.CharField(choices=[('+', 'Created'), ('~', 'Changed'), ('-', 'Deleted')], max_length=1)),
-                ('history_user', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('project', models.ForeignKey(blank=True, db_constraint=False, help_text="Empty: for every project. A project's row beats the global row of the same key.", null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='records.project')),
+                (
+                    "id",
+                    models.BigIntegerField(
+                        auto_created=True, blank=True, db_index=True, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "key",
+                    models.CharField(
+                        blank=True,
+                        help_text="Exact model id or prefix, with its provider: openai/gpt-4o. The longest key that fits a model wins. Empty: the fallback for unknown models.",
+                        max_length=255,
+                    ),
+                ),
+                (
+                    "input_tokens",
+                    models.PositiveBigIntegerField(
+                        help_text="Tokens. Safe ceiling of a whole prompt; not the advertised window.",
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                (
+                    "output_tokens",
+                    models.PositiveBigIntegerField(
+                        help_text="Tokens. Recommended output limit for structured answers.",
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                (
+                    "max_catalog_bytes",
+                    models.PositiveBigIntegerField(
+                        default=0,
+                        help_text="Bytes of compact JSON. Largest catalog shown to the model; 0 = no compaction.",
+                    ),
+                ),
+                (
+                    "tier",
+                    models.CharField(
+                        choices=[
+                            ("A", "A: reliable structured output on large catalogs"),
+                            ("B", "B: reliable up to about 25 KB of catalog"),
+                            ("C", "C: weak or free; about 10 KB"),
+                        ],
+                        help_text="How far structured output can be trusted under load; not the model's size.",
+                        max_length=1,
+                    ),
+                ),
+                (
+                    "allows_llm_filter",
+                    models.BooleanField(
+                        default=False,
+                        help_text="A second model call may narrow an ambiguous catalog.",
+                    ),
+                ),
+                (
+                    "filter_model",
+                    models.CharField(
+                        blank=True,
+                        default="",
+                        help_text="Model of that call. Empty: the same one.",
+                        max_length=255,
+                    ),
+                ),
+                (
+                    "is_hybrid_reasoning",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Emits thinking before its answer; needs more output and time.",
+                    ),
+                ),
+                (
+                    "wants_strict_json",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Ask the provider for its JSON mode (never in tier C).",
+                    ),
+                ),
+                (
+                    "supports_prefix_cache",
+                    models.BooleanField(
+                        default=False, help_text="Put the catalog into the cacheable system prompt."
+                    ),
+                ),
+                (
+                    "cached_input_cost_usd_per_mtok",
+                    models.FloatField(
+                        default=0.0,
+                        help_text="USD per million cached input tokens. 0 = unknown.",
+                        validators=[django.core.validators.MinValueValidator(0.0)],
+                    ),
+                ),
+                (
+                    "input_cost_usd_per_mtok",
+                    models.FloatField(
+                        blank=True,
+                        help_text="USD per million input tokens. Empty = unknown.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(0.0)],
+                    ),
+                ),
+                (
+                    "output_cost_usd_per_mtok",
+                    models.FloatField(
+                        blank=True,
+                        help_text="USD per million output tokens. Empty = unknown.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(0.0)],
+                    ),
+                ),
+                (
+                    "prompt_variant",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("", "By tier: A and B all steps, C the next step only"),
+                            ("full_steps", "full_steps: all steps at once"),
+                            ("single_pick", "single_pick: the next step only"),
+                        ],
+                        default="",
+                        help_text="Overrides the tier's.",
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "context_length",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="Tokens. Advertised context window. Empty = unknown.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                (
+                    "input_length",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="Tokens. Advertised longest input, where it is less than the window.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                (
+                    "optimal_max_tokens",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="Tokens. A prompt above this is yellow. Empty = 100,000.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                (
+                    "critical_max_tokens",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="Tokens. A prompt above this is red. Empty = 90 % of the limit.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                (
+                    "caution_cadence",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Generations between two reminders while yellow. Empty = 10.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                (
+                    "chars_per_token",
+                    models.FloatField(
+                        default=4.0,
+                        help_text="Estimator: UTF-8 bytes of one token.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.1),
+                            django.core.validators.MaxValueValidator(100.0),
+                        ],
+                    ),
+                ),
+                (
+                    "safety_multiplier",
+                    models.FloatField(
+                        default=1.2,
+                        help_text="Estimator: factor on top, since the estimate is rough.",
+                        validators=[
+                            django.core.validators.MinValueValidator(1.0),
+                            django.core.validators.MaxValueValidator(10.0),
+                        ],
+                    ),
+                ),
+                (
+                    "reserve_tokens",
+                    models.PositiveBigIntegerField(
+                        default=2000,
+                        help_text="Tokens kept free for the answer when chunks are assembled.",
+                    ),
+                ),
+                (
+                    "evidence",
+                    models.TextField(
+                        blank=True,
+                        default="",
+                        help_text="Why these numbers, and where they come from.",
+                    ),
+                ),
+                (
+                    "enabled",
+                    models.BooleanField(
+                        default=True,
+                        help_text="A disabled row governs nothing. The fallback cannot be disabled.",
+                    ),
+                ),
+                ("created_at", models.DateTimeField(blank=True, editable=False)),
+                ("updated_at", models.DateTimeField(blank=True, editable=False)),
+                ("history_id", models.AutoField(primary_key=True, serialize=False)),
+                ("history_date", models.DateTimeField(db_index=True)),
+                ("history_change_reason", models.CharField(max_length=100, null=True)),
+                (
+                    "history_type",
+                    models.CharField(
+                        choices=[("+", "Created"), ("~", "Changed"), ("-", "Deleted")], max_length=1
+                    ),
+                ),
+                (
+                    "history_user",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        blank=True,
+                        db_constraint=False,
+                        help_text="Empty: for every project. A project's row beats the global row of the same key.",
+                        null=True,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="records.project",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'historical budget',
-                'verbose_name_plural': 'historical budgets',
-                'ordering': ('-history_date', '-history_id'),
-                'get_latest_by': ('history_date', 'history_id'),
+                "verbose_name": "historical budget",
+                "verbose_name_plural": "historical budgets",
+                "ordering": ("-history_date", "-history_id"),
+                "get_latest_by": ("history_date", "history_id"),
             },
             bases=(simple_history.models.HistoricalChanges, models.Model),
         ),
         migrations.CreateModel(
-            name='HealthChange',
+            name="HealthChange",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('generation', models.PositiveBigIntegerField()),
-                ('from_level', models.CharField(blank=True, default='', max_length=10)),
-                ('to_level', models.CharField(max_length=10)),
-                ('at', models.DateTimeField()),
-                ('conversation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='health_changes', to='records.conversation')),
-                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='records.project')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("generation", models.PositiveBigIntegerField()),
+                ("from_level", models.CharField(blank=True, default="", max_length=10)),
+                ("to_level", models.CharField(max_length=10)),
+                ("at", models.DateTimeField()),
+                (
+                    "conversation",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="health_changes",
+                        to="records.conversation",
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="records.project",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Fit',
+            name="Fit",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(help_text='The fit_id of the answer.', max_length=64)),
-                ('model', models.CharField(max_length=255)),
-                ('intent', models.TextField(blank=True, default='')),
-                ('intent_sha', models.CharField(max_length=64)),
-                ('catalog_name', models.CharField(blank=True, default='', max_length=120)),
-                ('catalog_digest', models.CharField(max_length=64)),
-                ('before_bytes', models.PositiveBigIntegerField()),
-                ('after_bytes', models.PositiveBigIntegerField()),
-                ('fits', models.BooleanField()),
-                ('trim', models.JSONField(help_text='Steps, entries kept and removed, timings, versions.')),
-                ('budget', models.JSONField(help_text='The effective budget as it was then.')),
-                ('caller', models.CharField(blank=True, default='', max_length=128)),
-                ('created_at', models.DateTimeField()),
-                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='records.project')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(help_text="The fit_id of the answer.", max_length=64)),
+                ("model", models.CharField(max_length=255)),
+                ("intent", models.TextField(blank=True, default="")),
+                ("intent_sha", models.CharField(max_length=64)),
+                ("catalog_name", models.CharField(blank=True, default="", max_length=120)),
+                ("catalog_digest", models.CharField(max_length=64)),
+                ("before_bytes", models.PositiveBigIntegerField()),
+                ("after_bytes", models.PositiveBigIntegerField()),
+                ("fits", models.BooleanField()),
+                (
+                    "trim",
+                    models.JSONField(
+                        help_text="Steps, entries kept and removed, timings, versions."
+                    ),
+                ),
+                ("budget", models.JSONField(help_text="The effective budget as it was then.")),
+                ("caller", models.CharField(blank=True, default="", max_length=128)),
+                ("created_at", models.DateTimeField()),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="records.project",
+                    ),
+                ),
             ],
         ),
         migrations.AddField(
-            model_name='conversation',
-            name='project',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='records.project'),
+            model_name="conversation",
+            name="project",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="+",
+                to="records.project",
+            ),
         ),
         migrations.AddField(
-            model_name='catalogrevision',
-            name='project',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='catalogs', to='records.project'),
+            model_name="catalogrevision",
+            name="project",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="catalogs",
+                to="records.project",
+            ),
         ),
         migrations.AddField(
-            model_name='call',
-            name='project',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='records.project'),
+            model_name="call",
+            name="project",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="+",
+                to="records.project",
+            ),
         ),
         migrations.CreateModel(
-            name='Budget',
+            name="Budget",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key', models.CharField(blank=True, help_text='Exact model id or prefix, with its provider: openai/gpt-4o. The longest key that fits a model wins. Empty: the fallback for unknown models.', max_length=255)),
-                ('input_tokens', models.PositiveBigIntegerField(help_text='Tokens. Safe ceiling of a whole prompt; not the advertised window.', validators=[django.core.validators.MinValueValidator(1)])),
-                ('output_tokens', models.PositiveBigIntegerField(help_text='Tokens. Recommended output limit for structured answers.', validators=[django.core.validators.MinValueValidator(1)])),
-                ('max_catalog_bytes', models.PositiveBigIntegerField(default=0, help_text='Bytes of compact JSON. Largest catalog shown to the model; 0 = no compaction.')),
-                ('tier', models.CharField(choices=[('A', 'A: reliable structured output on large catalogs'), ('B', 'B: reliable up to about 25 KB of catalog'), ('C', 'C: weak or free; about 10 KB')], help_text="How far structured output can be trusted under load; not the model's size.", max_length=1)),
-                ('allows_llm_filter', models.BooleanField(default=False, help_text='A second model call may narrow an ambiguous catalog.')),
-                ('filter_model', models.CharField(blank=True, default='', help_text='Model of that call. Empty: the same one.', max_length=255)),
-                ('is_hybrid_reasoning', models.BooleanField(default=False, help_text='Emits thinking before its answer; needs more output and time.')),
-                ('wants_strict_json', models.BooleanField(default=False, help_text='Ask the provider for its JSON mode (never in tier C).')),
-                ('supports_prefix_cache', models.BooleanField(default=False, help_text='Put the catalog into the cacheable system prompt.')),
-                ('cached_input_cost_usd_per_mtok', models.FloatField(default=0.0, help_text='USD per million cached input tokens. 0 = unknown.', validators=[django.core.validators.MinValueValidator(0.0)])),
-                ('input_cost_usd_per_mtok', models.FloatField(blank=True, help_text='USD per million input tokens. Empty = unknown.', null=True, validators=[django.core.validators.MinValueValidator(0.0)])),
-                ('output_cost_usd_per_mtok', models.FloatField(blank=True, help_text='USD per million output tokens. Empty = unknown.', null=True, validators=[django.core.validators.MinValueValidator(0.0)])),
-                ('prompt_variant', models.CharField(blank=True, choices=[('', 'By tier: A and B all steps, C the next step only'), ('full_steps', 'full_steps: all steps at once'), ('single_pick', 'single_pick: the next step only')], default='', help_text="Overrides the tier's.", max_length=12)),
-                ('context_length', models.PositiveBigIntegerField(blank=True, help_text='Tokens. Advertised context window. Empty = unknown.', null=True, validators=[django.core.validators.MinValueValidator(1)])),
-                ('input_length', models.PositiveBigIntegerField(blank=True, help_text='Tokens. Advertised longest input, where it is less than the window.', null=True, validators=[django.core.validators.MinValueValidator(1)])),
-                ('optimal_max_tokens', models.PositiveBigIntegerField(blank=True, help_text='Tokens. A prompt above this is yellow. Empty = 100,000.', null=True, validators=[django.core.validators.MinValueValidator(1)])),
-                ('critical_max_tokens', models.PositiveBigIntegerField(blank=True, help_text='Tokens. A prompt above this is red. Empty = 90 % of the limit.', null=True, validators=[django.core.validators.MinValueValidator(1)])),
-                ('caution_cadence', models.PositiveIntegerField(blank=True, help_text='Generations between two reminders while yellow. Empty = 10.', null=True, validators=[django.core.validators.MinValueValidator(1)])),
-                ('chars_per_token', models.FloatField(default=4.0, help_text='Estimator: UTF-8 bytes of one token.', validators=[django.core.validators.MinValueValidator(0.1), django.core.validators.MaxValueValidator(100.0)])),
-                ('safety_multiplier', models.FloatField(default=1.2, help_text='Estimator: factor on top, since the estimate is rough.', validators=[django.core.validators.MinValueValidator(1.0), django.core.validators.MaxValueValidator(10.0)])),
-                ('reserve_tokens', models.PositiveBigIntegerField(default=2000, help_text='Tokens kept free for the answer when chunks are assembled.')),
-                ('evidence', models.TextField(blank=True, default='', help_text='Why these numbers, and where they come from.')),
-                ('enabled', models.BooleanField(default=True, help_text='A disabled row governs nothing. The fallback cannot be disabled.')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('project', models.ForeignKey(blank=True, help_text="Empty: for every project. A project's row beats the global row of the same key.", null=True, on_delete=django.db.models.deletion.CASCADE, related_name='budgets', to='records.project')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "key",
+                    models.CharField(
+                        blank=True,
+                        help_text="Exact model id or prefix, with its provider: openai/gpt-4o. The longest key that fits a model wins. Empty: the fallback for unknown models.",
+                        max_length=255,
+                    ),
+                ),
+                (
+                    "input_tokens",
+                    models.PositiveBigIntegerField(
+                        help_text="Tokens. Safe ceiling of a whole prompt; not the advertised window.",
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                (
+                    "output_tokens",
+                    models.PositiveBigIntegerField(
+                        help_text="Tokens. Recommended output limit for structured answers.",
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                (
+                    "max_catalog_bytes",
+                    models.PositiveBigIntegerField(
+                        default=0,
+                        help_text="Bytes of compact JSON. Largest catalog shown to the model; 0 = no compaction.",
+                    ),
+                ),
+                (
+                    "tier",
+                    models.CharField(
+                        choices=[
+                            ("A", "A: reliable structured output on large catalogs"),
+                            ("B", "B: reliable up to about 25 KB of catalog"),
+                            ("C", "C: weak or free; about 10 KB"),
+                        ],
+                        help_text="How far structured output can be trusted under load; not the model's size.",
+                        max_length=1,
+                    ),
+                ),
+                (
+                    "allows_llm_filter",
+                    models.BooleanField(
+                        default=False,
+                        help_text="A second model call may narrow an ambiguous catalog.",
+                    ),
+                ),
+                (
+                    "filter_model",
+                    models.CharField(
+                        blank=True,
+                        default="",
+                        help_text="Model of that call. Empty: the same one.",
+                        max_length=255,
+                    ),
+                ),
+                (
+                    "is_hybrid_reasoning",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Emits thinking before its answer; needs more output and time.",
+                    ),
+                ),
+                (
+                    "wants_strict_json",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Ask the provider for its JSON mode (never in tier C).",
+                    ),
+                ),
+                (
+                    "supports_prefix_cache",
+                    models.BooleanField(
+                        default=False, help_text="Put the catalog into the cacheable system prompt."
+                    ),
+                ),
+                (
+                    "cached_input_cost_usd_per_mtok",
+                    models.FloatField(
+                        default=0.0,
+                        help_text="USD per million cached input tokens. 0 = unknown.",
+                        validators=[django.core.validators.MinValueValidator(0.0)],
+                    ),
+                ),
+                (
+                    "input_cost_usd_per_mtok",
+                    models.FloatField(
+                        blank=True,
+                        help_text="USD per million input tokens. Empty = unknown.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(0.0)],
+                    ),
+                ),
+                (
+                    "output_cost_usd_per_mtok",
+                    models.FloatField(
+                        blank=True,
+                        help_text="USD per million output tokens. Empty = unknown.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(0.0)],
+                    ),
+                ),
+                (
+                    "prompt_variant",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("", "By tier: A and B all steps, C the next step only"),
+                            ("full_steps", "full_steps: all steps at once"),
+                            ("single_pick", "single_pick: the next step only"),
+                        ],
+                        default="",
+                        help_text="Overrides the tier's.",
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "context_length",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="Tokens. Advertised context window. Empty = unknown.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                (
+                    "input_length",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="Tokens. Advertised longest input, where it is less than the window.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                (
+                    "optimal_max_tokens",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="Tokens. A prompt above this is yellow. Empty = 100,000.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                (
+                    "critical_max_tokens",
+                    models.PositiveBigIntegerField(
+                        blank=True,
+                        help_text="Tokens. A prompt above this is red. Empty = 90 % of the limit.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                (
+                    "caution_cadence",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Generations between two reminders while yellow. Empty = 10.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                (
+                    "chars_per_token",
+                    models.FloatField(
+                        default=4.0,
+                        help_text="Estimator: UTF-8 bytes of one token.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.1),
+                            django.core.validators.MaxValueValidator(100.0),
+                        ],
+                    ),
+                ),
+                (
+                    "safety_multiplier",
+                    models.FloatField(
+                        default=1.2,
+                        help_text="Estimator: factor on top, since the estimate is rough.",
+                        validators=[
+                            django.core.validators.MinValueValidator(1.0),
+                            django.core.validators.MaxValueValidator(10.0),
+                        ],
+                    ),
+                ),
+                (
+                    "reserve_tokens",
+                    models.PositiveBigIntegerField(
+                        default=2000,
+                        help_text="Tokens kept free for the answer when chunks are assembled.",
+                    ),
+                ),
+                (
+                    "evidence",
+                    models.TextField(
+                        blank=True,
+                        default="",
+                        help_text="Why these numbers, and where they come from.",
+                    ),
+                ),
+                (
+                    "enabled",
+                    models.BooleanField(
+                        default=True,
+                        help_text="A disabled row governs nothing. The fallback cannot be disabled.",
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="Empty: for every project. A project's row beats the global row of the same key.",
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="budgets",
+                        to="records.project",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='ApiKey',
+            name="ApiKey",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(help_text='Who uses it; shown as the caller of calls.', max_length=80)),
-                ('prefix', models.CharField(editable=False, help_text='First characters, to recognize the key by.', max_length=16)),
-                ('key_hash', models.CharField(editable=False, max_length=64, unique=True)),
-                ('scopes', models.JSONField(default=list, help_text='What the key may do.')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('latest_used_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('revoked_at', models.DateTimeField(blank=True, editable=False, null=True)),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='api_keys', to='records.project')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        help_text="Who uses it; shown as the caller of calls.", max_length=80
+                    ),
+                ),
+                (
+                    "prefix",
+                    models.CharField(
+                        editable=False,
+                        help_text="First characters, to recognize the key by.",
+                        max_length=16,
+                    ),
+                ),
+                ("key_hash", models.CharField(editable=False, max_length=64, unique=True)),
+                ("scopes", models.JSONField(default=list, help_text="What the key may do.")),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("latest_used_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                ("revoked_at", models.DateTimeField(blank=True, editable=False, null=True)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="api_keys",
+                        to="records.project",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'API key',
+                "verbose_name": "API key",
             },
         ),
         migrations.CreateModel(
-            name='Round',
+            name="Round",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('first_generation', models.PositiveBigIntegerField()),
-                ('latest_generation', models.PositiveBigIntegerField()),
-                ('peak_prompt_tokens', models.PositiveBigIntegerField(blank=True, help_text='Largest reported prompt of the round.', null=True)),
-                ('started_at', models.DateTimeField()),
-                ('ended_at', models.DateTimeField(blank=True, null=True)),
-                ('conversation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='rounds', to='records.conversation')),
-                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='records.project')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("first_generation", models.PositiveBigIntegerField()),
+                ("latest_generation", models.PositiveBigIntegerField()),
+                (
+                    "peak_prompt_tokens",
+                    models.PositiveBigIntegerField(
+                        blank=True, help_text="Largest reported prompt of the round.", null=True
+                    ),
+                ),
+                ("started_at", models.DateTimeField()),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "conversation",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="rounds",
+                        to="records.conversation",
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="records.project",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='StoredMessage',
+            name="StoredMessage",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('hash', models.CharField(max_length=40)),
-                ('body', models.JSONField()),
-                ('latest_seen_at', models.DateTimeField()),
-                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='records.project')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("hash", models.CharField(max_length=40)),
+                ("body", models.JSONField()),
+                ("latest_seen_at", models.DateTimeField()),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="records.project",
+                    ),
+                ),
             ],
         ),
         migrations.AddConstraint(
-            model_name='project',
-            constraint=models.UniqueConstraint(condition=models.Q(('is_default', True)), fields=('is_default',), name='project_one_default'),
+            model_name="project",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("is_default", True)),
+                fields=("is_default",),
+                name="project_one_default",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='project',
-            constraint=models.CheckConstraint(condition=models.Q(('payload__in', ['off', 'redacted', 'full'])), name='project_payload_known'),
+            model_name="project",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("payload__in", ["off", "redacted", "full"])),
+                name="project_payload_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='healthchange',
-            constraint=models.UniqueConstraint(fields=('conversation', 'generation', 'project'), name='health_change_generation'),
+            model_name="healthchange",
+            constraint=models.UniqueConstraint(
+                fields=("conversation", "generation", "project"), name="health_change_generation"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='healthchange',
-            constraint=models.CheckConstraint(condition=models.Q(('to_level__in', ['healthy', 'caution', 'critical', 'unknown'])), name='health_change_to_level_known'),
+            model_name="healthchange",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("to_level__in", ["healthy", "caution", "critical", "unknown"])),
+                name="health_change_to_level_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='healthchange',
-            constraint=models.CheckConstraint(condition=models.Q(('from_level__in', ['', 'healthy', 'caution', 'critical', 'unknown'])), name='health_change_from_level_known'),
+            model_name="healthchange",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("from_level__in", ["", "healthy", "caution", "critical", "unknown"])
+                ),
+                name="health_change_from_level_known",
+            ),
         ),
         migrations.AddIndex(
-            model_name='fit',
-            index=models.Index(fields=['project', 'created_at', 'id'], name='fit_by_time'),
+            model_name="fit",
+            index=models.Index(fields=["project", "created_at", "id"], name="fit_by_time"),
         ),
         migrations.AddConstraint(
-            model_name='fit',
-            constraint=models.UniqueConstraint(fields=('project', 'name'), name='fit_name'),
+            model_name="fit",
+            constraint=models.UniqueConstraint(fields=("project", "name"), name="fit_name"),
         ),
         migrations.AddIndex(
-            model_name='conversation',
-            index=models.Index(fields=['project', 'latest_at', 'id'], name='conversation_by_time'),
+            model_name="conversation",
+            index=models.Index(fields=["project", "latest_at", "id"], name="conversation_by_time"),
         ),
         migrations.AddIndex(
-            model_name='conversation',
-            index=models.Index(fields=['project', 'severity', 'latest_at', 'id'], name='conversation_by_severity'),
+            model_name="conversation",
+            index=models.Index(
+                fields=["project", "severity", "latest_at", "id"], name="conversation_by_severity"
+            ),
         ),
         migrations.AddIndex(
-            model_name='conversation',
-            index=models.Index(fields=['project', 'model', 'latest_at', 'id'], name='conversation_by_model'),
+            model_name="conversation",
+            index=models.Index(
+                fields=["project", "model", "latest_at", "id"], name="conversation_by_model"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='conversation',
-            constraint=models.UniqueConstraint(fields=('project', 'name'), name='conversation_name', opclasses=['int8_ops', 'varchar_pattern_ops']),
+            model_name="conversation",
+            constraint=models.UniqueConstraint(
+                fields=("project", "name"),
+                name="conversation_name",
+                opclasses=["int8_ops", "varchar_pattern_ops"],
+            ),
         ),
         migrations.AddConstraint(
-            model_name='conversation',
-            constraint=models.CheckConstraint(condition=models.Q(('level__in', ['healthy', 'caution', 'critical', 'unknown'])), name='conversation_level_known'),
+            model_name="conversation",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("level__in", ["healthy", "caution", "critical", "unknown"])),
+                name="conversation_level_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='conversation',
-            constraint=models.CheckConstraint(condition=models.Q(('known_level__in', ['', 'healthy', 'caution', 'critical', 'unknown'])), name='conversation_known_level_known'),
+            model_name="conversation",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("known_level__in", ["", "healthy", "caution", "critical", "unknown"])
+                ),
+                name="conversation_known_level_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='catalogrevision',
-            constraint=models.UniqueConstraint(fields=('project', 'name', 'number'), name='catalog_revision_number'),
+            model_name="catalogrevision",
+            constraint=models.UniqueConstraint(
+                fields=("project", "name", "number"), name="catalog_revision_number"
+            ),
         ),
         migrations.AddIndex(
-            model_name='call',
-            index=models.Index(fields=['project', 'started_at', 'id'], name='call_by_time'),
+            model_name="call",
+            index=models.Index(fields=["project", "started_at", "id"], name="call_by_time"),
         ),
         migrations.AddIndex(
-            model_name='call',
-            index=models.Index(condition=models.Q(('conversation__isnull', False)), fields=['project', 'conversation', 'started_at', 'id'], name='call_by_conversation'),
+            model_name="call",
+            index=models.Index(
+                condition=models.Q(("conversation__isnull", False)),
+                fields=["project", "conversation", "started_at", "id"],
+                name="call_by_conversation",
+            ),
         ),
         migrations.AddIndex(
-            model_name='call',
-            index=models.Index(fields=['project', 'model', 'started_at', 'id'], name='call_by_model'),
+            model_name="call",
+            index=models.Index(
+                fields=["project", "model", "started_at", "id"], name="call_by_model"
+            ),
         ),
         migrations.AddIndex(
-            model_name='call',
-            index=models.Index(fields=['project', 'level', 'started_at', 'id'], name='call_by_level'),
+            model_name="call",
+            index=models.Index(
+                fields=["project", "level", "started_at", "id"], name="call_by_level"
+            ),
         ),
         migrations.AddIndex(
-            model_name='call',
-            index=models.Index(fields=['project', 'purpose', 'started_at', 'id'], name='call_by_purpose'),
+            model_name="call",
+            index=models.Index(
+                fields=["project", "purpose", "started_at", "id"], name="call_by_purpose"
+            ),
         ),
         migrations.AddIndex(
-            model_name='call',
-            index=models.Index(fields=['project', 'pack', 'started_at', 'id'], name='call_by_pack'),
+            model_name="call",
+            index=models.Index(fields=["project", "pack", "started_at", "id"], name="call_by_pack"),
         ),
         migrations.AddIndex(
-            model_name='call',
-            index=models.Index(condition=models.Q(('finish_reason', 'stop'), _negated=True), fields=['project', 'finish_reason', 'started_at', 'id'], name='call_by_finish_reason'),
+            model_name="call",
+            index=models.Index(
+                condition=models.Q(("finish_reason", "stop"), _negated=True),
+                fields=["project", "finish_reason", "started_at", "id"],
+                name="call_by_finish_reason",
+            ),
         ),
         migrations.AddIndex(
-            model_name='call',
-            index=models.Index(condition=models.Q(('cause', ''), _negated=True), fields=['project', 'cause', 'started_at', 'id'], name='call_by_cause'),
+            model_name="call",
+            index=models.Index(
+                condition=models.Q(("cause", ""), _negated=True),
+                fields=["project", "cause", "started_at", "id"],
+                name="call_by_cause",
+            ),
         ),
         migrations.AddIndex(
-            model_name='call',
-            index=models.Index(condition=models.Q(('correlation_id', ''), _negated=True), fields=['project', 'correlation_id'], name='call_by_correlation', opclasses=['int8_ops', 'varchar_pattern_ops']),
+            model_name="call",
+            index=models.Index(
+                condition=models.Q(("correlation_id", ""), _negated=True),
+                fields=["project", "correlation_id"],
+                name="call_by_correlation",
+                opclasses=["int8_ops", "varchar_pattern_ops"],
+            ),
         ),
         migrations.AddConstraint(
-            model_name='call',
-            constraint=models.UniqueConstraint(fields=('project', 'name'), name='call_name', opclasses=['int8_ops', 'varchar_pattern_ops']),
+            model_name="call",
+            constraint=models.UniqueConstraint(
+                fields=("project", "name"),
+                name="call_name",
+                opclasses=["int8_ops", "varchar_pattern_ops"],
+            ),
         ),
         migrations.AddConstraint(
-            model_name='call',
-            constraint=models.UniqueConstraint(condition=models.Q(('conversation__isnull', False)), fields=('conversation', 'generation', 'project'), name='call_generation'),
+            model_name="call",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("conversation__isnull", False)),
+                fields=("conversation", "generation", "project"),
+                name="call_generation",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='call',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('conversation__isnull', True), ('generation__isnull', True)), models.Q(('conversation__isnull', False), ('generation__isnull', False)), _connector='OR'), name='call_generation_with_conversation'),
+            model_name="call",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("conversation__isnull", True), ("generation__isnull", True)),
+                    models.Q(("conversation__isnull", False), ("generation__isnull", False)),
+                    _connector="OR",
+                ),
+                name="call_generation_with_conversation",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='call',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['success', 'error', 'cancelled'])), name='call_status_known'),
+            model_name="call",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("status__in", ["success", "error", "cancelled"])),
+                name="call_status_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='call',
-            constraint=models.CheckConstraint(condition=models.Q(('level__in', ['healthy', 'caution', 'critical', 'unknown'])), name='call_level_known'),
+            model_name="call",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("level__in", ["healthy", "caution", "critical", "unknown"])),
+                name="call_level_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='call',
-            constraint=models.CheckConstraint(condition=models.Q(('finish_reason__in', ['', 'stop', 'length', 'content_filter', 'tool_calls', 'refusal', 'error', 'cancelled', 'other'])), name='call_finish_reason_known'),
+            model_name="call",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "finish_reason__in",
+                        [
+                            "",
+                            "stop",
+                            "length",
+                            "content_filter",
+                            "tool_calls",
+                            "refusal",
+                            "error",
+                            "cancelled",
+                            "other",
+                        ],
+                    )
+                ),
+                name="call_finish_reason_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='call',
-            constraint=models.CheckConstraint(condition=models.Q(('cause__in', ['', 'safety_filtered', 'refused', 'length_truncated', 'reasoning_exhausted', 'context_overflow', 'constrained_deadlock', 'undecodable', 'likely_timeout', 'empty_completion', 'empty_plan', 'timed_out', 'rate_limited', 'auth_failed', 'unreachable', 'upstream_error', 'upstream_error_in_200', 'bad_request', 'client_disconnected'])), name='call_cause_known'),
+            model_name="call",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "cause__in",
+                        [
+                            "",
+                            "safety_filtered",
+                            "refused",
+                            "length_truncated",
+                            "reasoning_exhausted",
+                            "context_overflow",
+                            "constrained_deadlock",
+                            "undecodable",
+                            "likely_timeout",
+                            "empty_completion",
+                            "empty_plan",
+                            "timed_out",
+                            "rate_limited",
+                            "auth_failed",
+                            "unreachable",
+                            "upstream_error",
+                            "upstream_error_in_200",
+                            "bad_request",
+                            "client_disconnected",
+                        ],
+                    )
+                ),
+                name="call_cause_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='budget',
-            constraint=models.UniqueConstraint(django.db.models.functions.text.Lower('key'), condition=models.Q(('project__isnull', True)), name='budget_one_global_row_per_key', violation_error_message='A global budget with this key exists already.'),
+            model_name="budget",
+            constraint=models.UniqueConstraint(
+                django.db.models.functions.text.Lower("key"),
+                condition=models.Q(("project__isnull", True)),
+                name="budget_one_global_row_per_key",
+                violation_error_message="A global budget with this key exists already.",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='budget',
-            constraint=models.UniqueConstraint(models.F('project'), django.db.models.functions.text.Lower('key'), condition=models.Q(('project__isnull', False)), name='budget_one_row_per_project_and_key', violation_error_message='This project has a budget with this key already.'),
+            model_name="budget",
+            constraint=models.UniqueConstraint(
+                models.F("project"),
+                django.db.models.functions.text.Lower("key"),
+                condition=models.Q(("project__isnull", False)),
+                name="budget_one_row_per_project_and_key",
+                violation_error_message="This project has a budget with this key already.",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='budget',
-            constraint=models.CheckConstraint(condition=models.Q(('tier__in', ['A', 'B', 'C'])), name='budget_tier_known'),
+            model_name="budget",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("tier__in", ["A", "B", "C"])), name="budget_tier_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='budget',
-            constraint=models.CheckConstraint(condition=models.Q(('prompt_variant__in', ['', 'full_steps', 'single_pick'])), name='budget_prompt_variant_known'),
+            model_name="budget",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("prompt_variant__in", ["", "full_steps", "single_pick"])),
+                name="budget_prompt_variant_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='budget',
-            constraint=models.CheckConstraint(condition=models.Q(('enabled', False), ('key', ''), _negated=True), name='budget_fallback_stays_enabled', violation_error_message='The fallback cannot be disabled: it governs every model without a row of its own.'),
+            model_name="budget",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("enabled", False), ("key", ""), _negated=True),
+                name="budget_fallback_stays_enabled",
+                violation_error_message="The fallback cannot be disabled: it governs every model without a row of its own.",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='budget',
-            constraint=models.CheckConstraint(condition=models.Q(('optimal_max_tokens__isnull', True), ('critical_max_tokens__isnull', True), ('optimal_max_tokens__lt', models.F('critical_max_tokens')), _connector='OR'), name='budget_optimal_below_critical', violation_error_message='optimal_max_tokens must be below critical_max_tokens.'),
+            model_name="budget",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("optimal_max_tokens__isnull", True),
+                    ("critical_max_tokens__isnull", True),
+                    ("optimal_max_tokens__lt", models.F("critical_max_tokens")),
+                    _connector="OR",
+                ),
+                name="budget_optimal_below_critical",
+                violation_error_message="optimal_max_tokens must be below critical_max_tokens.",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='apikey',
-            constraint=models.UniqueConstraint(condition=models.Q(('revoked_at__isnull', True)), fields=('name',), name='api_key_one_active_per_name', violation_error_message='An active key has this name. Revoke it first.'),
+            model_name="apikey",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("revoked_at__isnull", True)),
+                fields=("name",),
+                name="api_key_one_active_per_name",
+                violation_error_message="An active key has this name. Revoke it first.",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='round',
-            constraint=models.UniqueConstraint(fields=('conversation', 'number', 'project'), name='round_number'),
+            model_name="round",
+            constraint=models.UniqueConstraint(
+                fields=("conversation", "number", "project"), name="round_number"
+            ),
         ),
         migrations.AddIndex(
-            model_name='storedmessage',
-            index=models.Index(fields=['project', 'latest_seen_at'], name='stored_message_by_time'),
+            model_name="storedmessage",
+            index=models.Index(fields=["project", "latest_seen_at"], name="stored_message_by_time"),
         ),
         migrations.AddConstraint(
-            model_name='storedmessage',
-            constraint=models.UniqueConstraint(fields=('project', 'hash'), name='stored_message_hash'),
+            model_name="storedmessage",
+            constraint=models.UniqueConstraint(
+                fields=("project", "hash"), name="stored_message_hash"
+            ),
         ),
     ]

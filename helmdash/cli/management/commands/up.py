@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import signal
 import socket
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -158,7 +160,13 @@ def _static_mark() -> str:
     return digest.hexdigest()
 
 
+def _leave(number: int, frame: FrameType | None) -> None:
+    """uvicorn repeats the signal that stopped it once all is done; that is a clean end."""
+    sys.exit(0)
+
+
 def _serve(env: conf.Env) -> None:
+    signal.signal(signal.SIGTERM, _leave)
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     uvicorn.run(
         "helmdash.asgi:application",

@@ -1,0 +1,24 @@
+"""In which other project something lies, for links that were made in another one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from helmdash.records.models import Call, Conversation, Fit, Project
+
+Kind = Literal["conversation", "call", "fit"]
+_MODELS: dict[Kind, type[Conversation | Call | Fit]] = {
+    "conversation": Conversation,
+    "call": Call,
+    "fit": Fit,
+}
+
+
+def find_project_of(*, kind: Kind, name: str, besides: int) -> str | None:
+    """The slug of a project other than `besides` that has it, real ones before demo data."""
+    others = Project.objects.exclude(pk=besides).order_by("is_demo", "id")
+    # Each project by itself: the index of the names begins with the project.
+    for project_id, slug in others.values_list("id", "slug"):
+        if _MODELS[kind].objects.filter(project_id=project_id, name=name).exists():
+            return slug
+    return None
