@@ -222,6 +222,42 @@ def test_bytes_of_reasoning_are_reported() -> None:
     assert decode(PLAN).stripped_bytes == 0
 
 
+@pytest.mark.parametrize(
+    ("raw", "value", "stage"),
+    [
+        ('{"a":"\\ud800"}', {"a": "\ufffd"}, "first_value"),
+        ('{"a":"\\uDFFFx"}', {"a": "\ufffdx"}, "first_value"),  # the second half alone
+        ('{"a\\ud800b":[1]}', {"a\ufffdb": [1]}, "first_value"),  # in a key
+        ('"\\ud800"', "\ufffd", "first_value"),
+        ('{"a":"\ud800"}', {"a": "\ufffd"}, "first_value"),  # not escaped
+        ('{"a":"\\ud800\\ud83d\\ude00"}', {"a": "\ufffd\U0001f600"}, "first_value"),
+        ('{"a":"\ud83d\ude00"}', {"a": "\U0001f600"}, "first_value"),  # two halves are a whole
+        ('{"a":"\\\\ud800"}', {"a": "\\ud800"}, "first_value"),  # an escaped backslash
+        ('{"a":"\\\\\\ud800"}', {"a": "\\\ufffd"}, "first_value"),
+        ('So: {"a":"\\ud800"} it is', {"a": "\ufffd"}, "scan"),
+        ("{'a':'\\ud800',}", {"a": "\ufffd"}, "repair"),
+        ('{"s":["\\ud800","\\udc', {"s": ["\ufffd"]}, "salvage"),
+        ('{"a": "\\ud800" "b": 2}', {"a": "\ufffd", "b": 2}, "guess"),
+        # the library reads each half of a pair for itself
+        ('{"a": "\\ud83d\\ude00" "b": 2}', {"a": "\U0001f600", "b": 2}, "guess"),
+    ],
+)
+def test_half_a_surrogate_pair_becomes_the_replacement_character(
+    raw: str, value: object, stage: str
+) -> None:
+    decoded = decode(raw)
+
+    assert (decoded.value, decoded.stage) == (value, stage)
+
+
+def test_the_caller_judges_the_text_that_it_will_get() -> None:
+    shown: list[object] = []
+
+    decode('{"a":"\\ud800"}', accepts=lambda value: not shown.append(value))
+
+    assert shown == [{"a": "\ufffd"}]
+
+
 def test_a_number_too_large_to_hold_is_not_decoded_as_infinity() -> None:
     with pytest.raises(Undecodable):
         decode('{"a":1e999}')
@@ -312,6 +348,8 @@ NOISE = st.lists(
             "\u201c",
             "\u201d",
             "\ud800",
+            "\\ud83d",
+            "\\ude00",
         ]
     ),
     max_size=16,
@@ -327,7 +365,7 @@ def test_nothing_but_undecodable_is_ever_raised(raw: str, finish: FinishReason |
         except Undecodable:
             continue
         assert accepts is None or accepts(decoded.value)
-        assert json.dumps(decoded.value, allow_nan=False)
+        assert json.dumps(decoded.value, allow_nan=False, ensure_ascii=False).encode()
 
 
 @pytest.mark.parametrize(
@@ -358,3 +396,42 @@ def test_a_large_reply_of_noise_comes_to_an_end(piece: str) -> None:
 
     with pytest.raises(Undecodable):
         decode(raw, accepts=is_plan)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"a":1}' * 20_000,
+        "[" + '{"a":1},' * 20_000 + "{}]",  # inside of one value
+        '[["cut' + '"] {"a":1}' * 20_000,  # inside of what never closes
+    ],
+)
+def test_a_caller_is_asked_a_bounded_number_of_times(raw: str) -> None:
+    asked = 0
+
+    def refuse(value: object) -> bool:
+        nonlocal asked
+        asked += 1
+        return False
+
+    with pytest.raises(Undecodable):
+        decode(raw, accepts=refuse)
+
+    assert asked < 10_000
+
+
+def test_the_answer_is_found_behind_a_long_log() -> None:
+    log = '{"note":1}\n' * 20_000
+
+    assert decode(log + PLAN, accepts=is_plan).value == PLAN_VALUE
+    assert decode(f'{log}{{"plan":{PLAN}}}', accepts=is_plan).value == PLAN_VALUE
+    assert decode(log + PLAN[:-2], accepts=is_plan).partial
+
+
+def test_each_value_is_shown_once() -> None:
+    shown: list[object] = []
+
+    with pytest.raises(Undecodable):
+        decode('x {"a":{"b":1}} y {"c":2}', accepts=lambda value: bool(shown.append(value)))
+
+    assert shown == [{"c": 2}, {"a": {"b": 1}}, {"b": 1}]

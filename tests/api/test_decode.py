@@ -1,0 +1,191 @@
+"""Decode, with replies and schemas that nobody sends in good faith (or that a bad model wrote)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import orjson
+import pytest
+
+from helmdash.api import examples
+from helmdash.api.jsontext import dump_json
+from tests.api.conftest import Door, fields_of
+
+STEPS = {"type": "object", "required": ["steps"], "properties": {"steps": {"type": "array"}}}
+HALF = '{"a":"\\ud800","b\\udfff":1}'  # plain ASCII; a JSON reader makes half a pair of it
+
+
+@pytest.mark.parametrize("raw", [HALF, f"So {HALF} it is", HALF[:-1], HALF.replace(",", " ")])
+@pytest.mark.parametrize("schema", [None, {"type": "object"}])
+def test_half_a_surrogate_pair_comes_back_as_the_replacement_character(
+    owner: Door, raw: str, schema: dict[str, Any] | None
+) -> None:
+    response = owner.post("/decode", {"raw": raw, "schema": schema})
+
+    assert response.status_code == 200
+    assert response.json()["value"]["a"] == "\ufffd"
+
+
+@pytest.mark.parametrize("raw", ["\\ud800", "\\ud800 {", '{"\\ud800', "[\\ud800"])
+def test_half_a_surrogate_pair_in_what_is_no_json_is_undecodable(owner: Door, raw: str) -> None:
+    response = owner.post("/decode", {"raw": raw})
+
+    assert (response.status_code, response.json()["code"]) == (422, "undecodable")
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ({"a\ud800": ["\udfff"]}, {"a\ufffd": ["\ufffd"]}),
+        (["\ud83d\ude00"], ["\U0001f600"]),  # two halves are a whole
+        (["\ud800", 2**70], ["\ufffd", 2**70]),
+    ],
+)
+def test_any_text_can_be_written(value: object, written: object) -> None:
+    text = dump_json(value)
+
+    assert text == dump_json(written)
+    assert orjson.loads(text)
+
+
+def test_a_call_with_such_text_can_be_read_back(owner: Door) -> None:
+    call = {
+        **examples.CALL,
+        "id": "half",
+        "metadata": {"note": HALF},
+        "request": {"messages": [{"role": "user", "content": HALF}]},
+        "response": {
+            "id": "r",
+            "choices": [
+                {
+                    "message": {
+                        "role": "assistant",
+                        "content": HALF,
+                        "tool_calls": [
+                            {
+                                "id": "t",
+                                "type": "function",
+                                "function": {"name": "f", "arguments": HALF},
+                            }
+                        ],
+                    },
+                    "finish_reason": "stop",
+                }
+            ],
+        },
+    }
+
+    assert owner.post("/calls", call).status_code == 201
+    told = owner.get("/calls/half")
+    assert (told.status_code, told.json()["metadata"]) == (200, {"note": HALF})
+    export = owner.get("/calls/export")
+    assert [orjson.loads(line)["id"] for line in b"".join(export).splitlines()] == ["half"]
+
+
+def test_a_fit_with_such_text_is_answered(owner: Door) -> None:
+    catalog = {"packs": [{"name": "a.b", "description": HALF}]}
+
+    response = owner.post("/fit", {**examples.FIT, "intent": HALF, "catalog": catalog})
+
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "schema", [STEPS, {"$ref": "#/$defs/plan", "$defs": {"plan": STEPS}}], ids=["plain", "ref"]
+)
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"a":1}' * 50_000,
+        "[" + '{"a":1},' * 43_000 + "{}]",
+        '[["cut' + '"] {"a":1}' * 35_000,
+    ],
+    ids=["many", "inside", "never closes"],
+)
+def test_many_values_that_no_schema_accepts_are_refused_in_time(
+    owner: Door, raw: str, schema: dict[str, Any]
+) -> None:
+    before = time.process_time()
+
+    response = owner.post("/decode", {"raw": raw, "schema": schema})
+
+    assert (response.status_code, response.json()["code"]) == (422, "undecodable")
+    # Measured 0.5 s; without a bound it was minutes.
+    assert time.process_time() - before < 5
+
+
+def test_references_over_many_values_come_to_an_end(owner: Door) -> None:
+    schema = {"items": {"$ref": "#/$defs/any"}, "$defs": {"any": {}}, "maxItems": 0}
+    raw = ("[" + '"a",' * 2_000 + '"a"]') * 40
+    before = time.process_time()
+
+    response = owner.post("/decode", {"raw": raw, "schema": schema})
+
+    assert (response.status_code, response.json()["code"]) == (422, "undecodable")
+    assert time.process_time() - before < 5
+
+
+def test_each_value_has_its_own_count_of_references(owner: Door) -> None:
+    schema = {
+        "items": {"$ref": "#/$defs/any"},
+        "contains": {"const": 1},
+        "$defs": {"any": {}},
+    }
+    raw = ("so [" + '"a",' * 9_000 + '"a"] ') * 3
+
+    response = owner.post("/decode", {"raw": "[1] " + raw, "schema": schema})
+
+    assert (response.status_code, response.json()["value"]) == (200, [1])
+
+
+def test_a_schema_cannot_call_in_another_dialect(owner: Door) -> None:
+    """A part with a `$schema` would be checked by jsonschema's own classes, without our bounds."""
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    inside = {"properties": {"a": {"$schema": dialect, "pattern": "^(a+)+$"}}}
+
+    response = owner.post("/decode", {"raw": '{"a":"b"}', "schema": inside})
+
+    assert (response.status_code, fields_of(response)) == (422, ["schema"])
+
+
+def test_the_dialect_at_the_top_may_be_named(owner: Door) -> None:
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "properties": {"n": {"$ref": "#"}, "a": {"pattern": "^(a+)+$"}, "$schema": {}},
+    }
+    raw = '{"n":{"a":"' + "a" * 40 + 'b"}}'
+
+    response = owner.post("/decode", {"raw": raw, "schema": schema})
+
+    assert (response.status_code, response.json()["code"]) == (422, "undecodable")
+
+
+@pytest.mark.parametrize(
+    ("value", "accepted"),
+    [
+        ([{"a": 1}, {"a": 2}], True),
+        ([{"a": 1, "b": [2]}, {"b": [2], "a": 1}], False),  # the order of members means nothing
+        ([1, 1.0, "x"], False),  # one number, written twice
+        ([1, True, "x"], True),
+        ([{"a": 0}, {"a": False}], True),
+        ([[1], ["1"]], True),
+        ([{"a": n} for n in range(30_000)], True),  # in time in proportion to its length
+    ],
+)
+def test_items_are_compared_as_json(owner: Door, value: object, accepted: bool) -> None:
+    response = owner.post(
+        "/decode", {"raw": dump_json(value).decode(), "schema": {"uniqueItems": True, "minItems": 2}}
+    )
+
+    assert response.status_code == (200 if accepted else 422)
+
+
+@pytest.mark.parametrize("depth", [150, 400, 900, 990])
+def test_a_deep_value_is_answered(owner: Door, depth: int) -> None:
+    raw = "[" * depth + '"x"' + "]" * depth
+
+    for schema in (None, {"type": "array"}, {"items": {"$ref": "#"}}):
+        response = owner.post("/decode", {"raw": raw, "schema": schema})
+
+        assert response.status_code in (200, 422)
