@@ -40,12 +40,15 @@ def load_json(text: bytes, *, exact: bool = False) -> object:
 
 
 def dump_json(value: object) -> bytes:
-    """Compact UTF-8 JSON; times are RFC 3339 in UTC with a Z."""
+    """Compact UTF-8 JSON; times are RFC 3339 in UTC with a Z.
+
+    A lone half of a surrogate pair, which UTF-8 cannot write, leaves as U+FFFD.
+    """
     try:
         return orjson.dumps(value, option=_OPTIONS)
     except orjson.JSONEncodeError:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
-        return text.encode()
+        return _to_utf8(text)
 
 
 def is_shallow(value: object) -> bool:
@@ -55,6 +58,13 @@ def is_shallow(value: object) -> bool:
     except orjson.JSONEncodeError:
         return False
     return True
+
+
+def _to_utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
 def _plain(value: object) -> str:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 
 import json_repair
 
@@ -26,6 +27,7 @@ from helmdash.core.jsontext import (
     is_structure,
     measure_depth,
     read_first_json,
+    replace_lone_surrogates,
     unfence,
 )
 from helmdash.core.mending import is_cut_off, keep_complete, tidy
@@ -39,6 +41,9 @@ _MAX_GUESS_CHARS = 8_000
 _MAX_GUESS_DEPTH = 32
 # A reply has a few values in it. One with hundreds of broken ones is noise: the last are enough.
 _MAX_MENDED = 200
+# A caller's check may take a millisecond for each value. A reply holds its answer near its end,
+# and a plan of 1,500 tokens has a few hundred objects in it.
+_MAX_SHOWN = 2_000
 
 Accepts = Callable[[object], bool]
 
@@ -82,11 +87,13 @@ def decode(
 
     `accepts` says whether a value is the one looked for; without it the first object or array
     counts, and any value that is the whole reply. `partial` means that the reply was cut off and
-    only complete elements were kept. Raises Undecodable, and nothing else.
+    only complete elements were kept. A lone half of a surrogate pair comes back as U+FFFD. Of a
+    reply with thousands of values only the last 2,000 are shown to `accepts`, and the last 2,000
+    inside of those. Raises Undecodable, and whatever `accepts` raises.
     """
     stripped = strip_reasoning(raw)
     wanted = accepts or _anything
-    body = unfence(stripped.text)
+    body = replace_lone_surrogates(unfence(stripped.text))
     for stage, value in _values(body, accepts):
         if wanted(value):
             return Decoded(
@@ -155,19 +162,24 @@ def _found(values: Sequence[object], accepts: Accepts | None) -> Iterator[object
         yield from (value for value in values if isinstance(value, dict))
         yield from (value for value in values if is_structure(value))
         return
-    yield from values
-    for value in values:
-        yield from _containers(value)
+    yield from islice(values, _MAX_SHOWN)
+    yield from islice((inner for value in values for inner in _containers(value)), _MAX_SHOWN)
 
 
 def _containers(value: object) -> Iterator[object]:
-    """Give every object and list inside a value, last first."""
-    queue = [value]
+    """Give every object and list inside a value, last first, without the value itself."""
+    queue = _children(value)
     while queue:
         inner = queue.pop()
         if isinstance(inner, dict | list):
             yield inner
-            queue.extend(inner.values() if isinstance(inner, dict) else inner)
+            queue.extend(_children(inner))
+
+
+def _children(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return list(value) if isinstance(value, list) else []
 
 
 def _mended(text: str, stage: Stage) -> Iterator[tuple[Stage, object]]:
@@ -205,7 +217,11 @@ def _guessed(text: str) -> Iterator[tuple[Stage, object]]:
         return
     try:
         value: object = json_repair.loads(text, skip_json_loads=True)
-        json.dumps(value, allow_nan=False)  # refuse what could not leave as JSON again
+        # Refuses what could not leave as JSON again. The library reads each half of a surrogate
+        # pair for itself; written and read once more, they are one character.
+        written = json.dumps(value, allow_nan=False)
+        if "\\ud" in written:
+            value = json.loads(replace_lone_surrogates(written))
     except Exception:  # a guess that fails, however it fails, is no guess
         return
     if is_structure(value) and _says_something(value):

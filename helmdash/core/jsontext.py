@@ -39,6 +39,13 @@ _OPENER = re.compile(
     r"""|\[(?=\s*(?:["'\u201c\[\]{]|-?\d|(?:true|false|null|True|False|None)\b|\Z))"""
 )
 _CLOSER_OF = {"{": "}", "[": "]"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# Every backslash takes the next character with it, so that an escaped one starts no escape.
+_ESCAPE = re.compile(
+    r"""\\(?:(?P<pair>u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"""
+    r"""|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)""",
+    re.DOTALL,
+)
 # The word after the fence names the language; it may stand on the line of the JSON itself.
 _FENCE = re.compile(r"(?:`{3,}|~{3,})(?:[ \t]*[\w.+-]*[ \t]*(?:\r?\n|(?=[{\[])))?")
 _FENCE_END = re.compile(r"(?:`{3,}|~{3,})\s*\Z")
@@ -76,6 +83,22 @@ def unfence(text: str) -> str:
     if fence is None:
         return body
     return _FENCE_END.sub("", body[fence.end() :].rstrip()).strip()
+
+
+def replace_lone_surrogates(text: str) -> str:
+    r"""Put U+FFFD for each half of a surrogate pair, escaped or not, so that no value holds one.
+
+    JSON's grammar allows them, but they are no characters: UTF-8 cannot write them, and neither
+    can PostgreSQL. Two halves side by side become the character they stand for.
+
+    >>> replace_lone_surrogates(r'"\ud800 \ud83d\ude00"')
+    '"\\ufffd \\ud83d\\ude00"'
+    """
+    if not text.isascii() and _SURROGATE.search(text):
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if "\\ud" in text or "\\uD" in text:
+        text = _ESCAPE.sub(lambda escape: r"\ufffd" if escape["half"] else escape[0], text)
+    return text
 
 
 def find_spans(text: str) -> Iterator[Span]:

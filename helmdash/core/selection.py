@@ -59,8 +59,8 @@ class Policy:
 POLICY: Final = Policy(
     version="selection-1",
     rich_entries={Tier.A: 25, Tier.B: 25, Tier.C: 12},
-    name_share=0.35,
-    rich_share=0.20,
+    name_share=0.40,
+    rich_share=0.15,
     long_line_share=0.05,
 )
 SELECTION_VERSION: Final = POLICY.version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -54,33 +55,18 @@ def test_a_call_with_such_text_can_be_read_back(owner: Door) -> None:
         **examples.CALL,
         "id": "half",
         "metadata": {"note": HALF},
-        "request": {"messages": [{"role": "user", "content": HALF}]},
-        "response": {
-            "id": "r",
-            "choices": [
-                {
-                    "message": {
-                        "role": "assistant",
-                        "content": HALF,
-                        "tool_calls": [
-                            {
-                                "id": "t",
-                                "type": "function",
-                                "function": {"name": "f", "arguments": HALF},
-                            }
-                        ],
-                    },
-                    "finish_reason": "stop",
-                }
-            ],
-        },
+        "messages": [{"role": "user", "content": HALF}],
+        "content": HALF,
+        "error_message": HALF,
     }
 
     assert owner.post("/calls", call).status_code == 201
     told = owner.get("/calls/half")
     assert (told.status_code, told.json()["metadata"]) == (200, {"note": HALF})
     export = owner.get("/calls/export")
-    assert [orjson.loads(line)["id"] for line in b"".join(export).splitlines()] == ["half"]
+    assert [
+        orjson.loads(line)["id"] for line in b"".join(export.streaming_content).splitlines()
+    ] == ["half"]
 
 
 def test_a_fit_with_such_text_is_answered(owner: Door) -> None:
@@ -122,7 +108,21 @@ def test_references_over_many_values_come_to_an_end(owner: Door) -> None:
 
     response = owner.post("/decode", {"raw": raw, "schema": schema})
 
-    assert (response.status_code, response.json()["code"]) == (422, "undecodable")
+    assert (response.status_code, fields_of(response)) == (422, ["schema"])
+    assert time.process_time() - before < 5
+
+
+def test_a_deep_schema_on_a_deep_value_comes_to_an_end(owner: Door) -> None:
+    """Each list inside of the value is a candidate, and each walks on to the long one."""
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(90):
+        schema = {"items": schema, "type": "array"}
+    raw = "[" * 180 + "0," * 30_000 + "0" + "]" * 180
+    before = time.process_time()
+
+    response = owner.post("/decode", {"raw": raw, "schema": schema})
+
+    assert response.status_code == 422
     assert time.process_time() - before < 5
 
 
@@ -132,9 +132,9 @@ def test_each_value_has_its_own_count_of_references(owner: Door) -> None:
         "contains": {"const": 1},
         "$defs": {"any": {}},
     }
-    raw = ("so [" + '"a",' * 9_000 + '"a"] ') * 3
+    raw = "So [1] or " + ("[" + '"a",' * 7_000 + '"a"] ') * 3  # read from the end
 
-    response = owner.post("/decode", {"raw": "[1] " + raw, "schema": schema})
+    response = owner.post("/decode", {"raw": raw, "schema": schema})
 
     assert (response.status_code, response.json()["value"]) == (200, [1])
 
@@ -145,6 +145,19 @@ def test_a_schema_cannot_call_in_another_dialect(owner: Door) -> None:
     inside = {"properties": {"a": {"$schema": dialect, "pattern": "^(a+)+$"}}}
 
     response = owner.post("/decode", {"raw": '{"a":"b"}', "schema": inside})
+
+    assert (response.status_code, fields_of(response)) == (422, ["schema"])
+
+
+def test_a_part_with_both_kinds_of_reference_is_refused(owner: Door) -> None:
+    """`unevaluatedProperties` would follow both, at each level again."""
+    levels = {
+        f"l{n}": {"$ref": f"#/$defs/l{n + 1}", "$dynamicRef": f"#/$defs/l{n + 1}"}
+        for n in range(40)
+    }
+    schema = {"unevaluatedProperties": False, "$ref": "#/$defs/l0", "$defs": levels | {"l40": {}}}
+
+    response = owner.post("/decode", {"raw": '{"a":1}', "schema": schema})
 
     assert (response.status_code, fields_of(response)) == (422, ["schema"])
 
@@ -174,11 +187,38 @@ def test_the_dialect_at_the_top_may_be_named(owner: Door) -> None:
     ],
 )
 def test_items_are_compared_as_json(owner: Door, value: object, accepted: bool) -> None:
-    response = owner.post(
-        "/decode", {"raw": dump_json(value).decode(), "schema": {"uniqueItems": True, "minItems": 2}}
-    )
+    schema = {"type": "array", "uniqueItems": True, "minItems": 2}
+
+    response = owner.post("/decode", {"raw": dump_json(value).decode(), "schema": schema})
 
     assert response.status_code == (200 if accepted else 422)
+
+
+@pytest.mark.parametrize(
+    ("choices", "value", "accepted"),
+    [
+        (["a", {"b": [1]}], {"b": [1.0]}, True),
+        ([[1], "a"], [True], False),
+        ([[None]], [None], True),
+        ([{"n": n} for n in range(3_000)], {"n": 2_999}, True),
+    ],
+)
+def test_choices_are_compared_as_json(
+    owner: Door, choices: list[object], value: object, accepted: bool
+) -> None:
+    response = owner.post("/decode", {"raw": json.dumps(value), "schema": {"enum": choices}})
+
+    assert response.status_code == (200 if accepted else 422)
+
+
+def test_each_step_of_a_plan_may_choose_from_a_large_catalog(owner: Door) -> None:
+    tool = {"enum": [f"pack.{n}" for n in range(5_000)]}
+    schema = {"properties": {"steps": {"items": {"properties": {"tool": tool}}}}}
+    raw = json.dumps({"steps": [{"tool": f"pack.{n}"} for n in range(200)]})
+
+    response = owner.post("/decode", {"raw": raw, "schema": schema})
+
+    assert response.status_code == 200
 
 
 @pytest.mark.parametrize("depth", [150, 400, 900, 990])

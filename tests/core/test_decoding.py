@@ -253,7 +253,11 @@ def test_half_a_surrogate_pair_becomes_the_replacement_character(
 def test_the_caller_judges_the_text_that_it_will_get() -> None:
     shown: list[object] = []
 
-    decode('{"a":"\\ud800"}', accepts=lambda value: not shown.append(value))
+    def accept(value: object) -> bool:
+        shown.append(value)
+        return True
+
+    decode('{"a":"\\ud800"}', accepts=accept)
 
     assert shown == [{"a": "\ufffd"}]
 
@@ -405,6 +409,7 @@ def test_a_large_reply_of_noise_comes_to_an_end(piece: str) -> None:
         "[" + '{"a":1},' * 20_000 + "{}]",  # inside of one value
         '[["cut' + '"] {"a":1}' * 20_000,  # inside of what never closes
     ],
+    ids=["many", "inside", "never closes"],
 )
 def test_a_caller_is_asked_a_bounded_number_of_times(raw: str) -> None:
     asked = 0
@@ -431,7 +436,11 @@ def test_the_answer_is_found_behind_a_long_log() -> None:
 def test_each_value_is_shown_once() -> None:
     shown: list[object] = []
 
+    def refuse(value: object) -> bool:
+        shown.append(value)
+        return False
+
     with pytest.raises(Undecodable):
-        decode('x {"a":{"b":1}} y {"c":2}', accepts=lambda value: bool(shown.append(value)))
+        decode('x {"a":{"b":1}} y {"c":2}', accepts=refuse)
 
     assert shown == [{"c": 2}, {"a": {"b": 1}}, {"b": 1}]
