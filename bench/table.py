@@ -10,13 +10,13 @@ from dataclasses import dataclass
 class Row:
     """What was measured, against what in the same run, and whether the goal was met.
 
-    `ok` is None where there is no goal.
+    `ratio` is None where nothing was compared, `ok` where there is no goal.
     """
 
     name: str
     figure: str
     against: str
-    ratio: str
+    ratio: str | None
     goal: str
     ok: bool | None
 
@@ -36,4 +36,4 @@ def print_table(rows: Sequence[Row]) -> None:
 
 def _cells(row: Row) -> tuple[str, ...]:
     verdict = {True: "met", False: "MISSED", None: ""}[row.ok]
-    return (row.name, row.figure, row.against, row.ratio, row.goal, verdict)
+    return (row.name, row.figure, row.against, row.ratio or "", row.goal, verdict)

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from playwright.sync_api import expect
 
 from tests.support.browser import BrowserPage
 from tests.support.server import Served
@@ -153,7 +154,8 @@ def test_a_filter_changes_the_list_and_the_address(demo: BrowserPage, served: Se
     assert len(levels) < everything
 
     demo.go_back()
-    demo.wait_for_function(f"document.querySelectorAll('[data-row]').length === {everything}")
+    # Not wait_for_function: it evaluates a string in the page, which our own policy forbids.
+    expect(demo.page.locator("[data-row]")).to_have_count(everything)
     assert demo.problems() == []
 
 
