@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
+from io import StringIO
 from typing import Any
 from urllib.parse import urlencode
 
@@ -51,7 +52,7 @@ def main() -> None:
 
 def _prepare(count: int) -> dict[str, Any]:
     """Tables, budgets, static files and so many calls, unless they are there."""
-    call_command("up", "--setup-only")
+    call_command("up", "--setup-only", stdout=StringIO())
     project = find_project(slug=generating.GENERATED_SLUG)
     began = time.perf_counter()
     if project is None or not calls.newest_mark(project_id=project.id):
