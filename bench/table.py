@@ -16,7 +16,7 @@ class Row:
     name: str
     figure: str
     against: str
-    ratio: str | None
+    ratio: float | None
     goal: str
     ok: bool | None
 
@@ -35,5 +35,6 @@ def print_table(rows: Sequence[Row]) -> None:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
     verdict = {True: "met", False: "MISSED", None: ""}[row.ok]
-    return (row.name, row.figure, row.against, row.ratio or "", row.goal, verdict)
+    return (row.name, row.figure, row.against, ratio, row.goal, verdict)
