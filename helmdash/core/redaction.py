@@ -28,6 +28,8 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 def redact_text(text: str) -> str:
     """The text with every recognized secret or address replaced by `[what it was]`."""
+    if not text:
+        return text
     for what, pattern in _PATTERNS:
         text = pattern.sub(f"[{what}]", text)
     return text
