@@ -18,7 +18,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 _PROJECT = PYPROJECT["project"]
 _PINNED = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>\S+)(?P<rest>.*)$", re.MULTILINE)
 # A home or a scratch directory of whoever wrote the file, in text that is not about such paths.
-_WORKPLACE = re.compile(rb"/(?:work|root|farm)/|/tmp/studio|/home/\w+/|\.library\b")
+_WORKPLACE = re.compile(rb"/(?:root|home/\w+|Users/\w+)/")
 _SPEAKS_OF_PATHS = {"tests/tooling/test_repository.py"}
 
 
