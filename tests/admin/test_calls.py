@@ -8,9 +8,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.capture import Capture
-from helmdash.queries import seen
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Conversation
+from helmdash.records.querysets import models_seen
 from tests.admin.forms import text_of
 from tests.admin.house import make_project, record
 from tests.factories import NOW, make_capture
@@ -170,13 +170,14 @@ def test_models_seen_are_those_of_the_asked_projects_since_a_moment(
     record(make_capture(model="new", started_at=NOW + timedelta(seconds=5)), project=other)
 
     with CaptureQueriesContext(connection) as ran:
-        found = seen.models_since(
-            project_ids=[project.id, other.id, silent.id], since=NOW - timedelta(days=7)
-        )
+        found = models_seen([project.id, other.id, silent.id], NOW - timedelta(days=7))
 
-    assert [(one.model, one.latest_at) for one in found] == [("new", NOW + timedelta(seconds=5))]
+    assert [(one.project_id, one.model, one.latest_at) for one in found] == [
+        (project.id, "new", NOW),
+        (other.id, "new", NOW + timedelta(seconds=5)),
+    ]
     assert len(ran) == 1
-    assert seen.models_since(project_ids=[], since=NOW) == ()
+    assert models_seen([], NOW) == ()
 
 
 @pytest.mark.parametrize("table", READ_ONLY)
