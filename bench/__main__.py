@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -10,11 +11,13 @@ from importlib.util import find_spec
 from bench.table import print_table
 
 # In this order: the quick ones first.
-NAMES = ("fitting", "recording", "pages")
+NAMES = ("fitting", "recording", "gateway", "pages")
 
 
 def main() -> int:
     """0 when every goal is met, 1 when one is not."""
+    # Asked to end, end as on Ctrl-C: with what was started stopped and removed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
     names = parser.parse_args().names or NAMES

@@ -152,8 +152,10 @@ def _rows(count: int, run: str) -> Rows:
         item = judge(capture, rules, caller="bench", now=now)
         talk = talks[given["conversation"].rpartition("-talk-")[2]]
         talk.generation += 1
-        row = call_rows.call_row(item, talk, project_id=project.id, now=now)
-        side, stored = call_rows.payload_row(item, call_id=number, payload=project.payload)
+        placed = call_rows.Placed(item=item)
+        row = call_rows.call_row(placed, project_id=project.id, now=now)
+        row |= {"conversation_id": talk.pk, "round_number": 1, "generation": talk.generation}
+        side, stored = call_rows.payload_row(placed, call_id=number, payload=project.payload)
         rows.calls.append({**row, "id": number})
         messages.update(stored)
         if side is not None:

@@ -1,22 +1,35 @@
-"""The ASGI application: static files, a limit on bodies, and Django behind them."""
+"""The ASGI application: the gateway, static files, and Django behind a limit on bodies."""
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import os
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, cast
+import sys
+from typing import cast
 
 from django.core.asgi import get_asgi_application
 from servestatic import ServeStaticASGI
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "helmdash.settings")
+from helmdash.gateway.asgi import App, Message, Receive, Scope, Send
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "helmdash.settings")
+_django = get_asgi_application()
+
+# What follows needs Django's models, which are there from now on.
+from helmdash.api.fast import FastReports  # noqa: E402
+from helmdash.gateway.app import Gateway  # noqa: E402
+from helmdash.operations.recorder import recorder, start, stop  # noqa: E402
+from helmdash.upstream.client import UpstreamClient  # noqa: E402
+
+# What waits to be stored when the server stops; the rest stays in the spool for the next start.
+DRAIN_SECONDS = 8.0
+# How long the thread that stores may keep the loop from going on. Python's 5 ms is longer than all
+# that the gateway does for a call.
+_SWITCH_SECONDS = 0.0005
+# A call makes some hundred objects and drops them by itself; Python would look after each call.
+_GARBAGE_AFTER = 10_000
 
 
 class BodyLimit:
@@ -86,20 +99,69 @@ def _replay(messages: list[Message], receive: Receive) -> Receive:
     return next_message
 
 
+class House:
+    """All faces under one roof; owns what starts and stops with the server (lifespan)."""
+
+    def __init__(self, rest: App, limit_bytes: int) -> None:
+        self._rest = rest
+        self._limit_bytes = limit_bytes
+        self._gateway: Gateway | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await self._open_gateway()(scope, receive, send)
+        else:
+            await self._rest(scope, receive, send)
+
+    def _open_gateway(self) -> Gateway:
+        """Made on the loop it works on, at the first request or when the server starts."""
+        if self._gateway is None:
+            self._gateway = Gateway(
+                recorder=recorder(),
+                client=UpstreamClient(),
+                limit_bytes=self._limit_bytes,
+                rest=self._rest,
+            )
+        return self._gateway
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                sys.setswitchinterval(_SWITCH_SECONDS)
+                await asyncio.to_thread(start)
+                self._open_gateway()
+                # What is loaded by now stays: looking through it again and again finds no garbage.
+                gc.collect()
+                gc.freeze()
+                gc.set_threshold(_GARBAGE_AFTER, 10, 10)
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                if self._gateway is not None:
+                    await self._gateway.aclose()
+                # Everything that was answered is stored, or lies in the spool, before we go.
+                await asyncio.to_thread(stop, DRAIN_SECONDS)
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+
 def _build() -> App:
-    django = get_asgi_application()
     from django.conf import settings
 
     from helmdash.operations.holding import hold_database_open
 
     hold_database_open()
-    return ServeStaticASGI(  # type: ignore[no-any-return]
-        BodyLimit(cast("App", django), settings.DATA_UPLOAD_MAX_MEMORY_SIZE),
+    limit_bytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    pages = ServeStaticASGI(
+        BodyLimit(FastReports(cast("App", _django)), limit_bytes),
         root=str(settings.STATIC_ROOT),
         prefix=settings.STATIC_URL.strip("/") + "/",
         # The manifest storage puts a hash of the contents into each name.
         immutable_file_test=r"^.+\.[0-9a-f]{12}\..+$",
     )
+    return House(cast("App", pages), limit_bytes)
 
 
 application = _build()

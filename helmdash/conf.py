@@ -16,6 +16,14 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from helmdash.core.endpoints import Endpoint
+from helmdash.core.upstream_variables import (
+    endpoints_of,
+    host_of,
+    key_variable_of,
+    key_variable_problem,
+)
+
 PREFIX = "HELMDASH_"
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -75,6 +83,22 @@ class Env(BaseSettings):
     )
     max_body_bytes: int = Field(
         8 * 1024 * 1024, ge=1024, description="Largest request body; more is answered with 413."
+    )
+    spool_max_bytes: int = Field(
+        256 * 1024 * 1024,
+        ge=1024 * 1024,
+        description="Room in the data directory for calls that wait for a database that is away. "
+        "Calls beyond it are lost, and counted.",
+    )
+    metrics_open: bool = Field(
+        False,
+        description="Whether /metrics answers without an API key, for a scraper in a network of "
+        "your own.",
+    )
+    allow_private_upstreams: bool = Field(
+        False,
+        description="Whether upstreams that the environment names (OPENAI_BASE_URL ...) may be on "
+        "this machine or in a private network. OLLAMA_HOST on this machine always may.",
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         "INFO", description="How much the server logs."
@@ -160,6 +184,27 @@ def unknown_variables() -> list[str]:
             hint = f"; did you mean {close[0]}?" if close else ""
             lines.append(f"{name} is not a setting{hint}")
     return lines
+
+
+def environment_upstreams() -> tuple[Endpoint, ...]:
+    """Upstreams that the environment names (OPENAI_API_KEY, OLLAMA_HOST ...), in a fixed order."""
+    settings = env()
+    own = {f"{host}:{settings.port}" for host in (settings.host, "127.0.0.1", "localhost")}
+    if settings.public_url:
+        own.add(host_of(settings.public_url))
+    return endpoints_of(os.environ, allow_private=settings.allow_private_upstreams, own_hosts=own)
+
+
+def environment_key_variable(endpoint: Endpoint) -> str:
+    """Which variable an endpoint of the environment has its key from; "" for none."""
+    return key_variable_of(endpoint, os.environ)
+
+
+def environment_key(variable: str) -> str | None:
+    """The provider's key in a variable; None where it is not set, or may not be named."""
+    if key_variable_problem(variable) is not None:
+        return None
+    return os.environ.get(variable, "").strip() or None
 
 
 def secret_key(settings: Env) -> str:

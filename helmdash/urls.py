@@ -6,11 +6,13 @@ from django.contrib import admin
 from django.urls import include, path
 
 from helmdash.api import api
+from helmdash.api.metrics import metrics
 from helmdash.pages import liveness
 
 urlpatterns = [
     path("healthz", liveness.healthz, name="healthz"),
     path("readyz", liveness.readyz, name="readyz"),
+    path("metrics", metrics, name="metrics"),
     path("api/v1/", api.urls),
     path("admin/", admin.site.urls),
     path("", include("helmdash.pages.urls")),

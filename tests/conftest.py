@@ -55,9 +55,10 @@ def pytest_unconfigure() -> None:
 @pytest.fixture(autouse=True)
 def _fresh_budgets() -> None:
     # A rolled back database gives the same history ids again; the cache would take them for known.
-    from helmdash.queries import budgets
+    from helmdash.queries import budgets, upstreams
 
     budgets.forget_cache()
+    upstreams.forget_cache()
 
 
 @pytest.fixture

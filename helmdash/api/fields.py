@@ -12,6 +12,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PlainValidator, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
+
 # Beyond this, JavaScript and every double round; no count of tokens or bytes comes near.
 LARGEST = 2**53
 # PositiveIntegerField's range on every database.
@@ -22,8 +24,6 @@ _LINE = r"^[^\x00-\x1f\x7f-\x9f]*$"
 _NON_BLANK_LINE = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"
 _ID = r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$"
 _NO_NUL = r"^[^\x00]*$"
-# decisions.md "API"; without "." and "..", which no link can carry: browsers resolve them away.
-_CONVERSATION = r"^(\.{3,}|\.*[A-Za-z0-9_:@+=-][A-Za-z0-9._:@+=-]*)$"
 
 # A sentence for each pattern, where the pattern itself would be no help.
 PATTERN_SENTENCES = {
@@ -31,7 +31,7 @@ PATTERN_SENTENCES = {
     _NON_BLANK_LINE: "must be one line of text, not blank, without control characters",
     _ID: "must be printable, without white space at its ends",
     _NO_NUL: "must not contain the character U+0000",
-    _CONVERSATION: (
+    CONVERSATION_PATTERN: (
         "must be 1 to 255 of the characters A-Z a-z 0-9 . _ : @ + = -, and not . or .. alone"
     ),
     r"^[A-Za-z0-9._-]{1,120}$": "must be 1 to 120 of the characters A-Z a-z 0-9 . _ -",
@@ -46,7 +46,8 @@ Word255 = Annotated[str, StringConstraints(max_length=255, strip_whitespace=True
 ClientId = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=_ID)]
 # decisions.md "API".
 ConversationId = Annotated[
-    str, StringConstraints(min_length=1, max_length=255, pattern=_CONVERSATION)
+    str,
+    StringConstraints(min_length=1, max_length=CONVERSATION_CHARS, pattern=CONVERSATION_PATTERN),
 ]
 CatalogName = Annotated[
     str, StringConstraints(min_length=1, max_length=120, pattern=r"^[A-Za-z0-9._-]{1,120}$")

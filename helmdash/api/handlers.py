@@ -26,6 +26,7 @@ from helmdash.api.render.common import cause as render_cause
 from helmdash.core.catalog import CatalogError
 from helmdash.core.decoding import Undecodable
 from helmdash.operations.budgets import BudgetConflict, BudgetProblems, NoSuchBudget
+from helmdash.operations.recorder import RecorderFull
 from helmdash.queries.paging import BadCursor
 
 logger = logging.getLogger(__name__)
@@ -83,6 +84,10 @@ def _database_away(error: Exception) -> Problem:
     return unavailable()
 
 
+def _recorder_full(error: RecorderFull) -> Problem:
+    return unavailable(str(error))
+
+
 def _unexpected(error: Exception) -> Problem:
     logger.exception("an API request failed", exc_info=error)
     return Problem(
@@ -100,6 +105,7 @@ _HANDLERS: dict[type[Exception], Callable[..., Problem]] = {
     Undecodable: _undecodable,
     Http404: _gone,
     RequestDataTooBig: _too_big,
+    RecorderFull: _recorder_full,
     OperationalError: _database_away,
     InterfaceError: _database_away,
     AuthenticationError: _ninja,
@@ -107,6 +113,14 @@ _HANDLERS: dict[type[Exception], Callable[..., Problem]] = {
     NinjaValidationError: _ninja,
     Exception: _unexpected,
 }
+
+
+def problem_of(error: Exception) -> Problem:
+    """What a client is told of an exception, by the nearest kind in the table."""
+    for kind in type(error).__mro__:
+        if kind in _HANDLERS:
+            return _HANDLERS[kind](error)
+    return _unexpected(error)
 
 
 def add_handlers(api: NinjaAPI) -> None:

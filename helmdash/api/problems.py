@@ -99,8 +99,9 @@ KINDS: Mapping[Code, Kind] = {
     ),
     Code.UNAVAILABLE: Kind(
         status=503,
-        title="Database unavailable",
-        meaning="The database does not answer; try again after Retry-After seconds.",
+        title="Unavailable",
+        meaning="The database does not answer, or the recorder has too much to store; try again "
+        "after Retry-After seconds.",
     ),
 }
 
@@ -143,11 +144,11 @@ def not_found(what: str) -> Problem:
     return Problem(code=Code.NOT_FOUND, detail=what)
 
 
-def unavailable() -> Problem:
-    """A 503 while the database is away."""
+def unavailable(why: str = "The database does not answer.") -> Problem:
+    """A 503 while the database is away, or for another reason that passes."""
     return Problem(
         code=Code.UNAVAILABLE,
-        detail=f"The database does not answer. Try again in {RETRY_AFTER_SECONDS} seconds.",
+        detail=f"{why} Try again in {RETRY_AFTER_SECONDS} seconds.",
         headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
     )
 

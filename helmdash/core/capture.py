@@ -11,10 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from helmdash.core.chains import ChainLinks
+
 Status = Literal["success", "error", "cancelled"]
 
 # Purposes whose reply a program reads: JSON is due, and a cut reply is of no use.
 STRUCTURED_PURPOSES = frozenset({"plan", "route", "filter", "verify"})
+
+# What a conversation may be called (decisions.md "API"). No link can carry "." or "..".
+CONVERSATION_PATTERN = r"^(\.{3,}|\.*[A-Za-z0-9_:@+=-][A-Za-z0-9._:@+=-]*)$"
+CONVERSATION_CHARS = 255
 
 # What proxies answer when the caller hung up before the reply (nginx's 499).
 HTTP_CLIENT_CLOSED = 499
@@ -60,7 +66,7 @@ class Capture:
     raw_content_len: int | None = None
     latency_ms: int | None = None
     ttft_ms: int | None = None
-    overhead_ms: int | None = None
+    overhead_ms: float | None = None
     status: Status | None = None
     http_status: int | None = None
     error_code: str | None = None
@@ -74,6 +80,11 @@ class Capture:
     metadata: Mapping[str, object] | None = None
     fit_id: str | None = None
     attempts: tuple[Mapping[str, object], ...] = ()
+    # What only a gateway sees.
+    budget_model: str | None = None  # the id that budgets know the model by, if not `model`
+    tool_calls: int | None = None  # calls of tools in the reply
+    reasoning_len: int | None = None  # bytes of reasoning that came beside the content
+    links: ChainLinks | None = None  # what tells the conversation where none was named
 
     @property
     def effective_status(self) -> Status:

@@ -1,7 +1,7 @@
 """Where a call stands in its conversation: its generation, its round, and what it changes.
 
-Rule "place-1": calls are numbered in the order they are recorded; a call stays in the round that
-is open. (A clear opens the next round.)
+Rule "place-2": calls are numbered in the order they are recorded; a call stays in the round that
+is open, unless its context was given a fresh start: a compaction opens the next round.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from helmdash.core.health import Level
 
-PLACEMENT_VERSION = "place-1"
+PLACEMENT_VERSION = "place-2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +32,15 @@ class Step:
     from_level: Level | None
 
 
-def take_call(standing: Standing, level: Level) -> Step:
-    """The next generation with its level. Unknown keeps the last known level beside it."""
+def take_call(standing: Standing, level: Level, *, opens_round: bool = False) -> Step:
+    """The next generation with its level. Unknown keeps the last known level beside it.
+
+    `opens_round`: the call's context had a fresh start; the first call of all opens round 1 anyway.
+    """
     is_first = standing.generation == 0
     known = standing.known_level if level is Level.UNKNOWN else level
     after = Standing(
-        round_number=standing.round_number,
+        round_number=standing.round_number + (opens_round and not is_first),
         generation=standing.generation + 1,
         level=level,
         known_level=known,

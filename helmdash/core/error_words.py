@@ -27,6 +27,8 @@ class ErrorKind(Enum):
     DEADLOCK = auto()
     MODEL = auto()
     REQUEST = auto()
+    CUT = auto()  # the provider broke off in the middle of its reply
+    GARBLED = auto()  # a reply whose bytes are not of the provider's own format
     READER = auto()  # the caller could not read the reply
     CALLER = auto()  # something else went wrong at the caller's
 
@@ -77,6 +79,9 @@ _CODES: dict[ErrorKind, str] = {
     ErrorKind.REQUEST: """
         bad_request bad_request_error invalid_request invalid_request_error invalid_argument
         unsupported_parameter unsupported_value validation_exception http_4xx 400 422""",
+    # What a gateway says of a stream without its end, and of bytes it cannot read.
+    ErrorKind.CUT: "closed_early incomplete_read incomplete_stream stream_closed premature_close",
+    ErrorKind.GARBLED: "undecodable_reply undecodable_stream",
     ErrorKind.READER: """
         decode decode_error invalid_json json_decode_error json_parse_error parse_error undecodable
         invalid_output schema_mismatch""",
@@ -102,6 +107,9 @@ _WORDINGS: dict[ErrorKind, str] = {
             r"input token count[^.]{0,60}exceed",  # Gemini
             r"prompt token count[^.]{0,60}exceed",  # GitHub Copilot
             r"input tokens? exceeds?",  # OpenAI: "Input tokens exceed the configured limit"
+            r"input token count is [^.]{0,20} but model only supports",  # Vertex AI
+            r"too many input tokens|expected maxlength: \d+",  # Bedrock
+            r"input tokens [^.]{0,20}has exceeded max_prompt_tokens",  # SiliconFlow
             r"exceeded model token limit",  # Moonshot
             r"prompt exceeds max length",  # Zhipu
             r"range of input length should be",  # Qwen

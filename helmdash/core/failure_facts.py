@@ -75,7 +75,11 @@ def gather_facts(capture: Capture, usage: Usage, finish: FinishReason | None) ->
         kind=kind,
         is_answered=_is_answered(capture, finish),
         is_empty=reply.is_empty,
-        has_reasoning=bool(usage.reasoning_tokens) or reply.has_reasoning or removed_all,
+        has_reasoning=(
+            bool(usage.reasoning_tokens or capture.reasoning_len)
+            or reply.has_reasoning
+            or removed_all
+        ),
         is_json_due=json_due,
         failed_to_read=json_due and reply.is_readable is False if decoded is None else not decoded,
         is_json=reply.is_readable is True,
@@ -100,6 +104,34 @@ def is_sound(facts: Facts) -> bool:
 
 
 # --- what the transport says
+
+
+def has_begun(facts: Facts) -> bool:
+    """Whether anything of a reply is known to have come: a first byte, or a part of the reply."""
+    capture = facts.capture
+    return (
+        capture.ttft_ms is not None
+        or facts.is_empty is False
+        or bool(capture.raw_content_len or capture.reasoning_len or capture.tool_calls)
+    )
+
+
+def has_not_begun(facts: Facts) -> bool:
+    """Whether nothing of a reply is known to have come.
+
+    Only a gateway sees that. A caller that reports no time to the first byte may not have measured
+    it, so of its calls this stays unknown.
+    """
+    was_watched = facts.capture.overhead_ms is not None or facts.capture.links is not None
+    return was_watched and not has_begun(facts)
+
+
+def left_before(facts: Facts) -> bool:
+    return is_disconnected(facts) and has_not_begun(facts)
+
+
+def left_midway(facts: Facts) -> bool:
+    return is_disconnected(facts) and has_begun(facts)
 
 
 def is_disconnected(facts: Facts) -> bool:
@@ -139,6 +171,26 @@ def is_unauthorized(facts: Facts) -> bool:
 def is_timeout(facts: Facts) -> bool:
     says_so = facts.kind is ErrorKind.TIMEOUT and not is_client_error(facts)
     return facts.http in _TIMEOUTS or says_so
+
+
+def is_timeout_in_reasoning(facts: Facts) -> bool:
+    """The model was thinking, and nothing visible had come."""
+    has_visible = facts.is_empty is False or bool(facts.capture.tool_calls)
+    return is_timeout(facts) and facts.has_reasoning and not has_visible
+
+
+def is_timeout_before(facts: Facts) -> bool:
+    return is_timeout(facts) and has_not_begun(facts)
+
+
+def is_cut_by_upstream(facts: Facts) -> bool:
+    """The connection broke, or the stream stopped short of its end, after the reply had begun."""
+    broke_later = facts.kind is ErrorKind.NETWORK and facts.http is not None and facts.is_answered
+    return broke_later or (facts.kind is ErrorKind.CUT and not is_server_error(facts))
+
+
+def is_garbled_reply(facts: Facts) -> bool:
+    return facts.kind is ErrorKind.GARBLED and (facts.http is None or facts.is_answered)
 
 
 def is_unreachable(facts: Facts) -> bool:
@@ -245,8 +297,9 @@ def is_full_plan_cut(facts: Facts) -> bool:
 
 
 def is_silent(facts: Facts) -> bool:
-    """Answered, and known to be empty. Tool calls need no text."""
-    needs_no_text = facts.finish is FinishReason.TOOL_CALLS and facts.capture.decoded is not False
+    """Answered, and known to be empty. Tool calls need no text, whatever the reply ended in."""
+    calls_tools = facts.finish is FinishReason.TOOL_CALLS or bool(facts.capture.tool_calls)
+    needs_no_text = calls_tools and facts.capture.decoded is not False
     return facts.is_answered and facts.is_empty is True and not needs_no_text
 
 

@@ -19,7 +19,7 @@ from helmdash.core.finish import FinishReason
 from helmdash.core.usage import Usage
 
 # Stored with every verdict. A change of rules is a new version; a shipped one stays as it is.
-CLASSIFIER_VERSION = "causes-1"
+CLASSIFIER_VERSION = "causes-2"
 
 
 class FailureCause(StrEnum):
@@ -102,7 +102,21 @@ class Rule:
 RULES: tuple[Rule, ...] = (
     # --- what the transport says
     Rule(
-        id="client.disconnected",
+        id="client.before_first_byte",
+        name=FailureCause.CLIENT_DISCONNECTED,
+        advice=Advice.RETRY,
+        applies=facts.left_before,
+        detail="The caller left before anything of the reply had come ({error}).",
+    ),
+    Rule(
+        id="client.midway",
+        name=FailureCause.CLIENT_DISCONNECTED,
+        advice=Advice.RETRY,
+        applies=facts.left_midway,
+        detail="The caller left in the middle of the reply ({seen}; {error}).",
+    ),
+    Rule(
+        id="client.disconnected",  # nothing tells whether the reply had begun
         name=FailureCause.CLIENT_DISCONNECTED,
         advice=Advice.RETRY,
         applies=facts.is_disconnected,
@@ -151,6 +165,20 @@ RULES: tuple[Rule, ...] = (
         detail="The provider did not accept the credentials ({error}).",
     ),
     Rule(
+        id="timeout.reasoning",
+        name=FailureCause.TIMED_OUT,
+        advice=Advice.OTHER_MODEL,  # the same model would think as long again
+        applies=facts.is_timeout_in_reasoning,
+        detail="The model was still reasoning when time ran out; nothing is visible ({error}).",
+    ),
+    Rule(
+        id="timeout.before_first_byte",
+        name=FailureCause.TIMED_OUT,
+        advice=Advice.RETRY,
+        applies=facts.is_timeout_before,
+        detail="Time ran out before anything of the reply had come ({error}).",
+    ),
+    Rule(
         id="timeout.real",
         name=FailureCause.TIMED_OUT,
         advice=Advice.RETRY,
@@ -177,6 +205,21 @@ RULES: tuple[Rule, ...] = (
         advice=Advice.RETRY,
         applies=facts.is_server_error,
         detail="The provider failed ({error}).",
+    ),
+    Rule(
+        # The provider had been reached, so it is not the network that failed to get there.
+        id="upstream.closed_early",
+        name=FailureCause.UPSTREAM_ERROR,
+        advice=Advice.RETRY,
+        applies=facts.is_cut_by_upstream,
+        detail="The provider broke off its reply ({seen}) before the end ({error}).",
+    ),
+    Rule(
+        id="upstream.undecodable",
+        name=FailureCause.UPSTREAM_ERROR_IN_200,
+        advice=Advice.RETRY,
+        applies=facts.is_garbled_reply,
+        detail="The reply cannot be read as what the provider's API answers ({error}).",
     ),
     Rule(
         id="upstream.error_code",

@@ -84,7 +84,10 @@ SHAPES: tuple[Shape, ...] = (
         completion=("output_tokens",),
         cached=("cache_read_input_tokens",),
         cache_write=("cache_creation_input_tokens",),
-        reasoning=("output_tokens_details.reasoning_tokens",),
+        reasoning=(
+            "output_tokens_details.thinking_tokens",
+            "output_tokens_details.reasoning_tokens",
+        ),
         adds_cache=True,
     ),
     # Gemini: cached content is inside the prompt count, thoughts are beside the candidates.
@@ -119,6 +122,25 @@ SHAPES: tuple[Shape, ...] = (
 )
 
 
+# The names that go one level down.
+_STEPS = {
+    name: (outer, inner)
+    for shape in SHAPES
+    for names in (
+        shape.prompt,
+        shape.completion,
+        shape.total,
+        shape.cached,
+        shape.cache_write,
+        shape.reasoning,
+        shape.needs,
+    )
+    for name in names
+    for outer, dot, inner in (name.partition("."),)
+    if dot
+}
+
+
 def normalise_usage(raw: Mapping[str, object] | None) -> Usage:
     """Read a usage report of any known shape; whatever cannot be used is None.
 
@@ -137,11 +159,17 @@ def normalise_usage(raw: Mapping[str, object] | None) -> Usage:
 
 def _shape_of(raw: Mapping[str, object]) -> Shape | None:
     """Find the first shape whose prompt count is there; else one whose completion count is."""
-    fitting = [shape for shape in SHAPES if not shape.needs or _has(raw, shape.needs)]
-    for shape in fitting:
-        if _has(raw, shape.prompt):
+    for shape in SHAPES:
+        if _has(raw, shape.prompt) and _is_fitting(raw, shape):
             return shape
-    return next((shape for shape in fitting if _has(raw, shape.completion)), None)
+    for shape in SHAPES:
+        if _has(raw, shape.completion) and _is_fitting(raw, shape):
+            return shape
+    return None
+
+
+def _is_fitting(raw: Mapping[str, object], shape: Shape) -> bool:
+    return not shape.needs or _has(raw, shape.needs)
 
 
 def _read(raw: Mapping[str, object], shape: Shape) -> Usage:
@@ -221,25 +249,33 @@ def _part_of(prompt: int | None, part: int | None) -> int | None:
 
 
 def _has(raw: Mapping[str, object], names: tuple[str, ...]) -> bool:
-    return any(_at(raw, name) is not None for name in names)
+    for name in names:  # noqa: SIM110  (asked several times for every call: no generator)
+        if _at(raw, name) is not None:
+            return True
+    return False
 
 
 def _first(raw: Mapping[str, object], names: tuple[str, ...]) -> int | None:
     """Read the first name that is present; a present but unusable count is unknown."""
-    found = next((value for name in names if (value := _at(raw, name)) is not None), None)
-    return _count(found)
+    for name in names:
+        found = _at(raw, name)
+        if found is not None:
+            return _count(found)
+    return None
 
 
 def _at(raw: Mapping[str, object], path: str) -> object:
-    name, _, inner = path.partition(".")
-    value = raw.get(name)
-    if not inner:
-        return value
-    return _at(value, inner) if isinstance(value, Mapping) else None
+    steps = _STEPS.get(path)
+    if steps is None:
+        return raw.get(path)
+    outer = raw.get(steps[0])
+    return outer.get(steps[1]) if isinstance(outer, Mapping) else None
 
 
 def _count(value: object) -> int | None:
     """Accept whole numbers from 0 to 2**53, written as 12 or 12.0."""
+    if type(value) is int:
+        return value if 0 <= value <= _LARGEST_COUNT else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     if not 0 <= value <= _LARGEST_COUNT or value != int(value):  # NaN fails the first comparison

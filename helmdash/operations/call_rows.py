@@ -3,44 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from helmdash.core.redaction import redact, redact_text
+from helmdash.operations.conversation_rows import ConversationRow
 from helmdash.operations.judging import Judged
-from helmdash.records.models import Conversation, Payload
+from helmdash.records.models import Payload
 
-CONVERSATION_COLUMNS = (
-    "model",
-    "generation",
-    "level",
-    "severity",
-    "level_reason",
-    "known_level",
-    "prompt_tokens",
-    "limit_tokens",
-    "limit_source",
-    "optimal_max_tokens",
-    "critical_max_tokens",
-    "failures",
-    "trims",
-    "started_at",
-    "latest_at",
-)
 # A provider's error page can be megabytes; the beginning says what it is.
 _ERROR_MESSAGE_CHARS = 2000
 _CAUSE_DETAIL_CHARS = 400
 
 
-def call_row(
-    item: Judged, conversation: Conversation | None, *, project_id: int, now: datetime
-) -> dict[str, object]:
-    """The columns of Call, by attribute name."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A call with its conversation, and by what it came there."""
+
+    item: Judged
+    conversation: ConversationRow | None = None
+    placed_by: str = ""
+    branched_from: tuple[str, int] | None = None  # name and generation
+
+
+def call_row(placed: Placed, *, project_id: int, now: datetime) -> dict[str, object]:
+    """The columns of Call, by attribute name, with the conversation as the call leaves it."""
+    item, conversation = placed.item, placed.conversation
     capture, usage, health, cause = item.capture, item.usage, item.health, item.cause
     sent, trim = capture.sent, capture.trim
     return {
         "project_id": project_id,
         "name": capture.id,
-        "conversation_id": conversation.pk if conversation else None,
+        "conversation_id": conversation.id if conversation else None,
         "round_number": conversation.round_number if conversation else None,
         "generation": conversation.generation if conversation else None,
         "attempt": capture.attempt,
@@ -93,20 +87,21 @@ def call_row(
             if item.sent_bytes is not None
             else None
         ),
-        "prompt_hash": item.message_hashes[-1] if item.message_hashes else "",
+        "prompt_hash": item.prompt_hash,
+        "placed_by": placed.placed_by,
         "started_at": item.started_at,
         "recorded_at": now,
     }
 
 
 def payload_row(
-    item: Judged, *, call_id: int, payload: str
+    placed: Placed, *, call_id: int, payload: str
 ) -> tuple[dict[str, object] | None, Mapping[str, object]]:
     """The side row (None when there is nothing to keep) and the messages to store, by hash.
 
     Texts are kept only as far as the project's payload setting allows.
     """
-    capture = item.capture
+    item, capture = placed.item, placed.item.capture
     keeps_text = payload != Payload.OFF.value
     is_redacted = payload == Payload.REDACTED.value
     messages: dict[str, object] = {}
@@ -117,7 +112,7 @@ def payload_row(
     row: dict[str, object] = {
         "call_id": call_id,
         "usage_raw": dict(capture.usage) if capture.usage is not None else None,
-        "metadata": dict(capture.metadata) if capture.metadata else None,
+        "metadata": _metadata(placed),
         "trim_dropped": list(capture.trim.dropped) if capture.trim else None,
         "attempts": [dict(attempt) for attempt in capture.attempts] or None,
         "message_hashes": list(item.message_hashes) if messages else None,
@@ -125,6 +120,14 @@ def payload_row(
     }
     is_empty = all(value is None for name, value in row.items() if name != "call_id")
     return (None if is_empty else row), messages
+
+
+def _metadata(placed: Placed) -> dict[str, object] | None:
+    given = placed.item.capture.metadata
+    if placed.branched_from is None:
+        return dict(given) if given else None
+    name, generation = placed.branched_from
+    return {**(given or {}), "branched_from": {"conversation": name, "generation": generation}}
 
 
 def _clip(text: str, limit: int) -> str:

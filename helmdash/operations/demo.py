@@ -23,6 +23,7 @@ from helmdash.records.models import (
     Call,
     CallPayload,
     Conversation,
+    ConversationMark,
     Fit,
     HealthChange,
     Payload,
@@ -75,7 +76,15 @@ def remove_demo() -> bool:
         calls = Call.objects.filter(project=project)
         CallPayload.objects.filter(call__in=calls.values("id")).delete()
         # In the order of their foreign keys; none of these rows is referred to from elsewhere.
-        for model in (Call, HealthChange, Round, Conversation, StoredMessage, Fit):
+        for model in (
+            Call,
+            HealthChange,
+            Round,
+            ConversationMark,
+            Conversation,
+            StoredMessage,
+            Fit,
+        ):
             model.objects.filter(project=project)._raw_delete(connection.alias)
         Project.objects.filter(pk=project.pk).update(current_catalog=None)
         project.catalogs.all().delete()

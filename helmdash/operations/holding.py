@@ -1,35 +1,143 @@
-"""Keeping a SQLite database open between requests.
+"""The SQLite file: kept open between requests, and never made by a server.
 
 Django opens a connection for each request and closes it afterwards. When the last one closes,
 SQLite copies its log into the database file, waits for the disk and deletes the log: several
 milliseconds after each request of a server with little to do. One idle connection that stays
 prevents that; it holds no lock that anybody waits for.
+
+Somebody may take the file away while we serve (a restore, a disk that is moved) and put it back.
+A connection opened in between would make an empty file, and read the old file's log into it. So a
+server opens only a file that is there, and before it writes it looks whether the file at the path
+is still the one that it has open. Closing connections to a file that is not at its path is safe:
+SQLite sees that and leaves the log as it is.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import threading
 from pathlib import Path
+from urllib.parse import quote, unquote
 
-from django.db import connection
+from django.db import OperationalError, connection
 
-_held: dict[str, sqlite3.Connection] = {}
+_held: dict[str, tuple[sqlite3.Connection, tuple[int, int]]] = {}
+_holding = threading.RLock()
+_URI = "file:"
+_EXISTING = "?mode=rw"
+
+
+class DatabaseFileGone(OperationalError):
+    """The SQLite file is not at its path, or another one is: the database is away."""
+
+
+def database_file() -> Path | None:
+    """Where the SQLite file is; None on PostgreSQL and in memory."""
+    name = str(connection.settings_dict["NAME"])
+    if connection.vendor != "sqlite" or ":memory:" in name or "mode=memory" in name:
+        return None
+    if name.startswith(_URI):
+        return Path(unquote(name.removeprefix(_URI).split("?", 1)[0]))
+    return Path(name)
+
+
+def open_only_existing() -> None:
+    """From now on this process opens the SQLite file only where there is one.
+
+    Changes the settings that every thread's connection is made from; for a process that serves.
+    """
+    path = database_file()
+    if path is not None:
+        connection.settings_dict["NAME"] = existing(path)
+
+
+def existing(path: Path) -> str:
+    """The SQLite name that opens a file where there is one, and fails where there is none."""
+    return f"{_URI}{quote(str(path))}{_EXISTING}"
+
+
+def open_or_make() -> None:
+    """Undo it: for tests."""
+    path = database_file()
+    if path is not None:
+        connection.settings_dict["NAME"] = str(path)
 
 
 def hold_database_open() -> None:
-    """Open one more connection for as long as this process lives. Does nothing on PostgreSQL."""
-    if connection.vendor != "sqlite":
+    """Open one more connection for as long as this process lives. Does nothing on PostgreSQL.
+
+    Where it holds another file than the one at the path, it lets go of that one first.
+    """
+    path = database_file()
+    if path is not None:
+        with _holding:
+            _hold(path)
+
+
+def _hold(path: Path) -> None:
+    held = _held.get(str(path))
+    found = identity(path)
+    if held is not None and held[1] != found:
+        _held.pop(str(path))[0].close()
+        held = None
+    if held is not None or found is None:
         return
-    name = str(connection.settings_dict["NAME"])
-    if name in _held or not Path(name).exists():
-        return
-    held = sqlite3.connect(name, check_same_thread=False, isolation_level=None)
+    name = existing(path)
+    handle = sqlite3.connect(name, uri=True, check_same_thread=False, isolation_level=None)
     # Only a connection that has read something takes part in the log.
-    held.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
-    _held[name] = held
+    handle.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+    _held[str(path)] = (handle, found)
 
 
 def let_database_close() -> None:
     """Undo it: for tests that delete the file."""
-    while _held:
-        _held.popitem()[1].close()
+    with _holding:
+        while _held:
+            _held.popitem()[1][0].close()
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Which file is at the path; None when there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+class FileWatch:
+    """Keeps one thread's connection on the file that is at the path."""
+
+    def __init__(self) -> None:
+        self._opened: tuple[int, int] | None = None
+
+    def check(self) -> None:
+        """Connect, or make sure that the open connection is to the file at the path.
+
+        Raises DatabaseFileGone, with the connection closed, when it is not, and what the database
+        raises when it is away. Does nothing but connect on PostgreSQL.
+        """
+        path = database_file()
+        if path is None:
+            connection.ensure_connection()
+            return
+        found = identity(path)
+        if connection.connection is not None and found == self._opened:
+            return
+        had_one = connection.connection is not None
+        connection.close()
+        self._opened = None
+        if found is None:
+            let_database_close()
+            raise DatabaseFileGone("there is no database file at its path")
+        if had_one:
+            let_database_close()
+            raise DatabaseFileGone("another database file has taken the place of the old one")
+        with connection.wrap_database_errors:
+            hold_database_open()
+        connection.ensure_connection()
+        if identity(path) != found:
+            connection.close()
+            raise DatabaseFileGone("the database file was moved")
+        self._opened = found

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from helmdash.core.budgets import BudgetTable, EffectiveBudget
 from helmdash.core.capture import Capture
+from helmdash.core.chains import CHAIN_VERSION
 from helmdash.core.failures import Cause, classify
 from helmdash.core.finish import FinishReason, normalise_finish_reason
 from helmdash.core.health import Health, assess
@@ -35,6 +36,14 @@ class Judged:
     message_hashes: tuple[str, ...]
 
     @property
+    def prompt_hash(self) -> str:
+        """What tells equal prompts: of all messages, or of what a gateway kept of them."""
+        if self.message_hashes:
+            return self.message_hashes[-1]
+        links = self.capture.links
+        return f"{CHAIN_VERSION}:{links.head[1:]}" if links is not None and links.head else ""
+
+    @property
     def is_trimmed(self) -> bool:
         """True when the reported Trim made the prompt smaller."""
         trim = self.capture.trim
@@ -43,9 +52,9 @@ class Judged:
 
 def judge(capture: Capture, rules: BudgetTable, *, caller: str, now: datetime) -> Judged:
     """Normalise, classify and assess one call. Pure but for the values passed in."""
-    budget = rules.lookup(capture.model)
+    budget = rules.lookup(capture.budget_model or capture.model)
     usage = normalise_usage(capture.usage)
-    finish_reason = normalise_finish_reason(capture.finish_reason)
+    finish_reason = _finish_reason(capture)
     raw_bytes, content_bytes = _content_bytes(capture)
     sent_bytes, sent_messages, hashes = _sent(capture)
     return Judged(
@@ -63,6 +72,15 @@ def judge(capture: Capture, rules: BudgetTable, *, caller: str, now: datetime) -
         sent_messages=sent_messages,
         message_hashes=hashes,
     )
+
+
+def _finish_reason(capture: Capture) -> FinishReason | None:
+    """How the reply ended; a reply that calls tools did not just stop, whatever it says.
+
+    Ollama and Gemini end every reply in their word for "stop".
+    """
+    reason = normalise_finish_reason(capture.finish_reason)
+    return FinishReason.TOOL_CALLS if reason is FinishReason.STOP and capture.tool_calls else reason
 
 
 def _content_bytes(capture: Capture) -> tuple[int | None, int | None]:

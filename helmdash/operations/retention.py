@@ -17,6 +17,7 @@ from helmdash.records.models import (
     Call,
     CallPayload,
     Conversation,
+    ConversationMark,
     Fit,
     HealthChange,
     Round,
@@ -93,6 +94,7 @@ def _delete_conversations(project_id: int, before: datetime, batch: int) -> int:
         )
         ids = list(rows.order_by("latest_at", "id").values_list("id", flat=True)[:batch])
         Round.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
+        ConversationMark.objects.filter(conversation_id__in=ids)._raw_delete(connection.alias)
         HealthChange.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
         Conversation.objects.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)

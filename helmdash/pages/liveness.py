@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from django.http import HttpRequest, JsonResponse
 
+from helmdash.operations.recorder import RecorderState, recorder
 from helmdash.queries import liveness
+
+# What the recorder says when it can take no further call.
+_UNABLE = frozenset({RecorderState.FULL, RecorderState.STOPPED})
 
 
 def healthz(request: HttpRequest) -> JsonResponse:
@@ -13,10 +17,26 @@ def healthz(request: HttpRequest) -> JsonResponse:
 
 
 def readyz(request: HttpRequest) -> JsonResponse:
-    """The database answers and its tables are there; 503 otherwise."""
+    """The database answers, its tables are there, and the recorder takes calls; 503 otherwise.
+
+    While the database is away the gateway serves on and the recorder spools; but pages and reports
+    fail, so that a load balancer should prefer another process.
+    """
     problem = liveness.database_problem()
-    if problem is None:
-        return JsonResponse({"status": "ok", "database": "ok"})
-    response = JsonResponse({"status": "unavailable", "database": problem}, status=503)
-    response["Retry-After"] = "5"
+    state = recorder().state()
+    is_ready = problem is None and state not in _UNABLE
+    response = JsonResponse(
+        {
+            "status": "ok" if is_ready else "unavailable",
+            "database": problem or "ok",
+            "recorder": {
+                "state": state.value,
+                "waiting": recorder().waiting(),
+                "spool_bytes": recorder().standing().counts.spool_bytes,
+            },
+        },
+        status=200 if is_ready else 503,
+    )
+    if not is_ready:
+        response["Retry-After"] = "5"
     return response

@@ -78,16 +78,21 @@ def live(view: View[Arguments]) -> View[Arguments]:
             return response
         request.state = state(scoped, request.now)
         request.etag = etag(request.get_full_path(), request.state)
-        if request.htmx and request.headers.get("If-None-Match") == request.etag:
-            unchanged: HttpResponse = HttpResponseNotModified()
-        else:
-            unchanged = view(request, *args, **kwargs)
-        patch_vary_headers(unchanged, ["HX-Request"])
-        if request.htmx and unchanged.status_code in (200, 304):
-            unchanged["ETag"] = request.etag
-        return unchanged
+        return unless_known(request, lambda: view(request, *args, **kwargs))
 
     return answer
+
+
+def unless_known(request: PageRequest, answer: Callable[[], HttpResponse]) -> HttpResponse:
+    """The answer; to a poll that has the fragment of `request.etag` already, a 304."""
+    if request.htmx and request.headers.get("If-None-Match") == request.etag:
+        response: HttpResponse = HttpResponseNotModified()
+    else:
+        response = answer()
+    patch_vary_headers(response, ["HX-Request"])
+    if request.htmx and response.status_code in (200, 304):
+        response["ETag"] = request.etag
+    return response
 
 
 def state(scoped: scope.Scope, now: datetime) -> str:

@@ -10,12 +10,15 @@ from helmdash.pages.views import (
     calls,
     catalog,
     conversations,
+    gateway,
     overview,
     preferences,
+    recorder,
     settings,
     sign_in,
     trims,
     try_fit,
+    upstreams,
 )
 
 
@@ -39,6 +42,14 @@ _settings = [
     path("settings/demo/load/", settings.load_demo, name="load-demo"),
     path("settings/demo/remove/", settings.remove_demo, name="remove-demo"),
 ]
+_gateway = [
+    path("settings/gateway/", gateway.gateway_page, name="gateway"),
+    path("settings/gateway/policy/", gateway.save_policy, name="gateway-policy"),
+    path("settings/upstreams/", upstreams.upstream_list, name="upstreams"),
+    path("settings/upstreams/test/", upstreams.test_named, name="test-named-upstream"),
+    path("settings/upstreams/<int:pk>/test/", upstreams.test_stored, name="test-upstream"),
+    path("settings/recorder/", recorder.recorder_page, name="recorder"),
+]
 
 urlpatterns = [
     path("", overview.overview_page, name="overview"),
@@ -56,5 +67,6 @@ urlpatterns = [
     path("theme/", preferences.set_theme, name="theme"),
     path("favicon.ico", preferences.favicon),
     *_settings,
+    *_gateway,
     *_sign_in,
 ]

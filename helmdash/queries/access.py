@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from helmdash.records.models import ApiKey, Project, Scope
+from helmdash.records.models import ApiKey, BudgetMode, Project, Scope
 from helmdash.records.models.access import hash_key
 
 SCOPES = tuple(Scope.values)
+BUDGET_MODES = tuple(BudgetMode.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,8 @@ class ProjectInfo:
     is_demo: bool
     payload: str
     retention_days: int | None
+    budget_mode: str = "observe"
+    default_upstream: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +83,8 @@ def project_info(project: Project) -> ProjectInfo:
         is_demo=project.is_demo,
         payload=project.payload,
         retention_days=project.retention_days,
+        budget_mode=project.budget_mode,
+        default_upstream=project.default_upstream,
     )
 
 

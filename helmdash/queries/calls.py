@@ -93,6 +93,7 @@ class CallView:
     sent: Sent
     estimate_tokens: int | None
     prompt_hash: str | None
+    placed_by: str | None
     started_at: datetime
     recorded_at: datetime
 
@@ -257,6 +258,7 @@ def view(row: Call) -> CallView:
         ),
         estimate_tokens=row.estimate_tokens,
         prompt_hash=row.prompt_hash or None,
+        placed_by=row.placed_by or None,
         started_at=row.started_at,
         recorded_at=row.recorded_at,
     )

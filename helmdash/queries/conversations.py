@@ -8,6 +8,7 @@ from datetime import datetime
 
 from django.db.models import Count, Q, QuerySet
 
+from helmdash.core.chains import COMPACTED
 from helmdash.core.health import Health, Level
 from helmdash.queries.calls import health_of
 from helmdash.queries.paging import (
@@ -56,12 +57,15 @@ class ConversationView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundView:
+    """One round; `opened_by` is clear, compaction or, for the first one, empty."""
+
     number: int
     first_generation: int
     latest_generation: int
     peak_prompt_tokens: int | None
     started_at: datetime
     ended_at: datetime | None
+    opened_by: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +169,7 @@ def find(*, project_id: int, conversation_id: str) -> ConversationDetail | None:
                 peak_prompt_tokens=item.peak_prompt_tokens,
                 started_at=item.started_at,
                 ended_at=item.ended_at,
+                opened_by=item.opened_by,
             )
             for item in rounds
         ),
@@ -303,14 +308,15 @@ def _events(calls: Iterable[Call], model: str | None) -> Iterable[TimelineItem]:
     for call in calls:
         if model is not None and call.model != model:
             yield _event(call, "model_change")
-        if (
-            call.trim_before_bytes is not None
-            and call.trim_after_bytes is not None
-            and call.trim_after_bytes < call.trim_before_bytes
-        ):
+        if _is_trimmed(call) or call.placed_by == COMPACTED:
             yield _event(call, "compaction")
         yield _event(call, "call")
         model = call.model
+
+
+def _is_trimmed(call: Call) -> bool:
+    before, after = call.trim_before_bytes, call.trim_after_bytes
+    return before is not None and after is not None and after < before
 
 
 def _event(call: Call, event: str) -> TimelineItem:

@@ -22,8 +22,6 @@ from django.db import connection, models
 
 Converter = Callable[[Any], Any]
 
-# SQLite takes 32,766 values in one statement.
-_VALUES_PER_SEARCH = 10_000
 # How JSON writes the one character that PostgreSQL stores in no text and in no jsonb.
 _ESCAPED_NUL = "\\u0000"
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -55,16 +53,14 @@ def insert_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) ->
     if not rows:
         return
     names = tuple(rows[0])
-    columns, converters = _columns(model, names)
+    _, converters = _columns(model, names)
     values = _values(rows, names, converters)
-    quoted = ", ".join(connection.ops.quote_name(column) for column in columns)
-    table = connection.ops.quote_name(model._meta.db_table)
+    statement = _insertion(connection.vendor, model, names)
     if connection.vendor == "postgresql":
-        _copy(f"COPY {table} ({quoted}) FROM STDIN", values)
+        _copy(statement, values)
         return
-    holes = ", ".join(["%s"] * len(columns))
     with connection.cursor() as cursor:
-        cursor.executemany(f"INSERT INTO {table} ({quoted}) VALUES ({holes})", list(values))
+        cursor.executemany(statement, list(values))
 
 
 def find_existing(
@@ -72,12 +68,9 @@ def find_existing(
 ) -> set[str]:
     """Which of the values a text column holds already, among the rows that `where` describes.
 
-    `where` is column = value, or column >= value for a time. One query for each 10,000 values.
+    `where` is column = value, or column >= value for a time. One query.
     """
-    found: set[str] = set()
-    for start in range(0, len(values), _VALUES_PER_SEARCH):
-        found |= _find(model, column, values[start : start + _VALUES_PER_SEARCH], where)
-    return found
+    return _find(model, column, values, where) if values else set()
 
 
 def upsert_rows(
@@ -182,27 +175,33 @@ def _execute(statement: str, values: Sequence[Any]) -> None:
 def _find(
     model: type[models.Model], column: str, values: Sequence[str], where: Mapping[str, Any]
 ) -> set[str]:
+    statement, converters = _search(connection.vendor, model, column, tuple(where))
+    taken = [
+        convert(value) if convert else value
+        for convert, value in zip(converters, where.values(), strict=True)
+    ]
+    is_postgres = connection.vendor == "postgresql"
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [*taken, list(values) if is_postgres else json.dumps(values)])
+        return {row[0] for row in cursor.fetchall()}
+
+
+@cache
+def _search(
+    vendor: str, model: type[models.Model], column: str, where: tuple[str, ...]
+) -> tuple[str, tuple[Converter | None, ...]]:
+    """The statement of `_find`, the same for any number of values, and what converts `where`."""
     by_name = {field.attname: field for field in model._meta.concrete_fields}
     quote = connection.ops.quote_name
-    conditions, taken = [], []
-    for name, value in where.items():
-        convert = _converter(by_name[name])
-        is_time = isinstance(by_name[name], models.DateTimeField)
-        conditions.append(f"{quote(name)} {'>=' if is_time else '='} %s")
-        taken.append(convert(value) if convert else value)
-    if connection.vendor == "postgresql":
-        conditions.append(f"{quote(column)} = ANY(%s)")
-        taken.append(list(values))
-    else:
-        conditions.append(f"{quote(column)} IN ({', '.join(['%s'] * len(values))})")
-        taken += values
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {quote(column)} FROM {quote(model._meta.db_table)}"
-            f" WHERE {' AND '.join(conditions)}",
-            taken,
-        )
-        return {row[0] for row in cursor.fetchall()}
+    conditions = [
+        f"{quote(name)} {'>=' if isinstance(by_name[name], models.DateTimeField) else '='} %s"
+        for name in where
+    ]
+    one_of = "= ANY(%s)" if vendor == "postgresql" else "IN (SELECT value FROM json_each(%s))"
+    conditions.append(f"{quote(column)} {one_of}")
+    found = f"SELECT {quote(column)} FROM {quote(model._meta.db_table)}"
+    converters = tuple(_converter(by_name[name]) for name in where)
+    return f"{found} WHERE {' AND '.join(conditions)}", converters
 
 
 def _arrays(
@@ -297,6 +296,19 @@ def storable(value: Any) -> Any:
             return None  # as orjson writes it
         case _:
             return value
+
+
+# Asked once for each shape of row: quoting some dozens of names costs more than a small insert.
+@cache
+def _insertion(vendor: str, model: type[models.Model], names: tuple[str, ...]) -> str:
+    columns, _ = _columns(model, names)
+    quote = connection.ops.quote_name
+    quoted = ", ".join(map(quote, columns))
+    table = quote(model._meta.db_table)
+    if vendor == "postgresql":
+        return f"COPY {table} ({quoted}) FROM STDIN"
+    holes = ", ".join(["%s"] * len(columns))
+    return f"INSERT INTO {table} ({quoted}) VALUES ({holes})"
 
 
 @cache

@@ -23,6 +23,8 @@ PLAIN_PAGES = [
     "records/budgetalias/",
     "records/apikey/",
     "records/project/",
+    "records/upstream/",
+    "records/upstream/add/",
     "records/catalogrevision/",
     "records/catalogrevision/add/",
     "records/call/",

@@ -244,6 +244,7 @@ def test_a_conversation_tells_its_standing(recorded: Door) -> None:
             "peak_prompt_tokens": 127_000,
             "started_at": "2026-03-01T12:00:00Z",
             "ended_at": None,
+            "opened_by": None,
         }
     ]
     assert [(c["from_level"], c["to_level"]) for c in told["level_changes"]] == [

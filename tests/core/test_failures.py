@@ -46,7 +46,7 @@ PLAN = '{"steps":[{"order":1,"tool":"a"}]}'
         ),
         (
             {"finish_reason": "abort", "content": "so far"},
-            ("client_disconnected", "client.disconnected", "retry"),
+            ("client_disconnected", "client.midway", "retry"),
         ),
         # leaving goes before whatever else went wrong
         (
@@ -236,6 +236,17 @@ def test_what_the_transport_says(
         "The number of tokens to keep from the initial prompt is greater than the context length.",
         # Ollama
         "prompt too long; exceeded max context length by 4 tokens",
+        "the input length exceeds the context length",
+        # Vertex AI
+        "Unable to submit request because the input token count is 40000 but model only supports",
+        # Bedrock: Titan, Cohere, Nova
+        "Too many input tokens. Max input tokens: 8192, request input token count: 9000",
+        "Malformed input request: expected maxLength: 2048, actual: 5000",
+        "Input Tokens Exceeded: Number of input tokens exceeds maximum length.",
+        # Azure
+        "Input tokens exceed the configured limit of 272000 tokens.",
+        # SiliconFlow
+        "number of input tokens (204703) has exceeded max_prompt_tokens (202752) limit.",
         # Moonshot, MiniMax, Zhipu, Qwen, GitHub
         "Invalid request: Your request exceeded model token limit: 131072",
         "invalid params, context window exceeds limit",
@@ -516,6 +527,118 @@ def test_a_cut_plan_is_asked_for_one_step_at_a_time(
     )
 
     assert told == ("length_truncated", rule, advice)
+
+
+GATEWAY = {"overhead_ms": 1, "raw_content_len": 0}  # it saw the call, and no visible text
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        # --- the client left
+        (
+            {**GATEWAY, "status": "cancelled", "error_code": "client_disconnected"},
+            ("client_disconnected", "client.before_first_byte", "retry"),
+        ),
+        (
+            {**GATEWAY, "status": "cancelled", "http_status": 200, "ttft_ms": 90},
+            ("client_disconnected", "client.midway", "retry"),
+        ),
+        # the first byte was reasoning
+        (
+            {**GATEWAY, "status": "cancelled", "http_status": 200, "reasoning_len": 12},
+            ("client_disconnected", "client.midway", "retry"),
+        ),
+        # a caller that only says that it cancelled need not have measured the first byte
+        ({"status": "cancelled"}, ("client_disconnected", "client.disconnected", "retry")),
+        # --- out of time
+        (
+            {**GATEWAY, "http_status": 200, "ttft_ms": 90, "reasoning_len": 4000}
+            | {"error_code": "read_timeout"},
+            ("timed_out", "timeout.reasoning", "other_model"),
+        ),
+        # reported tokens tell the same
+        (
+            {"http_status": 504, "content": ""}
+            | {"usage": {"prompt_tokens": 5, "completion_tokens": 9, "reasoning_tokens": 9}},
+            ("timed_out", "timeout.reasoning", "other_model"),
+        ),
+        (
+            {**GATEWAY, "error_code": "read_timeout"},
+            ("timed_out", "timeout.before_first_byte", "retry"),
+        ),
+        (
+            {**GATEWAY, "error_code": "connect_timeout"},
+            ("timed_out", "timeout.before_first_byte", "retry"),
+        ),
+        # it had begun to answer
+        (
+            {"overhead_ms": 1, "http_status": 200, "ttft_ms": 90, "content": "The answer is"}
+            | {"reasoning_len": 40, "error_code": "read_timeout"},
+            ("timed_out", "timeout.real", "retry"),
+        ),
+        # --- the upstream broke off
+        (
+            {**GATEWAY, "http_status": 200, "content": "so far", "error_code": "closed_early"},
+            ("upstream_error", "upstream.closed_early", "retry"),
+        ),
+        # not a byte of the reply, but a status
+        (
+            {**GATEWAY, "http_status": 200, "error_code": "closed_early"},
+            ("upstream_error", "upstream.closed_early", "retry"),
+        ),
+        (
+            {**GATEWAY, "http_status": 200, "ttft_ms": 5, "error_code": "connection_closed"},
+            ("upstream_error", "upstream.closed_early", "retry"),
+        ),
+        # before there was any status: not reached
+        (
+            {**GATEWAY, "error_code": "connection_closed"},
+            ("unreachable", "network.unreachable", "retry_later"),
+        ),
+        # --- a 200 that is not what it should be
+        (
+            {**GATEWAY, "http_status": 200, "error_code": "undecodable_reply"},
+            ("upstream_error_in_200", "upstream.undecodable", "retry"),
+        ),
+        (
+            {"http_status": 200, "content": "so far", "error_code": "undecodable_stream"},
+            ("upstream_error_in_200", "upstream.undecodable", "retry"),
+        ),
+        # a page of HTML behind a 502 is a 502
+        (
+            {**GATEWAY, "http_status": 502, "error_code": "undecodable_reply"},
+            ("upstream_error", "upstream.http_5xx", "retry"),
+        ),
+        (
+            {"http_status": 200, "content": "so far", "error_code": "overloaded_error"},
+            ("upstream_error_in_200", "upstream.error_in_reply", "retry"),
+        ),
+        # --- a 200 with nothing
+        ({**GATEWAY, "http_status": 200}, ("likely_timeout", "timeout.silent", "shorten_prompt")),
+        (
+            {**GATEWAY, "http_status": 200, "finish_reason": "stop"},
+            ("empty_completion", "empty.reply", "retry"),
+        ),
+        # all of the output went into reasoning
+        (
+            {**GATEWAY, "http_status": 200, "finish_reason": "length", "reasoning_len": 900},
+            ("reasoning_exhausted", "length.reasoning", "raise_output"),
+        ),
+        # tools are called without a word, and Gemini and Ollama call that a stop
+        (
+            {**GATEWAY, "http_status": 200, "finish_reason": "stop", "tool_calls": 2},
+            None,
+        ),
+        ({**GATEWAY, "http_status": 200, "tool_calls": 1}, None),
+        (
+            {**GATEWAY, "http_status": 200, "finish_reason": "stop", "tool_calls": 0},
+            ("empty_completion", "empty.reply", "retry"),
+        ),
+    ],
+)
+def test_what_a_gateway_sees(told: dict[str, Any], expected: tuple[str, str, str] | None) -> None:
+    assert verdict(**told) == expected
 
 
 # ADR 053's table, with what each row really was: three filter passes, each followed by its plan.

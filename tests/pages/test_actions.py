@@ -238,6 +238,9 @@ STAFF_ONLY = [
     "/settings/keys/revoke/",
     "/settings/demo/load/",
     "/settings/demo/remove/",
+    "/settings/gateway/policy/",
+    "/settings/upstreams/test/",
+    "/settings/upstreams/1/test/",
 ]
 
 

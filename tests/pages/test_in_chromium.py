@@ -26,6 +26,9 @@ PAGES = [
     "/catalog/",
     "/try/fit/",
     "/settings/",
+    "/settings/gateway/",
+    "/settings/upstreams/",
+    "/settings/recorder/",
     "/help/",
 ]
 

@@ -30,10 +30,21 @@ PAGES = [
     "/catalog/",
     "/try/fit/",
     "/settings/",
+    "/settings/gateway/",
+    "/settings/gateway/?model=openai/gpt-4o",
+    "/settings/upstreams/",
+    "/settings/recorder/",
     "/help/",
 ]
 LIVE = ["/", "/conversations/", "/conversations/talk/", "/calls/"]
-FRAGMENTS = [*LIVE, "/trims/", "/catalog/", "/try/fit/", "/budgets/?model=openai/gpt-4o"]
+FRAGMENTS = [
+    *LIVE,
+    "/trims/",
+    "/catalog/",
+    "/try/fit/",
+    "/budgets/?model=openai/gpt-4o",
+    "/settings/recorder/",
+]
 
 
 def test_every_page_reads_whole_and_clean(owner: Client, filled: str) -> None:
@@ -123,6 +134,9 @@ QUERIES = {
     "/trims/": 5,
     "/budgets/": 5,
     "/settings/": 8,
+    "/settings/gateway/": 6,
+    "/settings/upstreams/": 5,
+    "/settings/recorder/": 6,
 }
 
 
@@ -162,6 +176,8 @@ WRONG_FILTERS = [
     ("/budgets/?model=", ("model", "openai/gpt-4o")),
     ("/budgets/?model=" + "x" * 256, ("model", "255")),
     ("/budgets/?model=%00", ("model", "character")),
+    ("/settings/gateway/?model=%00", ("model", "printable")),
+    ("/settings/gateway/?model=" + "x" * 256, ("model", "255")),
 ]
 
 

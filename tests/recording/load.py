@@ -76,11 +76,25 @@ def assert_numbered_without_gap_or_double(project_id: int) -> None:
     for row in Conversation.objects.filter(project_id=project_id):
         n = row.generation
         assert by_conversation.pop(row.pk) == [n, n, 1, n], row.name
-        assert Round.objects.get(conversation=row).latest_generation == n
+        _assert_rounds_share_the_generations(row)
         newest = Call.objects.get(conversation=row, generation=n)
         assert (row.level, row.prompt_tokens) == (newest.level, newest.prompt_tokens)
         _assert_changes_tell_the_levels(row)
     assert not by_conversation
+
+
+def _assert_rounds_share_the_generations(row: Conversation) -> None:
+    """Each round goes from where the one before it ended; only the newest one is open."""
+    rounds = list(Round.objects.filter(conversation=row).order_by("number"))
+    assert [each.number for each in rounds] == list(range(1, row.round_number + 1)), row.name
+    starts = [each.first_generation for each in rounds]
+    ends = [each.latest_generation for each in rounds]
+    assert starts == [1, *(end + 1 for end in ends[:-1])], row.name
+    assert ends[-1] == row.generation, row.name
+    for each in rounds:
+        assert (each.ended_at is None) == (each is rounds[-1])
+        calls = Call.objects.filter(conversation=row, round_number=each.number)
+        assert calls.count() == each.latest_generation - each.first_generation + 1, row.name
 
 
 def _assert_changes_tell_the_levels(row: Conversation) -> None:

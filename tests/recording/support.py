@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
+
+from django.db import connection
 
 from helmdash.core.capture import Capture
 from helmdash.operations.recording import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.records.models import Budget, Conversation, Project
 from tests.factories import NOW, make_capture
+
+Result = TypeVar("Result")
 
 # 128,000 tokens of context: yellow above 100,000, red above 115,200.
 HEALTHY, CAUTION, CRITICAL = 20_000, 100_001, 115_201
@@ -49,3 +56,18 @@ def prompt(tokens: int | None, **over: Any) -> Capture:
 def conversation(project: ProjectInfo, name: str = "talk") -> Conversation:
     """The stored row."""
     return Conversation.objects.get(project_id=project.id, name=name)
+
+
+def at_once(jobs: Sequence[Callable[[], Result]]) -> list[Result]:
+    """Run the jobs in threads that start together; raises what any of them raised."""
+    barrier = threading.Barrier(len(jobs))
+
+    def run(job: Callable[[], Result]) -> Result:
+        barrier.wait()
+        try:
+            return job()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        return [future.result() for future in [pool.submit(run, job) for job in jobs]]

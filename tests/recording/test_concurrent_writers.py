@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from django.db import connection
 
 from helmdash.core.capture import Capture
 from helmdash.operations.catalog import Imported, import_catalog
@@ -19,31 +16,14 @@ from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call, CatalogRevision, Conversation, Project, StoredMessage
 from tests.factories import NOW, make_capture
 from tests.recording import load
-from tests.recording.support import make_ruled_project, record
+from tests.recording.support import at_once, make_ruled_project, record
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-Result = TypeVar("Result")
 
 
 @pytest.fixture
 def full(transactional_db: None) -> ProjectInfo:
     return make_ruled_project(payload="full")
-
-
-def at_once(jobs: Sequence[Callable[[], Result]]) -> list[Result]:
-    """Run the jobs in threads that start together; raises what any of them raised."""
-    barrier = threading.Barrier(len(jobs))
-
-    def run(job: Callable[[], Result]) -> Result:
-        barrier.wait()
-        try:
-            return job()
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(jobs)) as pool:
-        return [future.result() for future in [pool.submit(run, job) for job in jobs]]
 
 
 def capture(call: dict[str, Any]) -> Capture:

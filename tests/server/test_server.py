@@ -97,7 +97,9 @@ def test_a_body_over_the_limit_is_refused_whether_announced_or_not(
 
 def test_the_liveness_checks_and_static_files_need_no_key(served: Served) -> None:
     assert httpx.get(f"{served.base_url}/healthz").json() == {"status": "ok"}
-    assert httpx.get(f"{served.base_url}/readyz").json() == {"status": "ok", "database": "ok"}
+    ready = httpx.get(f"{served.base_url}/readyz").json()
+    assert (ready["status"], ready["database"]) == ("ok", "ok")
+    assert ready["recorder"]["state"] == "storing"
 
     page = httpx.get(f"{served.base_url}/login/")
     style = re.search(r'href="(/static/[^"]+\.css)"', page.text)

@@ -15,6 +15,7 @@ from pathlib import Path
 import django
 import pytest
 
+from helmdash.core.upstream_variables import VARIABLES
 from tests.support import ROOT as ROOT
 from tests.support import needs
 from tests.support.postgres import NoPostgres, Postgres
@@ -22,6 +23,18 @@ from tests.support.processes import kill_left_over
 
 _OWN = {"HELMDASH_TEST_DB"}
 _PRODUCT = ("HOST", "PORT", "DATABASE_URL", "DJANGO_SETTINGS_MODULE")
+# Upstreams are found in the environment: a developer's own keys are not for tests to use.
+_VENDORS = (
+    "ANTHROPIC_",
+    "DEEPSEEK_",
+    "GEMINI_",
+    "GOOGLE_",
+    "GROQ_",
+    "MISTRAL_",
+    "OLLAMA_",
+    "OPENAI_",
+    "OPENROUTER_",
+)
 
 _postgres: Postgres | None = None
 _no_postgres = ""
@@ -42,11 +55,12 @@ def database() -> str:
 
 
 def clean() -> dict[str, str]:
-    """This process's environment without any setting of HelmDash's."""
+    """This process's environment without any setting of HelmDash's, or key of a provider."""
     return {
         name: value
         for name, value in os.environ.items()
-        if name not in _PRODUCT and (name in _OWN or not name.startswith("HELMDASH_"))
+        if name not in (*_PRODUCT, *VARIABLES)
+        and (name in _OWN or not name.startswith("HELMDASH_"))
     }
 
 

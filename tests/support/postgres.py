@@ -78,6 +78,14 @@ class Postgres:
         self._run("pg_ctl", "-D", str(self.home / "data"), "-m", "immediate", "-w", "stop")
         shutil.rmtree(self.home, ignore_errors=True)
 
+    def halt(self) -> None:
+        """Stop the server as an administrator would; `resume` starts it again with its data."""
+        self._run("pg_ctl", "-D", str(self.home / "data"), "-m", "fast", "-w", "stop")
+
+    def resume(self) -> None:
+        """Start the server that `halt` stopped."""
+        self._start()
+
     def _initialise(self) -> None:
         locale = (
             # Unicode upper and lower case without depending on the machine's locales.

@@ -105,6 +105,7 @@ def _note(pid: int) -> Path:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(url, timeout=2, trust_env=False).status_code == 200
+        # Without TLS in sight: reading the certificates for each look takes 20 ms.
+        return httpx.get(url, timeout=2, trust_env=False, verify=False).status_code == 200
     except httpx.HTTPError:
         return False

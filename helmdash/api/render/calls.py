@@ -96,6 +96,7 @@ def _call_core(value: CallView) -> call_shapes.CallCore:
         },
         "estimate_tokens": value.estimate_tokens,
         "prompt_hash": value.prompt_hash,
+        "placed_by": value.placed_by,
         "started_at": value.started_at,
         "recorded_at": value.recorded_at,
     }

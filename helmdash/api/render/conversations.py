@@ -40,6 +40,7 @@ def conversation_detail(value: ConversationDetail) -> conversation_shapes.Conver
                 "peak_prompt_tokens": item.peak_prompt_tokens,
                 "started_at": item.started_at,
                 "ended_at": item.ended_at,
+                "opened_by": item.opened_by or None,
             }
             for item in value.rounds
         ],

@@ -11,17 +11,17 @@ from ninja import Router
 
 from helmdash.api import examples
 from helmdash.api.auth import access_of
-from helmdash.api.captures import read_batch, to_capture
 from helmdash.api.jsontext import dump_json
 from helmdash.api.parsing import read_body, read_query, refuse_query
 from helmdash.api.problems import Code, not_found
 from helmdash.api.render import calls as render
+from helmdash.api.reporting import Report, read_many, read_single
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import calls as shapes
 from helmdash.api.schemas import reports
 from helmdash.api.streaming import stream
-from helmdash.operations.recording import record_calls
+from helmdash.operations.recorder import recorder
 from helmdash.queries import calls
 from helmdash.queries.calls import CallFilters
 
@@ -53,13 +53,7 @@ def record_call(request: HttpRequest) -> HttpResponse:
     Answered after it is stored, with the level of its conversation and, if it gave nothing
     usable, the cause.
     """
-    refuse_query(request)
-    capture = to_capture(read_body(request, reports.CALL))
-    access = access_of(request)
-    (recorded,) = record_calls(
-        project=access.project, captures=[capture], caller=access.name, now=timezone.now()
-    )
-    return answer(render.recorded(recorded), status=200 if recorded.duplicate else 201)
+    return _store(request, read_single(request))
 
 
 @route(
@@ -78,26 +72,7 @@ def record_batch(request: HttpRequest) -> HttpResponse:
     The good ones are stored in one transaction, also when others are rejected: those are listed
     with their place in the batch and their faults, and the answer is still 200.
     """
-    refuse_query(request)
-    good, rejected = read_batch(request)
-    access = access_of(request)
-    recorded = record_calls(
-        project=access.project,
-        captures=[capture for _, capture in good],
-        caller=access.name,
-        now=timezone.now(),
-    )
-    duplicates = sum(item.duplicate for item in recorded)
-    body: shapes.BatchAnswer = {
-        "stored": len(recorded) - duplicates,
-        "duplicates": duplicates,
-        "rejected": rejected,
-        "results": [
-            {"index": index, "id": item.id, "level": item.health.level}
-            for (index, _), item in zip(good, recorded, strict=True)
-        ],
-    }
-    return answer(body)
+    return _store(request, read_many(request))
 
 
 @route(
@@ -206,6 +181,17 @@ def get_call(request: HttpRequest, call_id: str) -> HttpResponse:
     if found is None:
         raise not_found(f"No call of the project {project.slug} has this id.")
     return read(request, render.call_detail(found))
+
+
+def _store(request: HttpRequest, report: Report) -> HttpResponse:
+    access = access_of(request)
+    recorded = recorder().record_and_wait(
+        project=access.project,
+        captures=report.captures,
+        caller=access.name,
+        now=timezone.now(),
+    )
+    return report.respond(recorded)
 
 
 def _filters(query: Mapping[str, Any]) -> CallFilters:

@@ -171,6 +171,7 @@ class CallCore(TypedDict):
     sent: Sent
     estimate_tokens: int | None
     prompt_hash: str | None
+    placed_by: str | None
     started_at: datetime
     recorded_at: datetime
 

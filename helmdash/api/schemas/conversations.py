@@ -73,6 +73,7 @@ class Round(TypedDict):
     peak_prompt_tokens: int | None
     started_at: datetime
     ended_at: datetime | None
+    opened_by: Annotated[str | None, Field(description="clear | compaction; null: the first.")]
 
 
 class LevelChange(TypedDict):

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from helmdash.operations import access, demo
 from helmdash.operations.access import AccessError, NewKey
+from helmdash.operations.recorder import recorder
 from helmdash.pages import scope
 from helmdash.pages.forms import KeyForm
 from helmdash.pages.guards import staff_only
@@ -93,5 +94,7 @@ def _show(
         "ticked": set(form["scopes"].value() or ()),
         "counts": sizes.row_counts(project_id=project.id),
         "most": sizes.MOST_COUNTED,
+        "recorder_state": recorder().state().value,
+        "recorder_waiting": recorder().waiting(),
     }
     return show(request, "pages/settings.html", context, status=status)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.core.exceptions import ValidationError
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
+from helmdash import conf
 from helmdash.records.admin.typed import ModelAdmin, ModelForm
-from helmdash.records.models import Call, CatalogRevision, Conversation, Fit, Project
+from helmdash.records.models import Call, CatalogRevision, Conversation, Fit, Project, Upstream
 
 
 class ProjectForm(ModelForm[Project]):
@@ -18,7 +20,16 @@ class ProjectForm(ModelForm[Project]):
 
     class Meta:
         model = Project
-        fields = ("slug", "name", "is_default", "payload", "retention_days", "current_catalog")
+        fields = (
+            "slug",
+            "name",
+            "is_default",
+            "payload",
+            "retention_days",
+            "current_catalog",
+            "budget_mode",
+            "default_upstream",
+        )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -27,6 +38,26 @@ class ProjectForm(ModelForm[Project]):
             box = self.fields["is_default"]
             box.disabled = True
             box.help_text = "The default project. To change that, tick the box of another one."
+
+    def clean_default_upstream(self) -> str:
+        """A name that leads somewhere."""
+        name = str(self.cleaned_data["default_upstream"]).strip()
+        if name and not self._is_served(name):
+            raise ValidationError(
+                "No enabled upstream has this name. Use one that does, or leave it empty."
+            )
+        return name
+
+    def _is_served(self, name: str) -> bool:
+        """The project's own row counts before one for all, and both before the environment."""
+        visible = Q(project__isnull=True)
+        if self.instance.pk is not None:
+            visible |= Q(project_id=self.instance.pk)
+        rows = Upstream.objects.filter(visible, name=name)
+        row = min(rows, key=lambda row: row.project_id is None, default=None)
+        if row is not None:
+            return row.enabled
+        return any(endpoint.name == name for endpoint in conf.environment_upstreams())
 
     def _get_validation_exclusions(self) -> set[str]:
         """Saving takes the mark from the project that has it, so it is free by then."""

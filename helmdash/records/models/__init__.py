@@ -6,32 +6,39 @@ can be partitioned by time or distributed by project without a rewrite (architec
 
 from __future__ import annotations
 
-from helmdash.records.models.access import ApiKey, Payload, Project, Scope
+from helmdash.records.models.access import ApiKey, BudgetMode, Payload, Project, Scope
 from helmdash.records.models.budgets import Budget, BudgetAlias
 from helmdash.records.models.catalog import CatalogRevision
 from helmdash.records.models.conversations import (
     Call,
     CallPayload,
     Conversation,
+    ConversationMark,
     Round,
     StoredMessage,
 )
 from helmdash.records.models.fitting import Fit
 from helmdash.records.models.health import HealthChange
+from helmdash.records.models.recorder import RecorderLedger
+from helmdash.records.models.upstreams import Upstream
 
 __all__ = [
     "ApiKey",
     "Budget",
     "BudgetAlias",
+    "BudgetMode",
     "Call",
     "CallPayload",
     "CatalogRevision",
     "Conversation",
+    "ConversationMark",
     "Fit",
     "HealthChange",
     "Payload",
     "Project",
+    "RecorderLedger",
     "Round",
     "Scope",
     "StoredMessage",
+    "Upstream",
 ]

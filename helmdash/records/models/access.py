@@ -20,6 +20,14 @@ class Payload(models.TextChoices):
     FULL = "full", "Full: stored as it was sent"
 
 
+class BudgetMode(models.TextChoices):
+    """What the gateway does with a request that is larger than its budget."""
+
+    OBSERVE = "observe", "Observe: send it and record it"
+    WARN = "warn", "Warn: send it and say so in a response header"
+    ENFORCE = "enforce", "Enforce: refuse it without calling the provider"
+
+
 class Scope(models.TextChoices):
     """What an API key may do. None implies another, but admin implies all (decisions.md)."""
 
@@ -69,6 +77,19 @@ class Project(models.Model):
         related_name="+",
         help_text="The catalog a fit uses when it names none.",
     )
+    budget_mode = models.CharField(
+        max_length=10,
+        choices=BudgetMode,
+        default=BudgetMode.OBSERVE,
+        help_text="What the gateway does with a request that is larger than its model's budget. "
+        "A call may choose otherwise with the header x-helmdash-budget.",
+    )
+    default_upstream = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        help_text="Name of the upstream for models that no upstream lists. Empty: none.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -77,6 +98,7 @@ class Project(models.Model):
                 fields=["is_default"], condition=Q(is_default=True), name="project_one_default"
             ),
             one_of("project", "payload", Payload.values),
+            one_of("project", "budget_mode", BudgetMode.values),
         ]
 
     def __str__(self) -> str:

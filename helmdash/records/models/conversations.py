@@ -19,6 +19,7 @@ from helmdash.records.models.access import Project
 LEVELS = [level.value for level in Level]
 # How much a level needs somebody: the order of the "needs me" list.
 SEVERITY = {Level.HEALTHY: 0, Level.UNKNOWN: 1, Level.CAUTION: 2, Level.CRITICAL: 3}
+ROUND_OPENERS = ["", "clear", "compaction"]
 STATUSES = ["success", "error", "cancelled"]
 
 
@@ -88,6 +89,8 @@ class Round(models.Model):
     peak_prompt_tokens = count_field("Largest reported prompt of the round.")
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)
+    # What gave the conversation its fresh start; empty for its first round.
+    opened_by = word_field(16)
 
     class Meta:
         constraints = [
@@ -95,7 +98,8 @@ class Round(models.Model):
                 # The conversation first: deleting one looks here for what refers to it.
                 fields=["conversation", "number", "project"],
                 name="round_number",
-            )
+            ),
+            one_of("round", "opened_by", ROUND_OPENERS),
         ]
 
     def __str__(self) -> str:
@@ -169,6 +173,7 @@ class Call(models.Model):
     sent_images = count_field()
     estimate_tokens = count_field("Our estimate of the prompt, from the bytes sent.")
     prompt_hash = word_field(40)
+    placed_by = word_field(32)  # the rule that chose the conversation, with its version
 
     started_at = models.DateTimeField()
     recorded_at = models.DateTimeField()
@@ -233,6 +238,34 @@ class Call(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ConversationMark(models.Model):
+    """A trace by which the next call of a conversation is recognized (core.chains)."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    # Kind and hash in one word: see core.chains.
+    hash = models.CharField(max_length=48)
+    # The generation that left it: the newest call's marks tell continuing from branching off.
+    generation = models.PositiveBigIntegerField()
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "hash", "conversation"], name="conversation_mark_hash"
+            )
+        ]
+        indexes = [
+            # Deleting a conversation looks here for what refers to it.
+            models.Index(fields=["conversation"], name="mark_by_conversation"),
+        ]
+
+    def __str__(self) -> str:
+        return self.hash
 
 
 class CallPayload(models.Model):

@@ -173,8 +173,8 @@ def _serve(env: conf.Env) -> None:
         host=env.host,
         port=env.port,
         workers=env.workers,
-        # Django's handler speaks no lifespan.
-        lifespan="off",
+        # The recorder and the connections to upstreams start and end with it.
+        lifespan="on",
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -1,0 +1,206 @@
+"""Reports of calls, answered beside Django: no middleware, no thread that waits for the commit.
+
+Everything that says something is Django's views' own code: keys and scopes (auth), what a body must
+look like (parsing, schemas), the answers (reporting) and the problems. Whatever is not plainly a
+good report goes to Django unread, as if this door were not there: another method, a query, no key,
+a wrong body, a recorder that is full. So there is one place that refuses, and it is not here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
+from typing import Any, cast
+
+from csp.middleware import CSPMiddleware
+from django.core.handlers.asgi import ASGIRequest
+from django.db import connection
+from django.http import HttpRequest, HttpResponse
+from django.middleware.clickjacking import XFrameOptionsMiddleware
+from django.middleware.security import SecurityMiddleware
+from django.utils import timezone
+
+from helmdash.api.auth import Access, Needs
+from helmdash.api.handlers import problem_of
+from helmdash.api.problems import problem_response
+from helmdash.api.reporting import Report, read_many, read_single
+from helmdash.operations.holding import FileWatch
+from helmdash.operations.recorder import RecorderFull, recorder
+from helmdash.operations.recording import Recorded
+
+logger = logging.getLogger(__name__)
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_READERS: dict[str, Callable[[HttpRequest], Report]] = {
+    "/api/v1/calls": read_single,
+    "/api/v1/calls/batch": read_many,
+}
+_KEYS = frozenset({b"authorization", b"x-api-key"})
+_may_record = Needs("record")
+# They look keys up and check bodies; two cores have no use for more.
+_THREADS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A report that may be stored."""
+
+    access: Access
+    report: Report
+
+
+class FastReports:
+    """The ASGI application `app`, with `POST /calls` and `POST /calls/batch` taken out.
+
+    Bodies are read whole: put a limit on them in front (helmdash.asgi.BodyLimit).
+    """
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="reports")
+        self._own = threading.local()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if not _is_report(scope):
+            await self._app(scope, receive, send)
+            return
+        messages, body = await _read(receive)
+        request = None
+        response = None
+        if body is not None:
+            request = ASGIRequest(scope, BytesIO(body))
+            response = await self._answer(request)
+        if request is None or response is None:
+            await self._app(scope, _replay(messages, receive), send)
+            return
+        await _send(send, response)
+
+    async def _answer(self, request: ASGIRequest) -> HttpResponse | None:
+        """The answer; None when it is Django's to give."""
+        loop = asyncio.get_running_loop()
+        ready = await loop.run_in_executor(self._threads, self._prepare, request)
+        if ready is None:
+            return None
+        try:
+            answers = recorder().record(
+                project=ready.access.project,
+                captures=ready.report.captures,
+                caller=ready.access.name,
+                now=timezone.now(),
+            )
+        except RecorderFull:
+            return None
+        try:
+            recorded = await _wait(asyncio.wrap_future(answers), answers.cancel)
+            response = ready.report.respond(recorded)
+        except Exception as error:
+            response = problem_response(request, problem_of(error))
+        for name, value in _usual_headers():
+            response.headers.setdefault(name, value)
+        return response
+
+    def _prepare(self, request: ASGIRequest) -> _Ready | None:
+        """In a thread: who calls, and what they report; None when Django has to say no."""
+        try:
+            self._check_connection()
+            request.get_host()
+            return _Ready(_may_record(request), _READERS[request.path](request))
+        except Exception:
+            # Django meets the same and says so. A connection that broke must not stay.
+            connection.close()
+            return None
+        finally:
+            if connection.vendor != "sqlite":
+                # Back to the pool; a connection of SQLite costs more to open than to keep.
+                connection.close()
+
+    def _check_connection(self) -> None:
+        """This thread keeps its connection, so it has to look whether it is still the right one."""
+        watch: FileWatch | None = getattr(self._own, "watch", None)
+        if watch is None:
+            watch = self._own.watch = FileWatch()
+        watch.check()
+
+
+async def _wait(
+    answers: asyncio.Future[tuple[Recorded, ...]], withdraw: Callable[[], bool]
+) -> tuple[Recorded, ...]:
+    """The answers, as `Recorder.record_and_wait` waits for them. Raises the same."""
+    patience, grace = recorder().patience
+    done, _ = await asyncio.wait({answers}, timeout=patience)
+    if not done:
+        if withdraw():
+            raise RecorderFull("The recorder has too much to store just now.")
+        done, _ = await asyncio.wait({answers}, timeout=grace)
+    if not done:
+        raise RecorderFull("The database takes too long to answer.")
+    return answers.result()
+
+
+def _is_report(scope: Scope) -> bool:
+    return (
+        scope["type"] == "http"
+        and scope["method"] == "POST"
+        and scope["path"] in _READERS
+        and not scope["query_string"]
+        and not scope.get("root_path")
+        and any(name in _KEYS for name, _ in scope["headers"])
+        and recorder().is_started
+    )
+
+
+async def _read(receive: Receive) -> tuple[list[Message], bytes | None]:
+    """The messages of the body, and the body; None when the client left."""
+    messages: list[Message] = []
+    while True:
+        message = await receive()
+        messages.append(message)
+        if message["type"] != "http.request":
+            return messages, None
+        if not message.get("more_body", False):
+            return messages, b"".join(each.get("body", b"") for each in messages)
+
+
+def _replay(messages: list[Message], receive: Receive) -> Receive:
+    waiting = list(reversed(messages))
+
+    async def next_message() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return next_message
+
+
+async def _send(send: Send, response: HttpResponse) -> None:
+    response.headers.setdefault("Content-Length", str(len(response.content)))
+    headers = [
+        (name.lower().encode("ascii"), value.encode("latin-1")) for name, value in response.items()
+    ]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    await send({"type": "http.response.body", "body": response.content})
+
+
+@cache
+def _usual_headers() -> tuple[tuple[str, str], ...]:
+    """What the middleware adds to every answer of the API; it is the same each time."""
+
+    def nothing(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(content_type="application/json")
+
+    request = HttpRequest()
+    response = nothing(request)
+    before = set(response.headers)
+    for middleware in (SecurityMiddleware, CSPMiddleware, XFrameOptionsMiddleware):
+        response = cast("HttpResponse", middleware(nothing).process_response(request, response))
+    return tuple((name, value) for name, value in response.items() if name not in before)

@@ -1,0 +1,62 @@
+"""Reports of calls, from the request to the answer, without the storing in between.
+
+Django's views and the faster door beside them (helmdash.api.fast) share this, so that both read,
+refuse and answer alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponse
+
+from helmdash.api.captures import read_batch, to_capture
+from helmdash.api.parsing import read_body, refuse_query
+from helmdash.api.render import calls as render
+from helmdash.api.responding import answer
+from helmdash.api.schemas import calls as shapes
+from helmdash.api.schemas import reports
+from helmdash.core.capture import Capture
+from helmdash.operations.recording import Recorded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Calls to store, and the answer once they are."""
+
+    captures: Sequence[Capture]
+    respond: Callable[[Sequence[Recorded]], HttpResponse]
+
+
+def read_single(request: HttpRequest) -> Report:
+    """The report of one call. Raises Problem."""
+    refuse_query(request)
+    capture = to_capture(read_body(request, reports.CALL))
+    return Report(captures=[capture], respond=_answer_single)
+
+
+def read_many(request: HttpRequest) -> Report:
+    """The report of a batch, of which only the good calls are to be stored. Raises Problem."""
+    refuse_query(request)
+    good, rejected = read_batch(request)
+
+    def respond(recorded: Sequence[Recorded]) -> HttpResponse:
+        duplicates = sum(item.duplicate for item in recorded)
+        body: shapes.BatchAnswer = {
+            "stored": len(recorded) - duplicates,
+            "duplicates": duplicates,
+            "rejected": rejected,
+            "results": [
+                {"index": index, "id": item.id, "level": item.health.level}
+                for (index, _), item in zip(good, recorded, strict=True)
+            ],
+        }
+        return answer(body)
+
+    return Report(captures=[capture for _, capture in good], respond=respond)
+
+
+def _answer_single(recorded: Sequence[Recorded]) -> HttpResponse:
+    (only,) = recorded
+    return answer(render.recorded(only), status=200 if only.duplicate else 201)

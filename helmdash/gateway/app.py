@@ -1,0 +1,224 @@
+"""The gateway as an ASGI application: who asks, what for, and which handler answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from time import perf_counter_ns
+from typing import Any
+
+import orjson
+
+from helmdash.gateway import counting, models
+from helmdash.gateway.asgi import App, Receive, Scope, Send
+from helmdash.gateway.asking import Asked, checked_model
+from helmdash.gateway.calling import Carrier
+from helmdash.gateway.directory import Directory
+from helmdash.gateway.door import Door
+from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.formats import format_of
+from helmdash.gateway.jobs import ChatJob, EmbeddingJob
+from helmdash.gateway.listings import Listings
+from helmdash.gateway.placing import hold_against_budget, place
+from helmdash.gateway.reading import (
+    BodyReader,
+    Disconnected,
+    headers_of,
+    key_of,
+    parse,
+    wishes_of,
+)
+from helmdash.gateway.refusals import (
+    Refusal,
+    bad_request,
+    forbidden,
+    not_found,
+    unauthorized,
+    wrong_method,
+)
+from helmdash.gateway.routes import Action, Route, find_route
+from helmdash.gateway.telling import images_of
+from helmdash.operations.recorder import Recorder
+from helmdash.providers.base import BadRequest
+from helmdash.providers.wire import ChatRequest, WireError
+from helmdash.upstream.client import UpstreamClient
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Asked, bytes, dict[str, Any], Receive, Door], Awaitable[None]]
+
+_SCOPE = "record"
+_INTERNAL = WireError(
+    message="HelmDash failed on this request. Its log says where.",
+    code="internal_error",
+    type="api_error",
+    status=500,
+)
+
+
+class Gateway:
+    """Serves the endpoints of product.md 9, and hands every other request to `rest`.
+
+    One for each process, used on one event loop.
+    """
+
+    def __init__(
+        self, *, recorder: Recorder, client: UpstreamClient, limit_bytes: int, rest: App
+    ) -> None:
+        self._rest = rest
+        self._client = client
+        self._bodies = BodyReader(limit_bytes)
+        self._directory = Directory()
+        self._listings = Listings(client)
+        self._carrier = Carrier(client, recorder)
+
+    async def aclose(self) -> None:
+        """Close the connections to upstreams and end the threads."""
+        self._directory.close()
+        await self._client.aclose()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started_ns = perf_counter_ns()
+        headers = headers_of(scope)
+        route = find_route(scope["path"], headers, scope["query_string"])
+        if route is None:
+            await self._rest(scope, receive, send)
+            return
+        door = Door(send, format_of(route.shape))
+        try:
+            asked = await self._understand(route, scope, headers, started_ns)
+            await self._answer(asked, receive, door)
+        except Refusal as refusal:
+            await door.error(refusal.error)
+        except Disconnected:
+            return
+        except Exception:
+            log.exception("the gateway failed on a request")
+            if not door.has_begun:
+                await door.error(_INTERNAL)
+
+    async def _understand(
+        self, route: Route, scope: Scope, headers: Mapping[bytes, bytes], started_ns: int
+    ) -> Asked:
+        if scope["method"] != route.method and route.action is not Action.UNKNOWN:
+            raise wrong_method(scope["method"], route.method)
+        standing = await self._directory.find(key_of(headers))
+        if standing is None:
+            raise unauthorized(
+                "The API key is unknown or revoked. "
+                "The gateway wants a key of HelmDash, not one of a provider."
+            )
+        caller = standing.caller
+        if not caller.may(_SCOPE):
+            raise forbidden(f"The key {caller.name} lacks the scope {_SCOPE}.")
+        wishes = wishes_of(headers)
+        if wishes.project is not None and wishes.project != caller.project.slug:
+            raise forbidden(
+                f"x-helmdash-project: the key {caller.name} belongs to the project "
+                f"{caller.project.slug}. Use a key of the project that is meant."
+            )
+        return Asked(
+            route=route,
+            standing=standing,
+            wishes=wishes,
+            headers=headers,
+            started_at=datetime.now(UTC),
+            started_ns=started_ns,
+        )
+
+    async def _answer(self, asked: Asked, receive: Receive, door: Door) -> None:
+        match asked.route.action:
+            case Action.CHAT:
+                await self._with_body(asked, receive, door, self._chat)
+            case Action.EMBED:
+                await self._with_body(asked, receive, door, self._embed)
+            case Action.COUNT:
+                await self._with_body(asked, receive, door, self._count)
+            case Action.SHOW_MODEL:
+                await self._with_body(asked, receive, door, self._show)
+            case Action.LIST_MODELS:
+                await models.answer_list(asked, door, self._listings)
+            case Action.LIST_RUNNING:
+                await models.answer_running(door)
+            case Action.VERSION:
+                await models.answer_version(door)
+            case Action.UNKNOWN:
+                raise not_found(
+                    "The gateway does not serve this endpoint. "
+                    "The page /settings/gateway/ lists those it serves."
+                )
+
+    async def _with_body(
+        self, asked: Asked, receive: Receive, door: Door, handler: Handler
+    ) -> None:
+        body = await self._bodies.read(asked.headers, receive)
+        try:
+            await handler(asked, body, parse(body), receive, door)
+        finally:
+            self._bodies.release(body)
+
+    async def _chat(
+        self, asked: Asked, body: bytes, parsed: dict[str, Any], receive: Receive, door: Door
+    ) -> None:
+        request = _read(asked.route, parsed, door)
+        exchange = asked.begin(checked_model(request.model), body)
+        exchange.request = request
+        exchange.metadata = request.metadata
+        exchange.images, exchange.image_bytes = images_of(request)
+        exchange.tools_bytes = _tools_bytes(parsed)
+        try:
+            await place(exchange, self._listings)
+            hold_against_budget(exchange)
+            job = ChatJob(exchange, request, door, asked.headers)
+            await self._carrier.carry(job, body=body, parsed=parsed, receive=receive)
+        except Refusal as refusal:
+            await self._refuse(exchange, refusal, door)
+
+    async def _embed(
+        self, asked: Asked, body: bytes, parsed: dict[str, Any], receive: Receive, door: Door
+    ) -> None:
+        exchange = asked.begin(checked_model(parsed.get("model")), body, purpose="embedding")
+        try:
+            await place(exchange, self._listings)
+            job = EmbeddingJob(exchange, door, asked.headers)
+            await self._carrier.carry(job, body=body, parsed=parsed, receive=receive)
+        except BadRequest as error:
+            raise bad_request(str(error)) from None
+        except Refusal as refusal:
+            await self._refuse(exchange, refusal, door)
+
+    async def _count(
+        self, asked: Asked, body: bytes, parsed: dict[str, Any], receive: Receive, door: Door
+    ) -> None:
+        await counting.answer(
+            asked, body, parsed, door, listings=self._listings, client=self._client
+        )
+
+    async def _show(
+        self, asked: Asked, body: bytes, parsed: dict[str, Any], receive: Receive, door: Door
+    ) -> None:
+        await models.answer_show(
+            asked, body, parsed, door, listings=self._listings, client=self._client
+        )
+
+    async def _refuse(self, exchange: Exchange, refusal: Refusal, door: Door) -> None:
+        """A refusal of a call whose model is known is a call that failed, and recorded as one."""
+        if not refusal.records:
+            raise refusal
+        exchange.fail(refusal.error, http_status=refusal.error.status)
+        self._carrier.settle(exchange)
+        await door.error(refusal.error, [(b"x-helmdash-call-id", exchange.call_id.encode())])
+
+
+def _read(route: Route, parsed: dict[str, Any], door: Door) -> ChatRequest:
+    try:
+        request = door.client.read_request(parsed, model=route.model, stream=route.stream)
+    except BadRequest as error:
+        raise bad_request(str(error)) from None
+    return request
+
+
+def _tools_bytes(parsed: Mapping[str, Any]) -> int | None:
+    tools = parsed.get("tools")
+    return len(orjson.dumps(tools)) if tools else None

@@ -1,0 +1,55 @@
+"""One request, understood as far as its headers go, and the call it becomes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from helmdash.gateway.directory import Standing
+from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.reading import Wishes
+from helmdash.gateway.refusals import bad_request
+from helmdash.gateway.routes import Route
+
+_MODEL_CHARS = 255  # as long as records keep it
+# Ids have to differ, not to be secret: no system call for each.
+_chance = random.Random()  # noqa: S311
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Who asks for what, and how."""
+
+    route: Route
+    standing: Standing
+    wishes: Wishes
+    headers: Mapping[bytes, bytes]
+    started_at: datetime
+    started_ns: int
+
+    def begin(self, model: str, body: bytes, *, purpose: str = "chat") -> Exchange:
+        """A new call, with an id that sorts by time."""
+        millis = int(self.started_at.timestamp() * 1000)
+        return Exchange(
+            call_id=f"call_{millis:012x}{_chance.getrandbits(64):016x}",
+            route=self.route,
+            standing=self.standing,
+            wishes=self.wishes,
+            model=model,
+            purpose=purpose,
+            started_at=self.started_at,
+            started_ns=self.started_ns,
+            body_bytes=len(body),
+        )
+
+
+def checked_model(model: object) -> str:
+    """A model id as the client wrote it, trimmed. Raises Refusal (400) if no record can hold it."""
+    text = model.strip() if isinstance(model, str) else ""
+    if not text or len(text) > _MODEL_CHARS or not text.isprintable():
+        raise bad_request(
+            f"model: use 1 to {_MODEL_CHARS} printable characters, such as provider/model."
+        )
+    return text

@@ -1,0 +1,245 @@
+"""Carrying one call through: send it, hand the reply on, record it.
+
+The record is handed over by a plain function before the client's last byte leaves, and nothing
+here waits for it (architecture.md, hot path a): a client that has its whole reply has a record,
+and a database that is away costs no client anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from time import perf_counter_ns
+from typing import Any
+
+from helmdash.gateway.asgi import Receive
+from helmdash.gateway.door import Header
+from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.jobs import Job
+from helmdash.gateway.watching import ClientWatch
+from helmdash.gateway.wording import in_common_words, is_json_body
+from helmdash.operations.recorder import Recorder
+from helmdash.providers.base import HttpRequest
+from helmdash.providers.collecting import Collector
+from helmdash.providers.wire import (
+    Event,
+    Object,
+    ReasoningDelta,
+    RefusalDelta,
+    TextDelta,
+    ToolCallStarted,
+    WireError,
+)
+from helmdash.upstream.client import UpstreamClient
+from helmdash.upstream.failures import UpstreamFailed
+from helmdash.upstream.opened import Opened
+
+log = logging.getLogger(__name__)
+
+# A whole reply larger than this is refused rather than held in memory.
+MOST_REPLY_BYTES = 64 * 1024 * 1024
+# An error page beyond this says nothing more.
+_MOST_ERROR_BYTES = 1024 * 1024
+# A call that takes longer is noted in the spool, so that the end of the process by force shows it.
+_MARK_AFTER_S = 0.05
+_CONTENT = (TextDelta, ReasoningDelta, RefusalDelta, ToolCallStarted)
+
+
+class Carrier:
+    """Carries calls to upstreams and back."""
+
+    def __init__(self, client: UpstreamClient, recorder: Recorder) -> None:
+        self._client = client
+        self._recorder = recorder
+
+    async def carry(self, job: Job, *, body: bytes, parsed: Object, receive: Receive) -> None:
+        """Send the request of a job and answer the client, whatever happens.
+
+        Raises Refusal when the provider's format cannot say what the client wants.
+        """
+        exchange = job.exchange
+        http_request = job.write_request(body, parsed)
+        project = exchange.standing.caller.project
+        # Short calls are over before anybody could ask what was under way.
+        exchange.mark = asyncio.get_running_loop().call_later(
+            _MARK_AFTER_S, self._recorder.begin, exchange.call_id, project.id
+        )
+        watch = ClientWatch(receive)
+        try:
+            await self._run(job, http_request, watch)
+        except asyncio.CancelledError:
+            exchange.cancel(
+                "The client hung up." if watch.has_left else "HelmDash stopped during the call."
+            )
+            if not watch.has_left:
+                raise
+            _uncancel()
+        except Exception:
+            # Our own fault: the client gets an error, the record says so, the log says where.
+            exchange.fail(WireError(message="HelmDash failed on this call.", code="internal"))
+            raise
+        finally:
+            watch.stop()
+            self.settle(exchange)
+
+    def settle(self, exchange: Exchange) -> None:
+        """Hand the record over, once. Never raises: recording must not break the call (S25)."""
+        if exchange.is_settled:
+            return
+        exchange.is_settled = True
+        if exchange.mark is not None:
+            exchange.mark.cancel()
+        try:
+            self._recorder.submit(
+                project=exchange.standing.caller.project,
+                caller=exchange.standing.caller.name,
+                capture=exchange.capture(),
+                at=exchange.started_at,
+            )
+        except Exception:
+            log.exception("the record of a call could not be handed over")
+
+    async def _run(self, job: Job, http_request: HttpRequest, watch: ClientWatch) -> None:
+        exchange = job.exchange
+        exchange.sent_ns = perf_counter_ns()
+        try:
+            opened = await self._client.open(job.endpoint, http_request)
+        except UpstreamFailed as failure:
+            await self._answer_failure(job, failure, watch)
+            return
+        try:
+            exchange.http_status = opened.status
+            _note_attempts(exchange, opened.attempts)
+            if opened.status >= 400:
+                await self._answer_error(job, opened, watch)
+            elif job.is_streamed(opened):
+                await self._answer_stream(job, opened, watch)
+            else:
+                await self._answer_whole(job, opened, watch)
+        finally:
+            await opened.close()
+
+    async def _answer_failure(self, job: Job, failure: UpstreamFailed, watch: ClientWatch) -> None:
+        """No reply came."""
+        exchange = job.exchange
+        exchange.heard_ns = perf_counter_ns()
+        _note_attempts(exchange, failure.attempts)
+        exchange.fail(_error_of(failure))
+        watch.stop()
+        self.settle(exchange)
+        await job.door.error(_error_of(failure), job.headers())
+
+    async def _answer_error(self, job: Job, opened: Opened, watch: ClientWatch) -> None:
+        """The upstream refused: handed on as it is, or told in the client's own shape."""
+        exchange = job.exchange
+        try:
+            data = await opened.read(_MOST_ERROR_BYTES)
+        except UpstreamFailed:
+            data = b""  # the status alone says enough
+        exchange.heard_ns = perf_counter_ns()
+        data = job.without_key(data)
+        error = job.upstream.read_error(opened.status, data)
+        exchange.fail(error)
+        watch.stop()
+        self.settle(exchange)
+        headers = [*job.headers(), *job.passed_headers(opened)]
+        if job.is_native and is_json_body(data):
+            await job.door.whole(opened.status, data, [*headers, _type_of(opened)])
+        else:
+            told = replace(error, status=error.status or opened.status)
+            await job.door.error(in_common_words(told), headers)
+
+    async def _answer_whole(self, job: Job, opened: Opened, watch: ClientWatch) -> None:
+        exchange = job.exchange
+        try:
+            data = job.without_key(await opened.read(MOST_REPLY_BYTES))
+        except UpstreamFailed as failure:
+            await self._answer_failure(job, failure, watch)
+            return
+        exchange.heard_ns = exchange.first_ns = perf_counter_ns()
+        reply = exchange.reply = job.read_whole(data)
+        if job.is_native or reply.error is not None:
+            sent, kind = data, _type_of(opened)
+        else:
+            sent, kind = job.write_whole(reply)
+        headers = [*job.headers(level=exchange.level(reply.usage)), *job.passed_headers(opened)]
+        watch.stop()
+        self.settle(exchange)
+        if reply.error is not None and not job.is_native:
+            await job.door.error(replace(reply.error, status=reply.error.status or 502), headers)
+        else:
+            await job.door.whole(200, sent, [*headers, kind])
+
+    async def _answer_stream(self, job: Job, opened: Opened, watch: ClientWatch) -> None:
+        exchange, door = job.exchange, job.door
+        collector = exchange.collector = Collector()
+        pipe = job.pipe()
+        exchange.heard_ns = perf_counter_ns()
+        kind = opened.headers["content-type"] if job.is_native else job.client.stream_type
+        await door.begin_stream(kind, [*job.headers(), *job.passed_headers(opened)])
+        try:
+            async for data in opened.chunks():
+                out, events = pipe.feed(job.without_key(data))
+                _take(exchange, collector, events)
+                if collector.has_ended:
+                    # Before the client sees its last event, not after.
+                    self.settle(exchange)
+                if out:
+                    await door.chunk(out)
+            out, events = pipe.flush()
+            _take(exchange, collector, events)
+            if _is_broken_off(collector):
+                exchange.fail(_BROKEN_OFF)
+        except UpstreamFailed as failure:
+            exchange.fail(_error_of(failure))
+            out = pipe.fail(_error_of(failure))
+        watch.stop()
+        self.settle(exchange)
+        if out:
+            await door.chunk(out)
+        await door.end_stream()
+
+
+_BROKEN_OFF = WireError(
+    message="The upstream ended its stream without a finish reason.", code="closed_early"
+)
+
+
+def _take(exchange: Exchange, collector: Collector, events: list[Event]) -> None:
+    for event in events:
+        collector.add(event)
+        if exchange.first_ns is None and isinstance(event, _CONTENT):
+            exchange.first_ns = perf_counter_ns()
+
+
+def _is_broken_off(collector: Collector) -> bool:
+    """Something came, and neither an end nor a reason for it. (Nothing at all is another cause.)"""
+    has_end = collector.has_ended or collector.finish_reason is not None
+    came = collector.has_visible or collector.has_reasoning
+    return came and not has_end and collector.error is None
+
+
+def _note_attempts(exchange: Exchange, attempts: tuple[Any, ...]) -> None:
+    """More than one, or a failed one: a single good one has nothing to tell."""
+    if len(attempts) > 1:
+        exchange.attempts = attempts
+
+
+def _error_of(failure: UpstreamFailed) -> WireError:
+    status = 504 if failure.kind.value.startswith("timeout") else 502
+    return WireError(
+        message=failure.message, code=failure.code, type="upstream_error", status=status
+    )
+
+
+def _type_of(opened: Opened) -> Header:
+    kind = opened.headers.get("content-type", "application/json")
+    return (b"content-type", kind.encode("latin-1", "replace"))
+
+
+def _uncancel() -> None:
+    """The hang-up has been dealt with: this task goes on and ends in order."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()

@@ -1,0 +1,153 @@
+"""Who is calling and what holds for them, at hand on the event loop.
+
+The database is asked by a thread, and its answer holds for less than a second ("live everywhere
+within a second", product.md 2). While the database is away, the last answer goes on holding, so
+that a client never notices (issue 3, recorder).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from time import monotonic
+
+from django.db import DatabaseError, connection
+from django.utils import timezone
+
+from helmdash.core.budgets import BudgetTable
+from helmdash.core.endpoints import Endpoint
+from helmdash.gateway.refusals import busy
+from helmdash.operations import access
+from helmdash.queries import budgets, upstreams
+from helmdash.queries.access import Caller, find_caller
+
+log = logging.getLogger(__name__)
+
+# Younger than this: used as it is. Younger than _MAX_AGE_S: used, and read again meanwhile.
+_FRESH_S = 0.4
+_MAX_AGE_S = 0.9
+# An unknown key is looked up again after this; a new key works at once enough.
+_UNKNOWN_AGE_S = 0.5
+# How long a client waits for the database before the last answer is good enough.
+_PATIENCE_S = 2.0
+# A key revoked while the database is away cannot be seen; after an hour nobody is let in.
+_STALE_S = 3600.0
+_MOST_KEYS = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What holds for the owner of a key: rights, budgets, and the upstreams there are."""
+
+    caller: Caller
+    rules: BudgetTable
+    endpoints: tuple[Endpoint, ...]
+
+
+@dataclass(slots=True)
+class _Entry:
+    standing: Standing | None
+    read_at: float
+    refresh: asyncio.Task[Standing | None] | None = None
+
+
+class Directory:
+    """Standings by key, one for each process. Used on one event loop."""
+
+    def __init__(self, read: Callable[[str], Standing | None] | None = None) -> None:
+        self._read = read or read_standing
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        # Two threads: one that waits for a lost connection must not hold up the other.
+        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="gateway-reads")
+
+    def close(self) -> None:
+        """End the threads; whatever waits is given up."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def find(self, key: str) -> Standing | None:
+        """The standing of a key; None when it is unknown or revoked.
+
+        Raises Refusal (503) when the database is away and the key has not been seen lately.
+        """
+        entry = self._entries.get(key)
+        age = monotonic() - entry.read_at if entry else _STALE_S
+        if entry is not None and age < (_FRESH_S if entry.standing else _UNKNOWN_AGE_S):
+            return entry.standing
+        refresh = self._refresh(key, entry)
+        if entry is not None and entry.standing and age < _MAX_AGE_S:
+            return entry.standing
+        try:
+            return await asyncio.wait_for(asyncio.shield(refresh), _PATIENCE_S)
+        except (TimeoutError, DatabaseError, RuntimeError):
+            entry = self._entries.get(key)
+            if entry is not None and entry.standing and age < _STALE_S:
+                return entry.standing
+            raise busy("The API key cannot be checked just now: the database is away.") from None
+
+    def _refresh(self, key: str, entry: _Entry | None) -> asyncio.Task[Standing | None]:
+        if entry is not None and entry.refresh is not None:
+            return entry.refresh
+        task = asyncio.get_running_loop().create_task(self._load(key))
+        # A refresh that nobody waits for may fail: the next request tries again.
+        task.add_done_callback(_look_at)
+        if entry is None:
+            entry = self._entries[key] = _Entry(standing=None, read_at=-_STALE_S, refresh=task)
+            if len(self._entries) > _MOST_KEYS:
+                self._entries.popitem(last=False)
+        entry.refresh = task
+        return task
+
+    async def _load(self, key: str) -> Standing | None:
+        try:
+            loop = asyncio.get_running_loop()
+            standing = await loop.run_in_executor(self._threads, self._read, key)
+        except BaseException:
+            entry = self._entries.get(key)
+            if entry is not None:
+                entry.refresh = None
+                if entry.standing is None:
+                    self._entries.pop(key, None)
+            raise
+        self._entries[key] = _Entry(standing=standing, read_at=monotonic())
+        self._entries.move_to_end(key)
+        return standing
+
+
+def read_standing(key: str) -> Standing | None:
+    """Read it from the database, in a thread of its own connection."""
+    try:
+        caller = find_caller(key=key)
+        if caller is None:
+            return None
+        project = caller.project.id
+        standing = Standing(
+            caller=caller,
+            rules=budgets.table(project_id=project),
+            endpoints=upstreams.endpoints(project_id=project),
+        )
+        _note_use(caller, timezone.now())
+        return standing
+    except DatabaseError:
+        connection.close()
+        raise
+    finally:
+        if connection.vendor != "sqlite":
+            connection.close()  # back to the pool
+
+
+def _note_use(caller: Caller, now: datetime) -> None:
+    try:
+        access.note_use(caller=caller, now=now)
+    except DatabaseError:
+        # Locked by the recorder, say. A date on a page is not worth a client's wait.
+        log.debug("the use of a key could not be noted", exc_info=True)
+
+
+def _look_at(task: asyncio.Task[Standing | None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.debug("a standing could not be read", exc_info=task.exception())

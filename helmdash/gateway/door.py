@@ -1,0 +1,93 @@
+"""Answering one client: a whole body, a stream, or an error, with our headers beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from helmdash.gateway.asgi import Send
+from helmdash.providers.base import Adapter
+from helmdash.providers.wire import WireError
+
+Header = tuple[bytes, bytes]
+
+_JSON: Header = (b"content-type", b"application/json")
+# What an upstream says to the client, and not to us: everything else stays here. No cookie, no
+# framing, nothing that tells of the connection behind.
+_PASSED = frozenset(
+    {
+        "retry-after",
+        "retry-after-ms",
+        "request-id",
+        "x-request-id",
+        "openai-processing-ms",
+        "openai-version",
+        "openai-model",
+        "x-should-retry",
+    }
+)
+_PASSED_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
+# Proxies in front of us must hand on each chunk as it comes.
+_STREAMING: tuple[Header, ...] = (
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+)
+# The longest header that we hand on.
+_HEADER_CHARS = 1024
+
+
+class Door:
+    """Sends one response; knows whether it has begun."""
+
+    def __init__(self, send: Send, client: Adapter) -> None:
+        self._send = send
+        self.client = client
+        self.has_begun = False
+
+    async def whole(self, status: int, body: bytes, headers: Iterable[Header] = ()) -> None:
+        """A complete response. Without a content type among the headers, it is JSON."""
+        sent = list(headers)
+        if not any(name == b"content-type" for name, _ in sent):
+            sent.append(_JSON)
+        sent.append((b"content-length", str(len(body)).encode()))
+        self.has_begun = True
+        await self._send({"type": "http.response.start", "status": status, "headers": sent})
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def error(self, error: WireError, headers: Iterable[Header] = ()) -> None:
+        """An error in the client's own protocol."""
+        sent = list(headers)
+        if error.retry_after_s is not None and not any(n == b"retry-after" for n, _ in sent):
+            sent.append((b"retry-after", str(max(1, round(error.retry_after_s))).encode()))
+        if error.status == 413:
+            # The rest of the body is not going to be read.
+            sent.append((b"connection", b"close"))
+        await self.whole(error.status or 502, self.client.write_error(error), sent)
+
+    async def begin_stream(self, content_type: str, headers: Iterable[Header]) -> None:
+        """Start a streamed response."""
+        self.has_begun = True
+        sent = [*headers, (b"content-type", content_type.encode("latin-1")), *_STREAMING]
+        await self._send({"type": "http.response.start", "status": 200, "headers": sent})
+
+    async def chunk(self, data: bytes) -> None:
+        """Some bytes of a stream."""
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end_stream(self) -> None:
+        """The end of a stream."""
+        await self._send({"type": "http.response.body", "body": b""})
+
+
+def passed_headers(headers: Mapping[str, str]) -> list[Header]:
+    """The upstream's headers that a client may see."""
+    passed = []
+    for name, value in headers.items():
+        if name in _PASSED or name.startswith(_PASSED_PREFIXES):
+            passed.append((name.encode("latin-1"), _safe(value)))
+    return passed
+
+
+def _safe(value: str) -> bytes:
+    return (
+        value[:_HEADER_CHARS].encode("latin-1", "replace").replace(b"\r", b"").replace(b"\n", b"")
+    )

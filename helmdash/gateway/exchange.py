@@ -1,0 +1,188 @@
+"""One call on its way through the gateway: all that is known of it, and its record at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from time import perf_counter_ns
+from typing import Any
+
+from helmdash.core import chains
+from helmdash.core.budgets import EffectiveBudget
+from helmdash.core.capture import Capture, Sent, Status
+from helmdash.core.endpoints import Endpoint
+from helmdash.core.health import assess
+from helmdash.core.tokens import utf8_bytes
+from helmdash.core.usage import normalise_usage
+from helmdash.gateway import telling
+from helmdash.gateway.directory import Standing
+from helmdash.gateway.reading import Wishes, conversation_of
+from helmdash.gateway.routes import Route
+from helmdash.providers.collecting import Collector
+from helmdash.providers.wire import ChatRequest, Object, Reply, WireError
+
+_NS_PER_MS = 1_000_000
+KEEPS_NOTHING = "off"
+
+
+@dataclass(slots=True, kw_only=True)
+class Exchange:
+    """The state of one call. Filled in as it goes; `capture` is taken once, at its end."""
+
+    call_id: str
+    route: Route
+    standing: Standing
+    wishes: Wishes
+    model: str
+    started_at: datetime
+    started_ns: int
+    body_bytes: int
+    purpose: str = "chat"
+    request: ChatRequest | None = None
+    tools_bytes: int | None = None
+    metadata: Object | None = None
+    images: int = 0
+    image_bytes: int = 0
+    endpoint: Endpoint | None = None
+    upstream_model: str | None = None
+    budget: EffectiveBudget | None = None
+    budget_model: str | None = None
+    sent_ns: int | None = None
+    heard_ns: int | None = None  # when the upstream's part was over, or began to stream
+    first_ns: int | None = None
+    http_status: int | None = None
+    status: Status = "success"
+    error: WireError | None = None
+    attempts: tuple[Mapping[str, Any], ...] = ()
+    notes: dict[str, object] = field(default_factory=dict)
+    collector: Collector | None = None  # of a stream
+    reply: Reply | None = None  # of a whole reply
+    mark: asyncio.TimerHandle | None = None  # notes that the call is under way
+    is_settled: bool = False
+
+    @property
+    def text_bytes(self) -> int:
+        """The bytes of the request without its images."""
+        return max(self.body_bytes - self.image_bytes, 0)
+
+    def own_ms(self, now_ns: int) -> float:
+        """What the gateway itself has taken so far, in milliseconds: not the upstream's part."""
+        before = (self.sent_ns or now_ns) - self.started_ns
+        after = now_ns - self.heard_ns if self.heard_ns is not None else 0
+        return (before + after) / _NS_PER_MS
+
+    def level(self, usage: Object | None) -> str:
+        """The health level of these counts."""
+        if self.budget is None:
+            return "unknown"
+        return assess(normalise_usage(usage).prompt_tokens, self.budget).level.value
+
+    def fail(self, error: WireError, *, http_status: int | None = None) -> None:
+        """Note what went wrong; the first fault is the one that counts."""
+        if self.error is None:
+            self.error = error
+            self.status = "error"
+            self.http_status = self.http_status or http_status
+
+    def cancel(self, message: str) -> None:
+        """Note that the client left (or that we had to).
+
+        One that has read the finish reason, or an error, had no more to wait for: what ended the
+        reply is then not that it left.
+        """
+        seen = self.collector
+        if self.error is not None or (seen is not None and (seen.error or seen.finish_reason)):
+            return
+        self.status = "cancelled"
+        self.error = WireError(message=message, code="client_disconnected")
+
+    def capture(self) -> Capture:
+        """Everything this call told us."""
+        now_ns = perf_counter_ns()
+        reply, text_len, reasoning_len = self._outcome()
+        request = self.request
+        error = self.error or reply.error
+        project = self.standing.caller.project
+        keeps_texts = project.payload != KEEPS_NOTHING
+        has_reply = text_len is not None
+        return Capture(
+            id=self.call_id,
+            model=self.model,
+            budget_model=self.budget_model,
+            conversation=self.wishes.conversation or conversation_of(self.metadata),
+            provider=self.endpoint.name if self.endpoint else None,
+            pack=self.wishes.pack,
+            purpose=self.wishes.purpose or self.purpose,
+            correlation_id=self.wishes.correlation_id,
+            attempt=max(len(self.attempts), 1),
+            caller=self.standing.caller.name,
+            upstream_model=reply.model or self.upstream_model,
+            response_format=_response_format(request),
+            usage=reply.usage,
+            finish_reason="refusal" if reply.refusal and has_reply else reply.finish_reason,
+            raw_content_len=text_len,
+            latency_ms=(now_ns - self.started_ns) // _NS_PER_MS,
+            ttft_ms=(
+                (self.first_ns - self.started_ns) // _NS_PER_MS
+                if self.first_ns is not None
+                else None
+            ),
+            overhead_ms=round(self.own_ms(self.heard_ns or now_ns), 3),
+            status="error" if error is not None and self.status == "success" else self.status,
+            http_status=self.http_status,
+            error_code=(error.code or error.type) if error else None,
+            error_message=error.message if error else None,
+            sent=self._sent(),
+            messages=telling.kept_messages(request) if request and keeps_texts else None,
+            content=(reply.text or reply.refusal or "") if has_reply else None,
+            tool_calls=len(reply.tool_calls) if has_reply else None,
+            reasoning_len=reasoning_len,
+            links=self._links(reply),
+            started_at=self.started_at,
+            metadata=self._metadata(),
+            attempts=self.attempts,
+        )
+
+    def _outcome(self) -> tuple[Reply, int | None, int | None]:
+        """The reply as far as it came, and the bytes of its text and reasoning; null for none."""
+        if self.collector is not None:
+            return self.collector.reply(), self.collector.text_bytes, self.collector.reasoning_bytes
+        reply = self.reply
+        if reply is not None and self.request is not None:
+            return reply, utf8_bytes(reply.text), utf8_bytes(reply.reasoning)
+        # Without a chat request there is no text in a reply that could be missing.
+        return reply or Reply(), None, None
+
+    def _sent(self) -> Sent:
+        request = self.request
+        return Sent(
+            bytes=self.text_bytes,
+            messages=len(request.messages) if request else None,
+            tools_bytes=self.tools_bytes,
+            images=self.images if request else None,
+        )
+
+    def _links(self, reply: Reply) -> chains.ChainLinks | None:
+        if self.request is None:
+            return None
+        return chains.links_of(
+            telling.turns_of(self.request.messages),
+            reply=telling.reply_turn(reply),
+            is_retry=self.wishes.is_retry,
+        )
+
+    def _metadata(self) -> dict[str, object]:
+        told: dict[str, object] = {"gateway": self.route.shape.value, **self.notes}
+        if self.request is not None:
+            told["stream"] = self.request.stream
+        if self.metadata:
+            told["client"] = dict(self.metadata)
+        return told
+
+
+def _response_format(request: ChatRequest | None) -> str | None:
+    if request is None or request.json_mode is None:
+        return None
+    return "json_object" if request.json_mode.schema is None else "json_schema"

@@ -1,0 +1,238 @@
+"""A call with its two formats: how its request is written, its reply read and written again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from time import perf_counter_ns
+
+from helmdash.core.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
+from helmdash.gateway.door import Door, Header, passed_headers
+from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.pipes import Pipe, native_pipe, translating_pipe
+from helmdash.gateway.refusals import Refusal, bad_request, in_a_circle
+from helmdash.gateway.routes import Shape
+from helmdash.providers import openai
+from helmdash.providers.base import Answer, CannotTranslate, HttpRequest
+from helmdash.providers.collecting import events_of
+from helmdash.providers.registry import adapter
+from helmdash.providers.wire import (
+    ChatRequest,
+    EmbeddingReply,
+    EmbeddingRequest,
+    Object,
+    Reply,
+)
+from helmdash.upstream.opened import Opened
+
+_STREAM_TYPES = ("text/event-stream", "application/x-ndjson", "application/jsonl")
+_JSON: Header = (b"content-type", b"application/json")
+# What a client may say to a provider of its own format, besides its body. Nothing else of its
+# headers goes on: not its key, which is ours, and not what steers the connection.
+_CLIENT_HEADERS = ("anthropic-version", "anthropic-beta", "openai-beta")
+# How many gateways of ours a request has come through: an upstream's address may lead back here.
+_FROM_US = re.compile(rb"helmdash(?: \(hop (\d)\))?")
+# A team's gateway behind a person's own is sensible; more than that is a circle.
+_MOST_HOPS = 3
+
+
+class Job:
+    """What every kind of call has."""
+
+    def __init__(self, exchange: Exchange, door: Door, headers: Mapping[bytes, bytes]) -> None:
+        assert exchange.endpoint is not None
+        self.exchange = exchange
+        self.endpoint: Endpoint = exchange.endpoint
+        self.door = door
+        self.client = door.client
+        self.upstream = adapter(self.endpoint.kind)
+        self.is_native = exchange.route.shape.kind is self.endpoint.kind
+        self.answer = Answer(
+            call_id=exchange.call_id,
+            model=exchange.model,
+            created=int(exchange.started_at.timestamp()),
+        )
+        self._client_headers = headers
+        key = (self.endpoint.api_key or "").encode()
+        self._key = key if len(key) >= LEAST_SECRET_CHARS else None
+
+    @property
+    def model(self) -> str:
+        """The upstream's own id of the model."""
+        return self.exchange.upstream_model or self.exchange.model
+
+    def read_whole(self, data: bytes) -> Reply:
+        """Read a whole reply of the upstream, for the record."""
+        raise NotImplementedError
+
+    def write_whole(self, reply: Reply) -> tuple[bytes, Header]:
+        """That reply as the client wants it, and its content type."""
+        raise NotImplementedError
+
+    def is_streamed(self, opened: Opened) -> bool:
+        """Whether what comes is to be handed on piece by piece."""
+        return False
+
+    def pipe(self) -> Pipe:
+        """What a stream goes through."""
+        raise NotImplementedError
+
+    def write_request(self, body: bytes, parsed: Object) -> HttpRequest:
+        """The upstream's request. Raises Refusal when its format cannot say it."""
+        try:
+            request = self._written(body, parsed)
+        except CannotTranslate as error:
+            refusal = bad_request(
+                f"{error} The upstream {self.endpoint.name} speaks another API "
+                f"({self.endpoint.kind.value})."
+            )
+            raise Refusal(refusal.error, records=True) from None
+        if self.is_native:
+            request = self._with_client_headers(request)
+        hops = self._hops()
+        if hops == 0:
+            return request
+        return replace(
+            request, headers=(*request.headers, ("user-agent", f"helmdash (hop {hops})"))
+        )
+
+    def _hops(self) -> int:
+        """How many gateways of ours stand before this one. Raises Refusal: it is a circle."""
+        found = _FROM_US.fullmatch(self._client_headers.get(b"user-agent", b""))
+        if found is None:
+            return 0
+        hops = int(found[1] or 0) + 1
+        if hops > _MOST_HOPS:
+            raise in_a_circle(self.endpoint.name)
+        return hops
+
+    def _written(self, body: bytes, parsed: Object) -> HttpRequest:
+        raise NotImplementedError
+
+    def headers(self, *, level: str = "unknown") -> list[Header]:
+        """Our own headers: the call, its level as far as it is known, and what we took."""
+        own = self.exchange.own_ms(perf_counter_ns())
+        headers = [
+            (b"x-helmdash-call-id", self.exchange.call_id.encode()),
+            (b"x-helmdash-level", level.encode()),
+            (b"x-helmdash-overhead-ms", f"{own:.2f}".encode()),
+        ]
+        warning = self.exchange.notes.get("budget_warning")
+        if warning:
+            value = str(warning).encode("latin-1", "replace")
+            headers.append((b"x-helmdash-budget-warning", value))
+        return headers
+
+    def passed_headers(self, opened: Opened) -> list[Header]:
+        """The upstream's headers that the client may see; none of them holds its key."""
+        passed = passed_headers(opened.headers)
+        if self._key is None:
+            return passed
+        return [(name, value) for name, value in passed if self._key not in value]
+
+    def without_key(self, data: bytes) -> bytes:
+        """The bytes without the provider's key, which some upstreams repeat in their errors."""
+        if self._key is not None and self._key in data:
+            return data.replace(self._key, b"[key]")
+        return data
+
+    def _with_client_headers(self, request: HttpRequest) -> HttpRequest:
+        told = [
+            (name, value.decode("latin-1"))
+            for name in _CLIENT_HEADERS
+            if (value := self._client_headers.get(name.encode())) is not None
+        ]
+        if not told:
+            return request
+        names = {name for name, _ in told}
+        kept = [(name, value) for name, value in request.headers if name.lower() not in names]
+        return replace(request, headers=(*kept, *told))
+
+
+class ChatJob(Job):
+    """A request for a reply."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        request: ChatRequest,
+        door: Door,
+        headers: Mapping[bytes, bytes],
+    ) -> None:
+        super().__init__(exchange, door, headers)
+        self.request = request
+
+    def is_streamed(self, opened: Opened) -> bool:
+        """As was asked; but an error in a 200 may come whole where a stream was due."""
+        if not self.request.stream:
+            return False
+        kind = opened.headers.get("content-type", "")
+        if kind.startswith(_STREAM_TYPES):
+            return True
+        return self.is_native and self.exchange.route.shape is Shape.GEMINI_ARRAY
+
+    def pipe(self) -> Pipe:
+        """The upstream's own bytes where it speaks the client's format, else a translation."""
+        writer = self.client.stream_writer(answer=self.answer, request=self.request)
+        if self.is_native:
+            return native_pipe(self.client, self.request, writer)
+        return translating_pipe(self.upstream.stream_reader(request=self.request), writer)
+
+    def read_whole(self, data: bytes) -> Reply:
+        """Read the reply. A 200 with nothing in it is no error, but has a cause of its own."""
+        if not data.strip():
+            return Reply()
+        return self.upstream.read_reply(data, request=self.request)
+
+    def write_whole(self, reply: Reply) -> tuple[bytes, Header]:
+        """Write the reply; as a stream, if that was asked for and the upstream did not do it."""
+        if not self.request.stream:
+            return self.client.write_reply(reply, answer=self.answer), _JSON
+        writer = self.client.stream_writer(answer=self.answer, request=self.request)
+        parts = [writer.write(event) for event in events_of(reply)]
+        kind = (b"content-type", self.client.stream_type.encode("latin-1"))
+        return b"".join(parts) + writer.close(), kind
+
+    def _written(self, body: bytes, parsed: Object) -> HttpRequest:
+        if not self.is_native:
+            return self.upstream.write_request(
+                self.request, endpoint=self.endpoint, model=self.model
+            )
+        return self.client.pass_request(
+            body, parsed, endpoint=self.endpoint, model=self.model, stream=self.request.stream
+        )
+
+
+class EmbeddingJob(Job):
+    """A request for embeddings, in OpenAI's shape."""
+
+    _vectors: EmbeddingReply
+    _request: EmbeddingRequest | None = None
+
+    def read_whole(self, data: bytes) -> Reply:
+        """Read the vectors; there is no text in such a reply."""
+        self._vectors = self.upstream.read_embeddings(data)
+        found = self._vectors
+        return Reply(model=found.model, usage=found.usage, error=found.error)
+
+    def write_whole(self, reply: Reply) -> tuple[bytes, Header]:
+        """Write the vectors in the encoding that was asked for."""
+        encoding = self._request.encoding if self._request else "float"
+        return (
+            openai.ADAPTER.write_embeddings(
+                self._vectors, model=self.exchange.model, encoding=encoding
+            ),
+            _JSON,
+        )
+
+    def _written(self, body: bytes, parsed: Object) -> HttpRequest:
+        """Raises BadRequest for what no other provider could be told, and CannotTranslate."""
+        if self.endpoint.kind is ProviderKind.OPENAI:
+            return openai.ADAPTER.pass_embeddings(
+                body, parsed, endpoint=self.endpoint, model=self.model
+            )
+        self._request = openai.ADAPTER.read_embedding_request(parsed)
+        return self.upstream.embeddings_request(
+            self._request, endpoint=self.endpoint, model=self.model
+        )

@@ -1,0 +1,112 @@
+"""Which models there are: of upstreams that say so in their row, and of those that are asked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from helmdash.core.endpoints import Endpoint
+from helmdash.providers.registry import Route, choose, is_glob
+from helmdash.upstream.client import UpstreamClient
+from helmdash.upstream.listing import list_models
+
+log = logging.getLogger(__name__)
+
+# Lists change when somebody installs a model or a vendor publishes one.
+_MAX_AGE_S = 300.0
+# An upstream that did not answer is asked again after this.
+_RETRY_S = 15.0
+_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    ids: tuple[str, ...]
+    until: float
+
+
+class Listings:
+    """The live lists of upstreams, each asked at most every five minutes."""
+
+    def __init__(self, client: UpstreamClient) -> None:
+        self._client = client
+        self._known: dict[tuple[str, str], _Listing] = {}
+        self._asking: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    async def choose(
+        self, model: str, endpoints: Sequence[Endpoint], *, default: str
+    ) -> Route | None:
+        """The upstream of a model (decisions.md "Gateway"); None when there is none for it.
+
+        Upstreams that do not list their models are asked, if nothing else answers the question.
+        """
+        listed = self._listed(endpoints)
+        found = choose(model, endpoints=endpoints, listed=listed)
+        if found is not None:
+            return found
+        # Vendors' own families need no asking; nor does anything that lists what it serves.
+        await self._ask([each for each in endpoints if not each.models])
+        return choose(
+            model, endpoints=endpoints, default=default or None, listed=self._listed(endpoints)
+        )
+
+    async def all_ids(self, endpoints: Sequence[Endpoint]) -> list[str]:
+        """Every model as `provider/model`, in the order of the upstreams; globs are left out.
+
+        An upstream that does not answer has none: the others' are listed all the same.
+        """
+        await self._ask([each for each in endpoints if not each.models or _has_globs(each)])
+        listed = self._listed(endpoints)
+        ids: list[str] = []
+        for endpoint in endpoints:
+            own = [name for name in endpoint.models if not is_glob(name)]
+            for name in dict.fromkeys([*own, *listed.get(endpoint.name, ())]):
+                ids.append(f"{endpoint.name}/{name}")
+        return ids
+
+    def _listed(self, endpoints: Sequence[Endpoint]) -> dict[str, tuple[str, ...]]:
+        return {
+            each.name: listing.ids
+            for each in endpoints
+            if (listing := self._known.get(_key(each))) is not None
+        }
+
+    async def _ask(self, endpoints: Sequence[Endpoint]) -> None:
+        moment = monotonic()
+        due = [
+            each
+            for each in endpoints
+            if (known := self._known.get(_key(each))) is None or known.until < moment
+        ]
+        if due:
+            await asyncio.wait([self._task(each) for each in due], timeout=_PATIENCE_S)
+
+    def _task(self, endpoint: Endpoint) -> asyncio.Task[None]:
+        key = _key(endpoint)
+        task = self._asking.get(key)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._load(endpoint))
+            self._asking[key] = task
+            task.add_done_callback(lambda _: self._asking.pop(key, None))
+        return task
+
+    async def _load(self, endpoint: Endpoint) -> None:
+        try:
+            ids = await list_models(self._client, endpoint)
+            self._known[_key(endpoint)] = _Listing(ids, monotonic() + _MAX_AGE_S)
+        except Exception as error:
+            log.info("the upstream %s did not list its models: %s", endpoint.name, error)
+            before = self._known.get(_key(endpoint))
+            ids = before.ids if before else ()
+            self._known[_key(endpoint)] = _Listing(ids, monotonic() + _RETRY_S)
+
+
+def _key(endpoint: Endpoint) -> tuple[str, str]:
+    return (endpoint.name, endpoint.base_url)
+
+
+def _has_globs(endpoint: Endpoint) -> bool:
+    return any(map(is_glob, endpoint.models))

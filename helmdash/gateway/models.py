@@ -1,0 +1,116 @@
+"""Lists of models, and what is known of one: each vendor's shape, one list behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from helmdash import __version__
+from helmdash.core.endpoints import ProviderKind
+from helmdash.gateway.asking import Asked, checked_model
+from helmdash.gateway.door import Door
+from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.listings import Listings
+from helmdash.gateway.placing import place
+from helmdash.gateway.routes import Shape
+from helmdash.providers import anthropic, gemini, ollama, openai
+from helmdash.providers.bodies import with_members
+from helmdash.providers.ollama import upstream as ollama_upstream
+from helmdash.providers.openai import embeddings as openai_embeddings
+from helmdash.upstream.client import UpstreamClient
+from helmdash.upstream.failures import UpstreamFailed
+
+_MOST_BYTES = 4 * 1024 * 1024
+
+
+async def answer_list(asked: Asked, door: Door, listings: Listings) -> None:
+    """The models of every upstream as `provider/model`, or the one that is asked for.
+
+    Raises Refusal (404) when no upstream serves that one.
+    """
+    shape = asked.route.shape
+    created = int(asked.started_at.timestamp())
+    if asked.route.model is None:
+        ids = await listings.all_ids(asked.standing.endpoints)
+        await door.whole(200, _list(shape, ids, created))
+        return
+    model = asked.route.model
+    await _find(asked, model, listings)
+    await door.whole(200, _one(shape, model, created))
+
+
+async def answer_show(
+    asked: Asked,
+    body: bytes,
+    parsed: dict[str, Any],
+    door: Door,
+    *,
+    listings: Listings,
+    client: UpstreamClient,
+) -> None:
+    """What Ollama tells of a model: its own words, or what our budget knows of another's."""
+    exchange = await _find(asked, parsed.get("model") or parsed.get("name"), listings)
+    assert exchange.budget is not None
+    if exchange.endpoint is not None and exchange.endpoint.kind is ProviderKind.OLLAMA:
+        named = with_members(body, parsed, {"model": exchange.upstream_model})
+        request = ollama_upstream.post(exchange.endpoint, "show", named)
+        try:
+            opened = await client.open(exchange.endpoint, request)
+            try:
+                data = await opened.read(_MOST_BYTES)
+            finally:
+                await opened.close()
+            await door.whole(opened.status, data)
+            return
+        except UpstreamFailed:
+            pass  # what we know ourselves is better than nothing
+    shown = ollama.write_show(
+        context_length=exchange.budget.limit_tokens,
+        capabilities=("completion", "tools"),
+        at=int(asked.started_at.timestamp()),
+    )
+    await door.whole(200, shown)
+
+
+async def answer_running(door: Door) -> None:
+    """Ollama's list of models in memory: none of ours is."""
+    await door.whole(200, ollama.write_ps())
+
+
+async def answer_version(door: Door) -> None:
+    """A version for clients that ask before they talk."""
+    await door.whole(200, ollama.write_version(__version__))
+
+
+async def _find(asked: Asked, model: object, listings: Listings) -> Exchange:
+    exchange = asked.begin(checked_model(model), b"")
+    await place(exchange, listings)
+    return exchange
+
+
+def _list(shape: Shape, ids: Sequence[str], created: int) -> bytes:
+    match shape:
+        case Shape.ANTHROPIC:
+            return anthropic.write_models(ids, created)
+        case Shape.GEMINI | Shape.GEMINI_ARRAY:
+            return gemini.write_models(ids)
+        case Shape.OLLAMA | Shape.OLLAMA_GENERATE:
+            return ollama.write_tags(ids, at=created)
+        case Shape.OPENAI:
+            return openai.ADAPTER.write_models(
+                [(each, _owner(each)) for each in ids], created=created
+            )
+
+
+def _one(shape: Shape, model: str, created: int) -> bytes:
+    match shape:
+        case Shape.ANTHROPIC:
+            return anthropic.write_model(model, created)
+        case Shape.GEMINI | Shape.GEMINI_ARRAY:
+            return gemini.write_model(model)
+        case _:
+            return openai_embeddings.write_model(model, owner=_owner(model), created=created)
+
+
+def _owner(model: str) -> str:
+    return model.partition("/")[0]

@@ -1,0 +1,74 @@
+"""From an upstream's stream to a client's: handed on as it is, or translated event by event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from helmdash.providers.base import Adapter, PassThrough, StreamReader, StreamWriter
+from helmdash.providers.registry import pass_through
+from helmdash.providers.wire import ChatRequest, Event, Failed, WireError
+
+
+class Pipe(Protocol):
+    """Bytes in; bytes for the client and events for the record out."""
+
+    def feed(self, data: bytes) -> tuple[bytes, list[Event]]: ...
+
+    def flush(self) -> tuple[bytes, list[Event]]: ...
+
+    def fail(self, error: WireError) -> bytes:
+        """What the client is told when the upstream breaks off."""
+
+
+def native_pipe(client: Adapter, request: ChatRequest, writer: StreamWriter) -> Pipe:
+    """For an upstream that speaks the client's own format: its bytes go on as they are.
+
+    But usage that HelmDash asked for, and the client did not, stays here.
+    """
+    return Native(pass_through(client.kind, request=request), writer)
+
+
+def translating_pipe(reader: StreamReader, writer: StreamWriter) -> Pipe:
+    """For an upstream of another format."""
+    return Translation(reader, writer)
+
+
+class Native:
+    """A pipe that looks at what passes through it."""
+
+    def __init__(self, passing: PassThrough, writer: StreamWriter) -> None:
+        self._passing = passing
+        self._writer = writer
+        self.feed = passing.feed
+        self.flush = passing.flush
+
+    def fail(self, error: WireError) -> bytes:
+        """What was held back, and an error event in the format's own words."""
+        held, _ = self._passing.flush()
+        return held + self._writer.write(Failed(error=error))
+
+
+class Translation:
+    """A pipe between two formats."""
+
+    def __init__(self, reader: StreamReader, writer: StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    def feed(self, data: bytes) -> tuple[bytes, list[Event]]:
+        """The events of these bytes, and the same written for the client."""
+        events = self._reader.feed(data)
+        return self._written(events), events
+
+    def flush(self) -> tuple[bytes, list[Event]]:
+        """What is left, and the client's own end mark."""
+        events = self._reader.flush()
+        return self._written(events) + self._writer.close(), events
+
+    def fail(self, error: WireError) -> bytes:
+        """An error event; no sound end follows it."""
+        return self._writer.write(Failed(error=error))
+
+    def _written(self, events: Iterable[Event]) -> bytes:
+        return b"".join([self._writer.write(event) for event in events])

@@ -1,0 +1,50 @@
+"""Where a call goes: its upstream, and the budget that governs it (decisions.md "Gateway")."""
+
+from __future__ import annotations
+
+from helmdash.core.budgets import MatchRule
+from helmdash.gateway import budgeting
+from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.listings import Listings
+from helmdash.gateway.refusals import not_found
+
+
+async def place(exchange: Exchange, listings: Listings) -> None:
+    """Find the upstream and the budget of a call. Raises Refusal (404) when none serves it."""
+    standing = exchange.standing
+    route = await listings.choose(
+        exchange.model,
+        standing.endpoints,
+        default=standing.caller.project.default_upstream,
+    )
+    exchange.budget = standing.rules.lookup(exchange.model)
+    if route is None:
+        raise not_found(
+            f"No upstream serves the model {exchange.model!r}. Write it as provider/model, "
+            "choose a default upstream for the project, or add an upstream that lists it.",
+            code="model_not_found",
+            records=True,
+        )
+    exchange.endpoint = route.endpoint
+    exchange.upstream_model = route.model
+    if exchange.budget.rule is MatchRule.FALLBACK:
+        # No row knows the id as the client writes it: ask by the name it has here.
+        qualified = f"{route.endpoint.name}/{route.model}"
+        found = standing.rules.lookup(qualified)
+        if found.rule is not MatchRule.FALLBACK:
+            exchange.budget, exchange.budget_model = found, qualified
+
+
+def hold_against_budget(exchange: Exchange) -> None:
+    """Warn of a request that is larger than its budget, or raise Refusal (400), as is wished."""
+    mode = exchange.wishes.budget or exchange.standing.caller.project.budget_mode
+    if mode == "observe" or exchange.budget is None:
+        return
+    found = budgeting.estimate(
+        text_bytes=exchange.text_bytes, images=exchange.images, budget=exchange.budget
+    )
+    if not found.is_over:
+        return
+    if mode == "enforce":
+        raise budgeting.over_budget(found, exchange.route.shape)
+    exchange.notes["budget_warning"] = found.words

@@ -1,0 +1,224 @@
+"""A request as it came in: its headers, its key, and its body within limits."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
+from helmdash.gateway.asgi import Receive, Scope
+from helmdash.gateway.refusals import bad_request, busy, too_large, too_slow, unauthorized
+from helmdash.queries.access import BUDGET_MODES
+
+# A client that sends nothing for this long is not going to.
+_BODY_PATIENCE_S = 60.0
+# All bodies that are being read or sent on; 32 of the largest by default.
+MOST_BYTES_IN_FLIGHT = 256 * 1024 * 1024
+
+_WORD = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
+_PURPOSE = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_CONVERSATION = re.compile(CONVERSATION_PATTERN)
+# What clients call a conversation in their `metadata`, best first.
+_METADATA_NAMES = (
+    "helmdash_conversation",
+    "conversation",
+    "conversation_id",
+    "session_id",
+    "thread_id",
+)
+
+
+class Disconnected(Exception):
+    """The client left before its request was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the `x-helmdash-*` headers of a request ask for; None where they are silent."""
+
+    conversation: str | None = None
+    pack: str | None = None
+    purpose: str | None = None
+    correlation_id: str | None = None
+    project: str | None = None
+    budget: str | None = None
+    is_retry: bool = False
+
+
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """The headers by lower-case name; of repeated ones the first."""
+    headers: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        headers.setdefault(name, value)
+    return headers
+
+
+def key_of(headers: Mapping[bytes, bytes]) -> str:
+    """The API key: Bearer, `x-api-key` or `x-goog-api-key`. Raises Refusal (401)."""
+    authorization = headers.get(b"authorization", b"").strip()
+    if authorization:
+        scheme, _, key = authorization.partition(b" ")
+        if scheme.lower() == b"bearer" and key.strip():
+            return key.strip().decode("latin-1")
+    for name in (b"x-api-key", b"x-goog-api-key"):
+        if value := headers.get(name, b"").strip():
+            return value.decode("latin-1")
+    raise unauthorized(
+        "Send a HelmDash API key as your client sends its own: "
+        "`Authorization: Bearer KEY`, `x-api-key` or `x-goog-api-key`."
+    )
+
+
+def wishes_of(headers: Mapping[bytes, bytes]) -> Wishes:
+    """Read our own headers. Raises Refusal (400) naming the one that is wrong."""
+    retries = headers.get(b"x-stainless-retry-count", b"0")
+    told = {
+        name: value
+        for name in ("conversation", "pack", "purpose", "correlation-id", "project", "budget")
+        if (value := headers.get(b"x-helmdash-" + name.encode(), b"").strip())
+    }
+    if not told:
+        return _RETRY if retries not in (b"0", b"") else _SILENT
+    return Wishes(
+        conversation=_conversation(told.get("conversation")),
+        pack=_word("pack", told.get("pack")),
+        purpose=_purpose(told.get("purpose")),
+        correlation_id=_word("correlation-id", told.get("correlation-id")),
+        project=_word("project", told.get("project")),
+        budget=_budget(told.get("budget")),
+        is_retry=retries not in (b"0", b""),
+    )
+
+
+_SILENT = Wishes()
+_RETRY = Wishes(is_retry=True)
+
+
+def conversation_of(metadata: Mapping[str, Any] | None) -> str | None:
+    """The conversation that a request's own `metadata` names, if it does so in a usable way."""
+    if not isinstance(metadata, Mapping):
+        return None
+    for name in _METADATA_NAMES:
+        value = metadata.get(name)
+        if isinstance(value, str) and _is_conversation(value):
+            return value
+    return None
+
+
+class BodyReader:
+    """Reads bodies, and knows how many bytes all of them hold at the moment."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._held_bytes = 0
+
+    async def read(self, scope_headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        """The whole body. Raises Refusal (408, 413, 503), or Disconnected.
+
+        The bytes count as held until `release` is told of them.
+        """
+        declared = scope_headers.get(b"content-length", b"")
+        if declared.isdigit() and int(declared) > self._limit_bytes:
+            raise too_large(self._limit_bytes)
+        if self._held_bytes >= MOST_BYTES_IN_FLIGHT:
+            raise busy("Too many large requests are under way. Try again in a moment.")
+        first = await self._next(receive)
+        body: bytes = first.get("body", b"")
+        if not first.get("more_body", False):
+            return self._hold(body)
+        return self._hold(await self._rest(body, receive))
+
+    def release(self, body: bytes) -> None:
+        """The body is no longer held."""
+        self._held_bytes -= len(body)
+
+    async def _rest(self, body: bytes, receive: Receive) -> bytes:
+        parts = [body]
+        total = len(body)
+        while True:
+            message = await self._next(receive)
+            part: bytes = message.get("body", b"")
+            parts.append(part)
+            total += len(part)
+            if total > self._limit_bytes:
+                raise too_large(self._limit_bytes)
+            if not message.get("more_body", False):
+                return b"".join(parts)
+
+    async def _next(self, receive: Receive) -> Any:
+        try:
+            async with asyncio.timeout(_BODY_PATIENCE_S):
+                message = await receive()
+        except TimeoutError:
+            raise too_slow() from None
+        if message["type"] != "http.request":
+            raise Disconnected
+        return message
+
+    def _hold(self, body: bytes) -> bytes:
+        if len(body) > self._limit_bytes:
+            raise too_large(self._limit_bytes)
+        self._held_bytes += len(body)
+        return body
+
+
+def parse(body: bytes) -> dict[str, Any]:
+    """The JSON object of a body. Raises Refusal (400) that says what is wrong and where."""
+    try:
+        parsed = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise bad_request(f"The body is not JSON: {error}.", code="invalid_json") from None
+    if not isinstance(parsed, dict):
+        raise bad_request("The body has to be a JSON object.", code="invalid_json")
+    return parsed
+
+
+def _conversation(value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    text = value.decode("latin-1")
+    if not _is_conversation(text):
+        raise bad_request(
+            "x-helmdash-conversation: use 1 to 255 of the characters A-Z a-z 0-9 . _ : @ + = -, "
+            "and not only dots."
+        )
+    return text
+
+
+def _is_conversation(text: str) -> bool:
+    return len(text) <= CONVERSATION_CHARS and _CONVERSATION.fullmatch(text) is not None
+
+
+def _word(name: str, value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    text = value.decode("utf-8", "replace")
+    if not _WORD.fullmatch(text):
+        raise bad_request(f"x-helmdash-{name}: use 1 to 128 characters without control characters.")
+    return text
+
+
+def _purpose(value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    text = value.decode("latin-1")
+    if not _PURPOSE.fullmatch(text):
+        raise bad_request(
+            "x-helmdash-purpose: use one word of up to 32 letters a-z, digits, _ and -, "
+            "such as chat, plan or verify."
+        )
+    return text
+
+
+def _budget(value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    text = value.decode("latin-1").lower()
+    if text not in BUDGET_MODES:
+        raise bad_request(f"x-helmdash-budget: use one of {', '.join(BUDGET_MODES)}.")
+    return text

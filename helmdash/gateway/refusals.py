@@ -1,0 +1,103 @@
+"""What the gateway itself refuses, told in the client's own protocol."""
+
+from __future__ import annotations
+
+from helmdash.providers.wire import WireError
+
+
+class Refusal(Exception):
+    """A request that goes no further. `error` is what the client is told.
+
+    `records`: whether it counts as a call (a model was asked for, and it failed).
+    """
+
+    def __init__(self, error: WireError, *, records: bool = False) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.records = records
+
+
+def bad_request(message: str, *, code: str = "invalid_request_error") -> Refusal:
+    """400: the request itself is wrong."""
+    return Refusal(WireError(message=message, code=code, type="invalid_request_error", status=400))
+
+
+def unauthorized(message: str) -> Refusal:
+    """401: no key, or none that is valid."""
+    return Refusal(
+        WireError(message=message, code="invalid_api_key", type="authentication_error", status=401)
+    )
+
+
+def forbidden(message: str) -> Refusal:
+    """403: the key may not do this."""
+    return Refusal(
+        WireError(message=message, code="permission_denied", type="permission_error", status=403)
+    )
+
+
+def not_found(message: str, *, code: str = "not_found", records: bool = False) -> Refusal:
+    """404: no such endpoint or model."""
+    error = WireError(message=message, code=code, type="not_found_error", status=404)
+    return Refusal(error, records=records)
+
+
+def wrong_method(method: str, wanted: str) -> Refusal:
+    """405: the endpoint is there, the method is another."""
+    return Refusal(
+        WireError(
+            message=f"This endpoint takes {wanted}, not {method}.",
+            code="method_not_allowed",
+            type="invalid_request_error",
+            status=405,
+        )
+    )
+
+
+def too_large(limit_bytes: int) -> Refusal:
+    """413: the body is larger than this server reads."""
+    return Refusal(
+        WireError(
+            message=f"A request may have at most {limit_bytes} bytes "
+            "(HELMDASH_MAX_BODY_BYTES). Send less in one request.",
+            code="request_too_large",
+            type="request_too_large",
+            status=413,
+        )
+    )
+
+
+def too_slow() -> Refusal:
+    """408: the body did not arrive in time."""
+    return Refusal(
+        WireError(
+            message="The request's body did not arrive in time.",
+            code="request_timeout",
+            type="invalid_request_error",
+            status=408,
+        )
+    )
+
+
+def busy(message: str) -> Refusal:
+    """503: not now; the client may come back in a second."""
+    return Refusal(
+        WireError(
+            message=message,
+            code="service_unavailable",
+            type="overloaded_error",
+            status=503,
+            retry_after_s=1.0,
+        )
+    )
+
+
+def in_a_circle(upstream: str) -> Refusal:
+    """421: the upstream's address leads back to this gateway. (No 5xx: those are tried again.)"""
+    error = WireError(
+        message=f"The upstream {upstream} leads back to HelmDash. Correct its address.",
+        code="misconfigured",
+        type="invalid_request_error",
+        status=421,
+    )
+    return Refusal(error, records=True)

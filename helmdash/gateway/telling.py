@@ -1,0 +1,138 @@
+"""What a request says, reduced: for recognizing its conversation, and for keeping its texts.
+
+Both are made from the neutral messages, so that one conversation is one whatever API it came by.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from helmdash.core.chains import Turn
+from helmdash.providers.wire import (
+    ChatRequest,
+    Image,
+    Message,
+    Other,
+    Part,
+    Reasoning,
+    Reply,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+
+def turns_of(messages: Iterable[Message]) -> list[Turn]:
+    """The messages as the conversation rule compares them."""
+    return [Turn(role=message.role.value, text=_turn_text(message.parts)) for message in messages]
+
+
+def reply_turn(reply: Reply) -> Turn | None:
+    """The reply as the rule sees it; None when there was none."""
+    text = _turn_text(reply.parts)
+    return Turn(role="assistant", text=text) if text else None
+
+
+def images_of(request: ChatRequest) -> tuple[int, int]:
+    """How many images a request carries, and how many bytes of base64 they are."""
+    count = size = 0
+    for message in request.messages:
+        for image in _images(message.parts):
+            count += 1
+            size += len(image.data or "")
+    return count, size
+
+
+def kept_messages(request: ChatRequest) -> tuple[Mapping[str, Any], ...]:
+    """The messages as they are stored where a project keeps texts: one shape for all vendors.
+
+    Images are kept as their type, size and digest: a picture tells nothing about context health
+    and would be most of the database.
+    """
+    return tuple(_kept(message) for message in request.messages)
+
+
+def _turn_text(parts: Iterable[Part]) -> str:
+    return "\n".join(text for part in parts if (text := _part_text(part)))
+
+
+def _part_text(part: Part) -> str:
+    """Ids of tool calls are left out: some clients make them up anew with every request."""
+    match part:
+        case Text():
+            return part.text.strip()
+        case Reasoning():
+            return ""  # clients drop it when they send the history back
+        case ToolCall():
+            return f"call {part.name} {_arguments(part.arguments)}"
+        case ToolResult():
+            return f"result {_turn_text(part.parts)}"
+        case Image():
+            return f"image {_digest(part)}"
+        case Other():
+            return f"part {part.kind}"
+
+
+def _arguments(text: str) -> str:
+    """One text for one value: some formats send arguments back as an object."""
+    try:
+        return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS).decode()
+    except (ValueError, TypeError):
+        return text
+
+
+def _images(parts: Iterable[Part]) -> Iterable[Image]:
+    for part in parts:
+        if isinstance(part, Image):
+            yield part
+        elif isinstance(part, ToolResult):
+            yield from _images(part.parts)
+
+
+def _digest(image: Image) -> str:
+    said = image.url or image.data or ""
+    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _kept(message: Message) -> dict[str, Any]:
+    kept: dict[str, Any] = {"role": message.role.value}
+    if message.name:
+        kept["name"] = message.name
+    if all(isinstance(part, Text) for part in message.parts):
+        kept["content"] = message.text
+    else:
+        kept["content"] = [_kept_part(part) for part in message.parts]
+    return kept
+
+
+def _kept_part(part: Part) -> dict[str, Any]:
+    match part:
+        case Text():
+            return {"type": "text", "text": part.text}
+        case Reasoning():
+            return {"type": "reasoning", "text": part.text}
+        case ToolCall():
+            return {
+                "type": "tool_call",
+                "id": part.id,
+                "name": part.name,
+                "arguments": part.arguments,
+            }
+        case ToolResult():
+            content = [_kept_part(inner) for inner in part.parts]
+            kept = {"type": "tool_result", "call_id": part.call_id, "content": content}
+            return kept | ({"is_error": True} if part.is_error else {})
+        case Image():
+            return {
+                "type": "image",
+                "media_type": part.media_type,
+                "bytes": len(part.data or "") * 3 // 4 or None,
+                "url": part.url,
+                "sha256": _digest(part),
+            }
+        case Other():
+            return {"type": part.kind, "left_out": True}

@@ -1,0 +1,292 @@
+"""The conversations of one batch: read and locked, brought forward call by call, written at once.
+
+Plain values instead of model instances: a gateway's call often starts a conversation, and making
+an instance costs as much as inserting a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from helmdash.core.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
+from helmdash.core.conversations import Standing, take_call
+from helmdash.core.health import Level
+from helmdash.operations.judging import Judged
+from helmdash.records.bulk import allocate_ids, insert_rows, update_rows
+from helmdash.records.models import Conversation, HealthChange, Round
+from helmdash.records.models.conversations import SEVERITY
+
+# What a call changes.
+_MOVING = (
+    "model",
+    "round_number",
+    "generation",
+    "level",
+    "severity",
+    "level_reason",
+    "known_level",
+    "prompt_tokens",
+    "limit_tokens",
+    "limit_source",
+    "optimal_max_tokens",
+    "critical_max_tokens",
+    "failures",
+    "trims",
+    "started_at",
+    "latest_at",
+)
+_COLUMNS = ("id", "project_id", "name", *_MOVING)
+
+
+@dataclass(slots=True)
+class ConversationRow:
+    """One row of Conversation, by attribute name; `is_new`: not inserted yet."""
+
+    id: int
+    project_id: int
+    name: str
+    model: str
+    round_number: int
+    generation: int
+    level: str
+    severity: int
+    level_reason: str
+    known_level: str
+    prompt_tokens: int | None
+    limit_tokens: int | None
+    limit_source: str
+    optimal_max_tokens: int
+    critical_max_tokens: int | None
+    failures: int
+    trims: int
+    started_at: datetime
+    latest_at: datetime
+    is_new: bool = False
+
+
+class ConversationIds:
+    """Primary keys for the conversations that a batch starts: at most `most`, one for each call.
+
+    One source for the whole transaction, for on SQLite keys are only taken by inserting.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._ids: Iterator[int] | None = None
+
+    def take(self) -> int:
+        """The next one; all are reserved when the first is asked for."""
+        if self._ids is None:
+            self._ids = iter(allocate_ids(Conversation, self._most))
+        return next(self._ids)
+
+
+def make_row(*, pk: int, project_id: int, name: str, item: Judged) -> ConversationRow:
+    """A conversation before its first call."""
+    return ConversationRow(
+        id=pk,
+        project_id=project_id,
+        name=name,
+        model=item.capture.model,
+        round_number=1,
+        generation=0,
+        level=Level.UNKNOWN.value,
+        severity=SEVERITY[Level.UNKNOWN],
+        level_reason="",
+        known_level="",
+        prompt_tokens=None,
+        limit_tokens=None,
+        limit_source="",
+        optimal_max_tokens=DEFAULT_OPTIMAL_MAX_TOKENS,
+        critical_max_tokens=None,
+        failures=0,
+        trims=0,
+        started_at=item.started_at,
+        latest_at=item.started_at,
+        is_new=True,
+    )
+
+
+def lock_by_name(project_id: int, names: Collection[str]) -> list[ConversationRow]:
+    """Conversations by name, locked in the order of their names."""
+    rows = Conversation.objects.filter(project_id=project_id, name__in=list(names))
+    return _locked(rows.order_by("name"))
+
+
+def lock_by_id(project_id: int, ids: Collection[int]) -> list[ConversationRow]:
+    """Conversations by id, locked in the order of their ids."""
+    rows = Conversation.objects.filter(project_id=project_id, id__in=list(ids))
+    return _locked(rows.order_by("id"))
+
+
+def make_named(
+    project_id: int, firsts: dict[str, Judged], ids: ConversationIds, *, is_alone: bool
+) -> dict[str, ConversationRow]:
+    """Conversations that are not there yet, each before its first call (`firsts`).
+
+    `is_alone`: nobody else can write, so the rows can wait until their calls are known. Otherwise
+    they are inserted now, for another writer may be making the same ones.
+    """
+    if is_alone:
+        return {
+            name: make_row(pk=ids.take(), project_id=project_id, name=name, item=firsts[name])
+            for name in sorted(firsts)
+        }
+    Conversation.objects.bulk_create(
+        [
+            Conversation(
+                project_id=project_id,
+                name=name,
+                model=firsts[name].capture.model,
+                started_at=firsts[name].started_at,
+                latest_at=firsts[name].started_at,
+            )
+            for name in sorted(firsts)
+        ],
+        ignore_conflicts=True,
+    )
+    # The ones another writer has just made are read and locked here as well.
+    return {row.name: row for row in lock_by_name(project_id, firsts)}
+
+
+def delete_unused(rows: Iterable[ConversationRow]) -> None:
+    """Take back the conversations made for calls that turned out to be repeats."""
+    unused = [row.id for row in rows if row.generation == 0 and not row.is_new]
+    if unused:
+        # Nothing can refer to a row that was made in this transaction.
+        Conversation.objects.filter(id__in=unused)._raw_delete(connection.alias)
+
+
+class ConversationBatch:
+    """What the calls of one transaction change about their conversations."""
+
+    def __init__(self, project_id: int) -> None:
+        self._project_id = project_id
+        self._touched: dict[int, ConversationRow] = {}
+        self._rounds: dict[tuple[int, int], dict[str, object]] = {}
+        self._new_rounds: set[tuple[int, int]] = set()
+        self._changes: list[dict[str, object]] = []
+
+    def take(self, row: ConversationRow, item: Judged, *, opened_by: str = "") -> None:
+        """The conversation's next call; with `opened_by` the first of a new round."""
+        step = take_call(
+            Standing(
+                round_number=row.round_number,
+                generation=row.generation,
+                level=Level(row.level),
+                known_level=Level(row.known_level) if row.known_level else None,
+            ),
+            item.health.level,
+            opens_round=bool(opened_by),
+        )
+        if step.is_change:
+            self._changes.append(
+                {
+                    "project_id": self._project_id,
+                    "conversation_id": row.id,
+                    "generation": step.after.generation,
+                    "from_level": step.from_level.value if step.from_level else "",
+                    "to_level": step.after.level.value,
+                    "at": item.started_at,
+                }
+            )
+        before = row.round_number
+        _apply(row, step.after, item)
+        self._touched[row.id] = row
+        if row.generation == 1:
+            self._open_round(row, item, "")
+        elif row.round_number != before:
+            self._round(row, before)["ended_at"] = item.started_at
+            self._open_round(row, item, opened_by)
+        self._extend_round(row, item)
+
+    def write(self) -> None:
+        """Insert and update everything. Raises IntegrityError when another writer was first."""
+        rows = self._touched.values()
+        insert_rows(Conversation, [_values(row, _COLUMNS) for row in rows if row.is_new])
+        update_rows(
+            Conversation,
+            _MOVING,
+            [_values(row, (*_MOVING, "id")) for row in rows if not row.is_new],
+        )
+        rounds = self._rounds.items()
+        insert_rows(Round, [row for key, row in rounds if key in self._new_rounds])
+        update_rows(
+            Round,
+            ("latest_generation", "peak_prompt_tokens", "ended_at"),
+            [row for key, row in rounds if key not in self._new_rounds],
+            keys=("project_id", "conversation_id", "number"),
+            only_upwards=("latest_generation", "peak_prompt_tokens"),
+        )
+        insert_rows(HealthChange, self._changes)
+
+    def _open_round(self, row: ConversationRow, item: Judged, opened_by: str) -> None:
+        values = self._round(row, row.round_number)
+        values["first_generation"] = row.generation
+        values["started_at"] = item.started_at
+        values["opened_by"] = opened_by
+        self._new_rounds.add((row.id, row.round_number))
+
+    def _extend_round(self, row: ConversationRow, item: Judged) -> None:
+        values = self._round(row, row.round_number)
+        values["latest_generation"] = row.generation
+        if (row.id, row.round_number) in self._new_rounds:
+            # Reports may come late and out of order.
+            started: Any = values["started_at"]
+            values["started_at"] = min(started, item.started_at)
+        peak: Any = values["peak_prompt_tokens"]
+        values["peak_prompt_tokens"] = max(peak or 0, item.health.prompt_tokens or 0) or None
+
+    def _round(self, row: ConversationRow, number: int) -> dict[str, object]:
+        values = self._rounds.get((row.id, number))
+        if values is None:
+            values = self._rounds[row.id, number] = {
+                "project_id": self._project_id,
+                "conversation_id": row.id,
+                "number": number,
+                "first_generation": 0,
+                "latest_generation": 0,
+                "peak_prompt_tokens": None,
+                "started_at": None,
+                "ended_at": None,
+                "opened_by": "",
+            }
+        return values
+
+
+def _apply(row: ConversationRow, after: Standing, item: Judged) -> None:
+    """Bring the conversation's row to where its newest call puts it."""
+    health = item.health
+    row.round_number = after.round_number
+    row.generation = after.generation
+    row.level = after.level.value
+    row.severity = SEVERITY[after.level]
+    row.level_reason = health.reason.value if health.reason else ""
+    row.known_level = after.known_level.value if after.known_level else ""
+    row.model = item.capture.model
+    row.prompt_tokens = health.prompt_tokens
+    row.limit_tokens = health.limit_tokens
+    row.limit_source = health.limit_source.value if health.limit_source else ""
+    row.optimal_max_tokens = health.optimal_max_tokens
+    row.critical_max_tokens = health.critical_max_tokens
+    row.failures += item.cause is not None
+    row.trims += item.is_trimmed
+    # Reports may come late and out of order.
+    row.latest_at = max(row.latest_at, item.started_at)
+    row.started_at = min(row.started_at, item.started_at)
+
+
+def _values(row: ConversationRow, names: Iterable[str]) -> dict[str, object]:
+    return {name: getattr(row, name) for name in names}
+
+
+def _locked(rows: QuerySet[Conversation]) -> list[ConversationRow]:
+    if connection.features.has_select_for_update:
+        rows = rows.select_for_update()
+    return [ConversationRow(*values) for values in rows.values_list(*_COLUMNS)]

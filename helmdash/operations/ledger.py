@@ -1,0 +1,66 @@
+"""Writing the recorder's ledger (helmdash.queries.ledger reads it)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import F, Min
+from django.db.models.functions import Coalesce
+
+from helmdash.queries.ledger import COUNTS, LedgerCounts, ProcessLedger
+from helmdash.records.models import RecorderLedger
+
+# Processes that have ended and are listed one by one; the rest is one row.
+KEPT_ROWS = 100
+EARLIER = "earlier processes"
+
+
+def write(own: ProcessLedger) -> None:
+    """Put the row of this process where its counts are."""
+    RecorderLedger.objects.update_or_create(
+        name=own.name,
+        defaults={
+            "started_at": own.started_at,
+            "seen_at": own.seen_at,
+            "stopped_at": own.stopped_at,
+            **asdict(own.counts),
+        },
+    )
+
+
+def fold(*, now: datetime) -> None:
+    """Add the rows of long ago up in one, so that restarts do not make the ledger grow for ever."""
+    with transaction.atomic():
+        ended = RecorderLedger.objects.filter(stopped_at__isnull=False).exclude(name=EARLIER)
+        ids = list(ended.order_by("-started_at", "-id").values_list("id", flat=True)[KEPT_ROWS:])
+        if not ids:
+            return
+        old = RecorderLedger.objects.filter(id__in=ids)
+        # Locked, so that two processes that start at once do not both add them.
+        summed = LedgerCounts()
+        for values in list(old.select_for_update().values(*COUNTS)):
+            summed += LedgerCounts(**values)
+        started_at = old.aggregate(first=Min("started_at"))["first"]
+        old.delete()
+        row, _ = RecorderLedger.objects.get_or_create(
+            name=EARLIER,
+            defaults={"started_at": started_at, "seen_at": now, "stopped_at": now},
+        )
+        RecorderLedger.objects.filter(pk=row.pk).update(
+            seen_at=now,
+            stopped_at=now,
+            **{name: F(name) + getattr(summed, name) for name in COUNTS},
+        )
+
+
+def close(*, name: str, now: datetime) -> None:
+    """Close the row of a process that has ended: what waited there is accepted anew by its heir."""
+    settled = F("stored") + F("duplicate") + F("rejected") + F("dropped")
+    RecorderLedger.objects.filter(name=name).update(
+        accepted=settled,
+        waiting=0,
+        spool_bytes=0,
+        stopped_at=Coalesce(F("stopped_at"), now),
+    )

@@ -1,0 +1,25 @@
+"""The recorder: takes calls in at once, stores them in groups, loses none it has accepted.
+
+One thread writes. It takes all that waits and stores the calls of each project in one transaction
+(group commit). Calls of the gateway are written to the spool before `submit` returns, so that they
+outlive the process; while the database is away they wait there. Reports to the API wait in memory
+only: their clients wait for the commit, and send again after a 503.
+
+`doors` has what others call, `intake` what waits, `writer` the thread, `spool` and `remains` the
+files.
+"""
+
+from __future__ import annotations
+
+from helmdash.operations.recorder.doors import Recorder, recorder, start, stop
+from helmdash.operations.recorder.terms import Limits, RecorderFull, RecorderState
+
+__all__ = [
+    "Limits",
+    "Recorder",
+    "RecorderFull",
+    "RecorderState",
+    "recorder",
+    "start",
+    "stop",
+]

@@ -1,0 +1,173 @@
+"""Captures as JSON and back: how a call waits in the spool.
+
+Only what was told is written (None is left out), so that a line is little longer than the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from datetime import datetime
+from operator import attrgetter
+from typing import Any, cast
+
+import orjson
+
+from helmdash.core.capture import Capture, CapturedTrim, Sent
+from helmdash.core.chains import ChainLinks
+from helmdash.records.bulk import storable
+from helmdash.records.models import Call, Conversation
+
+_NAMES = tuple(field.name for field in fields(Capture))
+# How JSON writes U+0000, which PostgreSQL stores nowhere.
+_NUL = b"\\u0000"
+_MOST_INT = 2**63 - 1
+
+
+def _most_chars(model: type[Any], column: str) -> int:
+    return int(model._meta.get_field(column).max_length)
+
+
+# Words of a capture and the room their columns have.
+_ROOM: Mapping[str, int] = {
+    **{
+        name: _most_chars(Call, name)
+        for name in (
+            *("model", "upstream_model", "provider", "pack", "purpose", "correlation_id"),
+            *("caller", "prompt_variant", "response_format", "error_code"),
+        )
+    },
+    "id": _most_chars(Call, "name"),
+    "conversation": _most_chars(Conversation, "name"),
+    "finish_reason": _most_chars(Call, "finish_reason_raw"),
+    "fit_id": _most_chars(Call, "fit_name"),
+}
+_WORDS = tuple(_ROOM.items())
+_words_of = attrgetter(*_ROOM)
+_all_of = attrgetter(*_NAMES)
+_COUNTS = ("raw_content_len", "latency_ms", "ttft_ms", "overhead_ms", "tool_calls", "reasoning_len")
+_counts_of = attrgetter(*_COUNTS)
+# The column is a smallint; nothing beyond three digits is a status.
+_MOST_STATUS = 999
+_MOST_ATTEMPTS = 2**31 - 1
+
+
+def make_storable(capture: Capture) -> Capture:
+    """The capture with its words cut to their columns and impossible numbers left out.
+
+    For captures nobody has validated: a provider may name its finish reason as it likes. Costs
+    next to nothing where nothing is wrong. Texts are seen to by `dump_capture`.
+    """
+    wrong: dict[str, Any] = {}
+    for (name, room), text in zip(_WORDS, _words_of(capture), strict=True):
+        if text is not None and len(text) > room:
+            wrong[name] = text[:room]
+    for name, number in zip(_COUNTS, _counts_of(capture), strict=True):
+        if number is not None and not 0 <= number <= _MOST_INT:
+            wrong[name] = None
+    status = capture.http_status
+    if status is not None and not 0 <= status <= _MOST_STATUS:
+        wrong["http_status"] = None
+    if capture.attempt > _MOST_ATTEMPTS:
+        wrong["attempt"] = _MOST_ATTEMPTS
+    return replace(capture, **wrong) if wrong else capture
+
+
+def dump_capture(capture: Capture) -> tuple[Capture, bytes]:
+    """The capture as one line of JSON, and the capture as it can be stored.
+
+    The two say the same: U+FFFD stands where the texts held NUL or half of a surrogate pair.
+    """
+    try:
+        line = orjson.dumps(_told(capture), default=_plain)
+    except (orjson.JSONEncodeError, TypeError):
+        line = b""
+    if line and _NUL not in line:
+        return capture, line
+    told = cast("dict[str, object]", _mended(_told(capture)))
+    line = orjson.dumps(told)
+    return load_capture(told), line
+
+
+def load_capture(told: Mapping[str, Any]) -> Capture:
+    """The capture of a line. Raises TypeError, ValueError or KeyError when it is not one."""
+    given = {name: told[name] for name in _NAMES if name in told}
+    for name, convert in _CONVERSIONS:
+        if name in given:
+            given[name] = convert(given[name])
+    return Capture(**given)
+
+
+def without_texts(capture: Capture) -> Capture:
+    """The capture without what was said, for a spool that is running full; the figures stay."""
+    return replace(capture, messages=None, content=None)
+
+
+def _told(capture: Capture) -> dict[str, object]:
+    values = zip(_NAMES, _all_of(capture), strict=True)
+    return {name: value for name, value in values if value is not None}
+
+
+def _plain(value: object) -> object:
+    """What orjson does not know but JSON can hold."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return str(value)
+
+
+def _mended(value: Any) -> Any:
+    """The same with only what JSON and both databases can hold; dates and parts become plain."""
+    match value:
+        case datetime():
+            return value.isoformat()
+        case CapturedTrim() | Sent() | ChainLinks():
+            return {field.name: _mended(getattr(value, field.name)) for field in fields(value)}
+        case Mapping():
+            return {storable(str(key)): _mended(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_mended(item) for item in value]
+        case bool() | None:
+            return value
+        case int():
+            # JSON numbers beyond 64 bits are doubles to most readers; beyond those, nothing.
+            return value if abs(value) <= _MOST_INT else _as_float(value)
+        case str() | float():
+            return storable(value)
+        case _:
+            return storable(str(value))
+
+
+def _as_float(value: int) -> float | None:
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def _time(value: Any) -> datetime:
+    return value if isinstance(value, datetime) else datetime.fromisoformat(value)
+
+
+def _part(kind: type[Any]) -> Callable[[Mapping[str, Any]], Any]:
+    names = {field.name for field in fields(kind)}
+
+    def load(told: Mapping[str, Any]) -> Any:
+        return kind(
+            **{
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in told.items()
+                if name in names
+            }
+        )
+
+    return load
+
+
+_CONVERSIONS: tuple[tuple[str, Callable[[Any], object]], ...] = (
+    ("started_at", _time),
+    ("trim", _part(CapturedTrim)),
+    ("sent", _part(Sent)),
+    ("links", _part(ChainLinks)),
+    ("messages", tuple),
+    ("attempts", tuple),
+)

@@ -1,0 +1,277 @@
+"""The doors of the recorder: for the gateway, for the API, for the server that starts it.
+
+Where nobody started it (tests, commands) there is no thread and no spool: `record` stores in the
+caller's thread, on the caller's connection and inside the caller's transaction; what was submitted
+waits in memory until `settle` or `start`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as WaitedTooLong
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from django.utils import timezone
+
+from helmdash import conf
+from helmdash.core.capture import Capture
+from helmdash.operations.holding import open_only_existing
+from helmdash.operations.recorder.intake import Intake
+from helmdash.operations.recorder.rejected import RejectedCalls
+from helmdash.operations.recorder.terms import Limits, RecorderFull, RecorderState
+from helmdash.operations.recorder.units import Answers, Outcome, Unit
+from helmdash.operations.recorder.writer import SQLITE_WAIT_SECONDS, Writer
+from helmdash.operations.recording import Recorded, record_calls
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.ledger import ProcessLedger
+
+logger = logging.getLogger(__name__)
+
+
+class Recorder:
+    """Takes calls in and stores them. One for each process: `recorder()`."""
+
+    def __init__(
+        self,
+        *,
+        spool_dir: Path,
+        spool_max_bytes: int,
+        clock: Callable[[], datetime],
+        limits: Limits | None = None,
+    ) -> None:
+        self._limits = limits or Limits()
+        self._clock = clock
+        self._started_at = clock()
+        self.name = _process_name(self._started_at)
+        self._intake = Intake(
+            directory=spool_dir, name=self.name, max_bytes=spool_max_bytes, limits=self._limits
+        )
+        self._rejected = RejectedCalls(spool_dir / "rejected.ndjson")
+        self._writer = self._new_writer()
+        self._is_started = False
+        self._is_stopped = False
+
+    # -- for the gateway, on the event loop -----------------------------------------------------
+
+    def begin(self, call_id: str, project_id: int) -> None:
+        """Note that a call is under way. Never raises, never waits for the database."""
+        try:
+            self._intake.begin(call_id, project_id)
+        except Exception:
+            logger.exception("the start of a call could not be noted")
+
+    def submit(self, project: ProjectInfo, caller: str, capture: Capture, at: datetime) -> None:
+        """Take a call in. When this returns, the call survives the end of the process by force.
+
+        caller, at: for a capture that names no caller or start. The capture should have the id
+        that `begin` was told. Never raises, never waits for the database; writes one line to the
+        page cache.
+        """
+        try:
+            self._intake.submit(project, caller, capture, at)
+        except Exception:
+            logger.exception("a call could not be taken in")
+            self._intake.count_unreadable()
+
+    def abandon(self, call_id: str) -> None:
+        """Note that a call ended with nothing to record. Never raises."""
+        try:
+            self._intake.abandon(call_id)
+        except Exception:
+            logger.exception("the end of a call could not be noted")
+
+    # -- for the API ----------------------------------------------------------------------------
+
+    def record(
+        self, *, project: ProjectInfo, captures: Sequence[Capture], caller: str, now: datetime
+    ) -> Answers:
+        """Take in a report of calls, which are stored together or not at all.
+
+        The future gives the answers after the commit, or raises RecorderFull or what
+        `record_calls` raises. Its `cancel` withdraws a report that nobody has begun to store.
+        Raises RecorderFull when there is no room, the database has been away for more than
+        `Limits.outage`, or the server stops.
+        """
+        if not self._is_started and not self._is_stopped:
+            return self._record_here(project, captures, caller, now)
+        if not captures:
+            nothing: Answers = Future()
+            nothing.set_result(())
+            return nothing
+        return self._intake.report(project, caller, captures, now)
+
+    def record_and_wait(
+        self, *, project: ProjectInfo, captures: Sequence[Capture], caller: str, now: datetime
+    ) -> tuple[Recorded, ...]:
+        """`record`, and wait for the answers in this thread. Raises the same."""
+        patience, grace = self.patience
+        answers = self.record(project=project, captures=captures, caller=caller, now=now)
+        try:
+            return answers.result(patience)
+        except WaitedTooLong:
+            if answers.cancel():
+                raise RecorderFull("The recorder has too much to store just now.") from None
+        # It is being stored at this moment; how that ends is known soon.
+        try:
+            return answers.result(grace)
+        except WaitedTooLong:
+            raise RecorderFull("The database takes too long to answer.") from None
+
+    @property
+    def patience(self) -> tuple[float, float]:
+        """Seconds to wait for a report's turn, and then for the end of its transaction."""
+        return self._limits.patience, SQLITE_WAIT_SECONDS + self._limits.patience
+
+    # -- how it stands --------------------------------------------------------------------------
+
+    @property
+    def is_started(self) -> bool:
+        """A thread stores what is taken in."""
+        return self._is_started
+
+    def state(self) -> RecorderState:
+        """What happens to the next call."""
+        if self._is_stopped or self._writer.has_failed:
+            return RecorderState.STOPPED
+        if self._intake.is_full():
+            return RecorderState.FULL
+        if self._writer.is_away or self._intake.is_behind():
+            return RecorderState.SPOOLING
+        return RecorderState.STORING
+
+    def waiting(self) -> int:
+        """Calls that are not stored yet, reports that wait for their turn included."""
+        return self._intake.waiting()
+
+    def queued(self) -> tuple[int, int]:
+        """Calls and bytes that wait in memory."""
+        return self._intake.queued()
+
+    def standing(self) -> ProcessLedger:
+        """The numbers of this process as they are now."""
+        return ProcessLedger(
+            name=self.name,
+            started_at=self._started_at,
+            seen_at=self._clock(),
+            stopped_at=None,
+            counts=self._intake.counts(),
+            is_own=True,
+        )
+
+    # -- for the server -------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to store, first of all what earlier processes left in the spool.
+
+        Reads those files once; does not need the database. Does nothing when started already.
+        """
+        if self._is_started:
+            return
+        self._intake.open()
+        self._writer = self._new_writer()
+        self._is_stopped = False
+        self._is_started = True
+        self._writer.start()
+
+    def stop(self, drain_seconds: float = 5.0) -> None:
+        """Take no more reports in, store what waits, and end. Blocks.
+
+        What could not be stored within `drain_seconds` stays in the spool for the next start.
+        """
+        if not self._is_started:
+            return
+        self._is_stopped = True
+        self._writer.stop(drain_seconds)
+        self._intake.refuse_reports(RecorderFull("The server is stopping."))
+        self._intake.close()
+        self._is_started = False
+
+    def settle(self, seconds: float = 10.0) -> bool:
+        """Wait until all that was taken in is stored or given up; False when it takes longer.
+
+        Where nobody started the recorder: store it here and now, on the caller's connection.
+        """
+        if not self._is_started:
+            while units := self._intake.take():
+                self._store_here(units)
+            return True
+        end = time.monotonic() + seconds
+        while not self._intake.is_empty():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.005)
+        return True
+
+    def _store_here(self, units: Sequence[Unit]) -> None:
+        try:
+            self._writer.attempt(units)
+        finally:
+            self._intake.give_back(units)
+
+    def _record_here(
+        self, project: ProjectInfo, captures: Sequence[Capture], caller: str, now: datetime
+    ) -> Answers:
+        answers: Answers = Future()
+        unit = Unit(
+            project_id=project.id,
+            project=project,
+            captures=tuple(captures),
+            size=0,
+            answers=answers,
+        )
+        try:
+            recorded = record_calls(project=project, captures=captures, caller=caller, now=now)
+        except Exception as error:
+            answers.set_exception(error)
+        else:
+            self._intake.finish([Outcome(unit, answers=recorded)])
+            answers.set_result(recorded)
+        return answers
+
+    def _new_writer(self) -> Writer:
+        return Writer(
+            self._intake,
+            self._rejected,
+            limits=self._limits,
+            clock=self._clock,
+            standing=self.standing,
+        )
+
+
+@cache
+def recorder() -> Recorder:
+    """The recorder of this process, made at its first use."""
+    env = conf.env()
+    return Recorder(
+        spool_dir=env.data_dir / "spool",
+        spool_max_bytes=env.spool_max_bytes,
+        # A thread of its own: nobody could pass it the time.
+        clock=timezone.now,  # noqa: TID251
+    )
+
+
+def start() -> None:
+    """Start the recorder of this process: when the server starts.
+
+    From then on the process makes no SQLite file where there is none.
+    """
+    open_only_existing()
+    recorder().start()
+
+
+def stop(drain_seconds: float = 5.0) -> None:
+    """Drain and stop the recorder of this process: after the last request was answered."""
+    recorder().stop(drain_seconds)
+
+
+def _process_name(started_at: datetime) -> str:
+    host = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:24] or "host"
+    return f"{host}-{os.getpid()}-{started_at.astimezone(UTC):%Y%m%dT%H%M%S%f}"

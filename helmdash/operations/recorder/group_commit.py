@@ -1,0 +1,93 @@
+"""Storing what waits: one transaction for the calls of a project, and the faulty one found.
+
+An error is the database's (it is away, or full: try again later) or the data's (this call cannot be
+stored, however often it is tried).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from django.db import DatabaseError, DataError, IntegrityError, connection
+from django.db.utils import InterfaceError, NotSupportedError, ProgrammingError
+
+from helmdash.core.budgets import MissingFallback
+from helmdash.operations.recorder.units import Outcome, Unit
+from helmdash.operations.recording import Recorded, record_calls
+from helmdash.queries.access import ProjectInfo
+
+logger = logging.getLogger(__name__)
+
+
+def groups(units: Sequence[Unit]) -> list[list[Unit]]:
+    """The units of each project, in their order; each group is one transaction."""
+    found: dict[ProjectInfo, list[Unit]] = {}
+    for unit in units:
+        if unit.project is not None:
+            found.setdefault(unit.project, []).append(unit)
+    return list(found.values())
+
+
+def store(units: Sequence[Unit], *, now: datetime) -> Iterator[list[Outcome]]:
+    """Store units of one project; gives outcomes as soon as they are final.
+
+    Raises what the database raises when it is away; what was not given back yet is not stored.
+    """
+    project = units[0].project
+    if project is None:
+        raise ValueError("the project of these calls was not looked up")
+    try:
+        answers = record_calls(
+            project=project,
+            captures=[capture for unit in units for capture in unit.captures],
+            caller="",
+            now=now,
+        )
+    except Exception as error:
+        if is_away(error):
+            raise
+        if len(units) == 1:
+            yield [Outcome(units[0], fault=error)]
+            return
+    else:
+        yield list(_dealt(units, answers))
+        return
+    half = len(units) // 2
+    yield from store(units[:half], now=now)
+    yield from store(units[half:], now=now)
+
+
+def is_away(error: BaseException) -> bool:
+    """True when trying again later may help; False when it is the data's fault."""
+    if isinstance(error, MissingFallback):
+        # No call at all can be judged until somebody puts the row back.
+        return True
+    if not isinstance(error, DatabaseError | InterfaceError):
+        return False
+    if isinstance(error, DataError | IntegrityError | NotSupportedError):
+        return False
+    if connection.vendor == "sqlite":
+        # What its driver says of a value that it cannot bind.
+        return not isinstance(error, InterfaceError | ProgrammingError)
+    state = getattr(error.__cause__, "sqlstate", None)
+    if isinstance(error, ProgrammingError):
+        # From the server: a table is missing. From the driver: a value it cannot adapt.
+        return state is not None
+    # Class 54: a value is too large for an index or for jsonb.
+    return not (state or "").startswith("54")
+
+
+def reason(error: BaseException) -> str:
+    """What to say of an error where its own words may hold the call's contents."""
+    state = getattr(error.__cause__, "sqlstate", None)
+    return type(error).__name__ + (f" {state}" if state else "")
+
+
+def _dealt(units: Sequence[Unit], answers: Sequence[Recorded]) -> Iterator[Outcome]:
+    start = 0
+    for unit in units:
+        end = start + len(unit.captures)
+        yield Outcome(unit, answers=tuple(answers[start:end]))
+        start = end

@@ -1,0 +1,454 @@
+"""What waits to be stored: in memory up to a bound, in the spool beyond it. No database here.
+
+Filled by the event loop (calls of the gateway) and by request threads (reports to the API), emptied
+by the writer. One lock guards queues, counts and the spool's books, and is held for moments only.
+
+Calls of the gateway leave in the order they came: what earlier processes left, then the queue in
+memory, then the backlog, which is everything in the spool from one place on. While there is a
+backlog, new calls join it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from pathlib import Path
+
+import orjson
+
+from helmdash.core.capture import Capture
+from helmdash.operations.recorder.capture_json import (
+    dump_capture,
+    make_storable,
+    without_texts,
+)
+from helmdash.operations.recorder.remains import Inheritance, Remains, adopt
+from helmdash.operations.recorder.spool import Entry, Spool
+from helmdash.operations.recorder.terms import Counts, Limits, RecorderFull
+from helmdash.operations.recorder.units import (
+    Answers,
+    Outcome,
+    Unit,
+    completed,
+    size_of,
+    unit_of,
+)
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.ledger import LedgerCounts
+
+logger = logging.getLogger(__name__)
+
+
+class Intake:
+    """The queues of one recorder."""
+
+    def __init__(self, *, directory: Path, name: str, max_bytes: int, limits: Limits) -> None:
+        self._directory = directory
+        self._limits = limits
+        self._spool = Spool(directory, name, max_bytes=max_bytes)
+        self._counts = Counts()
+        self._lock = threading.Lock()
+        self._wake = threading.Condition(self._lock)
+        # Set when there is a reason not to linger.
+        self._urgent = threading.Event()
+        # Set while calls wait in the spool for longer than usual.
+        self.stalled = threading.Event()
+        self._is_spooling = self._is_closed = False
+        self._refusal: RecorderFull | None = None
+        self._reports: deque[Unit] = deque()
+        self._report_calls = self._report_bytes = 0
+        self._queue: deque[Unit] = deque()
+        self._queue_calls = self._queue_bytes = 0
+        self._backlog = 0
+        self._backlog_at: Entry | None = None
+        self._inherited = Inheritance()
+
+    # -- calls of the gateway -------------------------------------------------------------------
+
+    def begin(self, call_id: str, project_id: int) -> None:
+        """Note in the spool that a call is under way."""
+        if self._is_spooling:
+            with self._lock:
+                self._spool.begin(call_id, project_id)
+
+    def abandon(self, call_id: str) -> None:
+        """Note in the spool that a call ended with nothing to record."""
+        if self._is_spooling:
+            with self._lock:
+                self._spool.end(call_id)
+
+    def submit(self, project: ProjectInfo, caller: str, capture: Capture, at: datetime) -> None:
+        """Take a call in: write it to the spool, then queue it or leave it there."""
+        capture = make_storable(completed(capture, caller=caller, at=at))
+        capture, body = dump_capture(capture)
+        if self._spool.is_short and (capture.messages is not None or capture.content is not None):
+            body = dump_capture(without_texts(capture))[1]
+        unit = Unit(
+            project_id=project.id,
+            project=project,
+            captures=(capture,),
+            size=len(body),
+            is_queued=True,
+        )
+        with self._lock:
+            self._counts.accepted += 1
+            if self._is_spooling:
+                unit.entry = self._spool.add(
+                    project_id=project.id, capture=body, call_id=capture.id or ""
+                )
+            if self._may_queue(unit):
+                self._put_into_queue(unit)
+            elif unit.entry is not None:
+                self._counts.spooled += 1
+                self._backlog += 1
+                self._backlog_at = self._backlog_at or unit.entry
+                self.stalled.set()
+            else:
+                self._counts.dropped += 1
+
+    def _may_queue(self, unit: Unit) -> bool:
+        """False: it must wait in the spool, behind others or until the database is back."""
+        is_wanted = self._refusal is None or unit.entry is None
+        return (
+            is_wanted
+            and not self._is_closed
+            and self._backlog == 0
+            and self._has_room(1, unit.size)
+        )
+
+    def count_unreadable(self) -> None:
+        """Count a call that could not even be written down."""
+        with self._lock:
+            self._counts.accepted += 1
+            self._counts.rejected += 1
+
+    def _put_into_queue(self, unit: Unit) -> None:
+        self._queue.append(unit)
+        self._queue_calls += 1
+        self._queue_bytes += unit.size
+        waiting = len(self._queue)
+        if waiting == 1:
+            self._wake.notify()
+        elif waiting == self._limits.batch_calls:
+            self._urgent.set()
+
+    def _has_room(self, calls: int, size: int) -> bool:
+        return (
+            self._queue_calls + self._report_calls + calls <= self._limits.queue_calls
+            and self._queue_bytes + self._report_bytes + size <= self._limits.queue_bytes
+        )
+
+    # -- reports to the API ---------------------------------------------------------------------
+
+    def report(
+        self, project: ProjectInfo, caller: str, captures: Sequence[Capture], at: datetime
+    ) -> Answers:
+        """Queue a report. Raises RecorderFull."""
+        whole = tuple(completed(capture, caller=caller, at=at) for capture in captures)
+        unit = Unit(
+            project_id=project.id,
+            project=project,
+            captures=whole,
+            size=sum(map(size_of, whole)),
+            answers=Future(),
+        )
+        answers = unit.answers
+        assert answers is not None
+        with self._lock:
+            if self._refusal is not None:
+                raise RecorderFull(str(self._refusal))
+            # A report of any size is taken in when no other waits.
+            if self._reports and not self._has_room(len(whole), unit.size):
+                raise RecorderFull("The recorder has too much to store just now.")
+            self._reports.append(unit)
+            self._report_calls += len(whole)
+            self._report_bytes += unit.size
+            self._wake.notify()
+            self._urgent.set()
+        return answers
+
+    def refuse_reports(self, why: RecorderFull | None, held: Sequence[Unit] = ()) -> None:
+        """Turn reports away from now on, also those that wait or are `held`; None: no longer."""
+        with self._lock:
+            self._refusal = why
+            if why is None:
+                return
+            given_up = [*held, *self._reports]
+            self._reports.clear()
+            self._report_calls = self._report_bytes = 0
+        for unit in given_up:
+            answers = unit.answers
+            if answers is not None and (
+                answers.running() or answers.set_running_or_notify_cancel()
+            ):
+                answers.set_exception(why)
+
+    # -- the writer's side ----------------------------------------------------------------------
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for something to store; False when nothing came. Lingers for a group to gather."""
+        with self._lock:
+            if not self._has_work():
+                self._urgent.clear()
+                self._wake.wait(seconds)
+            if not self._has_work():
+                return False
+            is_worth_waiting = not (
+                self._reports
+                or self._backlog
+                or self._inherited.is_waiting
+                or len(self._queue) >= self._limits.batch_calls
+                or self._refusal is not None
+            )
+        if is_worth_waiting:
+            self._gather()
+        self._urgent.clear()
+        return True
+
+    def _gather(self) -> None:
+        """Let a group grow while calls keep coming in."""
+        limits, waited = self._limits, 0.0
+        while waited < limits.most_linger:
+            before = len(self._queue)
+            if self._urgent.wait(limits.linger) or len(self._queue) < before + limits.rush:
+                return
+            waited += limits.linger
+
+    def hurry(self) -> None:
+        """Wake the writer."""
+        with self._lock:
+            self._wake.notify()
+        self._urgent.set()
+        self.stalled.set()
+
+    def take(self) -> list[Unit]:
+        """What is to be stored next: reports first, for somebody waits for those."""
+        units = self._take_reports()
+        if self._inherited.is_waiting:
+            return units + self._take_inherited()
+        queued = self._take_queued()
+        return units + (queued or self._take_backlog())
+
+    def finish(self, outcomes: Sequence[Outcome]) -> None:
+        """Count what became of units, and let the spool go of them."""
+        stored = duplicate = rejected = accepted = calls = size = 0
+        entries: list[Entry] = []
+        for outcome in outcomes:
+            unit = outcome.unit
+            unit.is_settled = True
+            number = len(unit.captures)
+            repeats = sum(answer.duplicate for answer in outcome.answers)
+            if outcome.fault is None:
+                duplicate += repeats
+                stored += number - repeats
+            else:
+                rejected += number
+            accepted += number if unit.answers is not None else 0
+            if unit.is_queued:
+                calls += 1
+                size += unit.size
+            if unit.entry is not None:
+                entries.append(unit.entry)
+        with self._lock:
+            self._counts.accepted += accepted
+            self._counts.stored += stored
+            self._counts.duplicate += duplicate
+            self._counts.rejected += rejected
+            self._queue_calls -= calls
+            self._queue_bytes -= size
+            self._spool.settle(entries)
+
+    def give_back(self, units: Sequence[Unit]) -> None:
+        """Put calls that were taken and not stored back to the front of the queue."""
+        with self._lock:
+            self._queue.extendleft(
+                unit for unit in reversed(units) if unit.is_queued and not unit.is_settled
+            )
+
+    def tidy(self, *, is_idle: bool) -> None:
+        """Delete spooled calls that are stored."""
+        with self._lock:
+            gone = self._spool.tidy(is_idle=is_idle)
+        self._spool.remove(gone)
+
+    def sync(self) -> None:
+        """Bring the spool to the disk; let `stalled` go once nothing waits there."""
+        self._spool.sync()
+
+    def calm(self) -> None:
+        """The database answers: the spool need not be brought to the disk any more."""
+        with self._lock:
+            if not self._backlog:
+                self.stalled.clear()
+
+    @property
+    def read_out(self) -> Remains | None:
+        """A dead process whose calls have all been taken; to be discarded once they are stored."""
+        return self._inherited.read_out
+
+    def discard(self, remains: Remains) -> None:
+        """Delete the files of a dead process."""
+        remains.discard()
+        with self._lock:
+            self._spool.foreign_size -= remains.size
+            self._inherited.forget(remains)
+
+    def _has_work(self) -> bool:
+        return bool(self._reports or self._queue or self._backlog or self._inherited)
+
+    def _take_reports(self) -> list[Unit]:
+        units: list[Unit] = []
+        calls, size = self._limits.batch_calls, self._limits.batch_bytes
+        with self._lock:
+            while self._reports:
+                unit = self._reports[0]
+                if units and (len(unit.captures) > calls or unit.size > size):
+                    break
+                self._reports.popleft()
+                self._report_calls -= len(unit.captures)
+                self._report_bytes -= unit.size
+                if unit.answers is not None and unit.answers.set_running_or_notify_cancel():
+                    units.append(unit)
+                    calls -= len(unit.captures)
+                    size -= unit.size
+        return units
+
+    def _take_queued(self) -> list[Unit]:
+        units: list[Unit] = []
+        size = self._limits.batch_bytes
+        with self._lock:
+            while self._queue and len(units) < self._limits.batch_calls and size > 0:
+                units.append(self._queue.popleft())
+                size -= units[-1].size
+        return units
+
+    def _take_backlog(self) -> list[Unit]:
+        with self._lock:
+            start, waiting = self._backlog_at, self._backlog
+        if start is None:
+            return []
+        calls = min(self._limits.batch_calls, waiting)
+        found = list(self._spool.read(start, calls=calls, size=self._limits.batch_bytes))
+        units = [unit_of(orjson.loads(line), entry) for entry, line in found]
+        with self._lock:
+            self._backlog -= len(units)
+            if not found:
+                # Never seen: somebody cut our file. What is left of it is read at the next start.
+                logger.error("%d spooled calls cannot be read back", self._backlog)
+                self._counts.dropped += self._backlog
+                self._backlog = 0
+            self._backlog_at = _after(*found[-1]) if self._backlog else None
+        return units
+
+    def _take_inherited(self) -> list[Unit]:
+        limits = self._limits
+        units: list[Unit] = []
+        broken = 0
+        for told in self._inherited.take(calls=limits.batch_calls, size=limits.batch_bytes):
+            try:
+                units.append(unit_of(told, None))
+            except (TypeError, ValueError, KeyError):
+                broken += 1
+        with self._lock:
+            self._counts.accepted += len(units) + broken
+            self._counts.rejected += broken
+        return units
+
+    # -- opening, closing, standing -------------------------------------------------------------
+
+    def open(self) -> None:
+        """Use the spool from now on, and take over what processes that ended left there."""
+        self._refusal = None
+        self._is_spooling = True
+        self._is_closed = False
+        try:
+            self._spool.open()
+            found = adopt(self._directory)
+        except OSError as error:
+            logger.error("the spool cannot be used: %s", error)
+            return
+        lost = sum(len(remains.in_flight) for remains in found)
+        torn = sum(remains.torn for remains in found)
+        waiting = sum(remains.calls for remains in found)
+        for remains in found:
+            remains.mark_counted()
+        with self._lock:
+            self._inherited = Inheritance(found)
+            self._spool.foreign_size = sum(remains.size for remains in found)
+            self._counts.in_flight_lost += lost
+            self._counts.accepted += torn
+            self._counts.rejected += torn
+        if lost:
+            logger.warning(
+                "%d calls were under way when the previous process ended by force; their records "
+                "are incomplete or missing",
+                lost,
+            )
+        if torn:
+            logger.warning("%d lines of the spool cannot be read and are left out", torn)
+        if waiting:
+            logger.info("%d calls are read back from the spool", waiting)
+
+    def close(self) -> None:
+        """Leave what is not stored to the next start. Calls that still end go to the spool."""
+        with self._lock:
+            self._is_closed = True
+            # Only what the spool would not take is lost.
+            self._counts.dropped += sum(unit.entry is None for unit in self._queue)
+            self._queue.clear()
+            self._queue_calls = self._queue_bytes = 0
+            self._backlog, self._backlog_at = 0, None
+            self._spool.close()
+            self._inherited.release()
+            left = self._counts.waiting
+        if left:
+            logger.warning("%d calls wait in the spool for the next start", left)
+
+    def is_full(self) -> bool:
+        """The next call would be dropped."""
+        with self._lock:
+            return self._spool.is_full and not self._has_room(1, 0)
+
+    def is_behind(self) -> bool:
+        """Calls wait in the spool."""
+        return self._backlog > 0
+
+    def is_empty(self) -> bool:
+        """Everything taken in is stored or given up."""
+        with self._lock:
+            return not (self._has_work() or self._counts.waiting)
+
+    def waiting(self) -> int:
+        """Calls that are not stored yet, reports that wait for their turn included."""
+        with self._lock:
+            return self._counts.waiting + self._report_calls
+
+    def queued(self) -> tuple[int, int]:
+        """Calls and bytes that wait in memory."""
+        with self._lock:
+            return self._queue_calls + self._report_calls, self._queue_bytes + self._report_bytes
+
+    def counts(self) -> LedgerCounts:
+        """The numbers of this moment."""
+        with self._lock:
+            counts = self._counts
+            return LedgerCounts(
+                accepted=counts.accepted,
+                stored=counts.stored,
+                duplicate=counts.duplicate,
+                rejected=counts.rejected,
+                spooled=counts.spooled,
+                dropped=counts.dropped,
+                in_flight_lost=counts.in_flight_lost,
+                waiting=counts.waiting,
+                spool_bytes=self._spool.size + self._spool.foreign_size,
+            )
+
+
+def _after(entry: Entry, line: bytes) -> Entry:
+    """The place behind a line."""
+    return Entry(entry.seq, entry.segment, entry.offset + len(line) + 1)

@@ -1,0 +1,53 @@
+"""Calls that no database would store, kept for whoever wants to know why."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from pathlib import Path
+
+import orjson
+
+from helmdash.operations.recorder.capture_json import dump_capture
+from helmdash.operations.recorder.units import Unit
+
+logger = logging.getLogger(__name__)
+
+# Room for thousands of calls; a fault that hits every call must not fill the disk.
+_MOST_BYTES = 16 * 1024 * 1024
+# A fault that hits every call must not fill the log either.
+_QUIET_SECONDS = 10.0
+
+
+class RejectedCalls:
+    """A file that only its owner reads; full is full."""
+
+    def __init__(self, path: Path, *, max_bytes: int = _MOST_BYTES) -> None:
+        self._path = path
+        self._max_bytes = max_bytes
+        self._unsaid = 0
+        self._said_at = -_QUIET_SECONDS
+
+    def keep(self, unit: Unit, *, why: str) -> None:
+        """Append the calls of a unit, and say so in the log; never raises."""
+        self._unsaid += len(unit.captures)
+        moment = time.monotonic()
+        if moment - self._said_at >= _QUIET_SECONDS:
+            logger.warning("%d calls cannot be stored and were put aside: %s", self._unsaid, why)
+            self._unsaid, self._said_at = 0, moment
+        lines = b"".join(
+            b'{"why":%s,"project":%d,"capture":%s}\n'
+            % (orjson.dumps(why), unit.project_id, dump_capture(capture)[1])
+            for capture in unit.captures
+        )
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                if os.fstat(handle).st_size + len(lines) <= self._max_bytes:
+                    os.write(handle, lines)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            logger.error("a rejected call could not be kept: %s", error)

@@ -1,0 +1,223 @@
+"""What processes that have ended left in the spool: read back in order by the one that starts next.
+
+A process that was killed, or that stopped while the database was away, leaves its segments. Whose
+lock can be taken is dead. Ids make it harmless to store a call that was stored already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from helmdash.operations.recorder.spool import BEGIN, CALL, DONE, END
+
+logger = logging.getLogger(__name__)
+
+_COUNTED = b'{"counted":'
+
+
+@dataclass(slots=True, kw_only=True)
+class Remains:
+    """The files of one process that has ended."""
+
+    process: str
+    lock: Path
+    lock_handle: int
+    segments: tuple[Path, ...]
+    size: int = 0
+    """Bytes that were written in them."""
+    calls: int = 0
+    """Calls that wait to be stored."""
+    torn: int = 0
+    """Lines that cannot be read."""
+    in_flight: tuple[str, ...] = ()
+    """Ids of calls that began and never ended."""
+    _done: list[tuple[int, int]] = field(default_factory=list)
+
+    def lines(self) -> Iterator[tuple[dict[str, Any], int]]:
+        """The calls that wait, in the order they were written, each with the size of its line."""
+        for line in self._raw_lines():
+            if not line.startswith(CALL):
+                continue
+            told = _parse(line)
+            if told is not None and not self._is_done(line):
+                yield told, len(line)
+
+    def mark_counted(self) -> None:
+        """Remember on disk that the calls under way were counted, should this process die too."""
+        if self.in_flight and self.segments:
+            with contextlib.suppress(OSError), self.segments[-1].open("ab") as file:
+                file.write(b"\n" + _COUNTED + b"%d}\n" % len(self.in_flight))
+
+    def discard(self) -> None:
+        """Delete the files: all in them is stored."""
+        for path in self.segments:
+            path.unlink(missing_ok=True)
+        self.lock.unlink(missing_ok=True)
+        os.close(self.lock_handle)
+
+    def release(self) -> None:
+        """Leave the files to whoever starts next."""
+        os.close(self.lock_handle)
+
+    def scan(self) -> None:
+        """Read everything once: what is done, what waits, what was under way."""
+        begun: dict[str, None] = {}
+        done: list[tuple[int, int]] = []
+        for line in self._raw_lines():
+            if line.startswith(DONE):
+                done += [(low, high) for low, high in (_parse(line) or {}).get("done", ())]
+        self._done = _merged(done)
+        for line in self._raw_lines():
+            self.size += len(line) + 1
+            if line.startswith((DONE, _COUNTED)):
+                if line.startswith(_COUNTED):
+                    begun.clear()
+                continue
+            told = _parse(line)
+            if told is None:
+                self.torn += 1
+            elif line.startswith(BEGIN):
+                begun[str(told["begin"])] = None
+            elif line.startswith(END):
+                begun.pop(str(told["end"]), None)
+            else:
+                begun.pop(str(told["capture"].get("id")), None)
+                self.calls += not self._is_done(line)
+        self.in_flight = tuple(begun)
+
+    def _raw_lines(self) -> Iterator[bytes]:
+        for path in self.segments:
+            with contextlib.suppress(OSError), path.open("rb") as file:
+                for line in file:
+                    # What was reserved and not written is zeros.
+                    if text := line.strip(b"\0\r\n\t "):
+                        yield text
+
+    def _is_done(self, line: bytes) -> bool:
+        number = int(line[len(CALL) : line.index(b",")])
+        place = bisect_right(self._done, (number, 1 << 62)) - 1
+        return place >= 0 and number <= self._done[place][1]
+
+
+class Inheritance:
+    """The remains of several processes, read back one after the other."""
+
+    def __init__(self, remains: Sequence[Remains] = ()) -> None:
+        self._unread = deque(remains)
+        self._lines: Iterator[tuple[dict[str, Any], int]] | None = None
+        self._read: deque[Remains] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._unread or self._read)
+
+    @property
+    def is_waiting(self) -> bool:
+        """There may be calls that were not taken yet."""
+        return bool(self._unread)
+
+    @property
+    def read_out(self) -> Remains | None:
+        """One whose calls have all been taken."""
+        return self._read[0] if self._read else None
+
+    def take(self, *, calls: int, size: int) -> Iterator[dict[str, Any]]:
+        """The next calls: at most so many, until they have so many bytes; of one process only."""
+        if self._lines is None:
+            self._lines = self._unread[0].lines()
+        while calls > 0 and size > 0:
+            found = next(self._lines, None)
+            if found is None:
+                self._lines = None
+                self._read.append(self._unread.popleft())
+                return
+            calls, size = calls - 1, size - found[1]
+            yield found[0]
+
+    def forget(self, remains: Remains) -> None:
+        """All of it is stored."""
+        self._read.remove(remains)
+
+    def release(self) -> None:
+        """Leave the files to whoever starts next."""
+        for remains in (*self._unread, *self._read):
+            remains.release()
+        self._unread.clear()
+        self._read.clear()
+        self._lines = None
+
+
+def adopt(directory: Path) -> list[Remains]:
+    """Take over the files of every process that has ended; oldest first."""
+    found: list[Remains] = []
+    for lock in sorted(directory.glob("*.lock"), key=_age):
+        handle = _take(lock)
+        if handle is None:
+            continue
+        process = lock.name.removesuffix(".lock")
+        segments = tuple(sorted(directory.glob(f"{process}-??????.ndjson")))
+        remains = Remains(
+            process=process,
+            lock=lock,
+            lock_handle=handle,
+            segments=segments,
+        )
+        remains.scan()
+        found.append(remains)
+    return found
+
+
+def _take(lock: Path) -> int | None:
+    """The lock of a process that has ended; None when it lives or somebody else was first."""
+    try:
+        handle = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.stat(lock).st_ino == os.fstat(handle).st_ino:
+            return handle
+    except OSError:
+        pass
+    os.close(handle)
+    return None
+
+
+def _age(lock: Path) -> float:
+    with contextlib.suppress(OSError):
+        return lock.stat().st_mtime
+    return 0.0
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    """A line as an object; None for one that a power cut or a full disk tore."""
+    try:
+        told = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    is_ours = isinstance(told, dict) and (
+        "begin" in told or "end" in told or "done" in told or isinstance(told.get("capture"), dict)
+    )
+    if is_ours and "capture" in told and not line.startswith(CALL):
+        return None
+    return told if is_ours else None
+
+
+def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if found and low <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return found

@@ -1,0 +1,301 @@
+"""The spool: every call of the gateway is written down here before its client has all of it.
+
+Lines of JSON in segments `<process>-<number>.ndjson`, whose room is reserved and mapped into
+memory: what was copied there survives the end of the process by force, and once `sync` ran, a
+power cut. (A write would do as well, but lets the thread that stores go first, and every client
+wait for it.) What is not written yet is zeros. Four kinds of lines:
+
+    {"begin":ID,"project":N}                          a call is under way
+    {"end":ID}                                        it ended with nothing to record
+    {"seq":N,"project":N,"capture":{...}}             it ended; this is all that was seen
+    {"done":[[FROM,TO],...]}                          calls by their seq: stored, or given up
+
+A segment goes when all in it is done. A file `<process>.lock`, locked for as long as the process
+lives, tells files in use from those of a process that was killed (`remains`).
+
+Not thread-safe by itself: the recorder calls everything here under its lock, but for `sync` and
+`read`, which touch only what no other thread changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import mmap
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+logger = logging.getLogger(__name__)
+
+# Large enough that files are opened and deleted rarely, small enough that they go soon: what has
+# been touched of them is memory.
+SEGMENT_BYTES = 2 * 1024 * 1024
+# From this share of the room on, calls are spooled without their texts.
+TEXTS_UNTIL = 0.75
+# A file that is emptied with every call costs more than one that is emptied now and then.
+_WORTH_EMPTYING_BYTES = 256 * 1024
+
+BEGIN, END, CALL, DONE = b'{"begin":', b'{"end":', b'{"seq":', b'{"done":'
+
+
+@dataclass(slots=True, eq=False)
+class Segment:
+    """One file of this process."""
+
+    number: int
+    path: Path
+    handle: int
+    memory: mmap.mmap
+    size: int = 0
+    synced: int = 0
+    unsettled: int = 0
+    """Calls in it that are neither stored nor given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a call lies."""
+
+    seq: int
+    segment: Segment
+    offset: int
+
+
+class Spool:
+    """The segments of this process."""
+
+    def __init__(
+        self, directory: Path, name: str, *, max_bytes: int, segment_bytes: int = SEGMENT_BYTES
+    ) -> None:
+        self._directory = directory
+        self._name = name
+        self._max_bytes = max_bytes
+        self._segment_bytes = segment_bytes
+        self._segments: deque[Segment] = deque()
+        self._under_way: dict[str, tuple[Segment, bytes]] = {}
+        self._lock_handle: int | None = None
+        self._number = 0
+        self._seq = 0
+        self._is_failing = False
+        self._has_refused = False
+        self.size = 0
+        """Bytes in all segments."""
+        self.foreign_size = 0
+        """Bytes that other processes left here and that are being read back."""
+
+    @property
+    def under_way(self) -> int:
+        """Calls that began and did not end."""
+        return len(self._under_way)
+
+    @property
+    def is_full(self) -> bool:
+        """A call found no room, and none was made since."""
+        return self._has_refused and self.is_short
+
+    @property
+    def is_short(self) -> bool:
+        """Calls should come without their texts."""
+        return self.size + self.foreign_size >= self._max_bytes * TEXTS_UNTIL
+
+    def open(self) -> None:
+        """Make the directory and the lock. Raises OSError."""
+        if self._lock_handle is not None:
+            return
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._directory.chmod(0o700)
+        path = self._directory / f"{self._name}.lock"
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._lock_handle = handle
+
+    def begin(self, call_id: str, project_id: int) -> None:
+        """Note that a call is under way."""
+        line = orjson.dumps({"begin": call_id, "project": project_id}) + b"\n"
+        written = self._append(line)
+        if written is not None:
+            self._under_way[call_id] = (written[0], line)
+
+    def end(self, call_id: str) -> None:
+        """Note that it ended with nothing to record."""
+        if self._under_way.pop(call_id, None) is not None:
+            self._append(orjson.dumps({"end": call_id}) + b"\n")
+
+    def add(self, *, project_id: int, capture: bytes, call_id: str) -> Entry | None:
+        """Write a call down; None when there is no room or the disk refuses."""
+        self._seq += 1
+        line = b'{"seq":%d,"project":%d,"capture":%s}\n' % (self._seq, project_id, capture)
+        written = self._append(line)
+        if written is None:
+            return None
+        segment, offset = written
+        segment.unsettled += 1
+        self._under_way.pop(call_id, None)
+        return Entry(self._seq, segment, offset)
+
+    def settle(self, entries: Sequence[Entry]) -> None:
+        """Note that calls are stored or given up."""
+        if not entries:
+            return
+        for entry in entries:
+            entry.segment.unsettled -= 1
+        self._append(orjson.dumps({"done": _ranges([e.seq for e in entries])}) + b"\n", always=True)
+
+    def tidy(self, *, is_idle: bool) -> list[Segment]:
+        """Let go of what is settled, oldest first, and empty the newest file when all in it is.
+
+        Gives the segments for `remove`, which may take a moment and wants no lock.
+        """
+        gone: list[Segment] = []
+        self._has_refused = self.is_full
+        while len(self._segments) > 1 and self._segments[0].unsettled == 0:
+            oldest = self._segments.popleft()
+            # Long calls begin in one file and end in another one much later.
+            for call_id, (segment, line) in list(self._under_way.items()):
+                if segment is oldest and (moved := self._append(line, always=True)) is not None:
+                    self._under_way[call_id] = (moved[0], line)
+            self.size -= oldest.size
+            gone.append(oldest)
+        if len(self._segments) != 1 or self._under_way or self._segments[0].unsettled:
+            return gone
+        newest = self._segments[0]
+        if newest.size and (is_idle or newest.size >= _WORTH_EMPTYING_BYTES):
+            newest.memory[: newest.size] = bytes(newest.size)
+            self.size -= newest.size
+            newest.size = newest.synced = 0
+        return gone
+
+    def remove(self, segments: Sequence[Segment]) -> None:
+        """Delete segments that `tidy` let go of."""
+        for segment in segments:
+            with contextlib.suppress(OSError):
+                segment.memory.close()
+                os.close(segment.handle)
+                segment.path.unlink(missing_ok=True)
+
+    def sync(self) -> None:
+        """Bring what was written to the disk itself. May take as long as the disk likes."""
+        for segment in list(self._segments):
+            size = segment.size
+            if segment.synced < size:
+                with contextlib.suppress(OSError):  # closed meanwhile: all in it was settled
+                    os.fsync(segment.handle)
+                    segment.synced = size
+
+    def read(self, start: Entry, *, calls: int, size: int) -> Iterator[tuple[Entry, bytes]]:
+        """The calls from `start` on: at most so many, of at most so many bytes (but one always).
+
+        What is written while this runs may or may not be found.
+        """
+        taken = 0
+        for segment in [s for s in list(self._segments) if s.number >= start.segment.number]:
+            offset = start.offset if segment is start.segment else 0
+            for at, line in _lines(segment.handle, offset, segment.size):
+                if not line.startswith(CALL):
+                    continue
+                if taken and (calls <= 0 or size < len(line)):
+                    return
+                taken, calls, size = taken + 1, calls - 1, size - len(line)
+                seq = int(line[len(CALL) : line.index(b",")])
+                yield Entry(seq, segment, at), line
+
+    def close(self) -> None:
+        """Leave the files to whoever starts next; delete those in which all is settled."""
+        self.remove(self.tidy(is_idle=True))
+        is_empty = not any(segment.size for segment in self._segments)
+        self.sync()
+        while self._segments:
+            segment = self._segments.popleft()
+            segment.memory.close()
+            with contextlib.suppress(OSError):
+                os.ftruncate(segment.handle, segment.size)
+            os.close(segment.handle)
+            if is_empty:
+                segment.path.unlink(missing_ok=True)
+        self._under_way.clear()
+        self.size = 0
+        if self._lock_handle is not None:
+            if is_empty:
+                (self._directory / f"{self._name}.lock").unlink(missing_ok=True)
+            os.close(self._lock_handle)
+            self._lock_handle = None
+
+    def _append(self, line: bytes, *, always: bool = False) -> tuple[Segment, int] | None:
+        """Write one line; gives its place. `always`: also beyond the bound, for short notes."""
+        if not always and self.size + self.foreign_size + len(line) > self._max_bytes:
+            self._has_refused = True
+            return None
+        try:
+            segment = self._current(len(line))
+        except OSError as error:
+            if not self._is_failing:
+                logger.error("the spool cannot be written: %s", error)
+            self._is_failing = True
+            return None
+        self._is_failing = False
+        offset = segment.size
+        segment.memory[offset : offset + len(line)] = line
+        segment.size += len(line)
+        self.size += len(line)
+        return segment, offset
+
+    def _current(self, size: int) -> Segment:
+        """The segment that has room for so much; a new one where there is none. Raises OSError."""
+        if self._segments and self._segments[-1].size + size <= len(self._segments[-1].memory):
+            return self._segments[-1]
+        self.open()
+        self._number += 1
+        path = self._directory / f"{self._name}-{self._number:06d}.ndjson"
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        handle = os.open(path, flags, 0o600)
+        try:
+            room = max(self._segment_bytes, size)
+            _reserve(handle, room)
+            memory = mmap.mmap(handle, room)
+        except OSError:
+            os.close(handle)
+            path.unlink(missing_ok=True)
+            raise
+        segment = Segment(self._number, path, handle, memory)
+        self._segments.append(segment)
+        return segment
+
+
+def _reserve(handle: int, size: int) -> None:
+    """Give a file its blocks now, so that a full disk is an error here and no fault later."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(handle, 0, size)
+        return
+    while size > 0:  # macOS
+        size -= os.write(handle, bytes(min(size, 1 << 20)))
+
+
+def _ranges(numbers: Sequence[int]) -> list[list[int]]:
+    """[1, 2, 3, 7] as [[1, 3], [7, 7]]."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return found
+
+
+def _lines(handle: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Whole lines of a part of a file, each with its place."""
+    rest, at = b"", start
+    while start < end:
+        piece = os.pread(handle, min(1 << 18, end - start), start)
+        if not piece:
+            return
+        start += len(piece)
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield at, line
+            at += len(line) + 1

@@ -1,0 +1,58 @@
+"""The words and bounds of the recorder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of one recorder; times in seconds."""
+
+    # With calls of a few kB, 32 MiB; reached only when the database cannot keep up.
+    queue_calls: int = 2_000
+    queue_bytes: int = 32 * 1024 * 1024
+    # One transaction: long enough to be worth its fsync, short enough to be over soon.
+    batch_calls: int = 500
+    batch_bytes: int = 4 * 1024 * 1024
+    # Nobody waits for a call of the gateway, and a group costs little more than one call: while at
+    # least `rush` calls come in every `linger`, the group may grow for as long as `most_linger`.
+    linger: float = 0.025
+    rush: int = 4
+    most_linger: float = 0.25
+    # How long an outage may be before reports are turned away at the door.
+    outage: float = 1.0
+    # How long a report waits for its turn.
+    patience: float = 10.0
+
+
+class RecorderState(StrEnum):
+    """What the recorder does with the next call."""
+
+    STORING = "storing"
+    SPOOLING = "spooling"
+    FULL = "full"
+    STOPPED = "stopped"
+
+
+class RecorderFull(Exception):
+    """A report cannot be taken in just now; the same report may be sent again later."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of calls since the process started."""
+
+    accepted: int = 0
+    stored: int = 0
+    duplicate: int = 0
+    rejected: int = 0
+    spooled: int = 0
+    dropped: int = 0
+    in_flight_lost: int = 0
+
+    @property
+    def waiting(self) -> int:
+        """Calls taken in of which nothing is known yet."""
+        return self.accepted - self.stored - self.duplicate - self.rejected - self.dropped

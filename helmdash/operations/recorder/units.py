@@ -1,0 +1,84 @@
+"""What is stored together or not at all, and what became of it."""
+
+from __future__ import annotations
+
+import contextlib
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from helmdash.core.capture import Capture
+from helmdash.operations.call_ids import new_call_id
+from helmdash.operations.recorder.capture_json import load_capture
+from helmdash.operations.recorder.spool import Entry
+from helmdash.operations.recording import Recorded
+from helmdash.queries.access import ProjectInfo
+
+Answers = Future[tuple[Recorded, ...]]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Unit:
+    """Calls that are stored together or not at all: one of the gateway, or a report to the API.
+
+    Every capture has its id, caller and start, so that a second try is the same call.
+    """
+
+    project_id: int
+    project: ProjectInfo | None
+    """None: read from a spool, to be looked up."""
+    captures: tuple[Capture, ...]
+    size: int
+    """Bytes, about."""
+    answers: Answers | None = None
+    """Who waits for it; None for calls of the gateway, for which nobody does."""
+    entry: Entry | None = None
+    """Where it lies in the spool."""
+    is_queued: bool = False
+    """It counts against the bound of the gateway's queue."""
+    is_settled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a unit: stored with these answers, or refused for this fault."""
+
+    unit: Unit
+    answers: tuple[Recorded, ...] = ()
+    fault: Exception | None = None
+
+
+def completed(capture: Capture, *, caller: str, at: datetime) -> Capture:
+    """The capture with an id, a caller and a start, so that a second try is the same call."""
+    if capture.id and capture.caller and capture.started_at:
+        return capture
+    return replace(
+        capture,
+        id=capture.id or new_call_id(at),
+        caller=capture.caller or caller,
+        started_at=capture.started_at or at,
+    )
+
+
+def size_of(capture: Capture) -> int:
+    """Bytes of a report, about: its texts, and a little for its figures."""
+    size = 1000 + len(capture.content or "")
+    if capture.messages:
+        with contextlib.suppress(TypeError, orjson.JSONEncodeError):
+            size += len(orjson.dumps(capture.messages))
+    return size
+
+
+def unit_of(told: dict[str, Any], entry: Entry | None) -> Unit:
+    """A call read back from a spool; its project is looked up when it is stored."""
+    capture = load_capture(told["capture"])
+    return Unit(
+        project_id=int(told["project"]),
+        project=None,
+        captures=(capture,),
+        size=size_of(capture),
+        entry=entry,
+    )

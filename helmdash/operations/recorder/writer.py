@@ -1,0 +1,280 @@
+"""The thread that stores: takes what waits, writes it in groups, tries again while it has to."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from django.db import DEFAULT_DB_ALIAS, connection, connections
+
+from helmdash.operations import ledger
+from helmdash.operations.holding import FileWatch, database_file, existing
+from helmdash.operations.recorder import group_commit
+from helmdash.operations.recorder.intake import Intake
+from helmdash.operations.recorder.rejected import RejectedCalls
+from helmdash.operations.recorder.terms import Limits, RecorderFull
+from helmdash.operations.recorder.units import Outcome, Unit
+from helmdash.queries.access import project_info
+from helmdash.queries.ledger import LedgerCounts, ProcessLedger
+from helmdash.records.models import Project
+
+logger = logging.getLogger(__name__)
+
+_FIRST_RETRY_SECONDS = 0.1
+_LAST_RETRY_SECONDS = 2.0
+_LEDGER_SECONDS = 1.0
+# A row that is not written to says at least once a minute that its process lives.
+_HEARTBEAT_SECONDS = 60.0
+# A power cut while the database is away may cost the calls of this long, no more.
+_SYNC_SECONDS = 0.05
+# SQLite's lock may be held by a command that writes much; waiting for it is not yet an outage.
+SQLITE_WAIT_SECONDS = 10
+
+
+class _NoSuchProject(Exception):
+    """The project of a spooled call was deleted meanwhile."""
+
+
+class Writer:
+    """Stores what an intake holds, until it is told to stop."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        rejected: RejectedCalls,
+        *,
+        limits: Limits,
+        clock: Callable[[], datetime],
+        standing: Callable[[], ProcessLedger],
+    ) -> None:
+        self._intake = intake
+        self._rejected = rejected
+        self._limits = limits
+        self._clock = clock
+        self._standing = standing
+        self._watch: FileWatch | None = None
+        self._away_since: float | None = None
+        self._deadline: float | None = None
+        self._noted: tuple[float, LedgerCounts] | None = None
+        self._has_failed = False
+        self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
+        self._syncing = threading.Thread(target=self._sync, name="recorder-sync", daemon=True)
+
+    @property
+    def is_away(self) -> bool:
+        """The database did not answer when it was asked last."""
+        return self._away_since is not None
+
+    @property
+    def has_failed(self) -> bool:
+        """The thread ended by a fault of its own."""
+        return self._has_failed
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+        self._syncing.start()
+
+    def stop(self, drain_seconds: float) -> None:
+        """Store what waits and end; blocks for a little more than `drain_seconds` at most."""
+        self._deadline = time.monotonic() + drain_seconds
+        self._intake.hurry()
+        # The thread keeps the deadline itself, unless a statement hangs.
+        self._thread.join(drain_seconds + 1.0)
+
+    def attempt(self, units: Sequence[Unit]) -> None:
+        """Store what is not stored yet of these. Raises what the database raises when away."""
+        waiting = [unit for unit in units if not unit.is_settled]
+        self._finish([Outcome(unit, fault=_NoSuchProject()) for unit in _resolve(waiting)])
+        for group in group_commit.groups([unit for unit in waiting if not unit.is_settled]):
+            self._check()
+            for outcomes in group_commit.store(group, now=self._clock()):
+                self._finish(outcomes)
+
+    def _run(self) -> None:
+        self._watch = FileWatch()
+        try:
+            _use_own_connection()
+            while self._work():
+                pass
+            self._intake.tidy(is_idle=True)
+            self._note(is_last=True)
+        except Exception:
+            self._has_failed = True
+            self._intake.refuse_reports(RecorderFull("The recorder has failed; see the log."))
+            logger.exception("the recorder has ended")
+        finally:
+            with contextlib.suppress(Exception):
+                connection.close()
+
+    def _work(self) -> bool:
+        """One round; False when it was the last."""
+        if self._is_late():
+            return False
+        if self._intake.wait(0.0 if self._deadline is not None else _LEDGER_SECONDS):
+            units = self._intake.take()
+            if not self._store(units):
+                self._intake.refuse_reports(RecorderFull("The server is stopping."), held=units)
+                self._intake.give_back(units)
+                return False
+            self._intake.tidy(is_idle=False)
+            self._note()
+            return True
+        if self._deadline is not None:
+            return False
+        # Nothing to do: lets go of a database file that is taken away.
+        with contextlib.suppress(Exception):
+            self._check()
+        self._intake.tidy(is_idle=True)
+        self._note()
+        return True
+
+    def _store(self, units: Sequence[Unit]) -> bool:
+        """Store units, for as long as it takes; False when the time to stop comes before."""
+        delay = _FIRST_RETRY_SECONDS
+        while True:
+            began = time.monotonic()
+            try:
+                self._check()
+                self.attempt(units)
+                self._close_read_out()
+            except Exception as error:
+                self._lose_database(error, began)
+                if time.monotonic() - (self._away_since or began) > self._limits.outage:
+                    left = [unit for unit in units if not unit.is_settled]
+                    self._intake.refuse_reports(
+                        RecorderFull("The database does not answer."),
+                        held=[unit for unit in left if unit.answers is not None],
+                    )
+                    units = [unit for unit in left if unit.answers is None]
+                if self._sleep(delay):
+                    return False
+                delay = min(delay * 2, _LAST_RETRY_SECONDS)
+            else:
+                self._find_database()
+                return True
+
+    def _finish(self, outcomes: Sequence[Outcome]) -> None:
+        """Book what became of units, and answer who waits."""
+        if not outcomes:
+            return
+        self._intake.finish(outcomes)
+        for outcome in outcomes:
+            unit, fault = outcome.unit, outcome.fault
+            if unit.answers is None:
+                if fault is not None:
+                    self._rejected.keep(unit, why=group_commit.reason(fault))
+            elif fault is None:
+                unit.answers.set_result(outcome.answers)
+            else:
+                unit.answers.set_exception(fault)
+
+    def _close_read_out(self) -> None:
+        """All that a dead process left is stored: close its books, delete its files."""
+        while (remains := self._intake.read_out) is not None:
+            ledger.close(name=remains.process, now=self._clock())
+            self._intake.discard(remains)
+
+    # -- the database comes and goes ------------------------------------------------------------
+
+    def _check(self) -> None:
+        if self._watch is not None:
+            self._watch.check()
+
+    def _lose_database(self, error: Exception, began: float) -> None:
+        if not group_commit.is_away(error):
+            logger.error("the recorder failed and tries again", exc_info=error)
+        elif self._away_since is None:
+            logger.warning(
+                "calls cannot be stored now (%s); those of the gateway wait in the spool",
+                group_commit.reason(error),
+            )
+        if self._away_since is None:
+            self._away_since = began
+        self._intake.stalled.set()
+        with contextlib.suppress(Exception):
+            connection.close()
+
+    def _find_database(self) -> None:
+        if self._away_since is not None:
+            away = time.monotonic() - self._away_since
+            logger.warning("calls are stored again, after %.1f s", away)
+            self._away_since = None
+            self._intake.refuse_reports(None)
+        if self._intake.stalled.is_set():
+            self._intake.calm()
+
+    def _sleep(self, seconds: float) -> bool:
+        """Wait before the next try; True when it is time to stop."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not self._is_late():
+            time.sleep(min(0.05, seconds))
+        return self._is_late()
+
+    def _is_late(self) -> bool:
+        return self._deadline is not None and time.monotonic() > self._deadline
+
+    def _note(self, *, is_last: bool = False) -> None:
+        """Write the ledger's row: at most once a second, and then only news."""
+        moment = time.monotonic()
+        age = moment - self._noted[0] if self._noted is not None else _HEARTBEAT_SECONDS
+        if age < _LEDGER_SECONDS and not is_last:
+            return
+        standing = self._standing()
+        if is_last:
+            standing = replace(standing, stopped_at=standing.seen_at)
+        elif age < _HEARTBEAT_SECONDS and self._noted and standing.counts == self._noted[1]:
+            return
+        try:
+            self._check()
+            if self._noted is None:
+                ledger.fold(now=self._clock())
+            ledger.write(standing)
+        except Exception as error:
+            if not group_commit.is_away(error):
+                logger.exception("the recorder's ledger cannot be written")
+            with contextlib.suppress(Exception):
+                connection.close()
+        else:
+            self._noted = (moment, standing.counts)
+
+    def _sync(self) -> None:
+        """The second thread: while calls wait in the spool, bring them to the disk in groups."""
+        while self._thread.is_alive():
+            if self._intake.stalled.wait(1.0):
+                self._intake.sync()
+                time.sleep(_SYNC_SECONDS)
+
+
+def _resolve(units: Sequence[Unit]) -> list[Unit]:
+    """Give units from a spool their projects; returns those whose project is gone."""
+    wanted = {unit.project_id for unit in units if unit.project is None}
+    if not wanted:
+        return []
+    found = {row.pk: project_info(row) for row in Project.objects.filter(pk__in=wanted)}
+    for unit in units:
+        unit.project = unit.project or found.get(unit.project_id)
+    return [unit for unit in units if unit.project is None]
+
+
+def _use_own_connection() -> None:
+    """Give this thread a connection beside the pool, which does not wait for a lock for ever.
+
+    It is not to queue behind the pages, and a pool that found its database away tries again later
+    and later.
+    """
+    path = database_file()
+    own = connections.create_connection(DEFAULT_DB_ALIAS)
+    settings = dict(own.settings_dict)
+    options = {name: v for name, v in settings["OPTIONS"].items() if name != "pool"}
+    if own.vendor == "sqlite":
+        options["timeout"] = SQLITE_WAIT_SECONDS
+    if path is not None:
+        settings["NAME"] = existing(path)
+    own.settings_dict = {**settings, "OPTIONS": options}
+    connections[DEFAULT_DB_ALIAS] = own

@@ -1,0 +1,74 @@
+"""What the gateway takes and tells, as its page says it (docs/wire.md has the same in full)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A name on the wire, and what it means."""
+
+    name: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """A budget mode: what becomes of a request that is larger than its model's budget."""
+
+    value: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One endpoint, and the API it belongs to."""
+
+    method: str
+    path: str
+    api: str
+    purpose: str
+
+
+HEADERS_IN = (
+    Fact("x-helmdash-conversation", "The conversation this call belongs to."),
+    Fact("x-helmdash-pack", "The pack the call is made for; kept with it."),
+    Fact("x-helmdash-purpose", "What the call is for, such as chat or plan; kept with it."),
+    Fact("x-helmdash-correlation-id", "An id of yours that ties calls together; kept with it."),
+    Fact("x-helmdash-project", "Must be the project of the key, when it is given."),
+    Fact("x-helmdash-budget", "observe, warn or enforce for this call; else as the project says."),
+)
+HEADERS_OUT = (
+    Fact("x-helmdash-call-id", "The id of the call on these pages and in the API."),
+    Fact("x-helmdash-level", "Its health level; unknown on a stream, whose usage comes last."),
+    Fact("x-helmdash-overhead-ms", "What HelmDash itself took until the response began."),
+    Fact("x-helmdash-budget-warning", "The estimate and the budget, where the request is larger."),
+    Fact("x-helmdash-estimated", "1 where a token count is our estimate, not the provider's."),
+)
+MODES = (
+    Mode("observe", "The request is sent and recorded. Its level tells how full the model was."),
+    Mode(
+        "warn",
+        "It is sent, and the response carries x-helmdash-budget-warning with the estimate.",
+    ),
+    Mode(
+        "enforce",
+        "It is refused with context_length_exceeded in the client's own format. "
+        "The provider is not called, and the refusal is recorded.",
+    ),
+)
+ENDPOINTS = (
+    Served("POST", "/v1/chat/completions", "OpenAI", "chat, whole and streamed"),
+    Served("POST", "/v1/embeddings", "OpenAI", "embeddings"),
+    Served("GET", "/v1/models", "OpenAI", "the models of all upstreams"),
+    Served("POST", "/v1/messages", "Anthropic", "messages, whole and streamed"),
+    Served("POST", "/v1/messages/count_tokens", "Anthropic", "count tokens"),
+    Served("POST", "/api/chat", "Ollama", "chat, whole and streamed"),
+    Served("POST", "/api/generate", "Ollama", "generate, whole and streamed"),
+    Served("GET", "/api/tags", "Ollama", "the models of all upstreams"),
+    Served("POST", "/api/show", "Ollama", "what is known of a model"),
+    Served("POST", "/v1beta/models/MODEL:generateContent", "Gemini", "generate; also under /v1"),
+    Served("POST", "/v1beta/models/MODEL:streamGenerateContent", "Gemini", "generate, streamed"),
+    Served("POST", "/v1beta/models/MODEL:countTokens", "Gemini", "count tokens"),
+)

@@ -1,0 +1,119 @@
+"""The gateway: how a client is pointed at HelmDash, and what the project's policy is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from helmdash.operations import projects
+from helmdash.operations.projects import ProjectError
+from helmdash.pages import gateway_facts, gateway_snippets, scope
+from helmdash.pages.guards import staff_only
+from helmdash.pages.render import PageRequest, show
+from helmdash.pages.snippets import KEY_VARIABLE
+from helmdash.providers.registry import is_glob
+from helmdash.queries import seen, upstreams
+from helmdash.queries.upstreams import UpstreamInfo
+
+# The longest model id the gateway takes.
+_MODEL_CHARS = 255
+# A model id nobody has; the page says to replace it.
+_BLANK = "MODEL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """The model in the snippets; `is_blank` when its reader has to put an id there."""
+
+    model: str
+    is_blank: bool
+
+
+@require_safe
+def gateway_page(request: PageRequest) -> HttpResponse:
+    """Snippets, headers, endpoints, policy; ?model= puts another model into the snippets."""
+    return _show(request)
+
+
+@require_POST
+@staff_only
+def save_policy(request: PageRequest) -> HttpResponse:
+    """What happens to large requests, and to models that no upstream lists."""
+    try:
+        projects.set_gateway_policy(
+            project_id=scope.current_project(request).id,
+            budget_mode=request.POST.get("budget_mode", ""),
+            default_upstream=request.POST.get("default_upstream", ""),
+        )
+    except ProjectError as error:
+        return _show(request, refused=error)
+    messages.success(request, "Saved. The gateway goes by it within a second.")
+    return HttpResponseRedirect(reverse("gateway"))
+
+
+def _show(request: PageRequest, *, refused: ProjectError | None = None) -> HttpResponse:
+    project = scope.current_project(request)
+    usable = tuple(filter(_is_usable, upstreams.listing(project_id=project.id)))
+    wanted = request.GET.get("model", "").strip()
+    problem = _problem(wanted)
+    recorded = seen.values(project_id=project.id, column="model")
+    example = _example(usable, recorded)
+    if wanted and not problem:
+        example = Example(model=wanted, is_blank=False)
+    base = request.build_absolute_uri("/").rstrip("/")
+    context = {
+        "base": base,
+        "key_variable": KEY_VARIABLE,
+        "usable": usable,
+        "example": example,
+        "models": _offered(usable, recorded),
+        "wanted": wanted,
+        "problem": problem,
+        "clients": gateway_snippets.clients(base, example.model),
+        "headers_in": gateway_facts.HEADERS_IN,
+        "headers_out": gateway_facts.HEADERS_OUT,
+        "endpoints": gateway_facts.ENDPOINTS,
+        "modes": gateway_facts.MODES,
+        "refused": refused,
+        "is_default_gone": _is_gone(project.default_upstream, usable),
+    }
+    status = 422 if refused else 400 if problem else 200
+    return show(request, "pages/gateway.html", context, status=status)
+
+
+def _is_usable(info: UpstreamInfo) -> bool:
+    return info.enabled and not info.shadowed and info.problem is None
+
+
+def _is_gone(name: str, usable: Iterable[UpstreamInfo]) -> bool:
+    return bool(name) and all(info.name != name for info in usable)
+
+
+def _example(usable: Sequence[UpstreamInfo], recorded: Iterable[str]) -> Example:
+    """A model that an upstream lists, else one that was called through it, else a blank."""
+    offered = _offered(usable, recorded)
+    if offered:
+        return Example(model=offered[0], is_blank=False)
+    provider = usable[0].name if usable else "provider"
+    return Example(model=f"{provider}/{_BLANK}", is_blank=True)
+
+
+def _offered(usable: Iterable[UpstreamInfo], recorded: Iterable[str]) -> list[str]:
+    """`provider/model` of the upstreams there are, without the patterns."""
+    names = tuple(f"{info.name}/" for info in usable)
+    listed = [
+        f"{info.name}/{model}" for info in usable for model in info.models if not is_glob(model)
+    ]
+    known = [model for model in recorded if model.startswith(names)]
+    return list(dict.fromkeys([*listed, *known]))
+
+
+def _problem(model: str) -> str:
+    if len(model) > _MODEL_CHARS or not model.isprintable():
+        return f"model: use at most {_MODEL_CHARS} printable characters, such as openai/gpt-4o"
+    return ""

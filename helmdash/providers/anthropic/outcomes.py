@@ -1,0 +1,87 @@
+"""How a reply ended and what it used, in Anthropic's words, from any vendor's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from helmdash.core.finish import FinishReason, normalise_finish_reason
+from helmdash.core.usage import normalise_usage
+from helmdash.providers.wire import Json, Object
+
+STOP_REASONS = frozenset(
+    """end_turn max_tokens stop_sequence tool_use pause_turn refusal
+    model_context_window_exceeded""".split()
+)
+
+# Anthropic has no words for errors, cancellations and what nobody knows: the turn just ended.
+_STOP_REASON = {
+    FinishReason.STOP: "end_turn",
+    FinishReason.LENGTH: "max_tokens",
+    FinishReason.TOOL_CALLS: "tool_use",
+    FinishReason.CONTENT_FILTER: "refusal",
+    FinishReason.REFUSAL: "refusal",
+    FinishReason.ERROR: "end_turn",
+    FinishReason.CANCELLED: "end_turn",
+    FinishReason.OTHER: "end_turn",
+}
+
+
+def stop_reason_of(raw: str | None, *, has_calls: bool, has_refusal: bool) -> str | None:
+    """Anthropic's stop reason for any vendor's finish reason; its own words stay as they are.
+
+    Gemini and Ollama say "stop" for a reply that asks for tools, OpenAI says it for a refusal.
+    None where the vendor gave no reason: the reply was cut off.
+    """
+    if has_refusal:
+        return "refusal"
+    if raw in STOP_REASONS and raw != "end_turn":
+        return raw
+    finish = normalise_finish_reason(raw)
+    if finish is None:
+        return None
+    if has_calls and finish is FinishReason.STOP:
+        return "tool_use"
+    return _STOP_REASON[finish]
+
+
+def usage_of(raw: Object | None) -> dict[str, Json]:
+    """Anthropic's usage from any vendor's: the three prompt counters do not overlap here.
+
+    The format cannot leave the two main counts out. An unknown one is written as 0: only a client
+    sees that number, the record keeps the vendor's own.
+    """
+    usage = normalise_usage(raw)
+    parts = (usage.cached_tokens or 0) + (usage.cache_write_tokens or 0)
+    written: dict[str, Json] = {
+        "input_tokens": max((usage.prompt_tokens or 0) - parts, 0),
+        "output_tokens": usage.completion_tokens or 0,
+    }
+    if usage.cache_write_tokens is not None:
+        written["cache_creation_input_tokens"] = usage.cache_write_tokens
+    if usage.cached_tokens is not None:
+        written["cache_read_input_tokens"] = usage.cached_tokens
+    if usage.reasoning_tokens is not None:
+        written["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
+    return written
+
+
+def stop_details_of(refusal: str | None) -> dict[str, Json] | None:
+    """Where Anthropic puts the words of a refusal."""
+    if refusal is None:
+        return None
+    return {"type": "refusal", "category": None, "explanation": refusal}
+
+
+def refusal_of(stop_details: Json) -> str | None:
+    """The words of a refusal, where there are any."""
+    if not isinstance(stop_details, Mapping) or stop_details.get("type") != "refusal":
+        return None
+    explanation = stop_details.get("explanation")
+    return explanation if isinstance(explanation, str) and explanation else None
+
+
+def message_id(identifier: str | None, call_id: str) -> str:
+    """An id as Anthropic's look: the upstream's own if it is one, else made of the call's."""
+    if identifier is not None and identifier.startswith("msg_"):
+        return identifier
+    return f"msg_{call_id}"

@@ -1,0 +1,34 @@
+"""A client's own bytes for an Anthropic upstream: only the model's id may have to change."""
+
+from __future__ import annotations
+
+from helmdash.core.endpoints import Endpoint
+from helmdash.providers.anthropic.bytes import to_json
+from helmdash.providers.anthropic.http import post
+from helmdash.providers.base import CannotTranslate, HttpRequest
+from helmdash.providers.bodies import with_members
+from helmdash.providers.wire import Object
+
+
+def pass_request(body: bytes, parsed: Object, *, endpoint: Endpoint, model: str) -> HttpRequest:
+    """The bytes as they came, with the model's id in place; the same object if it was there.
+
+    Raises CannotTranslate for a body nested a thousand deep that has to be written anew.
+    """
+    return post(endpoint, "/messages", with_model(body, parsed, model))
+
+
+def with_model(body: bytes, parsed: Object, model: str) -> bytes:
+    """The body with another model."""
+    changes = {"model": model}
+    try:
+        return with_members(body, parsed, changes)
+    except TypeError:  # orjson cannot write it
+        return _written_anew({**parsed, **changes})
+
+
+def _written_anew(parsed: Object) -> bytes:
+    try:
+        return to_json(parsed)
+    except RecursionError as error:
+        raise CannotTranslate("The request is nested too deeply.") from error

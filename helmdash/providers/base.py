@@ -1,0 +1,184 @@
+"""What every wire format can do, and the two errors of reading one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from helmdash.core.endpoints import Endpoint, ProviderKind
+from helmdash.providers.wire import (
+    ChatRequest,
+    EmbeddingReply,
+    EmbeddingRequest,
+    Event,
+    Json,
+    Object,
+    Reply,
+    WireError,
+)
+
+
+class BadRequest(Exception):
+    """A client's request cannot be read; `field` is the path of the member that is wrong."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}" if field else message)
+        self.field = field
+        self.message = message
+
+
+class CannotTranslate(Exception):
+    """The request is sound, but this provider's format has no way to say it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRequest:
+    """A request to an upstream. `path` follows the endpoint's base URL; `body` None is a GET.
+
+    `headers` hold the credentials: never log them.
+    """
+
+    path: str
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Who answers a client, for what a format wants to say about itself.
+
+    `model` is what the client asked for; `created` is in seconds since the epoch.
+    """
+
+    call_id: str
+    model: str
+    created: int
+
+
+class StreamReader(Protocol):
+    """Bytes of an upstream's stream to events. Never raises: what is unreadable is `Failed`."""
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that these bytes complete; the same however the bytes are split."""
+
+    def flush(self) -> list[Event]:
+        """The events of what is left when the upstream has closed."""
+
+
+class PassThrough(Protocol):
+    """An upstream's stream on its way to a client of the same format: read, and handed on.
+
+    Never raises. The events, and the bytes joined, are the same however the bytes are split.
+    """
+
+    def feed(self, data: bytes) -> tuple[bytes, list[Event]]:
+        """The bytes to hand on now (often these very ones), and the events they complete."""
+
+    def flush(self) -> tuple[bytes, list[Event]]:
+        """What is left of both when the upstream has closed."""
+
+
+class Mirror:
+    """The PassThrough of a format in which nothing is hidden from the client."""
+
+    __slots__ = ("_reader",)
+
+    def __init__(self, reader: StreamReader) -> None:
+        self._reader = reader
+
+    def feed(self, data: bytes) -> tuple[bytes, list[Event]]:
+        """The same bytes, and their events."""
+        return data, self._reader.feed(data)
+
+    def flush(self) -> tuple[bytes, list[Event]]:
+        """No bytes: all were handed on as they came."""
+        return b"", self._reader.flush()
+
+
+class StreamWriter(Protocol):
+    """Events to the bytes of a client's stream."""
+
+    def write(self, event: Event) -> bytes:
+        """The bytes for one event; often none."""
+
+    def close(self) -> bytes:
+        """What a client needs to see a sound end, if `write` has not said it yet."""
+
+
+class Adapter(Protocol):
+    """One vendor's wire format, both ways.
+
+    Client side (we are that vendor): read_request, write_reply, stream_writer, write_error.
+    Upstream side (we call that vendor): the others.
+    """
+
+    @property
+    def kind(self) -> ProviderKind:
+        """The format."""
+
+    @property
+    def stream_type(self) -> str:
+        """The content type of its streams."""
+
+    # --- client side
+
+    def read_request(self, body: Object, *, model: str | None, stream: bool | None) -> ChatRequest:
+        """Read a client's request. `model` and `stream` as the URL says them, if it does.
+
+        Raises BadRequest naming the member. Unknown members are kept in `extra`.
+        """
+
+    def write_reply(self, reply: Reply, *, answer: Answer) -> bytes:
+        """A whole reply as this vendor would send it."""
+
+    def stream_writer(self, *, answer: Answer, request: ChatRequest) -> StreamWriter:
+        """Start a stream as this vendor would send it."""
+
+    def write_error(self, error: WireError) -> bytes:
+        """An error body as this vendor would send it; its status is `error.status`."""
+
+    # --- upstream side
+
+    def write_request(self, request: ChatRequest, *, endpoint: Endpoint, model: str) -> HttpRequest:
+        """The request for an upstream; `model` is its own id. Raises CannotTranslate.
+
+        A stream always asks for usage.
+        """
+
+    def pass_request(
+        self, body: bytes, parsed: Object, *, endpoint: Endpoint, model: str, stream: bool
+    ) -> HttpRequest:
+        """A client's own bytes for an upstream of the same format.
+
+        Byte for byte, except where something has to change: the model's id, and that a stream
+        must report usage.
+        """
+
+    def read_reply(self, body: bytes, *, request: ChatRequest) -> Reply:
+        """A whole reply of a 200. Never raises: what cannot be read is `reply.error` (code
+        "undecodable_reply")."""
+
+    def read_error(self, status: int, body: bytes) -> WireError:
+        """The error of a status of 400 and more, whatever the body is. Never raises."""
+
+    def stream_reader(self, *, request: ChatRequest) -> StreamReader:
+        """Start reading a stream."""
+
+    def models_request(self, *, endpoint: Endpoint) -> HttpRequest:
+        """Ask for the list of models."""
+
+    def read_models(self, body: bytes) -> tuple[str, ...]:
+        """The ids in that list, as `model` is written in a request. Raises ValueError."""
+
+    def embeddings_request(
+        self, request: EmbeddingRequest, *, endpoint: Endpoint, model: str
+    ) -> HttpRequest:
+        """Ask for embeddings. Raises CannotTranslate where the vendor has none."""
+
+    def read_embeddings(self, body: bytes) -> EmbeddingReply:
+        """Read embeddings. Never raises."""
+
+
+def is_object(value: Json) -> bool:
+    """Whether a JSON value is an object."""
+    return isinstance(value, dict)

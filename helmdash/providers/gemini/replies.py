@@ -1,0 +1,261 @@
+"""Gemini's whole replies (GenerateContentResponse), both ways, and its embeddings and counts.
+
+Source: https://ai.google.dev/api/generate-content#v1beta.GenerateContentResponse. A prompt that
+was blocked gives `promptFeedback` and no candidates; a candidate may come without content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import orjson
+
+from helmdash.core.finish import FinishReason, normalise_finish_reason
+from helmdash.core.usage import normalise_usage
+from helmdash.providers.base import Answer
+from helmdash.providers.bodies import read_json
+from helmdash.providers.gemini.errors import error_of, find_error, write_error
+from helmdash.providers.gemini.parts import camel_members, read_part, write_reply_parts
+from helmdash.providers.members import without_nones
+from helmdash.providers.tool_ids import CallIds, next_number
+from helmdash.providers.wire import (
+    ChatRequest,
+    EmbeddingReply,
+    Json,
+    Object,
+    Part,
+    Reply,
+    Text,
+    WireError,
+)
+
+# https://ai.google.dev/api/generate-content#FinishReason: a reason of Gemini's stays as it is.
+_FINISH_REASONS = frozenset(
+    """STOP MAX_TOKENS SAFETY RECITATION LANGUAGE OTHER BLOCKLIST PROHIBITED_CONTENT SPII
+    MALFORMED_FUNCTION_CALL IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_OTHER NO_IMAGE
+    IMAGE_RECITATION UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS MISSING_THOUGHT_SIGNATURE
+    MALFORMED_RESPONSE MODEL_ARMOR""".split()
+)
+# Reasons that only a blocked prompt has.
+_BLOCK_REASONS = frozenset({"JAILBREAK"})
+# Gemini says STOP for function calls, too. It has no word for a refusal: the classifiers that cut
+# a reply short elsewhere are its SAFETY.
+_WORDS = {
+    FinishReason.STOP: "STOP",
+    FinishReason.TOOL_CALLS: "STOP",
+    FinishReason.LENGTH: "MAX_TOKENS",
+    FinishReason.CONTENT_FILTER: "SAFETY",
+    FinishReason.REFUSAL: "SAFETY",
+    FinishReason.ERROR: "OTHER",
+    FinishReason.CANCELLED: "OTHER",
+    FinishReason.OTHER: "OTHER",
+}
+
+
+# --- from Gemini
+
+
+def read_reply(body: bytes, *, request: ChatRequest) -> Reply:
+    """Read a whole reply. Never raises: what cannot be read is an error."""
+    value = read_json(body)
+    error = find_error(value)
+    if error is not None:
+        return Reply(error=error_of(error))
+    if not isinstance(value, dict):
+        return _undecodable()
+    chunk = camel_members(value)
+    return Reply(
+        id=text_of(chunk, "responseId"),
+        model=text_of(chunk, "modelVersion"),
+        parts=parts_of(chunk, CallIds(count=next_number(request.messages))),
+        finish_reason=finish_of(chunk),
+        usage=usage_of(chunk),
+    )
+
+
+def parts_of(chunk: Object, ids: CallIds) -> tuple[Part, ...]:
+    """The parts of the first candidate."""
+    content = _candidate(chunk).get("content")
+    parts = content.get("parts") if isinstance(content, dict) else None
+    return tuple(
+        part
+        for raw in (parts if isinstance(parts, list) else [])
+        if isinstance(raw, dict)
+        for part in read_part(raw, ids.call)
+    )
+
+
+def finish_of(chunk: Object) -> str | None:
+    """Why the first candidate ended, or why the prompt was blocked; in Gemini's words."""
+    reason = text_of(_candidate(chunk), "finishReason")
+    if reason is not None:
+        return reason
+    feedback = chunk.get("promptFeedback")
+    return text_of(camel_members(feedback), "blockReason") if isinstance(feedback, dict) else None
+
+
+def usage_of(chunk: Object) -> Object | None:
+    """The usage as it came."""
+    usage = chunk.get("usageMetadata")
+    return usage if isinstance(usage, dict) and usage else None
+
+
+def text_of(value: Object, name: str) -> str | None:
+    """A member that is a text with something in it."""
+    found = value.get(name)
+    return found if isinstance(found, str) and found else None
+
+
+def read_embeddings(body: bytes) -> EmbeddingReply:
+    """Read the answer of `batchEmbedContents`. Never raises."""
+    value = read_json(body)
+    error = find_error(value)
+    if error is not None:
+        return EmbeddingReply(model=None, vectors=(), error=error_of(error))
+    vectors = _vectors(value.get("embeddings")) if isinstance(value, dict) else None
+    if vectors is None:
+        return EmbeddingReply(model=None, vectors=(), error=_undecodable().error)
+    return EmbeddingReply(model=None, vectors=vectors, usage=usage_of(value))
+
+
+def read_models(body: bytes) -> tuple[str, ...]:
+    """The ids in a list of models, without `models/`. Raises ValueError for no such list."""
+    value = orjson.loads(body)
+    models = value.get("models") if isinstance(value, dict) else None
+    if not isinstance(models, list):
+        raise ValueError("This is no list of Gemini models: `models` is missing.")
+    names = [text_of(model, "name") for model in models if isinstance(model, dict)]
+    return tuple(name.removeprefix("models/") for name in names if name)
+
+
+def read_count(body: bytes) -> int | None:
+    """The tokens that `countTokens` counted; None where it did not say."""
+    value = read_json(body)
+    count = value.get("totalTokens") if isinstance(value, dict) else None
+    return count if isinstance(count, int) and not isinstance(count, bool) else None
+
+
+def _candidate(chunk: Object) -> dict[str, Json]:
+    """The candidate of index 0; only the first of several is read."""
+    candidates = chunk.get("candidates")
+    items = candidates if isinstance(candidates, list) else []
+    first = next((item for item in items if isinstance(item, dict) and not item.get("index")), {})
+    return camel_members(first)
+
+
+def _vectors(value: Json) -> tuple[tuple[float, ...], ...] | None:
+    if not isinstance(value, list):
+        return None
+    found: list[tuple[float, ...]] = []
+    for item in value:
+        row = item.get("values") if isinstance(item, dict) else None
+        if not isinstance(row, list) or not all(map(_is_number, row)):
+            return None
+        found.append(tuple(map(float, row)))
+    return tuple(found)
+
+
+def _is_number(value: Json) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _undecodable() -> Reply:
+    error = WireError(message="Gemini's reply is not JSON as expected.", code="undecodable_reply")
+    return Reply(error=error)
+
+
+# --- to a client
+
+
+def write_reply(reply: Reply, *, answer: Answer) -> bytes:
+    """A whole reply as Gemini would send it; an error inside a 200 becomes Gemini's error."""
+    if reply.error is not None:
+        return write_error(reply.error)
+    texts = (Text(text=reply.refusal),) if reply.refusal else ()
+    return orjson.dumps(
+        chunk_of(
+            write_reply_parts((*reply.parts, *texts)),
+            finish_reason=reply.finish_reason,
+            usage=reply.usage,
+            reply_id=reply.id or answer.call_id,
+            model=reply.model or answer.model,
+        )
+    )
+
+
+def chunk_of(
+    parts: list[dict[str, Json]],
+    *,
+    finish_reason: str | None,
+    usage: Object | None,
+    reply_id: str,
+    model: str,
+) -> dict[str, Json]:
+    """One GenerateContentResponse; what is not known is left out."""
+    feedback, candidates = None, None
+    if not parts and finish_reason in _BLOCK_REASONS:
+        feedback = {"blockReason": finish_reason}
+    else:
+        content = {"role": "model", "parts": parts} if parts else None
+        reason = _finish_word(finish_reason)
+        candidates = [without_nones(content=content, finishReason=reason, index=0)]
+    return without_nones(
+        candidates=candidates,
+        promptFeedback=feedback,
+        usageMetadata=write_usage(usage),
+        modelVersion=model,
+        responseId=reply_id,
+    )
+
+
+def _finish_word(reason: str | None) -> str | None:
+    if reason in _FINISH_REASONS:
+        return reason
+    normalised = normalise_finish_reason(reason)
+    return None if normalised is None else _WORDS[normalised]
+
+
+def write_usage(usage: Object | None) -> dict[str, Json] | None:
+    """Usage in Gemini's names; Gemini's own stays as it is, and unknown counts are left out.
+
+    Gemini counts thoughts beside the candidates, where the normalised count holds both.
+    """
+    if usage is None:
+        return None
+    if "promptTokenCount" in usage or "totalTokenCount" in usage:
+        return dict(usage)
+    found = normalise_usage(usage)
+    visible = found.completion_tokens
+    if visible is not None and found.reasoning_tokens is not None:
+        visible = max(0, visible - found.reasoning_tokens)
+    counts = without_nones(
+        promptTokenCount=found.prompt_tokens,
+        cachedContentTokenCount=found.cached_tokens,
+        candidatesTokenCount=visible,
+        thoughtsTokenCount=found.reasoning_tokens,
+        totalTokenCount=found.total_tokens,
+    )
+    return counts or None
+
+
+def write_count(count: int) -> bytes:
+    """The answer of `countTokens`."""
+    return orjson.dumps({"totalTokens": count})
+
+
+def write_models(ids: Iterable[str]) -> bytes:
+    """A list of models in Gemini's shape."""
+    return orjson.dumps({"models": [_model(model_id) for model_id in ids]})
+
+
+def write_model(model_id: str) -> bytes:
+    """One model in Gemini's shape."""
+    return orjson.dumps(_model(model_id))
+
+
+def _model(model_id: str) -> dict[str, Json]:
+    return {
+        "name": f"models/{model_id}",
+        "displayName": model_id,
+        "supportedGenerationMethods": ["generateContent", "countTokens"],
+    }

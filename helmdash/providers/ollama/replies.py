@@ -1,0 +1,243 @@
+"""Ollama's whole replies, of `/api/chat` and of `/api/generate`, both ways; errors, embeddings.
+
+Source: https://docs.ollama.com/api/chat. An error is `{"error": "…"}`, also as a line of a stream
+that began with a 200. Old servers leave `prompt_eval_count` out where the prompt was cached, and
+`done_reason` always (https://github.com/ollama/ollama/issues/2068).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import orjson
+
+from helmdash.core.finish import FinishReason, normalise_finish_reason
+from helmdash.core.usage import normalise_usage
+from helmdash.providers.base import Answer
+from helmdash.providers.bodies import read_json
+from helmdash.providers.images import image_from_url
+from helmdash.providers.members import without_nones
+from helmdash.providers.tool_ids import (
+    CallIds,
+    arguments_object,
+    arguments_text,
+    next_number,
+)
+from helmdash.providers.wire import (
+    ChatRequest,
+    EmbeddingReply,
+    Json,
+    Object,
+    Part,
+    Reasoning,
+    Reply,
+    Text,
+    ToolCall,
+    WireError,
+)
+
+# What a reply reports about its cost: counts in tokens, durations in nanoseconds.
+_USAGE = (
+    "total_duration",
+    "load_duration",
+    "prompt_eval_count",
+    "prompt_eval_duration",
+    "eval_count",
+    "eval_duration",
+)
+# The reasons that Ollama itself gives; calls of tools end in its "stop".
+_DONE_REASONS = frozenset({"stop", "length", "load", "unload"})
+# A page of HTML from a proxy is cut to its beginning.
+_LONGEST_MESSAGE = 2000
+
+
+# --- from Ollama
+
+
+def read_reply(body: bytes, *, request: ChatRequest) -> Reply:
+    """Read a whole reply of either method. Never raises: what cannot be read is an error."""
+    value = read_json(body)
+    if not isinstance(value, dict):
+        return Reply(error=_undecodable())
+    error = find_error(value)
+    if error is not None:
+        return Reply(error=error)
+    return Reply(
+        model=text_of(value, "model"),
+        parts=parts_of(value, CallIds(count=next_number(request.messages))),
+        finish_reason=text_of(value, "done_reason"),
+        usage=usage_of(value),
+    )
+
+
+def parts_of(value: Object, ids: CallIds) -> tuple[Part, ...]:
+    """The parts of a reply or of one line of a stream: thoughts, text, images, calls."""
+    message = value.get("message")
+    holder = message if isinstance(message, dict) else value
+    text = text_of(holder, "content" if holder is message else "response")
+    thinking = text_of(holder, "thinking")
+    parts: list[Part] = [Reasoning(text=thinking)] if thinking else []
+    if text:
+        parts.append(Text(text=text))
+    for data in _list(holder.get("images")):
+        if isinstance(data, str) and data:
+            parts.append(image_from_url(f"data:;base64,{data}"))
+    calls = (_call(raw, ids) for raw in _list(holder.get("tool_calls")))
+    return (*parts, *(call for call in calls if call is not None))
+
+
+def _call(raw: Json, ids: CallIds) -> ToolCall | None:
+    function = raw.get("function") if isinstance(raw, dict) else None
+    if not isinstance(function, dict):
+        return None
+    name = text_of(function, "name") or ""
+    arguments = arguments_text(function.get("arguments"))
+    return ToolCall(id=ids.call(name, text_of(raw, "id")), name=name, arguments=arguments)
+
+
+def usage_of(value: Object) -> dict[str, Json] | None:
+    """The counts and durations, as they came; None where there are none."""
+    return {name: value[name] for name in _USAGE if value.get(name) is not None} or None
+
+
+def text_of(value: Object, name: str) -> str | None:
+    """A member that is a text with something in it."""
+    found = value.get(name)
+    return found if isinstance(found, str) and found else None
+
+
+def find_error(value: Object, *, status: int | None = None) -> WireError | None:
+    """The error of a body or a line; None where it has none."""
+    error = value.get("error")
+    if isinstance(error, dict):  # as Ollama's OpenAI-shaped API and proxies write it
+        error = error.get("message") or error.get("error")
+    if not isinstance(error, str) or not error:
+        return None
+    return WireError(message=error[:_LONGEST_MESSAGE], status=status)
+
+
+def read_error(status: int, body: bytes) -> WireError:
+    """The error of a body, whatever it is. Never raises."""
+    value = read_json(body)
+    found = find_error(value, status=status) if isinstance(value, dict) else None
+    if found is not None:
+        return found
+    text = body.decode("utf-8", "replace").strip()[:_LONGEST_MESSAGE]
+    return WireError(message=text or f"Ollama answered {status}.", status=status)
+
+
+def read_models(body: bytes) -> tuple[str, ...]:
+    """The ids in a list of models, tags included. Raises ValueError for no such list."""
+    value = read_json(body)
+    models = value.get("models") if isinstance(value, dict) else None
+    if not isinstance(models, list):
+        raise ValueError("This is no list of Ollama models: `models` is missing.")
+    items = [model for model in models if isinstance(model, dict)]
+    names = (text_of(model, "model") or text_of(model, "name") for model in items)
+    return tuple(name for name in names if name)
+
+
+def read_embeddings(body: bytes) -> EmbeddingReply:
+    """Read the answer of `/api/embed`. Never raises."""
+    value = read_json(body)
+    if not isinstance(value, dict):
+        return EmbeddingReply(model=None, vectors=(), error=_undecodable())
+    error = find_error(value)
+    model = text_of(value, "model")
+    if error is not None:
+        return EmbeddingReply(model=model, vectors=(), error=error)
+    rows = value.get("embeddings")
+    if not isinstance(rows, list) or not all(map(_is_vector, rows)):
+        return EmbeddingReply(model=model, vectors=(), error=_undecodable())
+    vectors = tuple(tuple(map(float, row)) for row in rows)
+    return EmbeddingReply(model=model, vectors=vectors, usage=usage_of(value))
+
+
+def _is_vector(row: Json) -> bool:
+    return isinstance(row, list) and all(
+        isinstance(item, int | float) and not isinstance(item, bool) for item in row
+    )
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+def _undecodable() -> WireError:
+    return WireError(message="Ollama's reply is not JSON as expected.", code="undecodable_reply")
+
+
+# --- to a client
+
+
+def write_reply(reply: Reply, *, answer: Answer, as_generate: bool) -> bytes:
+    """A whole reply as Ollama would send it; an error inside a 200 becomes Ollama's error."""
+    if reply.error is not None:
+        return write_error(reply.error)
+    calls = [write_call(call, index) for index, call in enumerate(reply.tool_calls)]
+    # An image is left out: the official client refuses a message of a reply that holds one.
+    text = reply.text + (reply.refusal or "")
+    said = content_of(text, reply.reasoning, calls, as_generate=as_generate)
+    return orjson.dumps(
+        {**opening_of(answer), **said, **ending_of(reply.finish_reason, reply.usage)}
+    )
+
+
+def opening_of(answer: Answer) -> dict[str, Json]:
+    """What every reply and every line begins with; the model is named as the client named it."""
+    return {"model": answer.model, "created_at": timestamp(answer.created)}
+
+
+def timestamp(seconds: int) -> str:
+    """Seconds since the epoch as Ollama writes times."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def content_of(
+    text: str,
+    thinking: str,
+    calls: list[dict[str, Json]],
+    *,
+    as_generate: bool,
+) -> dict[str, Json]:
+    """What was said: under `message` in a chat, at the top where a prompt was completed."""
+    about = without_nones(thinking=thinking or None, tool_calls=calls or None)
+    if as_generate:
+        return {"response": text, **about}
+    return {"message": {"role": "assistant", "content": text, **about}}
+
+
+def write_call(call: ToolCall, index: int) -> dict[str, Json]:
+    """A tool call: its arguments are an object, not text."""
+    arguments = arguments_object(call.arguments)
+    return {"id": call.id, "function": {"index": index, "name": call.name, "arguments": arguments}}
+
+
+def ending_of(reason: str | None, usage: Object | None) -> dict[str, Json]:
+    """The end of a reply: done, why, and the counts; what is not known is left out."""
+    return {"done": True, **without_nones(done_reason=_done_reason(reason)), **_counts(usage)}
+
+
+def _done_reason(reason: str | None) -> str | None:
+    """Our word where Ollama has none: "stop" would hide that a reply was blocked."""
+    if reason in _DONE_REASONS:
+        return reason
+    normalised = normalise_finish_reason(reason)
+    if normalised is FinishReason.TOOL_CALLS:
+        return "stop"
+    return None if normalised is None else normalised.value
+
+
+def _counts(usage: Object | None) -> dict[str, Json]:
+    if usage is None:
+        return {}
+    own = usage_of(usage)
+    if own is not None:
+        return own
+    found = normalise_usage(usage)
+    return without_nones(prompt_eval_count=found.prompt_tokens, eval_count=found.completion_tokens)
+
+
+def write_error(error: WireError) -> bytes:
+    """An error body, or the last line of a stream."""
+    return orjson.dumps({"error": error.message})

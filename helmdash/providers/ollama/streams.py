@@ -1,0 +1,208 @@
+"""Ollama's streams, both ways: one JSON object a line, the last with `done: true`.
+
+Source: https://docs.ollama.com/api/streaming and /api/errors.
+"""
+
+from __future__ import annotations
+
+import orjson
+
+from helmdash.providers.base import Answer
+from helmdash.providers.bodies import read_object
+from helmdash.providers.ndjson import NdjsonDecoder
+from helmdash.providers.ollama.replies import (
+    content_of,
+    ending_of,
+    find_error,
+    opening_of,
+    parts_of,
+    text_of,
+    usage_of,
+    write_call,
+    write_error,
+)
+from helmdash.providers.tool_ids import CallIds, next_number
+from helmdash.providers.wire import (
+    ChatRequest,
+    Ended,
+    Event,
+    Failed,
+    Finished,
+    Json,
+    Object,
+    Part,
+    Reasoning,
+    ReasoningDelta,
+    RefusalDelta,
+    Started,
+    Text,
+    TextDelta,
+    ToolCall,
+    ToolCallDelta,
+    ToolCallStarted,
+    UsageSeen,
+    WireError,
+)
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class OllamaReader:
+    """A stream of either method to events. Never raises; nothing follows an error or the end."""
+
+    __slots__ = ("_calls", "_has_started", "_ids", "_is_over", "_lines")
+
+    def __init__(self, *, request: ChatRequest) -> None:
+        self._lines = NdjsonDecoder()
+        self._ids = CallIds(count=next_number(request.messages))
+        self._calls = 0
+        self._has_started = False
+        self._is_over = False
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events these bytes complete."""
+        if self._is_over:
+            return []
+        found = self._read(self._lines.feed(data))
+        return [*found, *self._give_up()] if self._lines.too_long else found
+
+    def flush(self) -> list[Event]:
+        """The events of a last line that was left without its end."""
+        return [] if self._is_over else self._read(self._lines.flush())
+
+    def _give_up(self) -> list[Event]:
+        if self._is_over:
+            return []
+        self._is_over = True
+        return [_unreadable()]
+
+    def _read(self, lines: list[bytes]) -> list[Event]:
+        found: list[Event] = []
+        for line in lines:
+            if self._is_over:
+                break
+            found.extend(self._events(line))
+        return found
+
+    def _events(self, line: bytes) -> list[Event]:
+        value = read_object(line.removeprefix(_BOM))
+        if value is None:
+            return self._give_up()
+        error = find_error(value)
+        if error is not None:
+            self._is_over = True
+            return [Failed(error=error)]
+        found = self._start(value)
+        for part in parts_of(value, self._ids):
+            found.extend(self._part(part))
+        if value.get("done") is True:
+            self._is_over = True
+            found.extend(_end(value))
+        return found
+
+    def _start(self, value: Object) -> list[Event]:
+        model = text_of(value, "model")
+        if self._has_started or model is None:
+            return []
+        self._has_started = True
+        return [Started(model=model)]
+
+    def _part(self, part: Part) -> list[Event]:
+        match part:
+            case Text():
+                return [TextDelta(text=part.text)]
+            case Reasoning():
+                return [ReasoningDelta(text=part.text)]
+            case ToolCall():
+                index = self._calls
+                self._calls += 1
+                started = ToolCallStarted(index=index, id=part.id, name=part.name)
+                if not part.arguments:
+                    return [started]
+                return [started, ToolCallDelta(index=index, arguments=part.arguments)]
+            case _:
+                return []  # an image in a stream has no event of its own
+
+
+def _end(value: Object) -> list[Event]:
+    reason, usage = text_of(value, "done_reason"), usage_of(value)
+    found: list[Event] = [Finished(reason=reason)] if reason is not None else []
+    if usage is not None:
+        found.append(UsageSeen(usage=usage))
+    return [*found, Ended()]
+
+
+def _unreadable() -> Failed:
+    message = "Ollama's stream cannot be read from here on."
+    return Failed(error=WireError(message=message, code="undecodable_stream"))
+
+
+class OllamaWriter:
+    """Events to lines. Tool calls are held back until the end: Ollama gives each in one piece."""
+
+    __slots__ = ("_answer", "_arguments", "_as_generate", "_calls", "_is_over", "_reason", "_usage")
+
+    def __init__(self, *, answer: Answer, as_generate: bool) -> None:
+        self._answer = answer
+        self._as_generate = as_generate
+        self._calls: dict[int, ToolCallStarted] = {}
+        self._arguments: dict[int, list[str]] = {}
+        self._reason: str | None = None
+        self._usage: Object | None = None
+        self._is_over = False
+
+    def write(self, event: Event) -> bytes:
+        """The bytes for one event; none after the end."""
+        if self._is_over:
+            return b""
+        match event:
+            case TextDelta() | RefusalDelta():
+                return self._said(text=event.text) if event.text else b""
+            case ReasoningDelta():
+                return self._said(thinking=event.text) if event.text else b""
+            case ToolCallStarted():
+                self._calls[event.index] = event
+                self._arguments[event.index] = []
+            case ToolCallDelta():
+                self._arguments.setdefault(event.index, []).append(event.arguments)
+            case Finished():
+                self._reason = event.reason
+            case UsageSeen():
+                self._usage = event.usage
+            case Failed():
+                self._is_over = True
+                return write_error(event.error) + b"\n"
+            case Ended():
+                return self.close()
+            case Started():
+                pass  # a reply has no id, and the model is named as the client named it
+        return b""
+
+    def close(self) -> bytes:
+        """The tool calls and the last line, if they have not been written."""
+        if self._is_over:
+            return b""
+        self._is_over = True
+        calls = [
+            write_call(
+                ToolCall(
+                    id=started.id,
+                    name=started.name,
+                    arguments="".join(self._arguments[index]),
+                ),
+                place,
+            )
+            for place, (index, started) in enumerate(self._calls.items())
+        ]
+        before = self._said(calls=calls) if calls else b""
+        last = content_of("", "", [], as_generate=self._as_generate)
+        return before + self._line({**last, **ending_of(self._reason, self._usage)})
+
+    def _said(
+        self, *, text: str = "", thinking: str = "", calls: list[dict[str, Json]] | None = None
+    ) -> bytes:
+        said = content_of(text, thinking, calls or [], as_generate=self._as_generate)
+        return self._line({**said, "done": False})
+
+    def _line(self, members: Object) -> bytes:
+        return orjson.dumps({**opening_of(self._answer), **members}) + b"\n"

@@ -1,0 +1,189 @@
+"""Embeddings and the list of models in the OpenAI format, both ways.
+
+https://platform.openai.com/docs/api-reference/embeddings and .../models. OpenAI's own SDK asks for
+base64 unless told otherwise: little-endian 32-bit floats.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections.abc import Iterable, Sequence
+
+from helmdash.core.endpoints import Endpoint
+from helmdash.core.usage import normalise_usage
+from helmdash.providers.base import BadRequest, HttpRequest
+from helmdash.providers.bodies import read_json, to_json, with_members
+from helmdash.providers.openai.errors import UNDECODABLE_REPLY, error_in
+from helmdash.providers.openai.request_writing import headers_of
+from helmdash.providers.wire import EmbeddingReply, EmbeddingRequest, Json, Object, WireError
+
+EMBEDDINGS_PATH = "/embeddings"
+MODELS_PATH = "/models"
+
+_FLOAT_BYTES = 4
+
+
+# --- a client's side
+
+
+def read_embedding_request(body: Object) -> EmbeddingRequest:
+    """Read a client's request. Raises BadRequest naming the member."""
+    model = body.get("model")
+    if not isinstance(model, str) or not model.strip():
+        raise BadRequest("model", "the id of a model is needed")
+    dimensions = body.get("dimensions")
+    if dimensions is not None and (isinstance(dimensions, bool) or not isinstance(dimensions, int)):
+        raise BadRequest("dimensions", "a whole number is needed")
+    encoding = body.get("encoding_format") or "float"
+    if encoding not in ("float", "base64"):
+        raise BadRequest("encoding_format", "float or base64 is needed")
+    return EmbeddingRequest(
+        model=model, inputs=_inputs(body.get("input")), dimensions=dimensions, encoding=encoding
+    )
+
+
+def write_embeddings(reply: EmbeddingReply, *, model: str, encoding: str) -> bytes:
+    """The vectors as OpenAI would send them; `model` is used where the reply names none."""
+    body: dict[str, Json] = {
+        "object": "list",
+        "data": [
+            {"object": "embedding", "index": at, "embedding": _write_vector(vector, encoding)}
+            for at, vector in enumerate(reply.vectors)
+        ],
+        "model": reply.model or model,
+    }
+    usage = _embedding_usage(reply.usage)
+    if usage is not None:
+        body["usage"] = usage
+    return to_json(body)
+
+
+def write_models(models: Iterable[tuple[str, str]], *, created: int) -> bytes:
+    """A list of models: pairs of an id and who serves it; `created` in seconds."""
+    data = [_model(model, owner, created) for model, owner in models]
+    return to_json({"object": "list", "data": data})
+
+
+def write_model(model: str, *, owner: str, created: int) -> bytes:
+    """One model, as `GET /v1/models/{id}` answers."""
+    return to_json(_model(model, owner, created))
+
+
+def _model(model: str, owner: str, created: int) -> dict[str, Json]:
+    return {"id": model, "object": "model", "created": created, "owned_by": owner}
+
+
+def _inputs(value: Json) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, list) or not value:
+        raise BadRequest("input", "a string or a list of strings is needed")
+    if not all(isinstance(item, str) for item in value):
+        raise BadRequest("input", "only strings can be embedded here, no token numbers")
+    return tuple(value)
+
+
+def _write_vector(vector: Sequence[float], encoding: str) -> Json:
+    if encoding != "base64":
+        return vector
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+
+
+def _embedding_usage(raw: Object | None) -> Object | None:
+    """OpenAI's embeddings report prompt and total; nothing is completed."""
+    if raw is None or "prompt_tokens" in raw:
+        return raw
+    prompt = normalise_usage(raw).prompt_tokens
+    if prompt is None:
+        return None
+    return {"prompt_tokens": prompt, "total_tokens": prompt}
+
+
+# --- an upstream's side
+
+
+def write_embedding_request(
+    request: EmbeddingRequest, *, endpoint: Endpoint, model: str
+) -> HttpRequest:
+    """The request for an upstream."""
+    body: dict[str, Json] = {
+        "model": model,
+        "input": list(request.inputs),
+        "encoding_format": request.encoding,
+    }
+    if request.dimensions is not None:
+        body["dimensions"] = request.dimensions
+    return HttpRequest(path=EMBEDDINGS_PATH, headers=headers_of(endpoint), body=to_json(body))
+
+
+def pass_embedding_request(
+    body: bytes, parsed: Object, *, endpoint: Endpoint, model: str
+) -> HttpRequest:
+    """A client's own bytes, but for the model's id."""
+    changed = with_members(body, parsed, {"model": model})
+    return HttpRequest(path=EMBEDDINGS_PATH, headers=headers_of(endpoint), body=changed)
+
+
+def read_embedding_reply(body: bytes) -> EmbeddingReply:
+    """Read the vectors, lists or base64, in the order of the inputs. Never raises."""
+    value = read_json(body)
+    if not isinstance(value, dict):
+        return _failed(WireError(message="The reply is not a JSON object.", code=UNDECODABLE_REPLY))
+    error = error_in(value)
+    if error is not None:
+        return _failed(error)
+    model, usage = value.get("model"), value.get("usage")
+    try:
+        vectors = tuple(_read_vector(item) for item in _in_order(value.get("data")))
+    except (TypeError, ValueError, binascii.Error, struct.error):
+        return _failed(
+            WireError(message="The reply holds no readable vectors.", code=UNDECODABLE_REPLY)
+        )
+    return EmbeddingReply(
+        model=model if isinstance(model, str) else None,
+        vectors=vectors,
+        usage=usage if isinstance(usage, dict) else None,
+    )
+
+
+def models_list_request(endpoint: Endpoint) -> HttpRequest:
+    """Ask for the list of models."""
+    return HttpRequest(path=MODELS_PATH, headers=headers_of(endpoint, has_body=False))
+
+
+def read_models_list(body: bytes) -> tuple[str, ...]:
+    """The ids of a list of models; Together sends the list without an object around it.
+
+    Raises ValueError when it is none.
+    """
+    value = read_json(body)
+    items = value.get("data") if isinstance(value, dict) else value
+    if not isinstance(items, list):
+        raise ValueError("The reply is not a list of models.")
+    ids = (item.get("id") for item in items if isinstance(item, dict))
+    return tuple(name for name in ids if isinstance(name, str) and name)
+
+
+def _failed(error: WireError) -> EmbeddingReply:
+    return EmbeddingReply(model=None, vectors=(), error=error)
+
+
+def _in_order(data: Json) -> list[Json]:
+    if not isinstance(data, list):
+        raise TypeError("data")
+    numbered = [item.get("index") for item in data if isinstance(item, dict)]
+    if len(numbered) == len(data) and all(type(number) is int for number in numbered):
+        return sorted(data, key=lambda item: item["index"])
+    return data
+
+
+def _read_vector(item: Json) -> tuple[float, ...]:
+    vector = item.get("embedding") if isinstance(item, dict) else None
+    if isinstance(vector, str):
+        raw = base64.b64decode(vector, validate=True)
+        return struct.unpack(f"<{len(raw) // _FLOAT_BYTES}f", raw)
+    if not isinstance(vector, list):
+        raise TypeError("embedding")
+    return tuple(float(number) for number in vector)

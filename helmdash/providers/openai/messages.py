@@ -1,0 +1,205 @@
+"""Messages of the OpenAI chat format, read from a client or a reply.
+
+https://platform.openai.com/docs/api-reference/chat/create, and what its imitators add: reasoning
+beside the content (quirks.py) and OpenRouter's reasoning_details, which carry a vendor's seal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from helmdash.providers.base import BadRequest
+from helmdash.providers.bodies import json_text
+from helmdash.providers.images import image_from_url
+from helmdash.providers.quirks import REASONING_PLACES
+from helmdash.providers.wire import (
+    Image,
+    Json,
+    Message,
+    Object,
+    Other,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+_ROLES = {
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+    "user": Role.USER,
+    "assistant": Role.ASSISTANT,
+    "tool": Role.TOOL,
+    "function": Role.TOOL,  # before tools there were functions; their name was their id
+}
+
+
+def read_messages(value: Json) -> tuple[Message, ...]:
+    """Read `messages`. Raises BadRequest naming the member."""
+    if not isinstance(value, list) or not value:
+        raise BadRequest("messages", "a list with at least one message is needed")
+    return tuple(_read_message(item, f"messages[{at}]") for at, item in enumerate(value))
+
+
+def read_parts(message: Object, *, at: str = "message") -> tuple[Part, ...]:
+    """The parts of an assistant message: reasoning, text, tool calls. Raises BadRequest."""
+    parts: list[Part] = [*read_reasoning(message)]
+    parts += read_content(message.get("content"), at=f"{at}.content")
+    parts += read_tool_calls(message)
+    return tuple(parts)
+
+
+def read_content(value: Json, *, at: str) -> Iterator[Part]:
+    """The parts of `content`: a string, a list of parts, or null. Raises BadRequest."""
+    if value is None:
+        return
+    if isinstance(value, str):
+        if value:
+            yield Text(text=value)
+        return
+    if not isinstance(value, list):
+        raise BadRequest(at, "a string or a list of parts is needed")
+    for index, item in enumerate(value):
+        yield _read_part(item, at=f"{at}[{index}]")
+
+
+def read_reasoning(message: Object) -> Iterator[Reasoning]:
+    """What the model thought, by the first of REASONING_PLACES that says it, with its seal."""
+    text = reasoning_text(message)
+    signature = reasoning_signature(message.get("reasoning_details"))
+    if text or signature:
+        yield Reasoning(text=text, signature=signature)
+
+
+def reasoning_text(message: Object) -> str:
+    """The reasoning in a message or a delta; "" for none."""
+    for place in REASONING_PLACES:
+        text = message.get(place.path[0])
+        if isinstance(text, str) and text:
+            return text
+    details = message.get("reasoning_details")
+    return _text_of_details(details) if isinstance(details, list) else ""
+
+
+def reasoning_signature(details: Json) -> str | None:
+    """The seal in OpenRouter's `reasoning_details`, if there is one."""
+    if not isinstance(details, list):
+        return None
+    found = (item.get("signature") for item in details if isinstance(item, dict))
+    return next((seal for seal in found if isinstance(seal, str) and seal), None)
+
+
+def read_tool_calls(message: Object) -> Iterator[ToolCall]:
+    """The tool calls of an assistant message; one without an id is numbered."""
+    calls = message.get("tool_calls")
+    for index, call in enumerate(calls if isinstance(calls, list) else ()):
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            yield _tool_call(function, call_id=call.get("id") or f"call_{index}")
+    legacy = message.get("function_call")
+    if isinstance(legacy, dict):
+        yield _tool_call(legacy, call_id=str(legacy.get("name") or "call_0"))
+
+
+def arguments_text(value: Json) -> str:
+    """Arguments as JSON text; some servers send the object itself."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json_text(value)
+
+
+def thinking_text(item: Object) -> str:
+    """The text of Mistral's {"type": "thinking", "thinking": [{"text": …}]}."""
+    inner = item.get("thinking")
+    if isinstance(inner, str):
+        return inner
+    items = inner if isinstance(inner, list) else ()
+    texts = (part.get("text") for part in items if isinstance(part, dict))
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _read_message(item: Json, at: str) -> Message:
+    if not isinstance(item, dict):
+        raise BadRequest(at, "an object with role and content is needed")
+    word = item.get("role")
+    role = _ROLES.get(word) if isinstance(word, str) else None
+    if role is None:
+        raise BadRequest(f"{at}.role", f"one of {', '.join(_ROLES)} is needed")
+    name = item.get("name")
+    return Message(
+        role=role,
+        parts=_parts_of_role(role, item, at),
+        name=name if isinstance(name, str) and role is not Role.TOOL else None,
+    )
+
+
+def _parts_of_role(role: Role, item: Object, at: str) -> tuple[Part, ...]:
+    if role is Role.TOOL:
+        return (_tool_result(item, at),)
+    if role is not Role.ASSISTANT:
+        return tuple(read_content(item.get("content"), at=f"{at}.content"))
+    parts = read_parts(item, at=at)
+    refusal = item.get("refusal")
+    return (*parts, Text(text=refusal)) if isinstance(refusal, str) and refusal else parts
+
+
+def _tool_result(item: Object, at: str) -> ToolResult:
+    name = item.get("name")
+    call_id = item.get("tool_call_id") or name or ""
+    if not isinstance(call_id, str):
+        raise BadRequest(f"{at}.tool_call_id", "a string is needed")
+    content = tuple(read_content(item.get("content"), at=f"{at}.content"))
+    return ToolResult(
+        call_id=call_id,
+        parts=tuple(part for part in content if isinstance(part, Text | Image)),
+        name=name if isinstance(name, str) else None,
+    )
+
+
+def _read_part(item: Json, *, at: str) -> Part:
+    if isinstance(item, str):
+        return Text(text=item)
+    if not isinstance(item, dict):
+        raise BadRequest(at, "a part is an object with a type")
+    match item.get("type"):
+        case "text" | "input_text" | "output_text" if isinstance(item.get("text"), str):
+            return Text(text=item["text"])
+        case "refusal" if isinstance(item.get("refusal"), str):
+            return Text(text=item["refusal"])
+        case "image_url" | "input_image":
+            return _read_image(item, at=at)
+        case "thinking":
+            return Reasoning(text=thinking_text(item))
+        case "text":
+            raise BadRequest(f"{at}.text", "a string is needed")
+        case str(kind):
+            return Other(kind=kind, raw=item)
+        case _:
+            raise BadRequest(f"{at}.type", "a string is needed")
+
+
+def _read_image(item: Object, *, at: str) -> Image:
+    image = item.get("image_url")
+    detail = item.get("detail")
+    if isinstance(image, dict):
+        detail = image.get("detail")
+        image = image.get("url")
+    if not isinstance(image, str) or not image:
+        raise BadRequest(f"{at}.image_url.url", "an http or data URL is needed")
+    return image_from_url(image, detail=detail if isinstance(detail, str) else None)
+
+
+def _tool_call(function: Object, *, call_id: Json) -> ToolCall:
+    return ToolCall(
+        id=str(call_id),
+        name=str(function.get("name") or ""),
+        arguments=arguments_text(function.get("arguments")),
+    )
+
+
+def _text_of_details(details: Sequence[Json]) -> str:
+    items = (item for item in details if isinstance(item, dict))
+    texts = (item.get("text") or item.get("summary") for item in items)
+    return "".join(text for text in texts if isinstance(text, str))

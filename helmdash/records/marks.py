@@ -1,0 +1,78 @@
+"""Marks of conversations (core.chains): who left them, and leaving them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from django.db import connection
+
+from helmdash.records.bulk import execute_many, insert_rows, upsert_rows
+from helmdash.records.models import Conversation, ConversationMark
+
+# A first message that every chat of a program begins with is left by all of them. One that waits
+# for its next call is seldom older than so many others that began in the same way.
+MOST_SEEN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMark:
+    """A mark of the newest conversations that left it, with their names and newest calls."""
+
+    hash: str
+    conversation_id: int
+    generation: int
+    newest: int
+    name: str
+
+
+def find_marks(project_id: int, hashes: Collection[str]) -> list[SeenMark]:
+    """Who left these marks: for each at most the MOST_SEEN newest conversations. One query."""
+    if not hashes:
+        return []
+    is_postgres = connection.vendor == "postgresql"
+    wanted = list(hashes) if is_postgres else json.dumps(list(hashes))
+    with connection.cursor() as cursor:
+        cursor.execute(_search(connection.vendor), [wanted, project_id])
+        return [SeenMark(*row) for row in cursor.fetchall()]
+
+
+@cache
+def _search(vendor: str) -> str:
+    marks = connection.ops.quote_name(ConversationMark._meta.db_table)
+    conversations = connection.ops.quote_name(Conversation._meta.db_table)
+    newest = (
+        f"FROM {marks} x WHERE x.project_id = %s AND x.hash = w.value"
+        f" ORDER BY x.conversation_id DESC LIMIT {MOST_SEEN}"
+    )
+    if vendor == "postgresql":
+        source = f"unnest(%s::text[]) AS w(value) CROSS JOIN LATERAL (SELECT * {newest}) m"
+    else:
+        source = f"json_each(%s) w JOIN {marks} m ON m.id IN (SELECT x.id {newest})"
+    return (
+        f"SELECT m.hash, m.conversation_id, m.generation, c.generation, c.name FROM {source}"
+        f" JOIN {conversations} c ON c.id = m.conversation_id"
+    )
+
+
+def leave_marks(fresh: Sequence[Mapping[str, Any]], repeated: Sequence[Mapping[str, Any]]) -> None:
+    """Write marks: `fresh` of conversations that are new, `repeated` of all others.
+
+    A conversation that leaves a mark again has left it with its newer call.
+    """
+    insert_rows(ConversationMark, fresh)
+    upsert_rows(
+        ConversationMark,
+        repeated,
+        unique=("project_id", "hash", "conversation_id"),
+        update="generation",
+    )
+
+
+def forget_marks(before: Sequence[tuple[int, int]]) -> None:
+    """Delete the marks of (conversation, generation) pairs up to that generation."""
+    table = connection.ops.quote_name(ConversationMark._meta.db_table)
+    execute_many(f"DELETE FROM {table} WHERE conversation_id = %s AND generation <= %s", before)

@@ -1,0 +1,82 @@
+"""Asking an upstream which models it has: to find them by name, and to test that it works."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from helmdash.core.endpoints import Endpoint
+from helmdash.providers import registry
+from helmdash.providers.base import Adapter
+from helmdash.upstream.client import UpstreamClient
+from helmdash.upstream.failures import FailureKind, UpstreamFailed, tidy
+
+# A list is ready at once: nobody thinks about it.
+_READ_SECONDS = 20.0
+_ATTEMPTS = 2
+# OpenRouter's list, the longest known, has about 1 MB.
+_MOST_BYTES = 8 * 1024 * 1024
+_MOST_MODELS = 5000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What came of a test: a sentence for the page, the models found, and how long it took."""
+
+    ok: bool
+    message: str
+    models: tuple[str, ...]
+    ms: int
+
+
+async def list_models(client: UpstreamClient, endpoint: Endpoint) -> tuple[str, ...]:
+    """The ids of an upstream's models, as it lists them. Not cached here: keep it for 5 minutes.
+
+    Raises UpstreamFailed: `misconfigured` when it answers with an error or with no list.
+    """
+    adapter = registry.adapter(endpoint.kind)
+    patient = replace(endpoint, read_timeout_s=min(endpoint.read_timeout_s, _READ_SECONDS))
+    request = adapter.models_request(endpoint=patient)
+    opened = await client.open(patient, request, max_attempts=_ATTEMPTS)
+    try:
+        body = await opened.read(_MOST_BYTES)
+    finally:
+        await opened.close()
+    if opened.status != 200:
+        sentence = _refusal(adapter, endpoint, opened.status, body)
+        raise UpstreamFailed(FailureKind.MISCONFIGURED, sentence, opened.attempts)
+    try:
+        return adapter.read_models(body)[:_MOST_MODELS]
+    except ValueError:
+        raise UpstreamFailed(
+            FailureKind.MISCONFIGURED,
+            f"Upstream {endpoint.name} did not answer with a list of models. Check its base URL "
+            f"and that it speaks the API of {endpoint.kind.value}.",
+            opened.attempts,
+        ) from None
+
+
+async def probe(client: UpstreamClient, endpoint: Endpoint) -> Probe:
+    """Test an upstream by asking for its models. Never raises for what the upstream does."""
+    started = time.monotonic()
+    try:
+        models = await list_models(client, endpoint)
+    except UpstreamFailed as failure:
+        return Probe(ok=False, message=failure.message, models=(), ms=_ms_since(started))
+    count = f"{len(models)} model{'' if len(models) == 1 else 's'}"
+    return Probe(
+        ok=True,
+        message=f"Upstream {endpoint.name} answers and lists {count}.",
+        models=models,
+        ms=_ms_since(started),
+    )
+
+
+def _refusal(adapter: Adapter, endpoint: Endpoint, status: int, body: bytes) -> str:
+    said = tidy(adapter.read_error(status, body).message, key=endpoint.api_key)
+    sentence = f"Upstream {endpoint.name} answered HTTP {status} when asked for its models"
+    return f"{sentence}: {said}" if said else f"{sentence}."
+
+
+def _ms_since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)

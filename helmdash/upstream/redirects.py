@@ -1,0 +1,47 @@
+"""Where a redirect may lead: to the same host only, for a key goes with the request."""
+
+from __future__ import annotations
+
+import httpx
+
+from helmdash.core.addresses import path_problem
+from helmdash.upstream.guard import Refused
+
+# 301, 302 and 303 make a GET of a POST: followed for GET only.
+_REPEATING = frozenset({307, 308})
+_FOR_GET = frozenset({301, 302, 303})
+STATUSES = _REPEATING | _FOR_GET
+# A trailing slash, a moved prefix, http to https: more is a loop.
+_MOST_HOPS = 3
+
+
+def target(url: str, location: str | None, *, status: int, is_post: bool, hops: int) -> str:
+    """The URL to go to. Raises Refused; its message goes on from "Upstream x redirects"."""
+    if not location:
+        raise Refused(f"without saying where to (HTTP {status}).")
+    if hops > _MOST_HOPS:
+        raise Refused(f"more than {_MOST_HOPS} times.")
+    old = httpx.URL(url)
+    try:
+        new = old.join(location).copy_with(fragment=None)
+    except (httpx.InvalidURL, ValueError):
+        raise Refused("to something that is no URL.") from None
+    if not _is_same_host(old, new):
+        raise Refused(
+            f"to {new.scheme}://{new.host}, where it is not followed: its key stays with its "
+            "host. Correct its base URL."
+        )
+    if is_post and status not in _REPEATING:
+        raise Refused(f"with HTTP {status}, which would drop the request. Correct its base URL.")
+    problem = path_problem(new.raw_path.decode("ascii"))
+    if problem is not None:
+        raise Refused(f"to a URL that may not be called. {problem}")
+    return str(new)
+
+
+def _is_same_host(old: httpx.URL, new: httpx.URL) -> bool:
+    if new.host != old.host or new.userinfo:
+        return False
+    if new.scheme == old.scheme:
+        return new.port == old.port
+    return (old.scheme, new.scheme) == ("http", "https") and new.port in (None, old.port)

@@ -1,0 +1,280 @@
+"""httpx over aiohttp: the transport of every call to an upstream.
+
+httpx's own transport collapses under concurrency, aiohttp's pool does not (performance.md). One
+transport has one pool and one policy about private addresses, so that a connection made under one
+policy is never used under the other.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import aiohttp
+import httpx
+from yarl import URL
+
+from helmdash.upstream.guard import RefusedAddress, socket_maker
+from helmdash.upstream.uploads import BUFFERED_BYTES, Upload
+
+# More calls at once than this wait for a connection; a thousand streams is what one process bears.
+MOST_CONNECTIONS = 1000
+# Providers close idle connections after a minute or more; we leave first.
+_IDLE_SECONDS = 30.0
+# Rate limit headers of some gateways are long; 8 KiB, aiohttp's own limit, has been met.
+_MOST_HEADER_BYTES = 32 * 1024
+
+# aiohttp writes these itself, from the URL and the body.
+_OWN_HEADERS = frozenset({b"host", b"content-length", b"transfer-encoding", b"connection"})
+
+
+class NotResolved(httpx.ConnectError):
+    """The host's name leads to no address."""
+
+
+class NotSecure(httpx.ConnectError):
+    """No TLS connection that can be trusted."""
+
+
+class NotAllowed(httpx.ConnectError):
+    """The egress guard refuses the address; the message is its sentence."""
+
+
+class Transport(httpx.AsyncBaseTransport):
+    """One pool of connections. Made in any thread, used in one event loop.
+
+    `resolver` stands in for the system's, in tests.
+    """
+
+    def __init__(
+        self,
+        *,
+        allow_private: bool,
+        tls: ssl.SSLContext | None = None,
+        resolver: aiohttp.abc.AbstractResolver | None = None,
+        most_connections: int = MOST_CONNECTIONS,
+    ) -> None:
+        self._allow_private = allow_private
+        self._tls = tls
+        self._resolver = resolver
+        self._most_connections = most_connections
+        self._session: aiohttp.ClientSession | None = None
+        self._in_use = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request and wait for the headers of its answer.
+
+        Raises httpx's transport errors, and NotResolved, NotSecure and NotAllowed. The answer's
+        stream has to be read to its end or closed.
+        """
+        timeout = request.extensions["timeout"]
+        headers = [
+            (name.decode("latin-1"), value.decode("latin-1"))
+            for name, value in request.headers.raw
+            if name.lower() not in _OWN_HEADERS
+        ]
+        answered = await self.open(
+            request.method,
+            str(request.url),
+            headers,
+            await request.aread(),
+            connect=timeout["connect"],
+            read=timeout["read"],
+            write=timeout["write"],
+            pool=timeout["pool"],
+        )
+        return httpx.Response(
+            answered.status,
+            headers=answered.raw_headers,
+            stream=answered.stream,
+            request=request,
+        )
+
+    async def open(
+        self,
+        method: str,
+        url: str,
+        headers: list[tuple[str, str]],
+        body: bytes,
+        *,
+        connect: float,
+        read: float,
+        write: float,
+        pool: float,
+    ) -> Answered:
+        """The same from plain values: httpx's own objects cost as much as the call they describe.
+
+        The times are in seconds. Raises what `handle_async_request` raises.
+        """
+        limits = _limits(connect, read, pool)
+        self._in_use += 1
+        failure: Exception | None = None
+        answer: aiohttp.ClientResponse | None = None
+        try:
+            answer = await self._request(method, url, headers, body, limits, write)
+        except Exception as error:
+            failure = self._told(error)
+        finally:
+            if answer is None:
+                self._in_use -= 1
+        if answer is None:
+            # Out here, so that it has no context: aiohttp's errors hold our headers, key and all.
+            assert failure is not None
+            raise failure
+        return Answered(answer.status, answer.raw_headers, Body(answer, self))
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        if self._session is not None:
+            await self._session.close()
+
+    def release(self) -> None:
+        """One answer is done with."""
+        self._in_use -= 1
+
+    async def _request(
+        self,
+        method: str,
+        url: str,
+        headers: list[tuple[str, str]],
+        body: bytes,
+        limits: aiohttp.ClientTimeout,
+        write_seconds: float,
+    ) -> aiohttp.ClientResponse:
+        session = self._session or self._open_session()
+        upload = Upload(body, write_seconds) if len(body) > BUFFERED_BYTES else None
+        answer = session.request(
+            method,
+            _url(url),
+            headers=headers,
+            data=upload or body or None,
+            timeout=limits,
+            allow_redirects=False,
+        )
+        return await (upload.send(answer) if upload else answer)
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            limit=self._most_connections,
+            keepalive_timeout=_IDLE_SECONDS,
+            resolver=self._resolver,
+            socket_factory=socket_maker(allow_private=self._allow_private),
+            ssl=self._tls or True,
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+            max_line_size=_MOST_HEADER_BYTES,
+            max_field_size=_MOST_HEADER_BYTES,
+        )
+        return self._session
+
+    def _told(self, error: Exception) -> Exception:
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            # aiohttp has one error for both waits.
+            is_full = self._in_use >= self._most_connections
+            return httpx.PoolTimeout("pool") if is_full else httpx.ConnectTimeout("connect")
+        return translated(error)
+
+
+class Answered(NamedTuple):
+    """Status and headers of an answer, and its body to come."""
+
+    status: int
+    raw_headers: Sequence[tuple[bytes, bytes]]
+    stream: Body
+
+
+class Body(httpx.AsyncByteStream):
+    """The bytes of an answer as they come. Iterating again goes on where it stopped."""
+
+    def __init__(self, answer: aiohttp.ClientResponse, transport: Transport) -> None:
+        self._answer = answer
+        self._transport: Transport | None = transport
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        data = await self.next_bytes()
+        if not data:
+            raise StopAsyncIteration
+        return data
+
+    async def next_bytes(self) -> bytes:
+        """The next bytes; none at the end. Raises httpx's transport errors."""
+        failure: Exception | None = None
+        data = b""
+        try:
+            data = await self._answer.content.readany()
+        except Exception as error:
+            failure = translated(error)
+        finally:
+            # Also when cancelled: an upstream that nobody listens to has to stop.
+            if not data:
+                self.close()
+        if failure is not None:
+            raise failure  # without context, as above
+        return data
+
+    async def aclose(self) -> None:
+        """Give the connection back, or close it when the answer was not read to its end."""
+        self.close()
+
+    def close(self) -> None:
+        """The same, without waiting: nothing here has to."""
+        if self._transport is None:
+            return
+        self._transport.release()
+        self._transport = None
+        # Read to its end, the connection went back into the pool by itself.
+        self._answer.close()
+
+
+def translated(error: Exception) -> Exception:
+    """The httpx error that says the same as one of aiohttp's; others as they are."""
+    message = str(error) or type(error).__name__
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return httpx.ConnectTimeout(message)
+        case aiohttp.SocketTimeoutError():
+            return httpx.ReadTimeout(message)
+        case aiohttp.ClientConnectorDNSError():
+            return NotResolved(message)
+        case aiohttp.ClientSSLError() | ssl.SSLError():
+            return NotSecure(message)
+        case aiohttp.ClientConnectorError():
+            if isinstance(error.os_error, RefusedAddress):
+                return NotAllowed(error.os_error.sentence)
+            number = error.os_error.errno
+            return httpx.ConnectError(os.strerror(number) if number else "no connection")
+        case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError():
+            return httpx.RemoteProtocolError(message)
+        case aiohttp.InvalidURL():
+            return httpx.UnsupportedProtocol(message)
+        case aiohttp.ClientResponseError():
+            return httpx.DecodingError(message)
+        case aiohttp.ClientError() | OSError():
+            return httpx.ReadError(message)
+        case ValueError():  # a header with a line break in it
+            return httpx.LocalProtocolError(message)
+        case _:
+            return error
+
+
+@lru_cache(maxsize=256)
+def _limits(connect: float, read: float, pool: float) -> aiohttp.ClientTimeout:
+    # `connect` of aiohttp is the wait for a free connection and the making of one together.
+    return aiohttp.ClientTimeout(
+        total=None, connect=connect + pool, sock_connect=connect, sock_read=read
+    )
+
+
+@lru_cache(maxsize=1024)
+def _url(url: str) -> URL:
+    return URL(url, encoded=True)

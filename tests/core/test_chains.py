@@ -1,0 +1,474 @@
+"""Rule chain-1: which conversation a request belongs to when nobody names one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helmdash.core.chains import ChainLinks, Seen, Turn, is_fresh_start, links_of, marks_of, place
+
+# Long enough to tell one chat from another by itself.
+TASK = (
+    "Please look through the repository, find the function that reads the configuration file, "
+    "and tell me which of its branches no test ever reaches."
+)
+SUMMARY = (
+    "The user maintains a parser for invoices and wants it to accept amounts with a comma.\n"
+    "We found that amounts are read in parse_amount and that only dots were ever allowed there, "
+    "so the tests were extended first.\n"
+    "Still to do: the importer for last year's files."
+)
+ASK_FOR_SUMMARY = "Summarize our conversation so far, so that we can go on with less."
+
+
+def turns(*texts: str, system: str = "") -> list[Turn]:
+    """A request: texts of user and assistant in turn, under a system prompt."""
+    said = [
+        Turn(role="assistant" if number % 2 else "user", text=text)
+        for number, text in enumerate(texts)
+    ]
+    return [Turn(role="system", text=system), *said] if system else said
+
+
+class Book:
+    """The marks of one caller's conversations: what the database keeps, without it."""
+
+    def __init__(self) -> None:
+        self._marks: dict[str, dict[int, int]] = {}
+        self._newest: dict[int, int] = {}
+
+    def take(
+        self, request: Sequence[Turn], reply: str | None = "", *, is_retry: bool = False
+    ) -> str:
+        """Record a call: how it was placed, in which conversation, as which generation."""
+        answer = None if reply is None else Turn(role="assistant", text=reply or "Fine.")
+        links = links_of(request, reply=answer, is_retry=is_retry)
+        found = place(links, self._look)
+        is_new = found.conversation is None or found.placing == "branch"
+        number = len(self._newest) + 1 if is_new else found.conversation
+        assert number is not None
+        generation = self._newest[number] = self._newest.get(number, 0) + 1
+        marks = marks_of(links, generation)
+        assert len(marks) <= 3
+        for mark in marks:
+            self._marks.setdefault(mark, {})[number] = generation
+        return f"{found.placing} {number}.{generation}"
+
+    def _look(self, mark: str) -> list[Seen]:
+        left = self._marks.get(mark, {})
+        return [
+            Seen(conversation=number, generation=left[number], newest=self._newest[number])
+            for number in sorted(left, reverse=True)
+        ]
+
+
+# --- going on
+
+
+def test_a_chat_goes_on_with_each_reply() -> None:
+    book = Book()
+
+    assert book.take(turns("hi"), "Hello!") == "new 1.1"
+    assert book.take(turns("hi", "Hello!", "who are you?"), "A model.") == "continue 1.2"
+    assert book.take(turns("hi", "Hello!", "who are you?", "A model.", "ok")) == "continue 1.3"
+
+
+def test_a_system_prompt_with_the_time_in_it_does_not_matter() -> None:
+    book = Book()
+    book.take(turns("hi", system="It is Monday."), "Hello!")
+
+    assert book.take(turns("hi", "Hello!", "go on", system="It is Tuesday.")) == "continue 1.2"
+
+
+def test_developer_turns_are_system_turns_and_gemini_calls_the_assistant_a_model() -> None:
+    book = Book()
+    book.take([Turn(role="developer", text="Be brief."), Turn(role="user", text="hi")], "Hello!")
+
+    request = [
+        Turn(role="user", text="hi"),
+        Turn(role="model", text="Hello!"),
+        Turn(role="user", text="go on"),
+    ]
+    assert book.take(request) == "continue 1.2"
+
+
+def test_tools_are_called_and_answered_within_one_conversation() -> None:
+    book = Book()
+    call = Turn(role="assistant", text='read_file {"path":"a.py"}')
+    results = [Turn(role="tool", text="import os"), Turn(role="tool", text="[image b2:51aa]")]
+    book.take(turns("fix it"), call.text)
+
+    request = [*turns("fix it"), call, *results]
+    assert book.take(request, "Done.") == "continue 1.2"
+    done = Turn(role="assistant", text="Done.")
+    assert book.take([*request, done, Turn(role="user", text="thanks")]) == "continue 1.3"
+
+
+@pytest.mark.parametrize(
+    "sent_back",
+    [
+        "Forty-two.",
+        "  Forty-two.\n",  # trimmed, as Anthropic wants it of the last turn
+        "<think>Six times seven.</think>Forty-two.",  # or with what it thought
+    ],
+)
+def test_a_client_may_drop_reasoning_and_space(sent_back: str) -> None:
+    book = Book()
+    book.take(turns("6 x 7?"), "<think>Six times seven.</think>\n\nForty-two.")
+
+    assert book.take(turns("6 x 7?", sent_back, "sure?")) == "continue 1.2"
+
+
+def test_a_reply_that_was_cut_off_or_changed_still_goes_on() -> None:
+    book = Book()
+    book.take(turns(TASK), "There are three branches: the first")
+
+    assert book.take(turns(TASK, "There are three", "go on")) == "continue 1.2"
+
+
+def test_a_call_that_another_way_took_may_be_missing_in_between() -> None:
+    book = Book()
+    book.take(turns("hi"), "Hello!")
+
+    assert book.take(turns("hi", "Hello!", "a", "b", "c")) == "continue 1.2"
+
+
+def test_a_call_that_failed_may_be_followed_by_its_retry() -> None:
+    book = Book()
+    book.take(turns("hi"), None)
+
+    assert book.take(turns("hi"), "Hello!", is_retry=True) == "retry 1.2"
+    assert book.take(turns("hi", "Hello!", "go on")) == "continue 1.3"
+
+
+# --- the same request again
+
+
+def test_a_first_turn_that_looks_the_same_is_a_new_chat() -> None:
+    book = Book()
+
+    assert [book.take(turns(TASK)) for _ in range(3)] == ["new 1.1", "new 2.1", "new 3.1"]
+
+
+def test_a_regenerated_reply_stays_in_its_conversation() -> None:
+    book = Book()
+    book.take(turns("hi"), "Hello!")
+    request = turns("hi", "Hello!", "tell a joke")
+    book.take(request, "A bad one.")
+
+    assert book.take(request, "A better one.") == "retry 1.3"
+    assert book.take([*request, *turns("", "A bad one.", "ha")[1:]]) == "continue 1.4"
+
+
+def test_several_samples_of_a_turn_at_once_are_one_conversation() -> None:
+    book = Book()
+    book.take(turns("hi"), "Hello!")
+    request = turns("hi", "Hello!", "name a color")
+
+    placed = [book.take(request, color) for color in ("Red.", "Green.", "Blue.")]
+    assert placed == ["continue 1.2", "retry 1.3", "retry 1.4"]
+    chosen = turns("hi", "Hello!", "name a color", "Green.", "why?")
+    assert book.take(chosen) == "continue 1.5"
+
+
+def test_examples_and_the_same_question_again_are_two_chats() -> None:
+    book = Book()
+    request = turns("2 + 2?", "4", "3 + 5?", "8", TASK)
+
+    assert [book.take(request), book.take(request)] == ["new 1.1", "new 2.1"]
+
+
+# --- branches
+
+
+def test_an_older_message_written_anew_is_a_branch() -> None:
+    book = Book()
+    book.take(turns("hi"), "Hello!")
+    book.take(turns("hi", "Hello!", "a"), "A.")
+    book.take(turns("hi", "Hello!", "a", "A.", "b"), "B.")
+
+    assert book.take(turns("hi", "Hello!", "a", "A.", "c"), "C.") == "branch 2.1"
+    # both go on
+    assert book.take(turns("hi", "Hello!", "a", "A.", "c", "C.", "d")) == "continue 2.2"
+    assert book.take(turns("hi", "Hello!", "a", "A.", "b", "B.", "d")) == "continue 1.4"
+
+
+def test_an_older_turn_asked_again_is_a_branch() -> None:
+    book = Book()
+    book.take(turns("hi"), "Hello!")
+    book.take(turns("hi", "Hello!", "a"), "A.")
+    book.take(turns("hi", "Hello!", "a", "A.", "b"), "B.")
+
+    assert book.take(turns("hi", "Hello!", "a"), "Another A.") == "branch 2.1"
+    assert book.take(turns("hi", "Hello!", "a"), "A third A.") == "retry 2.2"
+
+
+def test_of_different_next_turns_at_once_the_first_goes_on_and_the_others_branch() -> None:
+    book = Book()
+    book.take(turns(TASK), "I will ask three others.")
+
+    placed = [book.take(turns(TASK, "I will ask three others.", who)) for who in "abc"]
+    assert placed == ["continue 1.2", "branch 2.1", "branch 3.1"]
+
+
+# --- chats that begin alike
+
+
+def test_a_hundred_chats_with_one_preamble_stay_apart() -> None:
+    book = Book()
+    preamble = ("Classify: 'I love it'", "positive", "Classify: 'It broke at once'", "negative")
+
+    for number in range(1, 101):
+        request = [*preamble, f"Classify: 'number {number}'"]
+        assert book.take(turns(*request), "neutral") == f"new {number}.1"
+    for number in (1, 50, 100):
+        request = [*preamble, f"Classify: 'number {number}'", "neutral", "sure?"]
+        assert book.take(turns(*request)) == f"continue {number}.2"
+
+
+def test_sub_agents_with_one_task_are_told_apart_by_what_they_were_told() -> None:
+    book = Book()
+    for number in range(1, 6):
+        book.take(turns(TASK), f"Reading file {number}.")
+
+    for number in (3, 1, 5, 2, 4):
+        request = turns(TASK, f"Reading file {number}.", "its text")
+        assert book.take(request, "ok") == f"continue {number}.2"
+
+
+def test_chats_that_cannot_be_told_apart_each_go_on_once() -> None:
+    book = Book()
+    for _ in range(3):
+        book.take(turns("ping"), "pong")
+
+    placed = [book.take(turns("ping", "pong", word)) for word in ("a", "b", "c")]
+    assert placed == ["continue 3.2", "continue 2.2", "continue 1.2"]
+
+
+def test_a_test_that_runs_the_same_script_again_is_a_chat_of_its_own() -> None:
+    book = Book()
+    script = ["hi", "Hello!", "a", "A.", "b", "B."]
+
+    for run in (1, 2, 3):
+        placed = [book.take(turns(*script[:n]), script[n]) for n in (1, 3, 5)]
+        assert placed == [f"new {run}.1", f"continue {run}.2", f"continue {run}.3"]
+
+
+def test_changed_replies_to_a_common_first_turn_join_nothing() -> None:
+    book = Book()
+    book.take(turns(TASK), "One.")
+    book.take(turns(TASK), "Two.")
+
+    assert book.take(turns(TASK, "Neither of them.", "go on")) == "new 3.1"
+
+
+def test_a_short_first_turn_with_another_reply_joins_nothing() -> None:
+    book = Book()
+    book.take(turns("continue"), "With what?")
+
+    assert book.take(turns("continue", "All done.", "ok")) == "new 2.1"
+
+
+def test_a_beginning_put_into_the_models_mouth_joins_nothing() -> None:
+    book = Book()
+    request = turns(TASK, "{")
+
+    assert [book.take(request, '"a": 1}'), book.take(request, '"a": 1}')] == ["new 1.1", "new 2.1"]
+    assert book.take(turns(TASK, '{"a": 1}', "and b?")) == "continue 2.2"
+
+
+def test_a_cut_reply_that_is_sent_back_to_be_gone_on_with() -> None:
+    book = Book()
+    book.take(turns("count"), "1, 2, 3,")
+
+    assert book.take(turns("count", "1, 2, 3,"), " 4, 5") == "continue 1.2"
+
+
+# --- compaction
+
+
+def grown(book: Book, *, last: str = "and the third?") -> list[str]:
+    """A conversation of three calls; gives its turns, the last reply among them."""
+    said = [TASK, "The first one: no file at all. " * 4, "and the second?"]
+    said += ["The second one: a file that is empty. " * 4, last]
+    book.take(turns(said[0]), said[1])
+    book.take(turns(*said[:3]), said[3])
+    reply = "The third one: a value of the wrong kind, which ends in an error nobody reads."
+    book.take(turns(*said), reply)
+    return [*said, reply]
+
+
+def test_the_newest_turns_kept_behind_a_summary_are_a_compaction() -> None:
+    book = Book()
+    said = grown(book)
+
+    request = turns("What happened so far: much.", *said[3:], "now fix them")
+    assert book.take(request, "Fixed.") == "compaction 1.4"
+    assert book.take([*request, *turns("", "Fixed.", "thanks")[1:]]) == "continue 1.5"
+
+
+def test_a_summary_that_was_asked_for_and_handed_in_is_a_compaction() -> None:
+    for where in ("user", "system"):
+        book = Book()
+        said = grown(book)
+        book.take(turns(*said, ASK_FOR_SUMMARY), SUMMARY)
+
+        handed_in = f"This session goes on from an earlier one:\n\n{SUMMARY}\n\nGo on."
+        request = [Turn(role=where, text=handed_in), Turn(role="user", text="Now the importer.")]
+        assert book.take(request, "Sure.") == "compaction 1.5"
+
+
+def test_text_that_is_handed_on_without_being_a_summary_joins_nothing() -> None:
+    book = Book()
+    said = grown(book, last="Write a plan for the coder.")
+    book.take(turns(*said, "Write it out in full."), SUMMARY)
+
+    assert book.take(turns(f"Carry out this plan:\n{SUMMARY}")) == "new 2.1"
+
+
+def test_a_summary_of_a_document_joins_nothing() -> None:
+    book = Book()
+    book.take(turns(f"Summarize this conversation: {TASK}"), SUMMARY)
+
+    assert book.take(turns(f"Answer by this:\n{SUMMARY}")) == "new 2.1"
+
+
+def test_what_a_summary_only_quotes_joins_nothing() -> None:
+    book = Book()
+    rules = "Every answer names the file and the line that it speaks about, without exception, " * 3
+    said = grown(book)
+    book.take(turns(*said, ASK_FOR_SUMMARY, system=rules), rules)
+
+    assert book.take(turns("A new task.", system=rules)) == "new 2.1"
+
+
+def test_two_conversations_with_the_same_newest_turns_are_not_compacted() -> None:
+    book = Book()
+    said = grown(book)
+    grown(book)
+
+    assert book.take(turns("Much happened.", *said[3:], "now fix them")) == "new 3.1"
+
+
+def test_a_conversation_that_went_on_is_not_compacted_by_its_older_turns() -> None:
+    book = Book()
+    said = grown(book)
+    book.take(turns(*said, "go on"), "As you wish.")
+
+    assert book.take(turns("Much happened.", *said[3:], "now fix them")) == "new 2.1"
+
+
+def test_short_turns_are_never_a_sign() -> None:
+    book = Book()
+    for _ in range(2):
+        book.take(turns("go"), "ok")
+        book.take(turns("go", "ok", "continue"), "ok")
+
+    assert book.take(turns("other", "ok", "continue", "ok", "continue")) == "new 3.1"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_new"),
+    [
+        (100_000, 20_000, True),
+        (100_000, 79_999, True),
+        (100_000, 80_000, False),  # a window that slides
+        (100_000, 104_000, False),
+        (None, 20_000, True),  # not known: by the look of the turns
+        (100_000, None, True),
+    ],
+)
+def test_a_fresh_start_is_a_prompt_that_shrank(
+    before: int | None, after: int | None, *, is_new: bool
+) -> None:
+    assert is_fresh_start(before, after) is is_new
+
+
+def test_a_client_that_takes_its_reminders_back_still_goes_on() -> None:
+    book = Book()
+    first, second = f"First of all: {TASK}" * 2, f"And then: {TASK}" * 2
+    reminder = "\n<reminder>It is late.</reminder>"
+
+    assert book.take(turns("a" + reminder), first) == "new 1.1"
+    assert book.take(turns("a", first, "b" + reminder), second) == "continue 1.2"
+    # the recorder looks at the size of the prompt: see is_fresh_start
+    assert book.take(turns("a", first, "b", second, "c" + reminder)) == "compaction 1.3"
+
+
+def test_examples_made_of_long_replies_join_nothing() -> None:
+    book = Book()
+    example = ("Classify: 'I love it'", f"positive, because {TASK}" * 2)
+    for number in range(1, 51):
+        request = turns(*example, f"Classify: 'number {number}'")
+        assert book.take(request, f"neutral, because {TASK}" * 2) == f"new {number}.1"
+
+
+# --- the links themselves
+
+
+def test_nothing_but_system_turns_leaves_nothing() -> None:
+    assert links_of([Turn(role="system", text="x")], reply=None, is_retry=False) == ChainLinks()
+    assert links_of([], reply=None, is_retry=True) == ChainLinks()
+
+
+def test_links_are_plain_and_bounded_however_long_the_conversation() -> None:
+    said = [f"This is turn number {number}, {TASK}" for number in range(1_001)]
+
+    links = links_of(
+        turns(*said, system=SUMMARY * 400), reply=Turn(role="assistant", text="a"), is_retry=False
+    )
+
+    written = json.dumps(asdict(links))
+    assert len(written) < 4_000
+    assert ChainLinks(**json.loads(written)).near == links.near
+
+
+TEXTS = st.lists(st.text(max_size=8), min_size=1, max_size=9)
+
+
+@given(texts=TEXTS, other=TEXTS)
+def test_equal_marks_mean_equal_turns(texts: list[str], other: list[str]) -> None:
+    one = links_of(turns(*texts, "u"), reply=None, is_retry=False).head
+    two = links_of(turns(*other, "u"), reply=None, is_retry=False).head
+
+    def seen(said: list[str]) -> list[tuple[str, str]]:
+        return [(turn.role, turn.text.strip()) for turn in turns(*said, "u")]
+
+    if turns(*texts, "u")[-1].role == turns(*other, "u")[-1].role == "user":
+        assert (one == two) == (seen(texts) == seen(other))
+
+
+@given(texts=st.lists(st.sampled_from(["a", "ok", "go on", TASK]), min_size=1, max_size=12))
+def test_every_chat_is_one_conversation_whatever_is_said(texts: list[str]) -> None:
+    book = Book()
+    said: list[str] = []
+    for number, text in enumerate(texts):
+        placed = book.take(turns(*said, text), f"Reply {text}")
+        assert placed == (f"continue 1.{number + 1}" if number else "new 1.1")
+        said += [text, f"Reply {text}"]
+
+
+@given(
+    chats=st.lists(st.integers(0, 3), min_size=1, max_size=24),
+    words=st.lists(st.sampled_from(["a", "b"]), min_size=4, max_size=4),
+)
+def test_chats_that_run_side_by_side_stay_apart(chats: list[int], words: list[str]) -> None:
+    book = Book()
+    said: dict[int, list[str]] = {}
+    numbers: dict[int, str] = {}
+    for chat in chats:
+        before = said.setdefault(chat, [])
+        # The replies differ: nothing else could tell chats that are asked the same.
+        reply = f"Chat {chat} says {len(before)}"
+        placed = book.take(turns(*before, words[chat]), reply)
+        how, _, where = placed.partition(" ")
+        number = where.partition(".")[0]
+        assert how == ("continue" if before else "new")
+        assert numbers.setdefault(chat, number) == number
+        before += [words[chat], reply]
+    assert len(set(numbers.values())) == len(numbers)

@@ -1,0 +1,52 @@
+"""One HelmDash for all tests of the gateway, with simulated vendors behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from uuid import uuid4
+
+import pytest
+
+from tests.gateway.clients import Client, open_client
+from tests.gateway.world import PROVIDERS, World, budgets, furnish, open_http
+from tests.support.server import Served
+from tests.support.upstreams import Fleet, run_fleet
+
+
+@pytest.fixture(scope="session")
+def fleet() -> Iterator[Fleet]:
+    """The simulated vendors."""
+    with run_fleet() as fleet:
+        yield fleet
+
+
+@pytest.fixture(scope="session")
+def world(serve: Callable[..., Served], fleet: Fleet) -> Iterator[World]:
+    """A HelmDash whose upstreams are the simulated vendors, with budgets for their models."""
+    served = serve(**fleet.environment())
+    with (
+        open_http(served.base_url, served.api_key) as http,
+        open_http(f"{served.base_url}/api/v1", served.api_key) as api,
+    ):
+        for row in budgets():
+            answer = api.post("/budgets", json=row)
+            assert answer.status_code == 201, answer.text
+        furnish(served, fleet)
+        yield World(served=served, fleet=fleet, key=served.api_key, http=http, api=api)
+
+
+@pytest.fixture
+def mark() -> str:
+    """A word that makes a model's name this test's own."""
+    return uuid4().hex[:10]
+
+
+@pytest.fixture(scope="session")
+def clients(world: World) -> Iterator[dict[str, Client]]:
+    """The four SDKs, pointed at HelmDash."""
+    with ExitStack() as stack:
+        yield {
+            shape: stack.enter_context(open_client(shape, world.url, world.key))
+            for shape in PROVIDERS
+        }

@@ -1,0 +1,211 @@
+"""Which conversation a call belongs to: told by a header or metadata, or found by its beginning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.gateway.clients import TOOL
+from tests.gateway.world import World, model_of
+from tests.support.upstreams.plays import WHOLE
+
+pytestmark = pytest.mark.xdist_group("gateway")
+
+Messages = list[dict[str, Any]]
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str = WHOLE) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def say(world: World, messages: Messages, *, behaviour: str = "plain", **headers: Any) -> Any:
+    """Ask in OpenAI's API; gives the record."""
+    body = {"model": model_of("openai", behaviour), "messages": messages}
+    answer = world.post("/v1/chat/completions", body, **headers)
+    assert answer.status_code == 200, answer.text
+    return world.call_of(answer)
+
+
+def test_a_header_names_the_conversation(world: World, mark: str) -> None:
+    calls = [
+        say(world, [user(f"{mark} {turn}")], x_helmdash_conversation=f"talk-{mark}")
+        for turn in range(3)
+    ]
+
+    assert [call["conversation"] for call in calls] == [f"talk-{mark}"] * 3
+    assert [call["generation"] for call in calls] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"conversation_id": "MARK"},
+        {"session_id": "MARK", "user": "somebody"},
+        {"thread_id": "MARK"},
+        {"helmdash_conversation": "MARK", "session_id": "another"},
+    ],
+)
+def test_metadata_names_the_conversation(world: World, metadata: dict[str, str], mark: str) -> None:
+    told = {name: value.replace("MARK", mark) for name, value in metadata.items()}
+    body = {"model": model_of("openai"), "messages": [user("Hello?")], "metadata": told}
+
+    call = world.call_of(world.post("/v1/chat/completions", body))
+
+    assert call["conversation"] == mark
+
+
+def test_the_header_beats_the_metadata(world: World, mark: str) -> None:
+    body = {
+        "model": model_of("openai"),
+        "messages": [user("Hello?")],
+        "metadata": {"conversation_id": f"metadata-{mark}"},
+    }
+    answer = world.post("/v1/chat/completions", body, x_helmdash_conversation=f"header-{mark}")
+
+    assert world.call_of(answer)["conversation"] == f"header-{mark}"
+
+
+def test_the_other_headers_are_kept_with_the_call(world: World, mark: str) -> None:
+    call = say(
+        world,
+        [user("Hello?")],
+        x_helmdash_pack="browser.pack",
+        x_helmdash_purpose="verify",
+        x_helmdash_correlation_id=mark,
+        x_helmdash_project="default",
+    )
+
+    assert (call["pack"], call["purpose"]) == ("browser.pack", "verify")
+    assert call["correlation_id"] == mark
+
+
+def test_a_chat_that_goes_on_is_one_conversation(world: World, mark: str) -> None:
+    history: Messages = [user(f"Tell me about {mark}.")]
+    calls = []
+    for turn in range(4):
+        calls.append(say(world, history))
+        history = [*history, assistant(), user(f"And then? {turn}")]
+
+    assert calls[0]["conversation"] is not None
+    assert len({call["conversation"] for call in calls}) == 1
+    assert [call["generation"] for call in calls] == [1, 2, 3, 4]
+    assert {call["round"] for call in calls} == {1}
+
+
+def test_a_streamed_chat_goes_on_too(world: World, mark: str) -> None:
+    body = {"model": model_of("openai"), "messages": [user(f"About {mark}?")], "stream": True}
+    first = world.call_of(world.post("/v1/chat/completions", body))
+
+    second = say(world, [user(f"About {mark}?"), assistant(), user("And then?")])
+
+    assert second["conversation"] == first["conversation"]
+
+
+def test_a_chat_may_go_on_in_another_api(world: World, mark: str) -> None:
+    first = say(world, [user(f"Tell me about {mark}.")])
+    messages = [user(f"Tell me about {mark}."), assistant(), user("And then?")]
+    anthropic = {"model": model_of("anthropic"), "max_tokens": 99, "messages": messages}
+    second = world.call_of(world.post("/v1/messages", anthropic))
+    contents = [
+        {"role": "model" if each["role"] == "assistant" else "user", "parts": [{"text": text}]}
+        for each in [*messages, assistant(), user("Go on.")]
+        if (text := each["content"])
+    ]
+    path = f"/v1beta/models/{model_of('gemini')}:generateContent"
+    third = world.call_of(world.post(path, {"contents": contents}))
+
+    assert first["conversation"] == second["conversation"] == third["conversation"]
+    assert third["generation"] == 3
+
+
+def test_a_branch_is_a_conversation_of_its_own(world: World, mark: str) -> None:
+    beginning = [user(f"Tell me about {mark}.")]
+    first = say(world, beginning)
+    trunk = say(world, [*beginning, assistant(), user("Go left.")])
+    say(world, [*beginning, assistant(), user("Go left."), assistant(), user("Further.")])
+
+    branch = say(world, [*beginning, assistant(), user("Go right.")])
+
+    assert trunk["conversation"] == first["conversation"]
+    assert branch["conversation"] not in (None, first["conversation"])
+
+
+def test_chats_that_begin_alike_are_two(world: World, mark: str) -> None:
+    first = say(world, [user(f"hi {mark}")])
+    second = say(world, [user(f"hi {mark}")])
+
+    assert first["conversation"] != second["conversation"]
+
+
+def test_a_retry_of_the_clients_library_is_no_new_chat(world: World, mark: str) -> None:
+    first = say(world, [user(f"Tell me about {mark}.")])
+    again = say(world, [user(f"Tell me about {mark}.")], x_stainless_retry_count="1")
+
+    assert again["conversation"] == first["conversation"]
+
+
+def test_a_changing_system_prompt_does_not_part_a_chat(world: World, mark: str) -> None:
+    first = say(
+        world, [{"role": "system", "content": "It is 9:00."}, user(f"Tell me about {mark}.")]
+    )
+    second = say(
+        world,
+        [
+            {"role": "system", "content": "It is 9:05."},
+            user(f"Tell me about {mark}."),
+            assistant(),
+            user("And then?"),
+        ],
+    )
+
+    assert second["conversation"] == first["conversation"]
+
+
+def test_a_tool_loop_is_one_conversation(world: World, mark: str) -> None:
+    tools = [{"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}]
+    history: Messages = [user(f"Weather of {mark}?")]
+    calls = []
+    for _ in range(3):
+        body = {"model": model_of("openai"), "messages": history, "tools": tools}
+        answer = world.post("/v1/chat/completions", body)
+        calls.append(world.call_of(answer))
+        message = answer.json()["choices"][0]["message"]
+        history = [*history, message]
+        history += [
+            {"role": "tool", "tool_call_id": each["id"], "content": "Rain."}
+            for each in message.get("tool_calls") or []
+        ]
+        if message.get("content"):
+            history = [*history, user("And tomorrow?")]
+
+    assert len({call["conversation"] for call in calls}) == 1
+    assert [call["generation"] for call in calls] == [1, 2, 3]
+
+
+def test_a_clients_compaction_is_a_new_round(world: World, mark: str) -> None:
+    telling = f"The deployment of {mark} failed because the certificate had expired on Monday. "
+    history: Messages = [user(telling * 3)]
+    before = []
+    for turn in range(4):
+        before.append(say(world, history, behaviour="retell"))
+        told = assistant(f"You said: {history[-1]['content']}")
+        history = [*history, told, user(f"{telling * 2} What about step {turn}?")]
+
+    # The oldest turns give way to a summary; the newest stay word for word.
+    compacted = [user("Summary of the conversation so far: it was the certificate."), *history[-4:]]
+    after = say(world, compacted)
+
+    assert {call["conversation"] for call in before} == {after["conversation"]}
+    assert [call["round"] for call in before] == [1, 1, 1, 1]
+    assert after["round"] == 2
+
+
+def test_calls_of_a_model_without_messages_have_no_conversation(world: World, mark: str) -> None:
+    body = {"model": "openai/text-embedding-sim", "input": mark}
+
+    assert world.call_of(world.post("/v1/embeddings", body))["conversation"] is None

@@ -1,0 +1,52 @@
+"""A recorder of the test's own: started on the test's database, with a spool below `tmp_path`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from helmdash.operations.recorder import Limits, Recorder
+from helmdash.queries import budgets
+from helmdash.queries.access import ProjectInfo
+from tests.recording.support import make_ruled_project
+
+SPOOL_BYTES = 64 * 1024 * 1024
+
+
+@pytest.fixture
+def project(transactional_db: None) -> ProjectInfo:
+    """The default project, committed, so that the recorder's thread sees it."""
+    budgets.forget_cache()
+    return make_ruled_project(payload="full")
+
+
+@pytest.fixture
+def make_recorder(tmp_path: Path) -> Iterator[Callable[..., Recorder]]:
+    """A function that makes a recorder on one spool; all are stopped afterwards."""
+    made: list[Recorder] = []
+
+    def make(*, spool_max_bytes: int = SPOOL_BYTES, **limits: float) -> Recorder:
+        made.append(
+            Recorder(
+                spool_dir=tmp_path / "spool",
+                spool_max_bytes=spool_max_bytes,
+                clock=timezone.now,
+                limits=Limits(**{"linger": 0.0, **limits}),  # type: ignore[arg-type]
+            )
+        )
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.stop(2.0)
+
+
+@pytest.fixture
+def started(project: ProjectInfo, make_recorder: Callable[..., Recorder]) -> Recorder:
+    """A recorder that stores."""
+    recorder = make_recorder()
+    recorder.start()
+    return recorder

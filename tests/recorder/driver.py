@@ -1,0 +1,116 @@
+"""A process that records as the gateway does, to be killed: `python -m tests.recorder.driver`.
+
+    setup            make the tables and the default project
+    load PREFIX GAP  start three calls that never end, then one call every GAP seconds, each noted
+                     on standard output once the recorder has taken it in; SIGTERM ends it cleanly
+    wait             start, store what is left in the spool, and end
+    list             what is in the database, as JSON
+
+The environment says which database and data directory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from types import FrameType
+
+
+def main() -> None:
+    """Do what the first argument says."""
+    os.environ["DJANGO_SETTINGS_MODULE"] = "helmdash.settings"
+    import django
+
+    django.setup()
+    match sys.argv[1:]:
+        case ["setup"]:
+            _setup()
+        case ["load", prefix, gap]:
+            _load(prefix, float(gap))
+        case ["wait"]:
+            _wait()
+        case ["list"]:
+            _list()
+
+
+def _setup() -> None:
+    from django.core.management import call_command
+
+    from helmdash.operations import access, shipped
+
+    call_command("migrate", interactive=False, verbosity=0)
+    access.ensure_project()
+    shipped.load_budgets()
+
+
+def _load(prefix: str, gap: float) -> None:
+    from django.db import connection
+    from django.utils import timezone
+
+    from helmdash.operations.recorder import recorder, start, stop
+    from helmdash.queries.access import default_project
+    from tests.factories import make_capture
+
+    project = default_project()
+    connection.close()
+    start()
+    is_asked: list[int] = []
+
+    def end(number: int, frame: FrameType | None) -> None:
+        is_asked.append(number)
+
+    signal.signal(signal.SIGTERM, end)
+    for number in range(3):
+        recorder().begin(f"{prefix}-open-{number}", project.id)
+    number = largest = 0
+    while not is_asked:
+        name = f"{prefix}-{number:06d}"
+        recorder().begin(name, project.id)
+        capture = make_capture(id=name, conversation=f"talk-{number % 5}", content="x" * 500)
+        recorder().submit(project, "driver", capture, timezone.now())
+        sys.stdout.write(name + "\n")
+        sys.stdout.flush()
+        number += 1
+        largest = max(largest, recorder().queued()[0])
+        time.sleep(gap)
+    for number in range(3):
+        recorder().abandon(f"{prefix}-open-{number}")
+    stop(8)
+    sys.stdout.write(f"largest queue: {largest}\n")
+
+
+def _wait() -> None:
+    from helmdash.operations.recorder import recorder, start, stop
+
+    start()
+    recorder().settle(30)
+    stop()
+
+
+def _list() -> None:
+    from django.db import connection
+
+    from helmdash.queries import ledger
+    from helmdash.records.models import Call, Conversation
+
+    checked = "ok"
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA integrity_check")
+            checked = cursor.fetchone()[0]
+    total = ledger.totals()
+    found = {
+        "calls": list(Call.objects.order_by("id").values_list("name", flat=True)),
+        "generations": sum(Conversation.objects.values_list("generation", flat=True)),
+        "integrity": checked,
+        "ledger": {name: getattr(total, name) for name in ledger.COUNTS},
+        "running": sum(each.stopped_at is None for each in ledger.processes()),
+    }
+    sys.stdout.write(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

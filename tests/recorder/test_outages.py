@@ -1,0 +1,268 @@
+"""The database goes away under load and comes back, or the process goes: nothing lost or doubled.
+
+Real processes, which are killed; SQLite files that are moved away; a PostgreSQL of the test's own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import ROOT, environment, needs
+from tests.support.postgres import NoPostgres, Postgres, create_database
+from tests.support.processes import kill, spawn_python
+
+# Each starts and ends several processes.
+pytestmark = pytest.mark.slow
+
+# Long enough for retries and for reports to be turned away.
+AWAY_SECONDS = 3.0
+_GAP = "0.004"
+
+
+@dataclass(slots=True, kw_only=True)
+class House:
+    """A data directory with its database, and the processes that record into it."""
+
+    data_dir: Path
+    database_url: str = ""
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def database(self) -> Path:
+        return self.data_dir / "helmdash.sqlite3"
+
+    def run(self, mode: str) -> str:
+        """Run a mode of the driver to its end; gives what it printed."""
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.recorder.driver", mode],
+            cwd=ROOT,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
+    def load(self, prefix: str) -> subprocess.Popen[bytes]:
+        """Start a process that records; returns when it has begun to."""
+        process = spawn_python(
+            *("-m", "tests.recorder.driver", "load", prefix, _GAP),
+            log=self._log(prefix),
+            env=self._environment(),
+        )
+        self.processes.append(process)
+        end = time.monotonic() + 30
+        while len(self.noted(prefix)) < 50:
+            assert process.poll() is None, self.said(prefix)
+            assert time.monotonic() < end, self.said(prefix)
+            time.sleep(0.02)
+        return process
+
+    def said(self, prefix: str) -> str:
+        """Everything the process printed and logged."""
+        return self._log(prefix).read_text() if self._log(prefix).exists() else ""
+
+    def noted(self, prefix: str) -> list[str]:
+        """The ids of the calls that the recorder had taken in."""
+        lines = self.said(prefix).split("\n")[:-1]
+        return [line for line in lines if line.startswith(f"{prefix}-")]
+
+    def stored(self) -> dict[str, Any]:
+        """What is in the database."""
+        found: dict[str, Any] = json.loads(self.run("list"))
+        return found
+
+    def spooled(self) -> list[str]:
+        """The names of the files in the spool."""
+        return sorted(path.name for path in (self.data_dir / "spool").iterdir())
+
+    def _log(self, prefix: str) -> Path:
+        return self.data_dir.with_suffix(f".{prefix}.log")
+
+    def _environment(self) -> dict[str, str]:
+        given = {"DATABASE_URL": self.database_url} if self.database_url else {}
+        return {**environment.clean(), "HELMDASH_DATA_DIR": str(self.data_dir), **given}
+
+
+@pytest.fixture(scope="module")
+def ready_made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with a database in which nothing is recorded; to be copied."""
+    made = House(data_dir=tmp_path_factory.mktemp("ready") / "data")
+    made.run("setup")
+    return made.data_dir
+
+
+@pytest.fixture
+def house(tmp_path: Path, ready_made: Path) -> Iterator[House]:
+    """On SQLite."""
+    made = House(data_dir=tmp_path / "data")
+    shutil.copytree(ready_made, made.data_dir)
+    yield made
+    for process in made.processes:
+        kill(process)
+
+
+@pytest.fixture
+def server() -> Iterator[Postgres]:
+    try:
+        running = Postgres.start()
+    except NoPostgres as error:
+        needs.missing("PostgreSQL", str(error))
+    yield running
+    running.stop()
+
+
+def assert_everything_is_stored_once(house: House, *prefixes: str) -> dict[str, Any]:
+    noted = [name for prefix in prefixes for name in house.noted(prefix)]
+    found = house.stored()
+    # A kill may come between taking a call in and noting it here.
+    missing = set(noted) - set(found["calls"])
+    assert not missing
+    assert len(set(found["calls"])) == len(found["calls"]) <= len(noted) + len(prefixes)
+    assert found["calls"] == sorted(found["calls"])
+    assert found["generations"] == len(found["calls"])
+    assert found["integrity"] == "ok"
+    total = found["ledger"]
+    settled = total["stored"] + total["duplicate"] + total["rejected"] + total["dropped"]
+    assert total["accepted"] == settled + total["waiting"]
+    assert (total["rejected"], total["dropped"], total["waiting"]) == (0, 0, 0)
+    return found
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+
+
+def test_a_killed_process_loses_no_call_and_the_next_says_how_many_were_under_way(
+    house: House,
+) -> None:
+    process = house.load("a")
+    time.sleep(0.5)
+    kill(process)
+    said = house.run("wait")
+
+    found = assert_everything_is_stored_once(house, "a")
+    assert "3 calls were under way when the previous process ended by force" in said or (
+        "4 calls were under way" in said  # one more, between its start and its end
+    )
+    assert found["ledger"]["in_flight_lost"] in (3, 4)
+    assert found["running"] == 0
+    assert house.spooled() == []
+
+
+def test_a_process_that_is_asked_to_end_stores_what_waits(house: House) -> None:
+    process = house.load("a")
+    end(process)
+
+    found = assert_everything_is_stored_once(house, "a")
+    assert found["ledger"]["stored"] == len(found["calls"])
+    assert found["ledger"]["in_flight_lost"] == 0
+    assert house.spooled() == []
+
+
+def move_all(database: Path, away: Path) -> Callable[[], None]:
+    """The file and its log, as somebody does who knows SQLite."""
+    parts = [p for p in database.parent.iterdir() if p.name.startswith(database.name)]
+    away.mkdir()
+    for part in parts:
+        part.rename(away / part.name)
+
+    def put_back() -> None:
+        for part in parts:
+            (away / part.name).rename(part)
+
+    return put_back
+
+
+def move_file(database: Path, away: Path) -> Callable[[], None]:
+    """The file alone; its log stays."""
+    database.rename(away)
+
+    def put_back() -> None:
+        away.rename(database)
+
+    return put_back
+
+
+def replace_by_copy(database: Path, away: Path) -> Callable[[], None]:
+    """The file is taken, and what comes back is a copy: another file at the same path."""
+    database.rename(away)
+
+    def put_back() -> None:
+        shutil.copy(away, database.with_suffix(".copy"))
+        database.with_suffix(".copy").rename(database)
+        away.unlink()
+
+    return put_back
+
+
+@pytest.mark.parametrize("take_away", [move_all, move_file, replace_by_copy])
+def test_the_sqlite_file_is_taken_away_and_put_back(
+    house: House, tmp_path: Path, take_away: Callable[[Path, Path], Callable[[], None]]
+) -> None:
+    process = house.load("a")
+    put_back = take_away(house.database, tmp_path / "away")
+    time.sleep(AWAY_SECONDS)
+    made_anew = house.database.exists()
+    put_back()
+    time.sleep(0.5)
+    end(process)
+
+    assert not made_anew
+    found = assert_everything_is_stored_once(house, "a")
+    assert found["ledger"]["duplicate"] == 0
+    assert "calls cannot be stored now" in house.said("a")
+    assert "calls are stored again" in house.said("a")
+    assert "Traceback" not in house.said("a")
+
+
+def test_killed_while_the_database_is_away_the_spool_has_everything(
+    house: House, tmp_path: Path
+) -> None:
+    process = house.load("a")
+    put_back = move_all(house.database, tmp_path / "away")
+    time.sleep(1)
+    kill(process)
+    put_back()
+    following = house.load("b")
+    end(following)
+
+    found = assert_everything_is_stored_once(house, "a", "b")
+    assert found["ledger"]["in_flight_lost"] in (3, 4)
+    assert "calls were under way" in house.said("b")
+    assert house.spooled() == []
+
+
+def test_postgresql_is_stopped_and_started_again(tmp_path: Path, server: Postgres) -> None:
+    url = create_database(server.url("postgres"), "outage")
+    house = House(data_dir=tmp_path / "data", database_url=url)
+    house.run("setup")
+    process = house.load("a")
+    server.halt()
+    time.sleep(AWAY_SECONDS)
+    during = len(house.noted("a"))
+    server.resume()
+    time.sleep(0.5)
+    end(process)
+
+    assert during > AWAY_SECONDS / float(_GAP) / 4
+    found = assert_everything_is_stored_once(house, "a")
+    assert found["ledger"]["stored"] == len(found["calls"])
+    assert "calls are stored again" in house.said("a")
+    assert "Traceback" not in house.said("a")
+    assert os.listdir(house.data_dir / "spool") == []

@@ -1,0 +1,260 @@
+"""The files: what is written, what is deleted when, and what is read after a sudden end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helmdash.core.capture import Capture, CapturedTrim, Sent
+from helmdash.operations.recorder.capture_json import dump_capture, load_capture, make_storable
+from helmdash.operations.recorder.remains import Remains, adopt
+from helmdash.operations.recorder.spool import Entry, Spool
+from tests.factories import NOW, make_capture
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "spool"
+
+
+@pytest.fixture
+def spool(directory: Path) -> Iterator[Spool]:
+    # Three calls of 100 bytes fill a segment.
+    spool = Spool(directory, "host-1-now", max_bytes=10_000, segment_bytes=400)
+    spool.open()
+    yield spool
+    spool.close()
+
+
+def add(spool: Spool, name: str) -> Entry:
+    body = orjson.dumps({"id": name, "pad": "x" * 60})
+    entry = spool.add(project_id=1, capture=body, call_id=name)
+    assert entry is not None
+    return entry
+
+
+def files(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.glob("*.ndjson"))
+
+
+def tidy(spool: Spool, *, is_idle: bool = False) -> None:
+    spool.remove(spool.tidy(is_idle=is_idle))
+
+
+def after_a_kill(spool: Spool, directory: Path) -> Remains:
+    """What the next process finds: the lock is free, everything else as it was."""
+    lock, spool._lock_handle = spool._lock_handle, None
+    assert lock is not None
+    os.close(lock)
+    (found,) = adopt(directory)
+    return found
+
+
+def ids(remains: Remains) -> list[str]:
+    return [line["capture"]["id"] for line, _ in remains.lines()]
+
+
+def written(path: Path) -> int:
+    """Bytes of a segment that hold something: its room is reserved beforehand."""
+    return len(path.read_bytes().rstrip(b"\0"))
+
+
+def test_a_segment_goes_when_all_in_it_is_settled_and_not_before(
+    spool: Spool, directory: Path
+) -> None:
+    entries = [add(spool, f"call-{number}") for number in range(7)]
+    before = files(directory)
+    spool.settle(entries[1:6])
+    tidy(spool)
+    held_by_the_first = files(directory)
+    spool.settle(entries[:1])
+    tidy(spool)
+
+    assert len(before) >= 3
+    assert held_by_the_first[0] == before[0]
+    assert before[0] not in files(directory)
+    assert spool.size == sum(written(directory / name) for name in files(directory))
+
+
+def test_the_newest_file_is_emptied_when_nothing_is_under_way(
+    spool: Spool, directory: Path
+) -> None:
+    spool.begin("call-1", 1)
+    tidy(spool, is_idle=True)
+    assert spool.size > 0
+
+    spool.settle([add(spool, "call-1")])
+    tidy(spool, is_idle=True)
+    assert spool.size == 0
+    assert [written(directory / name) for name in files(directory)] == [0]
+
+
+def test_a_long_call_does_not_keep_old_files(spool: Spool, directory: Path) -> None:
+    spool.begin("long", 1)
+    spool.settle([add(spool, f"call-{number}") for number in range(20)])
+    tidy(spool)
+
+    assert len(files(directory)) <= 2
+    assert after_a_kill(spool, directory).in_flight == ("long",)
+
+
+def test_calls_are_read_back_from_a_place_on_over_files(spool: Spool) -> None:
+    entries = [add(spool, f"call-{number}") for number in range(9)]
+    spool.settle(entries[:2])
+    spool.begin("another", 1)
+
+    found = [
+        (entry.seq, orjson.loads(line)["capture"]["id"])
+        for entry, line in spool.read(entries[2], calls=5, size=10_000)
+    ]
+    assert found == [(number + 1, f"call-{number}") for number in range(2, 7)]
+    (only,) = spool.read(entries[4], calls=5, size=1)
+    assert only[0] == entries[4]
+
+
+def test_there_is_a_bound_and_room_again_once_calls_are_settled(
+    spool: Spool, directory: Path
+) -> None:
+    found = [spool.add(project_id=1, capture=b'{"id":"a"}', call_id="a") for _ in range(500)]
+    entries = [entry for entry in found if entry is not None]
+    assert 0 < len(entries) < 500
+    refused = spool.is_full
+    assert 9_900 < spool.size <= 10_000
+    on_disk = sum(written(path) for path in directory.glob("*.ndjson"))
+    assert on_disk == spool.size
+
+    spool.settle(entries)
+    tidy(spool)
+    assert (refused, spool.is_full) == (True, False)
+    add(spool, "again")
+
+
+def test_a_dead_process_leaves_what_was_not_settled_and_says_what_was_under_way(
+    spool: Spool, directory: Path
+) -> None:
+    for name in ("lost", "call-0", "nothing"):
+        spool.begin(name, 1)
+    entries = [add(spool, f"call-{number}") for number in range(6)]
+    spool.end("nothing")
+    spool.settle([entries[0], entries[1], entries[4]])
+
+    remains = after_a_kill(spool, directory)
+
+    assert ids(remains) == ["call-2", "call-3", "call-5"]
+    assert (remains.calls, remains.torn, remains.in_flight) == (3, 0, ("lost",))
+    remains.discard()
+    assert list(directory.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "torn",
+    [
+        b'{"seq":99,"project":1,"capture":{"id":"ha',  # a power cut in the middle of a call
+        b'{"se',  # at its very start
+        b'{"begin":"x',  # in the middle of a start mark
+        b'\0\0\0\0\0\0\0\0"}}',  # behind a block that never came to the disk
+        b'["not ours"]',  # somebody else's
+    ],
+)
+def test_a_torn_last_line_is_left_out(spool: Spool, directory: Path, torn: bytes) -> None:
+    add(spool, "call-0")
+    newest = spool._segments[-1]
+    newest.memory[newest.size : newest.size + len(torn)] = torn
+
+    remains = after_a_kill(spool, directory)
+
+    assert (ids(remains), remains.torn) == (["call-0"], 1)
+    remains.release()
+
+
+def test_calls_under_way_are_counted_once_also_when_the_heir_dies_too(
+    spool: Spool, directory: Path
+) -> None:
+    spool.begin("lost", 1)
+    first = after_a_kill(spool, directory)
+    first.mark_counted()
+    first.release()
+
+    (second,) = adopt(directory)
+    assert (first.in_flight, second.in_flight) == (("lost",), ())
+    second.release()
+
+
+def test_the_files_of_a_living_process_are_left_alone(spool: Spool, directory: Path) -> None:
+    add(spool, "call-0")
+
+    assert adopt(directory) == []
+
+
+def test_a_clean_end_leaves_no_file(spool: Spool, directory: Path) -> None:
+    spool.settle([add(spool, "call-0")])
+    spool.close()
+
+    assert list(directory.iterdir()) == []
+
+
+TEXTS = st.text(max_size=20)
+NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+OBJECTS = st.dictionaries(TEXTS, st.none() | st.booleans() | NUMBERS | TEXTS, max_size=3)
+CAPTURES = st.builds(
+    make_capture,
+    id=TEXTS,
+    finish_reason=st.none() | TEXTS,
+    content=st.none() | TEXTS,
+    messages=st.none() | st.lists(OBJECTS, max_size=3).map(tuple),
+    metadata=st.none() | OBJECTS,
+    attempts=st.lists(OBJECTS, max_size=2).map(tuple),
+    started_at=st.none() | st.datetimes(timezones=st.just(UTC)),
+    trim=st.none() | st.builds(CapturedTrim, before_bytes=st.just(2), after_bytes=st.just(1)),
+    sent=st.none() | st.builds(Sent, bytes=st.none() | st.integers(0, 10)),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(CAPTURES)
+def test_a_capture_comes_back_from_its_line_as_it_is_stored(capture: Capture) -> None:
+    stored, line = dump_capture(make_storable(capture))
+
+    assert b"\n" not in line
+    assert load_capture(orjson.loads(line)) == stored
+    assert dump_capture(stored)[1] == line
+
+
+def test_what_no_database_stores_is_replaced_and_the_rest_kept() -> None:
+    odd: dict[str, Any] = {
+        "nul": "a\0",
+        "half": "\ud83d",
+        "big": 2**70,
+        "deep": [{"x\0": "\udc00"}],
+    }
+    stored, _ = dump_capture(make_capture(metadata=odd, content="fine", started_at=NOW))
+
+    assert stored.metadata == {
+        "nul": "a\ufffd",
+        "half": "\ufffd",
+        "big": float(2**70),
+        "deep": [{"x\ufffd": "\ufffd"}],
+    }
+    assert (stored.content, stored.started_at) == ("fine", NOW)
+
+
+def test_a_line_of_a_newer_version_is_read_as_far_as_it_is_known() -> None:
+    told = {"model": "m", "from_the_future": 1, "sent": {"bytes": 5, "also": 2}}
+
+    assert load_capture(told) == Capture(model="m", sent=Sent(bytes=5))
+
+
+def test_a_capture_that_is_in_order_is_not_copied() -> None:
+    capture = replace(make_capture(), started_at=datetime(2026, 6, 5, tzinfo=UTC))
+
+    assert make_storable(capture) is capture
+    assert dump_capture(capture)[0] is capture

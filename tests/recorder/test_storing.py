@@ -1,0 +1,377 @@
+"""What is taken in is stored, once, in order, and every number says so."""
+
+from __future__ import annotations
+
+import contextlib
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from pathlib import Path
+
+import orjson
+import pytest
+from django.db import DataError, IntegrityError, OperationalError, connection, transaction
+
+from helmdash.core.budgets import MissingFallback
+from helmdash.operations import ledger as operations
+from helmdash.operations.holding import DatabaseFileGone
+from helmdash.operations.recorder import Recorder, RecorderFull, RecorderState, group_commit
+from helmdash.operations.recording import Recorded
+from helmdash.queries import ledger
+from helmdash.queries.access import ProjectInfo, project_info
+from helmdash.records.models import Call, Conversation, Project, RecorderLedger
+from tests.factories import NOW
+from tests.recorder.support import call, counts, expected, names, submit
+
+Make = Callable[..., Recorder]
+
+
+def test_calls_are_stored_in_the_order_they_ended(started: Recorder, project: ProjectInfo) -> None:
+    submit(started, project, *range(300))
+
+    assert started.settle()
+    assert names() == expected(*range(300))
+    assert [row.generation for row in Conversation.objects.order_by("name")] == [100, 100, 100]
+    found = counts(started)
+    assert (found.accepted, found.stored, found.waiting, found.spooled) == (300, 300, 0, 0)
+    assert started.state() is RecorderState.STORING
+
+
+def test_a_repeat_is_counted_as_one_and_stored_once(
+    started: Recorder, project: ProjectInfo
+) -> None:
+    submit(started, project, 1, 2, 1)
+
+    assert started.settle()
+    assert names() == expected(1, 2)
+    assert (counts(started).stored, counts(started).duplicate) == (2, 1)
+
+
+def test_what_is_missing_in_a_capture_is_filled_in(started: Recorder, project: ProjectInfo) -> None:
+    started.submit(project, "key", call(1, id=None, started_at=None, caller=None), NOW)
+
+    assert started.settle()
+    row = Call.objects.get()
+    assert (row.caller, row.started_at) == ("key", NOW)
+    assert row.name.startswith("call_")
+
+
+def test_words_that_are_too_long_or_unstorable_do_not_lose_the_call(
+    started: Recorder, project: ProjectInfo
+) -> None:
+    submit(
+        started,
+        project,
+        1,
+        model="m" * 400,
+        finish_reason="f" * 100,
+        error_code="e" * 300,
+        content="a\0b\ud800c",
+        messages=({"role": "user", "content": "nul \0 and \udc00", "n": 2**70},),
+        latency_ms=-5,
+        http_status=99_999,
+        usage={"prompt_tokens": 5, "odd": float("nan")},
+    )
+
+    assert started.settle()
+    row = Call.objects.get()
+    assert (len(row.model), len(row.finish_reason_raw), len(row.error_code)) == (255, 64, 128)
+    assert (row.latency_ms, row.http_status, row.prompt_tokens) == (None, None, 5)
+    assert counts(started).rejected == 0
+
+
+def test_a_call_that_cannot_be_stored_is_put_aside_and_its_neighbours_stored(
+    started: Recorder, project: ProjectInfo, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # No column takes a negative number; nothing cuts it to one that does.
+    submit(started, project, *range(10))
+    submit(started, project, 10, attempt=-1)
+    submit(started, project, *range(11, 20))
+
+    assert started.settle()
+    assert names() == expected(*range(10), *range(11, 20))
+    assert (counts(started).stored, counts(started).rejected) == (19, 1)
+    kept = tmp_path / "spool" / "rejected.ndjson"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    (line,) = kept.read_bytes().splitlines()
+    assert orjson.loads(line)["capture"]["id"] == "call-00010"
+    assert "1 calls cannot be stored and were put aside" in caplog.text
+    assert "answer 10" not in caplog.text
+
+
+def test_calls_of_a_deleted_project_are_rejected_and_the_others_stored(
+    started: Recorder, project: ProjectInfo
+) -> None:
+    with_row = Project.objects.create(slug="gone", name="Gone")
+    gone = project_info(with_row)
+    with_row.delete()
+    submit(started, gone, 1)
+    submit(started, project, 2)
+
+    assert started.settle()
+    assert names() == expected(2)
+    assert counts(started).rejected == 1
+
+
+def test_a_report_is_answered_after_its_commit(started: Recorder, project: ProjectInfo) -> None:
+    answers = started.record_and_wait(
+        project=project, captures=[call(1), call(2, id=None), call(1)], caller="key", now=NOW
+    )
+
+    assert [answer.duplicate for answer in answers] == [False, False, True]
+    assert answers[0].id == "call-00001"
+    assert Call.objects.count() == 2
+    found = counts(started)
+    assert (found.accepted, found.stored, found.duplicate) == (3, 2, 1)
+    assert started.record_and_wait(project=project, captures=[], caller="key", now=NOW) == ()
+
+
+def test_reports_of_many_threads_share_commits_and_get_their_own_answers(
+    started: Recorder, project: ProjectInfo
+) -> None:
+    def report(number: int) -> tuple[Recorded, ...]:
+        return started.record_and_wait(
+            project=project,
+            captures=[call(number), call(number + 1000)],
+            caller="key",
+            now=NOW,
+        )
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(report, range(100)))
+
+    assert [[a.id for a in each] for each in answers] == [expected(n, n + 1000) for n in range(100)]
+    assert Call.objects.count() == 200
+
+
+def test_a_faulty_report_fails_alone_and_whole(started: Recorder, project: ProjectInfo) -> None:
+    good = started.record(project=project, captures=[call(1)], caller="key", now=NOW)
+    bad = started.record(
+        project=project, captures=[call(2), call(3, attempt=-1)], caller="key", now=NOW
+    )
+    other = started.record(project=project, captures=[call(4)], caller="key", now=NOW)
+
+    assert good.result(5)[0].id == "call-00001"
+    assert other.result(5)[0].id == "call-00004"
+    assert isinstance(bad.exception(5), Exception)
+    assert sorted(names()) == expected(1, 4)
+    assert counts(started).rejected == 2
+
+
+def test_a_report_that_gives_up_before_its_turn_is_withdrawn(
+    project: ProjectInfo, make_recorder: Make, stuck: Callable[[], AbstractContextManager[None]]
+) -> None:
+    recorder = make_recorder(patience=0.2)
+    recorder.start()
+    with stuck():
+        first = recorder.record(project=project, captures=[call(1)], caller="key", now=NOW)
+        assert _until(first.running)
+        with pytest.raises(RecorderFull):
+            recorder.record_and_wait(project=project, captures=[call(2)], caller="key", now=NOW)
+
+    assert first.result(10)[0].id == "call-00001"
+    assert recorder.settle()
+    assert names() == expected(1)
+    assert counts(recorder).accepted == 1
+
+
+def test_memory_is_bounded_and_what_it_cannot_hold_is_read_back_in_order(
+    project: ProjectInfo, make_recorder: Make, stuck: Callable[[], AbstractContextManager[None]]
+) -> None:
+    recorder = make_recorder(queue_calls=50, batch_calls=20)
+    recorder.start()
+    with stuck():
+        submit(recorder, project, *range(400))
+        calls, size = recorder.queued()
+        assert calls == 50
+        assert size < 50 * 2000
+        assert recorder.state() is RecorderState.SPOOLING
+        assert recorder.waiting() == 400
+        # One report is taken in also when the queue is full; those behind it are turned away.
+        recorder.record(project=project, captures=[call(1000)], caller="k", now=NOW)
+        with pytest.raises(RecorderFull):
+            recorder.record(project=project, captures=[call(1001)], caller="k", now=NOW)
+
+    assert recorder.settle()
+    stored = [name for name in names() if name < "call-01000"]
+    assert stored == expected(*range(400))
+    assert (counts(recorder).spooled, counts(recorder).dropped) == (350, 0)
+    submit(recorder, project, 500)
+    assert recorder.settle()
+    assert counts(recorder).spooled == 350
+
+
+def test_a_spool_that_runs_full_leaves_texts_out_first_and_drops_last(
+    project: ProjectInfo, make_recorder: Make, stuck: Callable[[], AbstractContextManager[None]]
+) -> None:
+    recorder = make_recorder(spool_max_bytes=100_000, queue_calls=10, batch_calls=5)
+    recorder.start()
+    with stuck():
+        submit(recorder, project, *range(200), content="x" * 2000)
+        assert recorder.state() is RecorderState.FULL
+        assert counts(recorder).spool_bytes <= 100_000 + 1000
+
+    assert recorder.settle()
+    found = counts(recorder)
+    assert found.dropped > 0
+    assert found.stored + found.dropped == 200
+    assert names() == expected(*range(found.stored))
+    texts = list(Call.objects.order_by("id").values_list("payload__content", flat=True))
+    first_without = texts.index(None)
+    assert 20 < first_without < len(texts) - 10
+    assert set(texts[first_without:]) == {None}
+
+
+def test_stopping_stores_what_waits_and_leaves_no_file(
+    started: Recorder, project: ProjectInfo, tmp_path: Path
+) -> None:
+    submit(started, project, *range(700))
+    started.begin("nothing-came-of-it", project.id)
+    started.abandon("nothing-came-of-it")
+
+    started.stop()
+
+    assert names() == expected(*range(700))
+    assert list((tmp_path / "spool").iterdir()) == []
+    assert started.state() is RecorderState.STOPPED
+    with pytest.raises(RecorderFull):
+        started.record(project=project, captures=[call(1)], caller="key", now=NOW)
+    row = RecorderLedger.objects.get()
+    assert (row.accepted, row.stored, row.waiting) == (700, 700, 0)
+    assert row.stopped_at is not None
+
+
+def test_a_call_that_ends_after_the_stop_waits_for_the_next_start(
+    started: Recorder, project: ProjectInfo, make_recorder: Make
+) -> None:
+    started.stop()
+    submit(started, project, 1)
+    assert names() == []
+    assert (counts(started).spooled, counts(started).waiting) == (1, 1)
+
+    # The process ends, and with it its lock.
+    started._intake.close()
+    following = make_recorder()
+    following.start()
+
+    assert following.settle()
+    assert names() == expected(1)
+
+
+def test_the_spool_is_for_its_owner_only_and_empty_when_idle(
+    started: Recorder, project: ProjectInfo, tmp_path: Path
+) -> None:
+    submit(started, project, 1)
+    spool = tmp_path / "spool"
+    assert stat.S_IMODE(spool.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in spool.iterdir()} == {0o600}
+
+    assert started.settle()
+    assert _until(lambda: not any(path.read_bytes().strip(b"\0") for path in spool.iterdir()))
+
+
+def test_the_ledger_adds_up_over_processes(
+    started: Recorder, project: ProjectInfo, make_recorder: Make
+) -> None:
+    submit(started, project, 1, 2)
+    started.stop()
+    following = make_recorder()
+    following.start()
+    submit(following, project, 2, 3)
+    assert following.settle()
+
+    own = following.standing()
+    total = ledger.totals(own=own)
+    assert (total.accepted, total.stored, total.duplicate, total.waiting) == (4, 3, 1, 0)
+    listed = ledger.processes(own=own)
+    assert [each.name for each in listed] == [following.name, started.name]
+    assert [each.is_own for each in listed] == [True, False]
+    assert listed[1].stopped_at is not None
+
+
+@pytest.mark.django_db
+def test_rows_of_long_ago_are_added_up_in_one() -> None:
+    kept = operations.KEPT_ROWS
+    for number in range(kept + 7):
+        RecorderLedger.objects.create(
+            name=f"p{number}",
+            started_at=NOW + timedelta(hours=number),
+            seen_at=NOW,
+            stopped_at=NOW,
+            accepted=3,
+            stored=2,
+            rejected=1,
+        )
+    RecorderLedger.objects.create(name="running", started_at=NOW, seen_at=NOW, accepted=1)
+    before = ledger.totals()
+
+    operations.fold(now=NOW)
+    operations.fold(now=NOW)
+
+    assert ledger.totals() == before
+    assert RecorderLedger.objects.count() == kept + 2
+    assert RecorderLedger.objects.get(name=operations.EARLIER).stored == 14
+    assert RecorderLedger.objects.filter(name="running").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "is_away"),
+    [
+        (OperationalError("disk is full, no server, locked ..."), True),
+        (DatabaseFileGone("moved"), True),
+        # Somebody deleted the rule that judges whatever no other rule knows.
+        (MissingFallback("no fallback"), True),
+        (IntegrityError("a constraint"), False),
+        (DataError("a value"), False),
+        (ValueError("a value"), False),
+        (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogate"), False),
+    ],
+)
+def test_an_error_is_the_databases_or_the_datas(error: Exception, is_away: bool) -> None:
+    assert group_commit.is_away(error) is is_away
+
+
+def test_without_a_start_reports_are_stored_in_the_callers_transaction(
+    project: ProjectInfo, make_recorder: Make, tmp_path: Path
+) -> None:
+    recorder = make_recorder()
+    with transaction.atomic():
+        (answer,) = recorder.record_and_wait(
+            project=project, captures=[call(1)], caller="key", now=NOW
+        )
+        submit(recorder, project, 2)
+        assert recorder.settle()
+        assert names() == expected(1, 2)
+        transaction.set_rollback(True)
+
+    assert answer.id == "call-00001"
+    assert names() == []
+    assert recorder.state() is RecorderState.STORING
+    assert not (tmp_path / "spool").exists()
+
+
+@pytest.fixture
+def stuck() -> Callable[[], AbstractContextManager[None]]:
+    """A function that gives a context in which no other connection can write."""
+
+    @contextlib.contextmanager
+    def hold() -> Iterator[None]:
+        with transaction.atomic():
+            if connection.vendor == "postgresql":
+                with connection.cursor() as cursor:
+                    cursor.execute("LOCK TABLE records_call IN ACCESS EXCLUSIVE MODE")
+            yield
+
+    return hold
+
+
+def _until(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+    tick = threading.Event()
+    for _ in range(int(seconds / 0.01)):
+        if condition():
+            return True
+        tick.wait(0.01)
+    return False

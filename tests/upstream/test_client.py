@@ -1,0 +1,896 @@
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import socket
+import ssl
+import time
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from helmdash.core.error_words import ErrorKind, kind_of_error
+from helmdash.providers.base import HttpRequest
+from helmdash.upstream.client import Timeouts, UpstreamClient
+from helmdash.upstream.failures import CODES, FailureKind, UpstreamFailed
+from helmdash.upstream.retries import asked_seconds, is_worth_another, wait_seconds
+from tests.upstream.certificates import certificate
+from tests.upstream.servers import KEY, REQUEST, Exchange, calling, endpoint, run, serving
+
+LIMIT = 1 << 20
+
+
+async def answer(exchange: Exchange) -> None:
+    exchange.say("200 OK", b'{"ok":true}', "X-Request-Id: r1", "X-Twice: a", "x-twice: b")
+
+
+async def busy(exchange: Exchange) -> None:
+    exchange.say("503 Busy", b'{"error":"busy"}', "Retry-After: 0")
+
+
+async def hang(exchange: Exchange) -> None:
+    await exchange.wait_until_left()
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+async def failure(
+    client: UpstreamClient, port: int, request: HttpRequest = REQUEST, **over: Any
+) -> UpstreamFailed:
+    async def call() -> bytes:
+        opened = await client.open(endpoint(port, **over), request)
+        return await opened.read(LIMIT)
+
+    with pytest.raises(UpstreamFailed) as caught:
+        await call()
+    assert KEY not in str(caught.value)
+    assert KEY not in json.dumps(caught.value.attempts)
+    return caught.value
+
+
+def test_an_answer_comes_with_its_status_headers_and_one_attempt() -> None:
+    async def scene() -> None:
+        async with serving(answer) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), REQUEST)
+            body = await opened.read(LIMIT)
+            await opened.close()
+            await opened.close()
+
+            assert (opened.status, body) == (200, b'{"ok":true}')
+            assert opened.headers["x-request-id"] == "r1"
+            assert opened.headers["x-twice"] == "a, b"
+            (attempt,) = opened.attempts
+            assert (attempt["number"], attempt["status"]) == (1, 200)
+            json.dumps(opened.attempts)
+            head = server.heads[0]
+            assert head.startswith("POST /v1/chat/completions HTTP/1.1\r\n")
+            assert f"authorization: Bearer {KEY}" in head
+            assert "accept-encoding: identity" in head
+            assert head.lower().count("content-length: 13") == 1
+            assert head.lower().count("host: 127.0.0.1") == 1
+
+    run(scene())
+
+
+def test_a_request_without_a_body_is_a_get() -> None:
+    async def scene() -> None:
+        async with serving(answer) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), HttpRequest(path="/models?limit=9"))
+            await opened.read(LIMIT)
+
+            assert server.heads[0].startswith("GET /v1/models?limit=9 HTTP/1.1\r\n")
+
+    run(scene())
+
+
+def test_connections_are_kept_and_cookies_are_not() -> None:
+    async def sweet(exchange: Exchange) -> None:
+        exchange.say("200 OK", b"{}", "Set-Cookie: who=me; Path=/")
+
+    async def scene() -> None:
+        async with serving(sweet) as server, calling() as client:
+            for _ in range(3):
+                opened = await client.open(endpoint(server.port), REQUEST)
+                await opened.read(LIMIT)
+
+            assert server.connections == 1
+            assert "cookie" not in "".join(server.heads).lower()
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("status", "header", "expected"),
+    [
+        # too many requests
+        ("429 Too Many Requests", "Retry-After: 0", [429, 200]),
+        # the provider's own trouble
+        ("500 Oops", "Retry-After: 0", [500, 200]),
+        # overloaded, as Anthropic says it
+        ("529 Overloaded", "retry-after-ms: 1", [529, 200]),
+        # a request that is wrong stays wrong
+        ("400 Bad Request", "Retry-After: 0", [400]),
+        # no such thing will be implemented in a second
+        ("501 Not Implemented", "Retry-After: 0", [501]),
+        # asked to stay away for long: the answer goes on to the client
+        ("429 Too Many Requests", "Retry-After: 21", [429]),
+        # told not to
+        ("500 Oops", "x-should-retry: false", [500]),
+        # told to
+        ("409 Conflict", "x-should-retry: true\r\nRetry-After: 0", [409, 200]),
+    ],
+)
+def test_what_may_pass_is_tried_again(status: str, header: str, expected: list[int]) -> None:
+    async def scene() -> None:
+        async def refuse(exchange: Exchange) -> None:
+            exchange.say(status, f'{{"error":"no, {KEY}"}}'.encode(), header)
+
+        async with serving(refuse, answer) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), REQUEST)
+            await opened.read(LIMIT)
+
+            assert [attempt["status"] for attempt in opened.attempts] == expected
+            assert opened.status == expected[-1]
+            assert KEY not in json.dumps(opened.attempts)
+            if len(expected) == 2:
+                assert opened.attempts[0]["message"] == '{"error":"no, [key]"}'
+                assert opened.attempts[0]["waited_ms"] in (0, 1)
+                assert server.connections == 1, "a small error is read, so its connection is kept"
+
+    run(scene())
+
+
+def test_the_last_of_three_answers_is_handed_on() -> None:
+    async def scene() -> None:
+        async with serving(busy) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), REQUEST)
+            body = await opened.read(LIMIT)
+
+            assert (opened.status, body) == (503, b'{"error":"busy"}')
+            assert [attempt["number"] for attempt in opened.attempts] == [1, 2, 3]
+            assert "waited_ms" not in opened.attempts[-1]
+
+    run(scene())
+
+
+def test_one_attempt_may_be_all() -> None:
+    async def scene() -> None:
+        async with serving(busy) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), REQUEST, max_attempts=1)
+            await opened.close()
+
+            assert (opened.status, len(server.heads)) == (503, 1)
+
+    run(scene())
+
+
+def test_a_port_nobody_listens_on_is_tried_three_times() -> None:
+    async def scene() -> None:
+        async with calling() as client:
+            failed = await failure(client, free_port())
+
+            assert (failed.kind, failed.code) == (FailureKind.UNREACHABLE, "connection_error")
+            assert [attempt["error"] for attempt in failed.attempts] == ["unreachable"] * 3
+
+    run(scene())
+
+
+def test_an_upstream_that_takes_the_request_and_is_silent_is_not_asked_again() -> None:
+    async def scene() -> None:
+        async with serving(hang) as server, calling() as client:
+            failed = await failure(client, server.port, read_timeout_s=0.1)
+
+            assert (failed.kind, len(failed.attempts)) == (FailureKind.TIMEOUT_READ, 1)
+            assert len(server.heads) == 1
+            await asyncio.wait_for(server.left.wait(), 2)
+
+    run(scene())
+
+
+def test_a_silence_in_the_middle_of_a_stream_ends_it_as_a_read_timeout() -> None:
+    async def stall(exchange: Exchange) -> None:
+        exchange.start()
+        exchange.chunk(b"one")
+        await exchange.wait_until_left()
+
+    async def scene() -> None:
+        async with serving(stall) as server, calling() as client:
+            opened = await client.open(endpoint(server.port, read_timeout_s=0.2), REQUEST)
+            chunks = opened.chunks()
+            assert await anext(chunks) == b"one"
+            with pytest.raises(UpstreamFailed) as caught:
+                await anext(chunks)
+
+            assert caught.value.kind is FailureKind.TIMEOUT_READ
+            assert opened.attempts[-1]["error"] == "timeout_read"
+            assert caught.value.attempts == opened.attempts
+            await asyncio.wait_for(server.left.wait(), 2)
+
+    run(scene())
+
+
+def test_a_connection_that_is_never_accepted_times_out() -> None:
+    async def scene() -> None:
+        # A queue of one that is full: the system drops what comes next.
+        with socket.socket() as deaf:
+            deaf.bind(("127.0.0.1", 0))
+            deaf.listen(0)
+            port = deaf.getsockname()[1]
+            fillers = [socket.socket() for _ in range(3)]
+            for filler in fillers:
+                filler.setblocking(False)
+                filler.connect_ex(("127.0.0.1", port))
+            async with calling() as client:
+                failed = await failure(client, port)
+            for filler in fillers:
+                filler.close()
+
+            assert (failed.kind, failed.code) == (FailureKind.TIMEOUT_CONNECT, "connect_timeout")
+            assert len(failed.attempts) == 3
+
+    run(scene())
+
+
+def test_a_server_that_never_finishes_its_tls_handshake_times_out() -> None:
+    async def scene() -> None:
+        async with serving(hang) as server, calling() as client:
+            failed = await failure(
+                client, server.port, base_url=f"https://127.0.0.1:{server.port}/v1"
+            )
+
+            assert failed.kind is FailureKind.TIMEOUT_CONNECT
+
+    run(scene())
+
+
+def test_a_server_without_tls_is_told_apart_and_not_asked_again() -> None:
+    async def scene() -> None:
+        async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(100)
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            writer.close()
+
+        server = await asyncio.start_server(plain, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with calling() as client:
+            failed = await failure(client, port, base_url=f"https://127.0.0.1:{port}")
+        server.close()
+
+        assert (failed.kind, failed.code) == (FailureKind.TLS, "tls_error")
+        assert len(failed.attempts) == 1
+
+    run(scene())
+
+
+def test_a_certificate_that_nobody_vouches_for_is_not_trusted(tmp_path: Path) -> None:
+    async def scene() -> None:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(*certificate(tmp_path))
+        asked: list[asyncio.StreamReader] = []
+        server = await asyncio.start_server(
+            lambda reader, writer: asked.append(reader), "127.0.0.1", 0, ssl=tls
+        )
+        port = server.sockets[0].getsockname()[1]
+        async with calling() as client:
+            failed = await failure(client, port, base_url=f"https://127.0.0.1:{port}")
+        server.close()
+
+        assert (failed.kind, len(failed.attempts), asked) == (FailureKind.TLS, 1, [])
+        assert "certificate" in failed.message
+
+    run(scene())
+
+
+def test_no_error_drags_the_key_along() -> None:
+    async def speak(exchange: Exchange) -> None:
+        exchange.writer.write(b"220 mail.example ESMTP\r\n\r\n")
+
+    async def scene() -> None:
+        async with serving(speak) as server, calling() as client:
+            error: BaseException | None = await failure(client, server.port)
+
+        while error is not None:
+            assert KEY not in repr(error)
+            assert KEY not in repr(vars(error))
+            error = error.__cause__ or error.__context__
+
+    run(scene())
+
+
+def test_a_server_that_does_not_take_the_whole_request_times_out_in_writing() -> None:
+    async def scene() -> None:
+        async def deaf(exchange: Exchange) -> None:
+            await asyncio.sleep(5)
+
+        deaf.ignores_body = True  # type: ignore[attr-defined]
+        huge = HttpRequest(path="/x", body=b"x" * 30_000_000)
+        async with serving(deaf) as server, calling() as client:
+            failed = await failure(client, server.port, huge)
+
+            assert (failed.kind, failed.code) == (FailureKind.TIMEOUT_WRITE, "write_timeout")
+            assert len(failed.attempts) == 1
+
+    run(scene())
+
+
+def test_a_large_request_that_is_taken_may_be_thought_about_for_longer_than_it_took() -> None:
+    async def think(exchange: Exchange) -> None:
+        await asyncio.sleep(0.4)  # longer than the write timeout
+        exchange.say("200 OK", str(len(exchange.body)).encode())
+
+    async def scene() -> None:
+        large = HttpRequest(path="/x", body=b"x" * 1_000_000)
+        async with serving(think) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), large)
+
+            assert await opened.read(LIMIT) == b"1000000"
+
+    run(scene())
+
+
+def test_more_calls_than_connections_wait_and_then_fail_by_name() -> None:
+    async def scene() -> None:
+        async with serving(hang) as server, calling(most_connections=1) as client:
+            first = asyncio.create_task(client.open(endpoint(server.port), REQUEST))
+            while not server.heads:
+                await asyncio.sleep(0.01)
+            failed = await failure(client, server.port)
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+
+            assert (failed.kind, failed.code) == (FailureKind.TIMEOUT_POOL, "pool_timeout")
+
+    run(scene())
+
+
+def test_a_body_that_breaks_off_is_not_a_whole_one() -> None:
+    async def break_off(exchange: Exchange) -> None:
+        exchange.writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")
+        await exchange.hang_up()
+
+    async def scene() -> None:
+        async with serving(break_off) as server, calling() as client:
+            failed = await failure(client, server.port)
+
+            assert (failed.kind, failed.code) == (FailureKind.CLOSED_EARLY, "connection_closed")
+            assert (len(failed.attempts), len(server.heads)) == (1, 1)
+            assert failed.attempts[0]["status"] == 200
+            assert failed.attempts[0]["error"] == "closed_early"
+
+    run(scene())
+
+
+def test_a_connection_that_had_gone_stale_is_replaced() -> None:
+    async def scene() -> None:
+        async with (
+            serving(answer, lambda exchange: exchange.hang_up(), answer) as server,
+            calling() as client,
+        ):
+            first = await client.open(endpoint(server.port), REQUEST)
+            await first.read(LIMIT)
+            opened = await client.open(endpoint(server.port), REQUEST)
+            await opened.read(LIMIT)
+
+            assert [attempt.get("error") for attempt in opened.attempts] == ["closed_early", None]
+            assert server.connections == 2
+
+    run(scene())
+
+
+def test_an_upstream_that_hangs_up_after_a_while_of_work_is_not_asked_again() -> None:
+    async def give_up(exchange: Exchange) -> None:
+        await asyncio.sleep(1.1)
+        await exchange.hang_up()
+
+    async def scene() -> None:
+        async with serving(give_up) as server, calling() as client:
+            failed = await failure(client, server.port)
+
+            assert (failed.kind, len(server.heads)) == (FailureKind.CLOSED_EARLY, 1)
+
+    run(scene())
+
+
+def test_something_that_is_not_http_is_said_to_be_so() -> None:
+    async def scene() -> None:
+        async def speak(exchange: Exchange) -> None:
+            exchange.writer.write(b"220 mail.example ESMTP\r\n\r\n")
+
+        async with serving(speak) as server, calling() as client:
+            failed = await failure(client, server.port)
+
+            assert failed.kind is FailureKind.MISCONFIGURED
+            assert failed.message == "Upstream mine did not answer in HTTP."
+
+    run(scene())
+
+
+def test_a_huge_body_is_left_unread_and_the_upstream_notices() -> None:
+    async def flood(exchange: Exchange) -> None:
+        exchange.start()
+        while True:
+            exchange.chunk(b"x" * 65_536)
+            await exchange.writer.drain()
+
+    async def scene() -> None:
+        async with serving(flood) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), REQUEST)
+            with pytest.raises(UpstreamFailed) as caught:
+                await opened.read(200_000)
+
+            assert caught.value.kind is FailureKind.TOO_LARGE
+            assert "more than 200,000 bytes" in caught.value.message
+            await asyncio.wait_for(server.left.wait(), 2)
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("coding", "compress"),
+    [
+        ("gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        # without the header around it, as some servers send it
+        ("deflate", lambda data: zlib.compress(data)[2:-4]),
+    ],
+)
+def test_an_upstream_that_compresses_unasked_is_read_all_the_same(
+    coding: str, compress: Any
+) -> None:
+    plain = b"data: word\n\n" * 50_000
+
+    async def squeeze(exchange: Exchange) -> None:
+        exchange.start(f"Content-Encoding: {coding}")
+        packed = compress(plain)
+        for start in range(0, len(packed), 100):
+            exchange.chunk(packed[start : start + 100])
+        exchange.chunk(b"")
+
+    async def scene() -> None:
+        async with serving(squeeze) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), REQUEST)
+            pieces = [piece async for piece in opened.chunks()]
+
+            assert b"".join(pieces) == plain
+            assert "content-encoding" not in opened.headers
+            assert max(map(len, pieces)) <= 65_536
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [
+        # a coding that this client does not know
+        ("br", b"whatever"),
+        # not what it says
+        ("gzip", b"plain text"),
+    ],
+)
+def test_a_coding_that_cannot_be_undone_fails_by_name(coding: str, body: bytes) -> None:
+    async def scene() -> None:
+        async def squeeze(exchange: Exchange) -> None:
+            exchange.say("200 OK", body, f"Content-Encoding: {coding}")
+
+        async with serving(squeeze) as server, calling() as client:
+            failed = await failure(client, server.port)
+
+            assert failed.kind is FailureKind.MISCONFIGURED
+            assert "compressed its answer" in failed.message
+
+    run(scene())
+
+
+def test_a_small_body_that_unfolds_to_a_huge_one_is_stopped_at_the_limit() -> None:
+    bomb = gzip.compress(b"0" * 50_000_000)
+
+    async def scene() -> None:
+        async def squeeze(exchange: Exchange) -> None:
+            exchange.say("200 OK", bomb, "Content-Encoding: gzip")
+
+        async with serving(squeeze) as server, calling() as client:
+            failed = await failure(client, server.port)
+
+            assert failed.kind is FailureKind.TOO_LARGE
+
+    run(scene())
+
+
+# --- leaving in the middle
+
+
+def test_cancelling_while_waiting_for_headers_closes_the_connection() -> None:
+    async def scene() -> None:
+        async with serving(hang) as server, calling() as client:
+            task = asyncio.create_task(client.open(endpoint(server.port), REQUEST))
+            while not server.heads:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+            assert task.cancelled()
+            await asyncio.wait_for(server.left.wait(), 2)
+
+    run(scene())
+
+
+async def endless(exchange: Exchange) -> None:
+    exchange.start()
+    exchange.chunk(b"one")
+    await exchange.wait_until_left()
+
+
+def test_cancelling_in_the_middle_of_a_stream_closes_the_connection() -> None:
+    async def scene() -> None:
+        async with serving(endless) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), REQUEST)
+            seen: list[bytes] = []
+
+            async def listen() -> None:
+                async for chunk in opened.chunks():
+                    seen.append(chunk)
+
+            task = asyncio.create_task(listen())
+            while not seen:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+            await asyncio.wait_for(server.left.wait(), 2)
+
+    run(scene())
+
+
+def test_closing_in_the_middle_of_a_stream_stops_the_upstream() -> None:
+    async def scene() -> None:
+        async with serving(endless) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), REQUEST)
+            assert await anext(opened.chunks()) == b"one"
+            await opened.close()
+
+            await asyncio.wait_for(server.left.wait(), 2)
+
+    run(scene())
+
+
+def test_cancelling_between_two_attempts_leaves_nothing_behind() -> None:
+    async def later(exchange: Exchange) -> None:
+        exchange.say("503 Busy", b"", "Retry-After: 15")
+
+    async def scene() -> None:
+        async with serving(later) as server, calling() as client:
+            task = asyncio.create_task(client.open(endpoint(server.port), REQUEST))
+            while not server.heads:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+            assert (task.cancelled(), len(server.heads)) == (True, 1)
+
+    run(scene())
+
+
+def test_many_calls_at_once_each_get_their_own_answer() -> None:
+    async def echo(exchange: Exchange) -> None:
+        exchange.say("200 OK", exchange.body)
+
+    async def scene() -> None:
+        async with serving(echo) as server, calling(timeouts=Timeouts()) as client:
+
+            async def one(number: int) -> bool:
+                body = str(number).encode()
+                opened = await client.open(endpoint(server.port), HttpRequest(path="/x", body=body))
+                return await opened.read(LIMIT) == body
+
+            assert all(await asyncio.gather(*[one(number) for number in range(100)]))
+
+    run(scene())
+
+
+# --- where a call may go
+
+
+@pytest.mark.parametrize(
+    ("base_url", "allow_private", "words"),
+    [
+        # this machine, plainly and in odd spellings
+        ("http://127.0.0.1:{port}", False, "is on this machine"),
+        ("http://[::ffff:127.0.0.1]:{port}", False, "in disguise"),
+        ("http://2130706433:{port}", False, "usual spelling"),
+        ("http://0x7f.1:{port}", True, "usual spelling"),
+        ("http://localhost:{port}", False, "is on this machine"),
+        # where clouds keep the credentials of a machine, even if private addresses may be
+        ("http://169.254.169.254", True, "link-local"),
+        # other ways to get somewhere else
+        ("http://user:word@127.0.0.1:{port}", True, "user name"),
+        ("file:///etc/passwd", True, "http://"),
+        ("http://127.0.0.1:{port}/v1#", True, "fragment"),
+        ("http://127.0.0.1:0", True, "port"),
+    ],
+)
+def test_the_guard_refuses_before_anything_is_sent(
+    base_url: str, allow_private: bool, words: str
+) -> None:
+    async def scene() -> None:
+        async with serving(answer) as server, calling() as client:
+            failed = await failure(
+                client,
+                server.port,
+                base_url=base_url.format(port=server.port),
+                allow_private=allow_private,
+            )
+
+            assert failed.kind is FailureKind.REFUSED_BY_GUARD
+            assert words in failed.message
+            assert "word@" not in failed.message
+            assert server.connections == 0
+            assert len(failed.attempts) == 1
+
+    run(scene())
+
+
+class Resolver(aiohttp.abc.AbstractResolver):
+    """Leads a name to one address after the other."""
+
+    def __init__(self, *addresses: str) -> None:
+        self.addresses = list(addresses)
+
+    async def resolve(
+        self, host: str, port: int = 0, family: int = socket.AF_INET
+    ) -> list[aiohttp.abc.ResolveResult]:
+        if not self.addresses:
+            raise OSError(-2, "Name or service not known")
+        address = self.addresses.pop(0)
+        return [
+            {
+                "hostname": host,
+                "host": address,
+                "port": port,
+                "family": socket.AF_INET6 if ":" in address else socket.AF_INET,
+                "proto": 0,
+                "flags": 0,
+            }
+        ]
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "::ffff:127.0.0.1", "10.0.0.1", "169.254.169.254", "100.64.0.1"]
+)
+def test_a_public_name_that_leads_inside_is_refused_where_it_is_connected_to(address: str) -> None:
+    async def scene() -> None:
+        async with serving(answer) as server, calling(resolver=Resolver(address)) as client:
+            failed = await failure(
+                client,
+                server.port,
+                base_url=f"http://rebind.example:{server.port}",
+                allow_private=False,
+            )
+
+            assert failed.kind is FailureKind.REFUSED_BY_GUARD
+            assert server.connections == 0
+
+    run(scene())
+
+
+def test_a_connection_made_where_private_addresses_may_be_serves_nobody_else() -> None:
+    async def scene() -> None:
+        resolver = Resolver("127.0.0.1", "127.0.0.1")
+        async with serving(answer) as server, calling(resolver=resolver) as client:
+            base_url = f"http://box.example:{server.port}"
+            allowed = endpoint(server.port, base_url=base_url)
+            opened = await client.open(allowed, REQUEST)
+            await opened.read(LIMIT)
+
+            failed = await failure(client, server.port, base_url=base_url, allow_private=False)
+
+            assert failed.kind is FailureKind.REFUSED_BY_GUARD
+            assert server.connections == 1
+
+    run(scene())
+
+
+def test_a_name_that_leads_nowhere_is_tried_again_and_told() -> None:
+    async def scene() -> None:
+        async with calling(resolver=Resolver()) as client:
+            failed = await failure(client, 80, base_url="http://nowhere.example")
+
+            assert (failed.kind, failed.code) == (FailureKind.DNS, "name_resolution_error")
+            assert len(failed.attempts) == 3
+
+    run(scene())
+
+
+@pytest.mark.parametrize("path", ["/../admin", "/a/%2e%2E/b", "//x y", "no-slash", "/a\r\nb: c"])
+def test_a_path_cannot_climb_out_of_the_base_url(path: str) -> None:
+    async def scene() -> None:
+        async with serving(answer) as server, calling() as client:
+            failed = await failure(client, server.port, HttpRequest(path=path, body=b""))
+
+            assert failed.kind is FailureKind.REFUSED_BY_GUARD
+            assert server.connections == 0
+
+    run(scene())
+
+
+def test_a_header_with_a_line_break_is_not_sent() -> None:
+    async def scene() -> None:
+        async with serving(answer) as server, calling() as client:
+            request = HttpRequest(path="/x", headers=(("a", "b\r\nc: d"),), body=b"{}")
+            failed = await failure(client, server.port, request)
+
+            assert failed.kind is FailureKind.MISCONFIGURED
+            assert server.heads == []
+
+    run(scene())
+
+
+# --- redirects
+
+
+@pytest.mark.parametrize(
+    ("status", "location", "words"),
+    [
+        # another host: the key stays here
+        ("307 Moved", "http://other.example/v1", "other.example"),
+        # another port is another server
+        ("308 Moved", "http://127.0.0.1:1/v1", "is not followed"),
+        # the scheme of nobody
+        ("307 Moved", "file:///etc/passwd", "is not followed"),
+        # would make a GET of it
+        ("302 Found", "/v2/chat/completions", "would drop the request"),
+        # into a loop
+        ("307 Moved", "/v1/chat/completions", "more than 3 times"),
+        # climbing
+        ("307 Moved", "/%2e%2e/x", "may not be called"),
+        # credentials of somebody's choice
+        ("307 Moved", "http://a:b@127.0.0.1/", "is not followed"),
+        # nowhere
+        ("307 Moved", "", "without saying where"),
+    ],
+)
+def test_a_redirect_elsewhere_is_a_failure_that_says_so(
+    status: str, location: str, words: str
+) -> None:
+    async def move(exchange: Exchange) -> None:
+        exchange.say(status, b"", f"Location: {location}")
+
+    async def scene() -> None:
+        async with serving(move) as server, calling() as client:
+            failed = await failure(client, server.port)
+
+            assert (failed.kind, failed.code) == (FailureKind.REDIRECTED, "upstream_redirected")
+            assert words in failed.message
+
+    run(scene())
+
+
+def test_a_redirect_on_the_same_host_is_followed_with_the_request() -> None:
+    async def move(exchange: Exchange) -> None:
+        exchange.say("307 Moved", b"", "Location: /v2/chat?x=1#part")
+
+    async def scene() -> None:
+        async with serving(move, answer) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), REQUEST)
+            await opened.read(LIMIT)
+
+            assert opened.status == 200
+            assert server.heads[1].startswith("POST /v2/chat?x=1 HTTP")
+            assert KEY in server.heads[1]
+            assert [attempt["status"] for attempt in opened.attempts] == [307, 200]
+
+    run(scene())
+
+
+# --- words and waits
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (FailureKind.TIMEOUT_CONNECT, ErrorKind.TIMEOUT),
+        (FailureKind.TIMEOUT_READ, ErrorKind.TIMEOUT),
+        (FailureKind.TIMEOUT_WRITE, ErrorKind.TIMEOUT),
+        (FailureKind.TIMEOUT_POOL, ErrorKind.TIMEOUT),
+        (FailureKind.UNREACHABLE, ErrorKind.NETWORK),
+        (FailureKind.DNS, ErrorKind.NETWORK),
+        (FailureKind.TLS, ErrorKind.NETWORK),
+        (FailureKind.REFUSED_BY_GUARD, ErrorKind.NETWORK),
+        (FailureKind.CLOSED_EARLY, ErrorKind.NETWORK),
+        (FailureKind.TOO_LARGE, ErrorKind.UPSTREAM),
+        (FailureKind.MISCONFIGURED, ErrorKind.UPSTREAM),
+    ],
+)
+def test_the_code_of_each_failure_is_a_word_that_causes_are_read_from(
+    kind: FailureKind, expected: ErrorKind
+) -> None:
+    assert kind_of_error(CODES[kind], None) is expected
+
+
+def test_every_kind_of_failure_has_a_code() -> None:
+    assert set(CODES) == set(FailureKind)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        # a date counts from the answer's own clock
+        (
+            {
+                "retry-after": "Sun, 22 Nov 2026 01:00:09 GMT",
+                "date": "Sun, 22 Nov 2026 01:00:05 GMT",
+            },
+            4.0,
+        ),
+        # in the past
+        (
+            {
+                "retry-after": "Sun, 22 Nov 2026 01:00:00 GMT",
+                "date": "Sun, 22 Nov 2026 01:00:05 GMT",
+            },
+            0.0,
+        ),
+        # nothing to count from
+        ({"retry-after": "Sun, 22 Nov 2026 01:00:09 GMT"}, None),
+        # nonsense
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-5"}, None),
+        ({"retry-after": "nan"}, None),
+    ],
+)
+def test_how_long_an_upstream_asks_to_be_left_alone(
+    headers: Mapping[str, str], seconds: float | None
+) -> None:
+    assert asked_seconds(headers) == seconds
+
+
+def test_waits_grow_to_eight_seconds_and_are_spread_over_all_of_it() -> None:
+    for number, most in [(1, 0.25), (2, 0.5), (3, 1.0), (9, 8.0), (60, 8.0)]:
+        waits = [wait_seconds(number) for _ in range(200)]
+
+        assert 0 <= min(waits) < most / 2 < max(waits) <= most
+
+
+def test_a_sound_answer_is_never_asked_for_again() -> None:
+    assert not is_worth_another(200, {"x-should-retry": "true"})
+
+
+def test_waiting_takes_as_long_as_the_attempt_says() -> None:
+    async def ask(exchange: Exchange) -> None:
+        exchange.say("429 Slow", b"", "retry-after-ms: 120")
+
+    async def scene() -> None:
+        async with serving(ask, answer) as server, calling() as client:
+            began = time.monotonic()
+            opened = await client.open(endpoint(server.port), REQUEST)
+            await opened.close()
+
+            assert opened.attempts[0]["waited_ms"] == 120
+            assert time.monotonic() - began >= 0.12
+
+    run(scene())
+
+
+def test_it_works_on_the_loop_of_the_standard_library() -> None:
+    async def scene() -> bytes:
+        async with serving(answer) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), REQUEST)
+            return await opened.read(LIMIT)
+
+    assert asyncio.run(scene()) == b'{"ok":true}'

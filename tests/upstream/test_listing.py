@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from helmdash.core.endpoints import ProviderKind
+from helmdash.upstream.listing import probe
+from tests.upstream.servers import KEY, Exchange, calling, endpoint, run, serving
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "header", "body", "models"),
+    [
+        (
+            ProviderKind.OPENAI,
+            "/v1/models",
+            f"authorization: Bearer {KEY}",
+            b'{"data":[{"id":"a"},{"id":"b"}]}',
+            ("a", "b"),
+        ),
+        (
+            ProviderKind.ANTHROPIC,
+            "/v1/models?",
+            f"x-api-key: {KEY}",
+            b'{"data":[{"id":"claude-x"}]}',
+            ("claude-x",),
+        ),
+        (
+            ProviderKind.GEMINI,
+            "/v1/models?",
+            f"x-goog-api-key: {KEY}",
+            b'{"models":[{"name":"models/gemini-x"}]}',
+            ("gemini-x",),
+        ),
+        (
+            ProviderKind.OLLAMA,
+            "/v1/api/tags",
+            f"authorization: Bearer {KEY}",
+            b'{"models":[{"name":"qwen3:8b","model":"qwen3:8b"}]}',
+            ("qwen3:8b",),
+        ),
+    ],
+)
+def test_each_kind_of_upstream_is_asked_in_its_own_words(
+    kind: ProviderKind, path: str, header: str, body: bytes, models: tuple[str, ...]
+) -> None:
+    async def tell(exchange: Exchange) -> None:
+        exchange.say("200 OK", body)
+
+    async def scene() -> None:
+        async with serving(tell) as server, calling() as client:
+            result = await probe(client, endpoint(server.port, kind=kind))
+
+            assert (result.ok, result.models) == (True, models)
+            assert f"lists {len(models)} model" in result.message
+            assert server.heads[0].startswith(f"GET {path}")
+            assert header.lower() in server.heads[0].lower()
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        # a wrong key, quoted back
+        ("401 No", f'{{"error":{{"message":"bad key {KEY}"}}}}', "HTTP 401"),
+        # no such list here
+        ("404 Not Found", "<html>nothing</html>", "HTTP 404"),
+        # a page for people
+        ("200 OK", "<html>Welcome</html>", "Check its base URL"),
+        # an answer of another shape
+        ("200 OK", '{"data":{}}', "Check its base URL"),
+        # deep nonsense
+        pytest.param("200 OK", "[" * 100_000, "Check its base URL", id="nested without end"),
+    ],
+)
+def test_a_test_that_fails_says_why_without_the_key(status: str, body: str, words: str) -> None:
+    async def tell(exchange: Exchange) -> None:
+        exchange.say(status, body.encode())
+
+    async def scene() -> None:
+        async with serving(tell) as server, calling() as client:
+            result = await probe(client, endpoint(server.port))
+
+            assert (result.ok, result.models) == (False, ())
+            assert words in result.message
+            assert KEY not in result.message
+            assert len(result.message) < 500
+
+    run(scene())
+
+
+def test_an_upstream_that_may_not_be_called_says_what_to_tick() -> None:
+    async def scene() -> None:
+        async with calling() as client:
+            result = await probe(client, endpoint(80, allow_private=False))
+
+            assert not result.ok
+            assert "has to allow private addresses" in result.message
+
+    run(scene())
