@@ -42,7 +42,8 @@ test-sqlite: $(DEV) ## the whole suite on SQLite
 
 test-postgres: $(DEV) ## on PostgreSQL: the tests that touch the database
 	@HELMDASH_TEST_DB=postgres $(PY) -m pytest -q -n $(WORKERS) --dist loadgroup \
-		--ignore=tests/core -m "not browser and not model"
+		--ignore=tests/core --ignore=tests/providers --ignore=tests/upstream \
+		-m "not browser and not model"
 
 check: check-format check-lint check-types check-layers check-django ## format, lint, types, layers, Django's own checks
 

@@ -27,7 +27,7 @@ from helmdash.upstream.client import UpstreamClient  # noqa: E402
 DRAIN_SECONDS = 8.0
 # How long the thread that stores may keep the loop from going on. Python's 5 ms is longer than all
 # that the gateway does for a call.
-_SWITCH_SECONDS = 0.0005
+_SWITCH_SECONDS = 0.002
 # A call makes some hundred objects and drops them by itself; Python would look after each call.
 _GARBAGE_AFTER = 10_000
 

@@ -71,6 +71,10 @@ class FastReports:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="reports")
         self._own = threading.local()
 
+    def close(self) -> None:
+        """End the threads, and with them their connections."""
+        self._threads.shutdown()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if not _is_report(scope):

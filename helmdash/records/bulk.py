@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
+from itertools import chain
 from typing import Any, cast
 
 import orjson
@@ -45,6 +46,12 @@ def allocate_ids(model: type[models.Model], count: int) -> Sequence[int]:
         return range(first, first + count)
 
 
+# Rows in one statement of SQLite; every number of rows is made of these.
+_STEPS = (64, 16, 4, 1)
+# SQLite's own bound since 3.32.
+_MOST_VARIABLES = 32_766
+
+
 def insert_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows given by attribute name; every row has the same keys.
 
@@ -59,8 +66,7 @@ def insert_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) ->
     if connection.vendor == "postgresql":
         _copy(statement, values)
         return
-    with connection.cursor() as cursor:
-        cursor.executemany(statement, list(values))
+    _insert_in_steps(statement, list(values))
 
 
 def find_existing(
@@ -248,6 +254,30 @@ def _copy(statement: str, rows: Iterable[Sequence[Any]]) -> None:
     ):
         for row in rows:
             copy.write_row(row)
+
+
+def _insert_in_steps(statement: str, rows: list[list[Any]]) -> None:
+    """SQLite: many rows in one statement, as far as they go.
+
+    The driver lets other threads run before each statement, and waits for its turn after it: with
+    one row in each, a busy event loop makes that most of the work (measured: 330 against 160
+    microseconds a call of the gateway).
+    """
+    head = statement[: statement.index(" VALUES ")]
+    hole = f"({', '.join('?' * len(rows[0]))})"
+    with connection.wrap_database_errors, connection.cursor():
+        execute = connection.connection.execute
+        start = 0
+        for size in _STEPS:
+            if size * len(rows[0]) > _MOST_VARIABLES:
+                continue
+            while len(rows) - start >= size:
+                step = rows[start : start + size]
+                start += size
+                # Few sizes, so that the driver's cache holds them all.
+                execute(
+                    f"{head} VALUES {', '.join([hole] * size)}", list(chain.from_iterable(step))
+                )
 
 
 def _values(

@@ -20,6 +20,7 @@ def test_the_log_stays_while_the_database_is_held_open() -> None:
         connection.close()
         return log.exists()
 
+    let_database_close()  # whatever other tests of this process have opened
     kept_before = is_log_kept()
     hold_database_open()
     kept_meanwhile = is_log_kept()

@@ -84,7 +84,9 @@ def ask(
         "server": (HOST, 80),
         "client": ("127.0.0.1", 1),
     }
-    asyncio.run(FastReports(behind)(scope, receive, send))
+    fast = FastReports(behind)
+    asyncio.run(fast(scope, receive, send))
+    fast.close()
     return answer
 
 

@@ -127,9 +127,7 @@ class Writer:
             return True
         if self._deadline is not None:
             return False
-        # Nothing to do: lets go of a database file that is taken away.
-        with contextlib.suppress(Exception):
-            self._check()
+        self._look_for_database()
         self._intake.tidy(is_idle=True)
         self._note()
         return True
@@ -185,6 +183,17 @@ class Writer:
     def _check(self) -> None:
         if self._watch is not None:
             self._watch.check()
+
+    def _look_for_database(self) -> None:
+        """With nothing to store: let go of a file that is taken away, and see it come back."""
+        try:
+            self._check()
+            if self._away_since is not None:
+                Project.objects.exists()
+        except Exception as error:
+            self._lose_database(error, time.monotonic())
+        else:
+            self._find_database()
 
     def _lose_database(self, error: Exception, began: float) -> None:
         if not group_commit.is_away(error):
