@@ -219,6 +219,6 @@ def _read(route: Route, parsed: dict[str, Any], door: Door) -> ChatRequest:
     return request
 
 
-def _tools_bytes(parsed: Mapping[str, Any]) -> int | None:
+def _tools_bytes(parsed: Mapping[str, Any]) -> int:
     tools = parsed.get("tools")
-    return len(orjson.dumps(tools)) if tools else None
+    return len(orjson.dumps(tools)) if tools else 0
