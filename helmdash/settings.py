@@ -92,7 +92,7 @@ _SQLITE_OPTIONS = {
     "transaction_mode": "IMMEDIATE",
     "timeout": 60,
     "init_command": "PRAGMA page_size=16384; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
-    " PRAGMA cache_size=-32000;",
+    " PRAGMA cache_size=-16000;",
 }
 # One process holds at most this many connections: a default server has 100 for everybody.
 _POOL_MAX = max(4, 60 // ENV.workers)

@@ -10,8 +10,8 @@ from enum import StrEnum
 class Limits:
     """Bounds of one recorder; times in seconds."""
 
-    # With calls of a few kB, 32 MiB; reached only when the database cannot keep up.
-    queue_calls: int = 2_000
+    # With calls of a few kB; reached only when the database cannot keep up.
+    queue_calls: int = 1_000
     queue_bytes: int = 32 * 1024 * 1024
     # One transaction: long enough to be worth its fsync, short enough to be over soon.
     batch_calls: int = 500
