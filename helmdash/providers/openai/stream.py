@@ -71,7 +71,11 @@ class ChunkReader:
         if not isinstance(chunk, dict):
             self.fail("An event of the stream is not a JSON object.", events)
             return None
-        self._read_chunk(chunk, events)
+        text = _plain_text(chunk) if self._is_started else None
+        if text is not None:
+            events.append(TextDelta(text=text))
+        else:
+            self._read_chunk(chunk, events)
         return chunk
 
     def fail(self, message: str, events: list[Event]) -> None:
@@ -145,6 +149,28 @@ class ChunkReader:
             self._calls.read_legacy(delta["function_call"], events, reply_id=self._id)
 
 
+def _plain_text(chunk: Object) -> str | None:
+    """The text of a chunk that holds a piece of text and no more; None for any other.
+
+    Nearly every chunk of a stream is one, and a stream has hundreds.
+    """
+    choices = chunk.get("choices")
+    if type(choices) is not list or len(choices) != 1 or not _NOTEWORTHY.isdisjoint(chunk):
+        return None
+    choice = choices[0]
+    if type(choice) is not dict or choice.get("finish_reason") is not None or "error" in choice:
+        return None
+    delta = choice.get("delta")
+    if type(delta) is not dict or len(delta) != 1 or choice.get("index") or chunk.get("usage"):
+        return None
+    text = delta.get("content")
+    return text if type(text) is str and text else None
+
+
+# Members of a chunk that say more than its choice does.
+_NOTEWORTHY = frozenset({"error", "x_groq", "timings"})
+
+
 class BlockReader:
     """Blocks of a stream (sse) to events. Never raises.
 
@@ -159,6 +185,9 @@ class BlockReader:
 
     def read(self, block: bytes, events: list[Event]) -> tuple[bytes, Object | None]:
         """Add a block's events; its data, and the chunk in it where it holds one, come back."""
+        if not self._at_start and block[:7] == b"data: {" and block.find(b"\n") == len(block) - 2:
+            data = block[6:-2]
+            return data, self._chunks.read(data, events)
         event = parse_block(block, at_start=self._at_start)
         is_first, self._at_start = self._at_start, False
         if event is not None:
