@@ -90,6 +90,13 @@ class Env(BaseSettings):
         description="Room in the data directory for calls that wait for a database that is away. "
         "Calls beyond it are lost, and counted.",
     )
+    stop_seconds: int = Field(
+        20,
+        ge=1,
+        le=3600,
+        description="How long calls that are under way may take when the server is asked to stop. "
+        "After that their clients are told so.",
+    )
     metrics_open: bool = Field(
         False,
         description="Whether /metrics answers without an API key, for a scraper in a network of "

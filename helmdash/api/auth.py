@@ -37,7 +37,7 @@ class Needs:
 
     def __call__(self, request: HttpRequest) -> Access:
         """Give the access or raise the Problem (401, 403). One query, and now and then a write."""
-        key = _presented_key(request)
+        key = presented_key(request)
         if key is None:
             return _signed_in(request)
         caller = find_caller(key=key)
@@ -60,7 +60,7 @@ def access_of(request: HttpRequest) -> Access:
     return cast("Access", request.auth)  # type: ignore[attr-defined]  # set by ninja
 
 
-def _presented_key(request: HttpRequest) -> str | None:
+def presented_key(request: HttpRequest) -> str | None:
     """The key of the headers; None when there is none. Raises for another kind of credentials."""
     authorization = request.headers.get("Authorization", "").strip()
     if authorization:

@@ -6,7 +6,11 @@ HELMDASH_METRICS_OPEN says otherwise.
 
 from __future__ import annotations
 
+import hashlib
+import threading
+import time
 from collections.abc import Iterator
+from functools import partial
 
 from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse
@@ -23,33 +27,31 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from helmdash import conf
-from helmdash.api.auth import Needs
+from helmdash.api.auth import Needs, presented_key
 from helmdash.api.handlers import problem_of
-from helmdash.api.problems import problem_response
+from helmdash.api.problems import Problem, problem_response
+from helmdash.operations.patience import ask_briefly
 from helmdash.operations.recorder import RecorderState, recorder
 from helmdash.queries import ledger
+from helmdash.queries.ledger import LedgerCounts
 
 _may_read = Needs("read")
 _OUTCOMES = ("accepted", "stored", "duplicate", "rejected", "spooled", "dropped")
 
 
 class RecorderCollector(Collector):
-    """The ledger of all processes; this one with its numbers of the moment.
+    """The ledger of all processes, and what this one does now."""
 
-    While the database is away only this process is told.
-    """
+    def __init__(self, counts: LedgerCounts) -> None:
+        self._counts = counts
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing, so that registering asks no database."""
+        """Nothing: the registry need not know the names before it collects."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """The families, made anew for each scrape."""
-        own = recorder().standing()
-        try:
-            counts = ledger.totals(own=own)
-        except (DatabaseError, InterfaceError):
-            counts = own.counts
+        """The families."""
+        counts = self._counts
         calls = CounterMetricFamily(
             "helmdash_recorder_calls", "Calls, by what became of them.", labels=["outcome"]
         )
@@ -78,20 +80,87 @@ class RecorderCollector(Collector):
         yield state
 
 
-_registry = CollectorRegistry()
-ProcessCollector(registry=_registry)
-PlatformCollector(registry=_registry)
-_registry.register(RecorderCollector())
+class KnownKeys:
+    """Keys that were good lately, by their hashes: so that scraping goes on in an outage.
+
+    Holds at most `most`; a key that the database refuses is forgotten at once.
+    """
+
+    def __init__(self, *, seconds: float = 3600.0, most: int = 100) -> None:
+        self._seconds = seconds
+        self._most = most
+        self._seen: dict[bytes, float] = {}
+        self._lock = threading.Lock()
+
+    def note(self, key: str, *, is_good: bool) -> None:
+        """What the database said of a key just now."""
+        mark = _hash(key)
+        with self._lock:
+            self._seen.pop(mark, None)
+            if is_good:
+                self._seen[mark] = time.monotonic()
+                if len(self._seen) > self._most:
+                    del self._seen[next(iter(self._seen))]
+
+    def knows(self, key: str) -> bool:
+        """The key was good within the last hour."""
+        with self._lock:
+            seen_at = self._seen.get(_hash(key))
+        return seen_at is not None and time.monotonic() - seen_at < self._seconds
+
+
+_known_keys = KnownKeys()
+_process = CollectorRegistry()
+ProcessCollector(registry=_process)
+PlatformCollector(registry=_process)
 
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Everything, as text."""
-    if not conf.env().metrics_open:
-        try:
-            _may_read(request)
-        except Exception as error:
+    """Everything, as text; also while the database is away, within about a second.
+
+    Then the numbers of this process are those of this moment, and those of the others the last
+    that were known; a key is good that was good within the last hour.
+    """
+    try:
+        others = ask_briefly(partial(_ask_database, request))
+    except (DatabaseError, InterfaceError) as error:
+        if not _is_known(request):
             return problem_response(request, problem_of(error))
-    response = HttpResponse(generate_latest(_registry), content_type=CONTENT_TYPE_LATEST)
+        others = ledger.latest_others(recorder().name)
+    except Exception as error:
+        return problem_response(request, problem_of(error))
+    registry = CollectorRegistry()
+    registry.register(RecorderCollector(others + recorder().standing().counts))
+    response = HttpResponse(
+        generate_latest(registry) + generate_latest(_process), content_type=CONTENT_TYPE_LATEST
+    )
     response["Cache-Control"] = "no-store"
     return response
+
+
+def _ask_database(request: HttpRequest) -> LedgerCounts:
+    """All processes but this one. Raises the Problem, or what the database raises."""
+    if not conf.env().metrics_open:
+        key = presented_key(request)
+        try:
+            _may_read(request)
+        except Problem:
+            if key is not None:
+                _known_keys.note(key, is_good=False)
+            raise
+        if key is not None:
+            _known_keys.note(key, is_good=True)
+    return ledger.others(recorder().name)
+
+
+def _is_known(request: HttpRequest) -> bool:
+    """Whoever asks may know, as far as memory tells."""
+    if conf.env().metrics_open:
+        return True
+    key = presented_key(request)
+    return key is not None and _known_keys.knows(key)
+
+
+def _hash(key: str) -> bytes:
+    return hashlib.sha256(key.encode(errors="surrogateescape")).digest()

@@ -14,8 +14,8 @@ agents put the date in them. In this order, the longest known beginning first:
   first to be recorded continues and each other one branches off.
 - COMPACTION: no beginning is known, yet the two newest replies of one conversation were kept, one
   after the other; or what it wrote when it was asked to sum itself up is quoted in the system
-  prompt or the first turns. Where replies were kept and the prompt did not shrink, the client only
-  let a window slide, or changed something far back: CONTINUE.
+  prompt or the first turns. Where replies were kept and the request did not shrink (in messages,
+  bytes or tokens), the client only let a window slide, or changed something far back: CONTINUE.
 - NEW: everything else.
 
 To join two chats that have nothing to do with each other is worse than to miss that one goes on:
@@ -172,6 +172,15 @@ class Place:
     by_run: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How large a request was: its messages, its bytes, its prompt tokens as reported."""
+
+    messages: int | None = None
+    bytes: int | None = None
+    tokens: int | None = None
+
+
 Look = Callable[[str], Sequence[Seen]]
 
 _NEW = Place(placing=Placing.NEW)
@@ -238,14 +247,20 @@ def marks_of(links: ChainLinks, generation: int) -> tuple[str, ...]:
     return tuple(filter(None, (links.head, links.run, links.summary)))
 
 
-def is_fresh_start(before: int | None, after: int | None) -> bool:
+def is_fresh_start(before: Size, after: Size) -> bool:
     """Whether a prompt that lost its beginning is a new start, not a window that slides on.
 
-    Takes the reported prompt tokens of the newest call and of this one; unknown counts as new.
+    Takes the sizes of the newest call and of this one. One measure that shrank is enough: a
+    provider may report any tokens, and a long summary may weigh as much as what it sums up.
+    Where nothing can be compared it counts as new.
     """
-    if before is None or after is None:
-        return True
-    return after < before * _FRESH_START_SHARE
+    pairs = (
+        (before.messages, after.messages),
+        (before.bytes, after.bytes),
+        (before.tokens, after.tokens),
+    )
+    known = [(was, now) for was, now in pairs if was is not None and now is not None]
+    return not known or any(now < was * _FRESH_START_SHARE for was, now in known)
 
 
 # --- finding the place

@@ -14,13 +14,16 @@ from enum import Enum, auto
 class ErrorKind(Enum):
     """What an error is about, as far as its own words say."""
 
+    STOPPED = auto()  # our own process ended during the call
     DISCONNECTED = auto()
+    BUDGET = auto()  # a guard found the request larger than its model's budget
     CONTEXT = auto()
     QUOTA = auto()
     RATE = auto()
     SAFETY = auto()
     AUTH = auto()
     TIMEOUT = auto()
+    REDIRECTED = auto()
     NETWORK = auto()
     OVERLOADED = auto()
     UPSTREAM = auto()
@@ -35,14 +38,16 @@ class ErrorKind(Enum):
 
 # The order of kinds is the order of asking: "request too large … tokens per minute" is a rate.
 _CODES: dict[ErrorKind, str] = {
+    ErrorKind.STOPPED: "gateway_stopped",
     ErrorKind.DISCONNECTED: """
         client_disconnected client_disconnect client_closed client_closed_request request_cancelled
         request_canceled cancelled canceled cancelled_error aborted abort_error""",
+    ErrorKind.BUDGET: "over_budget",
     ErrorKind.CONTEXT: """
         context_length_exceeded context_window_exceeded context_window_exceeded_error
         model_context_window_exceeded exceed_context_size_error context_overflow prompt_too_long
         input_too_long model_max_prompt_tokens_exceeded tokens_limit_reached request_too_large
-        string_above_max_length over_budget 413""",
+        string_above_max_length 413""",
     ErrorKind.QUOTA: """
         insufficient_quota quota_exceeded billing_hard_limit_reached insufficient_credits
         credits_exhausted payment_required""",
@@ -59,6 +64,7 @@ _CODES: dict[ErrorKind, str] = {
         permission_denied_error permission_error forbidden access_denied access_denied_exception
         auth_failed credential_invalid invalid_credentials unrecognized_client_exception 401 403""",
     ErrorKind.TIMEOUT: "deadline_exceeded 408 504 522 524",  # and every code that says "timeout"
+    ErrorKind.REDIRECTED: "upstream_redirected",
     ErrorKind.NETWORK: """
         network network_error connection connection_error api_connection_error connect_error
         connection_refused connection_reset connection_aborted connection_closed econnrefused
@@ -122,6 +128,7 @@ _WORDINGS: dict[ErrorKind, str] = {
     ErrorKind.SAFETY: (
         # Azure; DeepSeek; OpenRouter's 403; Qwen
         r"content management policy|content exists risk|requires moderation|flagged (?:by|as|for)"
+        r"|(?:input|prompt|request|message|content)s? (?:was|were|is|are|ha[sv]e? been) flagged"
         r"|blocked by [^.]{0,40}(?:safety|policy|filter)|inappropriate content|usage policy"
     ),
     ErrorKind.AUTH: r"api key not valid|invalid api key|incorrect api key|no auth credentials",
@@ -139,6 +146,10 @@ _WORDINGS: dict[ErrorKind, str] = {
 # A request refused because it asked for JSON in a way that this model does not have.
 _JSON_MODE = re.compile(r"response_format|response_mime_type|json[ _](?:mode|schema|object)", re.I)
 
+# What OpenRouter's moderation says, whose code is the number of its status again. (Vendors with a
+# word of their own for a bad key mean just that.)
+_FORBIDDEN = frozenset({"403", "forbidden"})
+
 # Codes that say no more than that it failed.
 _GENERIC = frozenset({ErrorKind.UPSTREAM, ErrorKind.REQUEST})
 
@@ -152,12 +163,17 @@ def kind_of_error(code: str | None, message: str | None) -> ErrorKind | None:
     """Say what an error is about; None where neither code nor message says.
 
     The code is asked first, but a code that only says "it failed" yields to a message that says
-    why: Anthropic's code for a prompt that is too long is `invalid_request_error`.
+    why: Anthropic's code for a prompt that is too long is `invalid_request_error`. A 403 yields to
+    a filter's words.
     """
-    by_code = _kind_of_code(code) if code else None
-    if by_code is not None and by_code not in _GENERIC:
+    word = _word_of_code(code) if code else ""
+    by_code = _kind_of_word(word)
+    if by_code is not None and by_code not in _GENERIC and word not in _FORBIDDEN:
         return by_code
-    return (_kind_of_message(message) if message else None) or by_code
+    by_message = _kind_of_message(message) if message else None
+    if word in _FORBIDDEN and by_message is not ErrorKind.SAFETY:
+        return by_code
+    return by_message or by_code
 
 
 def is_about_json_mode(message: str | None) -> bool:
@@ -165,12 +181,17 @@ def is_about_json_mode(message: str | None) -> bool:
     return bool(message and _JSON_MODE.search(message[:_READ_CHARS]))
 
 
-def _kind_of_code(code: str) -> ErrorKind | None:
+def _word_of_code(code: str) -> str:
+    """The letters and digits of a code; of one that is a status ("HTTP_403"), the digits alone."""
     letters = _letters(code)
-    if "timeout" in letters or "timedout" in letters:
-        return ErrorKind.TIMEOUT
     status = _STATUS_IN_CODE.fullmatch(letters)
-    return _KIND_OF_CODE.get(status[1] if status else letters)
+    return status[1] if status else letters
+
+
+def _kind_of_word(word: str) -> ErrorKind | None:
+    if "timeout" in word or "timedout" in word:
+        return ErrorKind.TIMEOUT
+    return _KIND_OF_CODE.get(word)
 
 
 def _kind_of_message(message: str) -> ErrorKind | None:

@@ -126,6 +126,10 @@ def has_not_begun(facts: Facts) -> bool:
     return was_watched and not has_begun(facts)
 
 
+def is_stopped(facts: Facts) -> bool:
+    return facts.kind is ErrorKind.STOPPED
+
+
 def left_before(facts: Facts) -> bool:
     return is_disconnected(facts) and has_not_begun(facts)
 
@@ -143,9 +147,16 @@ def is_disconnected(facts: Facts) -> bool:
     )
 
 
+def is_over_budget(facts: Facts) -> bool:
+    """A guard kept the request back: nothing tells that it was sent."""
+    is_guarded = facts.kind is ErrorKind.BUDGET and is_overflow(facts)
+    return is_guarded and not facts.is_answered and not has_begun(facts)
+
+
 def is_overflow(facts: Facts) -> bool:
     # 401, 403 and 429 are about the caller, however much they talk about tokens.
-    return facts.kind is ErrorKind.CONTEXT and facts.http not in (401, 403, 429)
+    says_so = facts.kind in (ErrorKind.CONTEXT, ErrorKind.BUDGET)
+    return says_so and facts.http not in (401, 403, 429)
 
 
 def is_too_large(facts: Facts) -> bool:
@@ -191,6 +202,10 @@ def is_cut_by_upstream(facts: Facts) -> bool:
 
 def is_garbled_reply(facts: Facts) -> bool:
     return facts.kind is ErrorKind.GARBLED and (facts.http is None or facts.is_answered)
+
+
+def is_redirected(facts: Facts) -> bool:
+    return facts.kind is ErrorKind.REDIRECTED
 
 
 def is_unreachable(facts: Facts) -> bool:
@@ -345,9 +360,12 @@ def is_unnamed_error_in_reply(facts: Facts) -> bool:
 
 
 def error_words(facts: Facts) -> str:
-    """Tell the error as it was told to us, short enough for one line."""
+    """Tell the error as it was told to us, short enough for one line.
+
+    The sentence around it ends in a full stop of its own.
+    """
     code, message = facts.capture.error_code, (facts.capture.error_message or "").strip()
-    told = ": ".join(part for part in (code, message[:200]) if part)
+    told = ": ".join(part for part in (code, message[:200]) if part).rstrip(" .")
     status = f"HTTP {facts.http}" if facts.http is not None else ""
     return ", ".join(part for part in (status, told) if part) or "no code, no message"
 

@@ -19,7 +19,7 @@ from helmdash.core.finish import FinishReason
 from helmdash.core.usage import Usage
 
 # Stored with every verdict. A change of rules is a new version; a shipped one stays as it is.
-CLASSIFIER_VERSION = "causes-2"
+CLASSIFIER_VERSION = "causes-3"
 
 
 class FailureCause(StrEnum):
@@ -102,6 +102,14 @@ class Rule:
 RULES: tuple[Rule, ...] = (
     # --- what the transport says
     Rule(
+        # First of all: the client did not leave, its connection was ended for it.
+        id="gateway.stopped",
+        name=FailureCause.UNREACHABLE,
+        advice=Advice.RETRY,
+        applies=facts.is_stopped,
+        detail="HelmDash was stopped during the call ({error}).",
+    ),
+    Rule(
         id="client.before_first_byte",
         name=FailureCause.CLIENT_DISCONNECTED,
         advice=Advice.RETRY,
@@ -121,6 +129,13 @@ RULES: tuple[Rule, ...] = (
         advice=Advice.RETRY,
         applies=facts.is_disconnected,
         detail="The caller left before the reply was complete ({error}).",
+    ),
+    Rule(
+        id="context.budget",
+        name=FailureCause.CONTEXT_OVERFLOW,
+        advice=Advice.SHORTEN_PROMPT,
+        applies=facts.is_over_budget,
+        detail="The request is larger than its model's budget and was not sent ({error}).",
     ),
     Rule(
         id="context.error",
@@ -184,6 +199,13 @@ RULES: tuple[Rule, ...] = (
         advice=Advice.RETRY,
         applies=facts.is_timeout,
         detail="The call ran out of time ({error}).",
+    ),
+    Rule(
+        id="upstream.redirected",
+        name=FailureCause.UNREACHABLE,
+        advice=Advice.SURFACE,  # it would redirect again: the address has to be corrected
+        applies=facts.is_redirected,
+        detail="The upstream redirects elsewhere, which is not followed ({error}).",
     ),
     Rule(
         id="network.unreachable",

@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+# What vendors charge for a picture of about a megapixel: OpenAI 765, Gemini 1,032 (four tiles),
+# Anthropic 1,334 tokens. The largest, since an estimate guards a ceiling.
+TOKENS_PER_IMAGE = 1_334
+
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 

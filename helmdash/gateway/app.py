@@ -15,7 +15,7 @@ from helmdash.gateway.asgi import App, Receive, Scope, Send
 from helmdash.gateway.asking import Asked, checked_model
 from helmdash.gateway.calling import Carrier
 from helmdash.gateway.directory import Directory
-from helmdash.gateway.door import Door
+from helmdash.gateway.door import Door, Header
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.formats import format_of
 from helmdash.gateway.jobs import ChatJob, EmbeddingJob
@@ -86,11 +86,12 @@ class Gateway:
             await self._rest(scope, receive, send)
             return
         door = Door(send, format_of(route.shape))
+        asked: Asked | None = None
         try:
             asked = await self._understand(route, scope, headers, started_ns)
             await self._answer(asked, receive, door)
         except Refusal as refusal:
-            await door.error(refusal.error)
+            await door.error(refusal.error, _at_the_door(refusal, route) if asked is None else ())
         except Disconnected:
             return
         except Exception:
@@ -181,6 +182,7 @@ class Gateway:
         exchange = asked.begin(checked_model(parsed.get("model")), body, purpose="embedding")
         try:
             await place(exchange, self._listings)
+            hold_against_budget(exchange)
             job = EmbeddingJob(exchange, door, asked.headers)
             await self._carrier.carry(job, body=body, parsed=parsed, receive=receive)
         except BadRequest as error:
@@ -206,9 +208,17 @@ class Gateway:
         """A refusal of a call whose model is known is a call that failed, and recorded as one."""
         if not refusal.records:
             raise refusal
-        exchange.fail(refusal.error, http_status=refusal.error.status)
+        exchange.fail(refusal.recorded, http_status=refusal.recorded.status)
         self._carrier.settle(exchange)
         await door.error(refusal.error, [(b"x-helmdash-call-id", exchange.call_id.encode())])
+
+
+def _at_the_door(refusal: Refusal, route: Route) -> list[Header]:
+    """Whoever is turned away at the door does not get its body read."""
+    headers: list[Header] = [(b"connection", b"close")]
+    if refusal.error.status == 405:
+        headers.append((b"allow", route.method.encode()))
+    return headers
 
 
 def _read(route: Route, parsed: dict[str, Any], door: Door) -> ChatRequest:

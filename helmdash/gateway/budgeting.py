@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from helmdash.core.budgets import EffectiveBudget
+from helmdash.core.tokens import TOKENS_PER_IMAGE
 from helmdash.gateway.refusals import Refusal
 from helmdash.gateway.routes import Shape
 from helmdash.providers.wire import WireError
-
-# What vendors charge for a picture of about a megapixel: OpenAI 765, Gemini 1,032 (four tiles),
-# Anthropic 1,334 tokens. The largest, since this guards a ceiling.
-TOKENS_PER_IMAGE = 1_334
 
 # Each vendor's own words, so that agents that know them shorten their prompt by themselves.
 _WORDS = {
@@ -70,4 +67,5 @@ def over_budget(found: Estimate, shape: Shape) -> Refusal:
             status=400,
         ),
         records=True,
+        code="over_budget",
     )

@@ -41,8 +41,13 @@ log = logging.getLogger(__name__)
 MOST_REPLY_BYTES = 64 * 1024 * 1024
 # An error page beyond this says nothing more.
 _MOST_ERROR_BYTES = 1024 * 1024
-# A call that takes longer is noted in the spool, so that the end of the process by force shows it.
-_MARK_AFTER_S = 0.05
+_STOPPED = WireError(
+    message="HelmDash was stopped during the call.",
+    code="gateway_stopped",
+    type="api_error",
+    status=503,
+    retry_after_s=1.0,
+)
 _CONTENT = (TextDelta, ReasoningDelta, RefusalDelta, ToolCallStarted)
 
 
@@ -61,20 +66,16 @@ class Carrier:
         exchange = job.exchange
         http_request = job.write_request(body, parsed)
         project = exchange.standing.caller.project
-        # Short calls are over before anybody could ask what was under way.
-        exchange.mark = asyncio.get_running_loop().call_later(
-            _MARK_AFTER_S, self._recorder.begin, exchange.call_id, project.id
-        )
+        self._recorder.begin(exchange.call_id, project.id)
         watch = ClientWatch(receive)
         try:
             await self._run(job, http_request, watch)
         except asyncio.CancelledError:
-            exchange.cancel(
-                "The client hung up." if watch.has_left else "HelmDash stopped during the call."
-            )
-            if not watch.has_left:
-                raise
             _uncancel()
+            if watch.has_left:
+                exchange.cancel("The client hung up.")
+            else:
+                await self._answer_stop(job, watch)
         except Exception:
             # Our own fault: the client gets an error, the record says so, the log says where.
             exchange.fail(WireError(message="HelmDash failed on this call.", code="internal"))
@@ -88,8 +89,6 @@ class Carrier:
         if exchange.is_settled:
             return
         exchange.is_settled = True
-        if exchange.mark is not None:
-            exchange.mark.cancel()
         try:
             self._recorder.submit(
                 project=exchange.standing.caller.project,
@@ -120,12 +119,23 @@ class Carrier:
         finally:
             await opened.close()
 
+    async def _answer_stop(self, job: Job, watch: ClientWatch) -> None:
+        """The server stops and can wait no longer: say so, in order, instead of breaking off."""
+        watch.stop()
+        job.exchange.fail(_STOPPED)
+        self.settle(job.exchange)
+        if not job.door.has_begun:
+            await job.door.error(_STOPPED, job.headers())
+        elif job.open_pipe is not None:
+            await job.door.chunk(job.open_pipe.fail(_STOPPED))
+            await job.door.end_stream()
+
     async def _answer_failure(self, job: Job, failure: UpstreamFailed, watch: ClientWatch) -> None:
         """No reply came."""
         exchange = job.exchange
         exchange.heard_ns = perf_counter_ns()
         _note_attempts(exchange, failure.attempts)
-        exchange.fail(_error_of(failure))
+        exchange.fail(_error_of(failure), http_status=failure.http_status)
         watch.stop()
         self.settle(exchange)
         await job.door.error(_error_of(failure), job.headers())
@@ -174,7 +184,7 @@ class Carrier:
     async def _answer_stream(self, job: Job, opened: Opened, watch: ClientWatch) -> None:
         exchange, door = job.exchange, job.door
         collector = exchange.collector = Collector()
-        pipe = job.pipe()
+        pipe = job.open_pipe = job.pipe()
         exchange.heard_ns = perf_counter_ns()
         kind = opened.headers["content-type"] if job.is_native else job.client.stream_type
         await door.begin_stream(kind, [*job.headers(), *job.passed_headers(opened)])
@@ -196,6 +206,7 @@ class Carrier:
             out = pipe.fail(_error_of(failure))
         watch.stop()
         self.settle(exchange)
+        job.open_pipe = None
         if out:
             await door.chunk(out)
         await door.end_stream()

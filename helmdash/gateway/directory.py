@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ from helmdash.core.budgets import BudgetTable
 from helmdash.core.endpoints import Endpoint
 from helmdash.gateway.refusals import busy
 from helmdash.operations import access
+from helmdash.operations.holding import FileWatch
 from helmdash.queries import budgets, upstreams
 from helmdash.queries.access import Caller, find_caller
 
@@ -33,8 +35,12 @@ _FRESH_S = 0.4
 _MAX_AGE_S = 0.9
 # An unknown key is looked up again after this; a new key works at once enough.
 _UNKNOWN_AGE_S = 0.5
-# How long a client waits for the database before the last answer is good enough.
-_PATIENCE_S = 2.0
+# How long a client waits for the database before the last answer is good enough; and for one whose
+# key has not been seen before.
+_PATIENCE_S = 0.25
+_FIRST_PATIENCE_S = 2.0
+# After that nobody waits for it, until it has had this long to come back.
+_AWAY_S = 1.0
 # A key revoked while the database is away cannot be seen; after an hour nobody is let in.
 _STALE_S = 3600.0
 _MOST_KEYS = 10_000
@@ -64,10 +70,15 @@ class Directory:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         # Two threads: one that waits for a lost connection must not hold up the other.
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="gateway-reads")
+        # Writes on their own: SQLite may let them wait for a lock.
+        self._notes = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gateway-notes")
+        self._is_noting = False
+        self._away_until = 0.0
 
     def close(self) -> None:
         """End the threads; whatever waits is given up."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._notes.shutdown(wait=False, cancel_futures=True)
 
     async def find(self, key: str) -> Standing | None:
         """The standing of a key; None when it is unknown or revoked.
@@ -75,18 +86,25 @@ class Directory:
         Raises Refusal (503) when the database is away and the key has not been seen lately.
         """
         entry = self._entries.get(key)
-        age = monotonic() - entry.read_at if entry else _STALE_S
-        if entry is not None and age < (_FRESH_S if entry.standing else _UNKNOWN_AGE_S):
-            return entry.standing
+        moment = monotonic()
+        known = entry.standing if entry else None
+        age = moment - entry.read_at if entry else _STALE_S
+        if entry is not None and age < (_FRESH_S if known else _UNKNOWN_AGE_S):
+            return known
+        is_usable = known is not None and age < _STALE_S
+        if moment < self._away_until and is_usable:
+            return known
         refresh = self._refresh(key, entry)
-        if entry is not None and entry.standing and age < _MAX_AGE_S:
-            return entry.standing
+        if is_usable and age < _MAX_AGE_S:
+            return known
+        patience = _PATIENCE_S if is_usable else _FIRST_PATIENCE_S
         try:
-            return await asyncio.wait_for(asyncio.shield(refresh), _PATIENCE_S)
-        except (TimeoutError, DatabaseError, RuntimeError):
-            entry = self._entries.get(key)
-            if entry is not None and entry.standing and age < _STALE_S:
-                return entry.standing
+            return await asyncio.wait_for(asyncio.shield(refresh), patience)
+        except (TimeoutError, DatabaseError) as error:
+            self._away_until = monotonic() + _AWAY_S
+            if is_usable:
+                return known
+            log.warning("an API key cannot be checked: %s", type(error).__name__)
             raise busy("The API key cannot be checked just now: the database is away.") from None
 
     def _refresh(self, key: str, entry: _Entry | None) -> asyncio.Task[Standing | None]:
@@ -115,37 +133,58 @@ class Directory:
             raise
         self._entries[key] = _Entry(standing=standing, read_at=monotonic())
         self._entries.move_to_end(key)
+        self._away_until = 0.0
+        if standing is not None and not self._is_noting:
+            self._is_noting = True
+            self._notes.submit(self._note_use, standing.caller, timezone.now())
         return standing
+
+    def _note_use(self, caller: Caller, now: datetime) -> None:
+        try:
+            access.note_use(caller=caller, now=now)
+        except Exception:
+            # A date on a page is worth nobody's wait.
+            log.debug("the use of a key could not be noted", exc_info=True)
+        finally:
+            self._is_noting = False
+            _let_go()
+
+
+_own = threading.local()
 
 
 def read_standing(key: str) -> Standing | None:
     """Read it from the database, in a thread of its own connection."""
     try:
+        _watch().check()
         caller = find_caller(key=key)
         if caller is None:
             return None
         project = caller.project.id
-        standing = Standing(
+        return Standing(
             caller=caller,
             rules=budgets.table(project_id=project),
             endpoints=upstreams.endpoints(project_id=project),
         )
-        _note_use(caller, timezone.now())
-        return standing
     except DatabaseError:
         connection.close()
         raise
     finally:
-        if connection.vendor != "sqlite":
-            connection.close()  # back to the pool
+        _let_go()
 
 
-def _note_use(caller: Caller, now: datetime) -> None:
-    try:
-        access.note_use(caller=caller, now=now)
-    except DatabaseError:
-        # Locked by the recorder, say. A date on a page is not worth a client's wait.
-        log.debug("the use of a key could not be noted", exc_info=True)
+def _watch() -> FileWatch:
+    """This thread keeps its connection, so it has to look whether it is still the right one."""
+    watch: FileWatch | None = getattr(_own, "watch", None)
+    if watch is None:
+        watch = _own.watch = FileWatch()
+    return watch
+
+
+def _let_go() -> None:
+    """Back to the pool. A connection of SQLite costs more to open than to keep."""
+    if connection.vendor != "sqlite":
+        connection.close()
 
 
 def _look_at(task: asyncio.Task[Standing | None]) -> None:

@@ -58,7 +58,7 @@ class Door:
         sent = list(headers)
         if error.retry_after_s is not None and not any(n == b"retry-after" for n, _ in sent):
             sent.append((b"retry-after", str(max(1, round(error.retry_after_s))).encode()))
-        if error.status == 413:
+        if error.status in (408, 413) and (b"connection", b"close") not in sent:
             # The rest of the body is not going to be read.
             sent.append((b"connection", b"close"))
         await self.whole(error.status or 502, self.client.write_error(error), sent)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -59,7 +58,6 @@ class Exchange:
     notes: dict[str, object] = field(default_factory=dict)
     collector: Collector | None = None  # of a stream
     reply: Reply | None = None  # of a whole reply
-    mark: asyncio.TimerHandle | None = None  # notes that the call is under way
     is_settled: bool = False
 
     @property

@@ -53,6 +53,7 @@ class Job:
             model=exchange.model,
             created=int(exchange.started_at.timestamp()),
         )
+        self.open_pipe: Pipe | None = None  # while a stream runs
         self._client_headers = headers
         key = (self.endpoint.api_key or "").encode()
         self._key = key if len(key) >= LEAST_SECRET_CHARS else None
@@ -83,10 +84,8 @@ class Job:
         try:
             request = self._written(body, parsed)
         except CannotTranslate as error:
-            refusal = bad_request(
-                f"{error} The upstream {self.endpoint.name} speaks another API "
-                f"({self.endpoint.kind.value})."
-            )
+            where = f" The upstream {self.endpoint.name} speaks the API of {self.endpoint.kind}."
+            refusal = bad_request(str(error) if self.is_native else f"{error}{where}")
             raise Refusal(refusal.error, records=True) from None
         if self.is_native:
             request = self._with_client_headers(request)
@@ -196,12 +195,22 @@ class ChatJob(Job):
 
     def _written(self, body: bytes, parsed: Object) -> HttpRequest:
         if not self.is_native:
+            _check_choices(self.request)
             return self.upstream.write_request(
                 self.request, endpoint=self.endpoint, model=self.model
             )
         return self.client.pass_request(
             body, parsed, endpoint=self.endpoint, model=self.model, stream=self.request.stream
         )
+
+
+def _check_choices(request: ChatRequest) -> None:
+    """Raises CannotTranslate for what would silently be answered otherwise than asked."""
+    several = request.extra.get("n")
+    if isinstance(several, int) and several > 1:
+        raise CannotTranslate("n: only one choice can be had of this model.")
+    if request.extra.get("logprobs") is True:
+        raise CannotTranslate("logprobs: this model's API does not give them.")
 
 
 class EmbeddingJob(Job):

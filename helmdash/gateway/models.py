@@ -35,8 +35,9 @@ async def answer_list(asked: Asked, door: Door, listings: Listings) -> None:
         await door.whole(200, _list(shape, ids, created))
         return
     model = asked.route.model
-    await _find(asked, model, listings)
-    await door.whole(200, _one(shape, model, created))
+    found = await _find(asked, model, listings)
+    owner = found.endpoint.name if found.endpoint else _owner(model)
+    await door.whole(200, _one(shape, model, owner, created))
 
 
 async def answer_show(
@@ -102,14 +103,14 @@ def _list(shape: Shape, ids: Sequence[str], created: int) -> bytes:
             )
 
 
-def _one(shape: Shape, model: str, created: int) -> bytes:
+def _one(shape: Shape, model: str, owner: str, created: int) -> bytes:
     match shape:
         case Shape.ANTHROPIC:
             return anthropic.write_model(model, created)
         case Shape.GEMINI | Shape.GEMINI_ARRAY:
             return gemini.write_model(model)
         case _:
-            return openai_embeddings.write_model(model, owner=_owner(model), created=created)
+            return openai_embeddings.write_model(model, owner=owner, created=created)
 
 
 def _owner(model: str) -> str:

@@ -34,6 +34,10 @@ def translating_pipe(reader: StreamReader, writer: StreamWriter) -> Pipe:
     return Translation(reader, writer)
 
 
+# What readers call bytes that are no event of their format.
+UNDECODABLE_STREAM = "undecodable_stream"
+
+
 class Native:
     """A pipe that looks at what passes through it."""
 
@@ -71,4 +75,11 @@ class Translation:
         return self._writer.write(Failed(error=error))
 
     def _written(self, events: Iterable[Event]) -> bytes:
-        return b"".join([self._writer.write(event) for event in events])
+        return b"".join(
+            [self._writer.write(event) for event in events if not _is_unreadable(event)]
+        )
+
+
+def _is_unreadable(event: Event) -> bool:
+    """One event that cannot be read is noted in the record; the client gets all the others."""
+    return isinstance(event, Failed) and event.error.code == UNDECODABLE_STREAM

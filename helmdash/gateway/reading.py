@@ -15,10 +15,10 @@ from helmdash.gateway.asgi import Receive, Scope
 from helmdash.gateway.refusals import bad_request, busy, too_large, too_slow, unauthorized
 from helmdash.queries.access import BUDGET_MODES
 
-# A client that sends nothing for this long is not going to.
+# A whole body has to be here by then: 8 MiB at a megabit a second.
 _BODY_PATIENCE_S = 60.0
-# All bodies that are being read or sent on; 32 of the largest by default.
-MOST_BYTES_IN_FLIGHT = 256 * 1024 * 1024
+# All bodies that are being read or sent on; 8 of the largest by default.
+MOST_BYTES_IN_FLIGHT = 64 * 1024 * 1024
 
 _WORD = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 _PURPOSE = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -125,46 +125,55 @@ class BodyReader:
         declared = scope_headers.get(b"content-length", b"")
         if declared.isdigit() and int(declared) > self._limit_bytes:
             raise too_large(self._limit_bytes)
-        if self._held_bytes >= MOST_BYTES_IN_FLIGHT:
-            raise busy("Too many large requests are under way. Try again in a moment.")
-        first = await self._next(receive)
-        body: bytes = first.get("body", b"")
-        if not first.get("more_body", False):
-            return self._hold(body)
-        return self._hold(await self._rest(body, receive))
+        try:
+            async with asyncio.timeout(_BODY_PATIENCE_S):
+                first = await _next(receive)
+                body: bytes = first.get("body", b"")
+                if not first.get("more_body", False):
+                    if len(body) > self._limit_bytes:
+                        raise too_large(self._limit_bytes)
+                    # In one piece, and so a small one: not held up by others' large ones.
+                    self._held_bytes += len(body)
+                    return body
+                return await self._rest(body, receive)
+        except TimeoutError:
+            raise too_slow() from None
 
     def release(self, body: bytes) -> None:
         """The body is no longer held."""
         self._held_bytes -= len(body)
 
     async def _rest(self, body: bytes, receive: Receive) -> bytes:
-        parts = [body]
-        total = len(body)
-        while True:
-            message = await self._next(receive)
-            part: bytes = message.get("body", b"")
-            parts.append(part)
-            total += len(part)
-            if total > self._limit_bytes:
-                raise too_large(self._limit_bytes)
-            if not message.get("more_body", False):
-                return b"".join(parts)
-
-    async def _next(self, receive: Receive) -> Any:
+        """What has come counts as held from its first byte on: an unfinished body is one, too."""
+        parts, held = [body], 0
         try:
-            async with asyncio.timeout(_BODY_PATIENCE_S):
-                message = await receive()
-        except TimeoutError:
-            raise too_slow() from None
-        if message["type"] != "http.request":
-            raise Disconnected
-        return message
+            while True:
+                self._hold(len(parts[-1]), of=held)
+                held += len(parts[-1])
+                message = await _next(receive)
+                parts.append(message.get("body", b""))
+                if not message.get("more_body", False):
+                    break
+            self._hold(len(parts[-1]), of=held)
+            return b"".join(parts)
+        except BaseException:
+            self._held_bytes -= held
+            raise
 
-    def _hold(self, body: bytes) -> bytes:
-        if len(body) > self._limit_bytes:
+    def _hold(self, size: int, *, of: int) -> None:
+        """Count `size` more bytes of a body of which `of` are here. Raises Refusal (413, 503)."""
+        if of + size > self._limit_bytes:
             raise too_large(self._limit_bytes)
-        self._held_bytes += len(body)
-        return body
+        if self._held_bytes + size > MOST_BYTES_IN_FLIGHT:
+            raise busy("Too many large requests are under way. Try again in a moment.")
+        self._held_bytes += size
+
+
+async def _next(receive: Receive) -> Any:
+    message = await receive()
+    if message["type"] != "http.request":
+        raise Disconnected
+    return message
 
 
 def parse(body: bytes) -> dict[str, Any]:

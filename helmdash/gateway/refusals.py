@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from helmdash.providers.wire import WireError
 
 
 class Refusal(Exception):
     """A request that goes no further. `error` is what the client is told.
 
-    `records`: whether it counts as a call (a model was asked for, and it failed).
+    `records`: whether it counts as a call (a model was asked for, and it failed). `code`: what the
+    record says, where the client's own protocol has another word.
     """
 
-    def __init__(self, error: WireError, *, records: bool = False) -> None:
+    def __init__(self, error: WireError, *, records: bool = False, code: str | None = None) -> None:
         super().__init__(error.message)
         self.error = error
         self.records = records
+        self.recorded = replace(error, code=code, status=None) if code else error
 
 
 def bad_request(message: str, *, code: str = "invalid_request_error") -> Refusal:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from helmdash.core.redaction import redact, redact_text
+from helmdash.core.tokens import TOKENS_PER_IMAGE
 from helmdash.operations.conversation_rows import ConversationRow
 from helmdash.operations.judging import Judged
 from helmdash.records.models import Payload
@@ -82,11 +83,7 @@ def call_row(placed: Placed, *, project_id: int, now: datetime) -> dict[str, obj
         "sent_messages": item.sent_messages,
         "sent_tools_bytes": sent.tools_bytes if sent else None,
         "sent_images": sent.images if sent else None,
-        "estimate_tokens": (
-            item.budget.estimator.tokens_of_bytes(item.sent_bytes)
-            if item.sent_bytes is not None
-            else None
-        ),
+        "estimate_tokens": _estimate(item),
         "prompt_hash": item.prompt_hash,
         "placed_by": placed.placed_by,
         "started_at": item.started_at,
@@ -120,6 +117,15 @@ def payload_row(
     }
     is_empty = all(value is None for name, value in row.items() if name != "call_id")
     return (None if is_empty else row), messages
+
+
+def _estimate(item: Judged) -> int | None:
+    """The tokens of what was sent, by its bytes and images; null where its bytes are unknown."""
+    if item.sent_bytes is None:
+        return None
+    sent = item.capture.sent
+    images = (sent.images if sent else None) or 0
+    return item.budget.estimator.tokens_of_bytes(item.sent_bytes) + images * TOKENS_PER_IMAGE
 
 
 def _metadata(placed: Placed) -> dict[str, object] | None:

@@ -19,6 +19,7 @@ from helmdash.core.chains import (
     ChainLinks,
     Placing,
     Seen,
+    Size,
     is_fresh_start,
     marks_of,
     place,
@@ -31,6 +32,7 @@ from helmdash.operations.conversation_rows import (
 )
 from helmdash.operations.judging import Judged
 from helmdash.records.marks import MOST_SEEN, find_marks, forget_marks, leave_marks
+from helmdash.records.models import Call
 
 # How far back a branch is recognized as one: so many calls. Old marks go when the count passes a
 # multiple of the second number, for a statement with every call would cost more than they do.
@@ -72,6 +74,7 @@ class Inference:
         self._retried: set[str] = set()
         self._left: dict[tuple[int, str], int] = {}
         self._grown: dict[int, int] = {}  # conversation -> generation before this batch
+        self._sizes: dict[int, Size] = {}  # of the newest calls in this batch
         if items:
             self._learn(items)
 
@@ -88,8 +91,7 @@ class Inference:
         row = self._rows[found.conversation]
         if found.placing is not Placing.COMPACTION:
             return Inferred(row=row, placed_by=how)
-        tokens = item.health.prompt_tokens
-        if found.by_run and not is_fresh_start(row.prompt_tokens, tokens):
+        if found.by_run and not is_fresh_start(self._newest_size(row), _size(item)):
             return Inferred(row=row, placed_by=f"{CHAIN_VERSION} {Placing.CONTINUE}")
         return Inferred(row=row, placed_by=how, opened_by=Placing.COMPACTION.value)
 
@@ -97,6 +99,7 @@ class Inference:
         """Note the marks of a call that its conversation has just taken in."""
         caller = _caller_tag(item.caller)
         self._grown.setdefault(row.id, row.generation - 1)
+        self._sizes[row.id] = _size(item)
         for mark in marks_of(links, row.generation):
             self._marks.setdefault(mark + caller, {})[row.id] = row.generation
             self._left[row.id, mark + caller] = row.generation
@@ -125,6 +128,17 @@ class Inference:
                 and self._rows[pk].generation > KEPT_GENERATIONS
             ]
         )
+
+    def _newest_size(self, row: ConversationRow) -> Size:
+        """The size of the conversation's newest call, which has left a mark."""
+        known = self._sizes.get(row.id)
+        if known is not None:
+            return known
+        stored = Call.objects.filter(
+            project_id=self._project_id, conversation_id=row.id, generation=row.generation
+        )
+        messages, size = stored.values_list("sent_messages", "sent_bytes").first() or (None, None)
+        return Size(messages=messages, bytes=size, tokens=row.prompt_tokens)
 
     def _make(self, item: Judged) -> ConversationRow:
         name = conversation_name(item.capture.id or "")
@@ -198,6 +212,12 @@ class Inference:
                 del left[pk]  # deleted meanwhile
         is_steady = all(row.generation == self._newest[pk] for pk, row in self._rows.items())
         return is_steady or not connection.features.has_select_for_update
+
+
+def _size(item: Judged) -> Size:
+    return Size(
+        messages=item.sent_messages, bytes=item.sent_bytes, tokens=item.health.prompt_tokens
+    )
 
 
 def conversation_name(call_id: str) -> str:

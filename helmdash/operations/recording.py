@@ -12,7 +12,7 @@ bring the same id at once meet at a unique constraint; the later one starts agai
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -72,9 +72,17 @@ class Collision(Exception):
 
 
 def record_calls(
-    *, project: ProjectInfo, captures: Sequence[Capture], caller: str, now: datetime
+    *,
+    project: ProjectInfo,
+    captures: Sequence[Capture],
+    caller: str,
+    now: datetime,
+    also: Callable[[tuple[Recorded, ...]], None] | None = None,
 ) -> tuple[Recorded, ...]:
     """Store calls, in order, and answer each with its place and verdicts.
+
+    also: what is to be written in the same transaction, once the answers are known; it runs anew
+    with every new start.
 
     A capture whose id the project knows already is answered with the first answer and
     `duplicate=True`, whatever it says now. Raises what the database raises when it is away.
@@ -84,7 +92,10 @@ def record_calls(
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             with _writer(), transaction.atomic():
-                return _record(project, judged, now)
+                answers = _record(project, judged, now)
+                if also is not None:
+                    also(answers)
+                return answers
         except (Collision, IntegrityError, OperationalError) as error:
             if attempt == _ATTEMPTS or not _is_collision(error):
                 raise

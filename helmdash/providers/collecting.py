@@ -231,7 +231,11 @@ def collect(events: Iterable[Event]) -> Reply:
 
 
 def events_of(reply: Reply) -> list[Event]:
-    """A whole reply as the events of a stream that says the same."""
+    """A whole reply as the events of a stream that says the same.
+
+    Without a finish reason nobody knows that it is whole: then no Ended is given, from which a
+    client would be told that the model had stopped.
+    """
     events: list[Event] = []
     if reply.id is not None or reply.model is not None:
         events.append(Started(id=reply.id, model=reply.model))
@@ -249,5 +253,8 @@ def events_of(reply: Reply) -> list[Event]:
         events.append(Finished(reason=reply.finish_reason))
     if reply.usage is not None:
         events.append(UsageSeen(usage=reply.usage))
-    events.append(Failed(error=reply.error) if reply.error is not None else Ended())
+    if reply.error is not None:
+        events.append(Failed(error=reply.error))
+    elif reply.finish_reason is not None:
+        events.append(Ended())
     return events

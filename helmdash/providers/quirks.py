@@ -40,7 +40,8 @@ class Quirk:
     hosts: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     key_header: str = "authorization"
-    # Models that refuse max_tokens and want max_completion_tokens.
+    # Models that refuse max_tokens and want max_completion_tokens. Where the vendor is unknown
+    # that is a guess: then a client's own word for the limit is left as it is.
     completion_limit_models: tuple[str, ...] = ()
     ask_for_usage: AskForUsage = AskForUsage.STREAM_OPTIONS
     ask_for_reasoning: AskForReasoning = AskForReasoning.EFFORT
@@ -59,6 +60,7 @@ _REASONING_MODELS = ("o1*", "o3*", "o4*", "gpt-5*", "codex-*")
 DEFAULT = Quirk(
     vendor="openai-compatible",
     page="https://platform.openai.com/docs/api-reference/chat/create",
+    completion_limit_models=_REASONING_MODELS,
 )
 
 QUIRKS: tuple[Quirk, ...] = (
@@ -244,6 +246,9 @@ def _quirk(base_url: str, name: str) -> Quirk:
 
 
 def wants_completion_limit(quirk: Quirk, model: str) -> bool:
-    """Whether this model's limit is called max_completion_tokens."""
-    name = model.lower()
+    """Whether this model's limit is called max_completion_tokens.
+
+    A proxy may write the vendor before the name: openai/o4-mini.
+    """
+    name = model.lower().rpartition("/")[2]
     return any(fnmatchcase(name, glob) for glob in quirk.completion_limit_models)

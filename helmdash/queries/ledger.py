@@ -1,8 +1,11 @@
 """The recorder's ledger: what became of every call that was taken in, of each process and in all.
 
-accepted = stored + duplicate + rejected + dropped + waiting, in each row and in the sum. A row is
-written at most once a second: of a process that was killed it may miss what was stored in its last
-second, and whoever reads its spool counts those calls as duplicates.
+accepted = stored + duplicate + rejected + dropped + waiting, in each row and in the sum. What was
+stored is written in the transaction that stores it, the rest at most once a second. Whoever reads
+the spool of a process that was killed closes its row, which from then on has accepted what it had
+settled, and accepts what waited there as its own; what turns out to be stored already is counted
+in the dead process's row and not again. Calls that were under way are lost by the process that was
+killed, not by its heir.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 
 from helmdash.records.models import RecorderLedger
 
@@ -33,6 +36,9 @@ class LedgerCounts:
         """Both together."""
         return LedgerCounts(**{name: getattr(self, name) + getattr(other, name) for name in COUNTS})
 
+
+# By the name of the process that asked, of which there is one but in tests.
+_latest_others: dict[str, LedgerCounts] = {}
 
 COUNTS = tuple(field.name for field in fields(LedgerCounts))
 
@@ -60,11 +66,24 @@ def processes(*, own: ProcessLedger | None = None, limit: int = 100) -> tuple[Pr
 
 def totals(*, own: ProcessLedger | None = None) -> LedgerCounts:
     """All processes together."""
-    rows = RecorderLedger.objects.all()
-    if own is not None:
-        rows = rows.exclude(name=own.name)
-    summed = rows.aggregate(**{name: Sum(name, default=0) for name in COUNTS})
-    return LedgerCounts(**summed) + (own.counts if own else LedgerCounts())
+    return others(own.name) + own.counts if own is not None else _sum(RecorderLedger.objects.all())
+
+
+def others(name: str) -> LedgerCounts:
+    """All processes but this one. Remembered for `latest_others`."""
+    found = _sum(RecorderLedger.objects.exclude(name=name))
+    _latest_others.clear()
+    _latest_others[name] = found
+    return found
+
+
+def latest_others(name: str) -> LedgerCounts:
+    """What `others` found last, for when the database is away; nothing if it never was there."""
+    return _latest_others.get(name, LedgerCounts())
+
+
+def _sum(rows: QuerySet[RecorderLedger]) -> LedgerCounts:
+    return LedgerCounts(**rows.aggregate(**{name: Sum(name, default=0) for name in COUNTS}))
 
 
 def _process(row: RecorderLedger) -> ProcessLedger:

@@ -13,7 +13,7 @@ import httpx
 
 from helmdash.core.endpoints import Endpoint
 from helmdash.providers.base import HttpRequest
-from helmdash.upstream import redirects, retries
+from helmdash.upstream import redirects, refusals, retries
 from helmdash.upstream.failures import FailureKind, UpstreamFailed, failure_of, tidy
 from helmdash.upstream.guard import Refused, checked_url
 from helmdash.upstream.opened import Opened
@@ -147,20 +147,25 @@ class _Call:
             wait = retries.wait_seconds(self._number)
         if wait > retries.LONGEST_ASKED_SECONDS:
             return False
-        message = await self._error_of(opened)
+        body = await self._error_of(opened)
+        if opened.status == retries.TOO_MANY and refusals.is_about_money(opened.status, body):
+            return False
+        await opened.close()
+        message = refusals.words_of(opened.status, body, key=self._endpoint.api_key)
         self._note(status=opened.status, message=message, waited_ms=_ms(wait))
         await asyncio.sleep(wait)
         return True
 
-    async def _error_of(self, opened: Opened) -> str:
+    async def _error_of(self, opened: Opened) -> bytes:
+        """The beginning of an error's body, which stays there to be read; none where it fails."""
         try:
             async with asyncio.timeout(_ERROR_SECONDS):
-                body = await opened.read(_ERROR_BYTES)
+                return await opened.peek(_ERROR_BYTES)
         except (UpstreamFailed, TimeoutError):
-            return ""
-        finally:
-            await opened.close()
-        return tidy(body.decode("utf-8", "replace"), key=self._endpoint.api_key)
+            return b""
+        except BaseException:
+            opened.close_now()  # cancelled: nobody is left to read it
+            raise
 
     def _next_url(self, url: str, opened: Opened) -> str:
         opened.close_now()
@@ -174,8 +179,12 @@ class _Call:
                 hops=self._hops,
             )
         except Refused as refused:
-            sentence = f"Upstream {self._endpoint.name} redirects {refused}"
-            failure = UpstreamFailed(FailureKind.REDIRECTED, sentence)
+            where = tidy(str(refused), key=self._endpoint.api_key)
+            failure = UpstreamFailed(
+                FailureKind.REDIRECTED,
+                f"Upstream {self._endpoint.name} redirects {where}",
+                http_status=opened.status,
+            )
             raise self._told(failure, status=opened.status) from None
         self._note(status=opened.status, message="Followed to the same host.")
         return target

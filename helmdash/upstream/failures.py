@@ -9,7 +9,7 @@ import httpx
 
 from helmdash.core.endpoints import LEAST_SECRET_CHARS
 from helmdash.core.redaction import redact_text
-from helmdash.upstream.transport import NotAllowed, NotResolved, NotSecure
+from helmdash.upstream.transport import NotAllowed, NotHttp, NotResolved, NotSecure
 
 # A message is for a person: a page of HTML behind a 502 is not.
 MOST_MESSAGE_CHARS = 300
@@ -53,7 +53,8 @@ class UpstreamFailed(Exception):
     """An upstream gave no answer, or not all of one.
 
     `message` is a sentence without keys and addresses of people; `attempts` is every try, ready
-    for JSON, the failed one last; `code` is a word that core.error_words knows.
+    for JSON, the failed one last; `code` is a word that core.error_words knows; `http_status` is
+    that of a redirect that was not followed, and None for everything else.
     """
 
     def __init__(
@@ -61,11 +62,14 @@ class UpstreamFailed(Exception):
         kind: FailureKind,
         message: str,
         attempts: tuple[Mapping[str, object], ...] = (),
+        *,
+        http_status: int | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
         self.message = message
         self.attempts = attempts
+        self.http_status = http_status
 
     @property
     def code(self) -> str:
@@ -83,6 +87,7 @@ _SENTENCES: tuple[tuple[type[Exception], FailureKind, str], ...] = (
     (NotAllowed, FailureKind.REFUSED_BY_GUARD, "may not be called"),
     (httpx.ConnectError, FailureKind.UNREACHABLE, "cannot be connected to"),
     (httpx.DecodingError, FailureKind.MISCONFIGURED, "did not answer in HTTP"),
+    (NotHttp, FailureKind.CLOSED_EARLY, "broke off its answer with bytes that are not HTTP"),
     (httpx.NetworkError, FailureKind.CLOSED_EARLY, "closed the connection"),
     (httpx.RemoteProtocolError, FailureKind.CLOSED_EARLY, "closed the connection"),
     (httpx.UnsupportedProtocol, FailureKind.MISCONFIGURED, "has no usable URL"),

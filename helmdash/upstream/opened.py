@@ -24,6 +24,7 @@ class Opened:
         "_key",
         "_name",
         "_parts",
+        "_peeked",
         "_stream",
         "attempts",
         "headers",
@@ -46,6 +47,7 @@ class Opened:
         self._key = key
         self._inflater: Inflater | None = None
         self._parts: Iterator[bytes] | None = None
+        self._peeked: list[bytes] = []
 
     async def read(self, limit_bytes: int) -> bytes:
         """The whole body. Raises UpstreamFailed: too_large, and what `chunks` raises."""
@@ -62,6 +64,21 @@ class Opened:
                 )
             parts.append(chunk)
         return b"".join(parts)
+
+    async def peek(self, limit_bytes: int) -> bytes:
+        """The beginning of the body, or all of it; `read` and `chunks` hand it out once more.
+
+        Once, before either. Raises what `chunks` raises, and cuts nothing off what is to come.
+        """
+        pieces: list[bytes] = []
+        size = 0
+        async for chunk in self.chunks():
+            pieces.append(chunk)
+            size += len(chunk)
+            if size >= limit_bytes:
+                break
+        self._peeked = pieces[::-1]
+        return b"".join(pieces)[:limit_bytes]
 
     def chunks(self) -> AsyncIterator[bytes]:
         """The body as it comes, in pieces that are never empty.
@@ -86,6 +103,8 @@ class Opened:
 
     async def next_chunk(self) -> bytes:
         """The next piece; empty at the end. What `chunks` is made of."""
+        if self._peeked:
+            return self._peeked.pop()
         while True:
             if self._parts is not None:
                 try:

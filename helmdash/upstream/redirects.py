@@ -14,6 +14,10 @@ STATUSES = _REPEATING | _FOR_GET
 # A trailing slash, a moved prefix, http to https: more is a loop.
 _MOST_HOPS = 3
 
+_PORTS = {"http": 80, "https": 443}
+# A host's name has up to 253 characters; nobody reads that many.
+_MOST_PLACE_CHARS = 120
+
 
 def target(url: str, location: str | None, *, status: int, is_post: bool, hops: int) -> str:
     """The URL to go to. Raises Refused; its message goes on from "Upstream x redirects"."""
@@ -28,7 +32,7 @@ def target(url: str, location: str | None, *, status: int, is_post: bool, hops: 
         raise Refused("to something that is no URL.") from None
     if not _is_same_host(old, new):
         raise Refused(
-            f"to {new.scheme}://{new.host}, where it is not followed: its key stays with its "
+            f"to {_place(new)}, where it is not followed: its key stays with its "
             "host. Correct its base URL."
         )
     if is_post and status not in _REPEATING:
@@ -37,6 +41,14 @@ def target(url: str, location: str | None, *, status: int, is_post: bool, hops: 
     if problem is not None:
         raise Refused(f"to a URL that may not be called. {problem}")
     return str(new)
+
+
+def _place(url: httpx.URL) -> str:
+    """Scheme, host and port, also where the port goes without saying."""
+    place = url.netloc.decode("ascii")
+    port = _PORTS.get(url.scheme) if url.port is None else None
+    whole = f"{url.scheme}://{place}:{port}" if port and place else f"{url.scheme}://{place}"
+    return whole[:_MOST_PLACE_CHARS]
 
 
 def _is_same_host(old: httpx.URL, new: httpx.URL) -> bool:

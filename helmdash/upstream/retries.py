@@ -19,7 +19,7 @@ LONGEST_ASKED_SECONDS = 20.0
 # has read the request, and may have charged for it.
 STALE_SECONDS = 1.0
 
-_TOO_MANY = 429
+TOO_MANY = 429
 _FIRST_SERVER_ERROR = 500
 _NOT_IMPLEMENTED = 501
 
@@ -35,7 +35,7 @@ def is_worth_another(status: int, headers: Mapping[str, str]) -> bool:
     said = headers.get("x-should-retry")
     if said in ("true", "false"):
         return said == "true" and status >= 400
-    return status == _TOO_MANY or (status >= _FIRST_SERVER_ERROR and status != _NOT_IMPLEMENTED)
+    return status == TOO_MANY or (status >= _FIRST_SERVER_ERROR and status != _NOT_IMPLEMENTED)
 
 
 def is_safe_to_repeat(kind: FailureKind, *, seconds: float) -> bool:

@@ -7,6 +7,7 @@ policy is never used under the other.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
 from collections.abc import AsyncIterator, Sequence
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 import aiohttp
 import httpx
+from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from helmdash.upstream.guard import RefusedAddress, socket_maker
@@ -24,6 +26,8 @@ from helmdash.upstream.uploads import BUFFERED_BYTES, Upload
 MOST_CONNECTIONS = 1000
 # Providers close idle connections after a minute or more; we leave first.
 _IDLE_SECONDS = 30.0
+# aiohttp's own read timeout speaks first; this one is for when it cannot.
+_GRACE_SECONDS = 1.0
 # Rate limit headers of some gateways are long; 8 KiB, aiohttp's own limit, has been met.
 _MOST_HEADER_BYTES = 32 * 1024
 
@@ -41,6 +45,10 @@ class NotSecure(httpx.ConnectError):
 
 class NotAllowed(httpx.ConnectError):
     """The egress guard refuses the address; the message is its sentence."""
+
+
+class NotHttp(httpx.RemoteProtocolError):
+    """In the middle of a body came bytes that are not HTTP."""
 
 
 class Transport(httpx.AsyncBaseTransport):
@@ -63,6 +71,7 @@ class Transport(httpx.AsyncBaseTransport):
         self._most_connections = most_connections
         self._session: aiohttp.ClientSession | None = None
         self._in_use = 0
+        self.is_closed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and wait for the headers of its answer.
@@ -124,10 +133,12 @@ class Transport(httpx.AsyncBaseTransport):
             # Out here, so that it has no context: aiohttp's errors hold our headers, key and all.
             assert failure is not None
             raise failure
-        return Answered(answer.status, answer.raw_headers, Body(answer, self))
+        body_to_come = Body(answer, self, read_seconds=read)
+        return Answered(answer.status, answer.raw_headers, body_to_come)
 
     async def aclose(self) -> None:
         """Close every connection."""
+        self.is_closed = True
         if self._session is not None:
             await self._session.close()
 
@@ -191,11 +202,26 @@ class Answered(NamedTuple):
 
 
 class Body(httpx.AsyncByteStream):
-    """The bytes of an answer as they come. Iterating again goes on where it stopped."""
+    """The bytes of an answer as they come. Iterating again goes on where it stopped.
 
-    def __init__(self, answer: aiohttp.ClientResponse, transport: Transport) -> None:
+    No wait for bytes outlasts the read timeout by more than a second, and none outlasts the
+    connection. aiohttp 3.14 promises neither: on bytes that are not HTTP its parser lets go of
+    the body before it fails, so the connection is closed, its timer stopped, and the reader of
+    the body never told.
+    """
+
+    def __init__(
+        self, answer: aiohttp.ClientResponse, transport: Transport, *, read_seconds: float
+    ) -> None:
         self._answer = answer
         self._transport: Transport | None = transport
+        self._loop = asyncio.get_running_loop()
+        self._patience = read_seconds + _GRACE_SECONDS
+        self._is_over = False
+        self._waiting_since: float | None = None
+        # One timer for many waits: setting one for each piece would cost more than reading it.
+        self._timer: asyncio.TimerHandle | None = None
+        self._closing = self._watch_connection()
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -207,19 +233,28 @@ class Body(httpx.AsyncByteStream):
         return data
 
     async def next_bytes(self) -> bytes:
-        """The next bytes; none at the end. Raises httpx's transport errors."""
+        """The next bytes; none at the end, however often. Raises httpx's transport errors."""
+        if self._is_over:
+            return b""
         failure: Exception | None = None
         data = b""
+        content = self._answer.content
+        if not content.is_eof():
+            self._waiting_since = self._loop.time()
+            if self._timer is None:
+                self._timer = self._loop.call_later(self._patience, self._look_at_wait)
         try:
-            data = await self._answer.content.readany()
+            data = await content.readany()
         except Exception as error:
-            failure = translated(error)
+            failure = self._told(error)
         finally:
+            self._waiting_since = None
             # Also when cancelled: an upstream that nobody listens to has to stop.
             if not data:
                 self.close()
         if failure is not None:
             raise failure  # without context, as above
+        self._is_over = not data
         return data
 
     async def aclose(self) -> None:
@@ -232,8 +267,61 @@ class Body(httpx.AsyncByteStream):
             return
         self._transport.release()
         self._transport = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._closing is not None:
+            self._closing.remove_done_callback(self._on_lost)
+            self._closing = None
         # Read to its end, the connection went back into the pool by itself.
         self._answer.close()
+
+    def _watch_connection(self) -> asyncio.Future[None] | None:
+        """The future of the connection's end, which tells the reader; None when it has ended."""
+        connection = self._answer.connection
+        if connection is None or connection.protocol is None:
+            return None  # the body is here already, and the connection in the pool
+        closing = connection.protocol.closed
+        if closing is None:
+            self._on_lost()
+            return None
+        # It lives as long as the connection, and its error has to be heard by somebody.
+        closing.remove_done_callback(_hear)
+        closing.add_done_callback(_hear)
+        closing.add_done_callback(self._on_lost)
+        return closing
+
+    def _on_lost(self, _closing: asyncio.Future[None] | None = None) -> None:
+        content = self._answer.content
+        if not content.is_eof() and content.exception() is None:
+            content.set_exception(self._lost())
+
+    def _lost(self) -> Exception:
+        """What the end of a connection is that aiohttp has no word for."""
+        if self._transport is None or self._transport.is_closed:
+            return httpx.ReadError("closed on this side")
+        return NotHttp("bytes that are not HTTP")
+
+    def _look_at_wait(self) -> None:
+        self._timer = None
+        if self._waiting_since is None:
+            return  # the reader is busy elsewhere; its next wait sets the timer again
+        left = self._waiting_since + self._patience - self._loop.time()
+        if left > 0:
+            self._timer = self._loop.call_later(left, self._look_at_wait)
+        else:
+            self._answer.content.set_exception(httpx.ReadTimeout("read"))
+
+    def _told(self, error: Exception) -> Exception:
+        # Between the end of the connection and the word of it, aiohttp has this for a reader.
+        if type(error) is RuntimeError and self._answer.content.exception() is None:
+            return self._lost()
+        return translated(error)
+
+
+def _hear(closing: asyncio.Future[None]) -> None:
+    if not closing.cancelled():
+        closing.exception()
 
 
 def translated(error: Exception) -> Exception:
@@ -257,6 +345,8 @@ def translated(error: Exception) -> Exception:
             return httpx.RemoteProtocolError(message)
         case aiohttp.InvalidURL():
             return httpx.UnsupportedProtocol(message)
+        case HttpProcessingError():  # of aiohttp's parser in Python
+            return NotHttp(message)
         case aiohttp.ClientResponseError():
             return httpx.DecodingError(message)
         case aiohttp.ClientError() | OSError():

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helmdash.core.chains import ChainLinks, Seen, Turn, is_fresh_start, links_of, marks_of, place
+from helmdash.core.chains import (
+    ChainLinks,
+    Seen,
+    Size,
+    Turn,
+    is_fresh_start,
+    links_of,
+    marks_of,
+    place,
+)
 
 # Long enough to tell one chat from another by itself.
 TASK = (
@@ -375,17 +384,30 @@ def test_short_turns_are_never_a_sign() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "is_new"),
     [
-        (100_000, 20_000, True),
-        (100_000, 79_999, True),
-        (100_000, 80_000, False),  # a window that slides
-        (100_000, 104_000, False),
-        (None, 20_000, True),  # not known: by the look of the turns
-        (100_000, None, True),
+        # by its prompt tokens
+        (Size(tokens=100_000), Size(tokens=20_000), True),
+        (Size(tokens=100_000), Size(tokens=79_999), True),
+        (Size(tokens=100_000), Size(tokens=80_000), False),  # a window that slides
+        (Size(tokens=100_000), Size(tokens=104_000), False),
+        # a provider that reports the same whatever it gets, or nothing
+        (Size(tokens=1_000, messages=40), Size(tokens=1_000, messages=31), True),
+        (Size(tokens=1_000, messages=40), Size(tokens=1_000, messages=32), False),
+        (Size(messages=40), Size(messages=10), True),
+        (Size(messages=40), Size(messages=40), False),
+        # as many turns, but the large ones are gone
+        (Size(messages=9, bytes=90_000), Size(messages=9, bytes=9_000), True),
+        (Size(messages=9, bytes=90_000), Size(messages=9, bytes=80_000), False),
+        # a window that slides on by a turn or two
+        (Size(tokens=900, messages=12, bytes=2_925), Size(tokens=900, messages=10, bytes=2_394),
+         False),
+        # nothing to compare: by the look of the turns
+        (Size(), Size(tokens=20_000, messages=3), True),
+        (Size(tokens=100_000), Size(), True),
+        (Size(tokens=100_000), Size(messages=3), True),
+        (Size(messages=0, bytes=0), Size(messages=0, bytes=0), False),
     ],
-)
-def test_a_fresh_start_is_a_prompt_that_shrank(
-    before: int | None, after: int | None, *, is_new: bool
-) -> None:
+)  # fmt: skip
+def test_a_fresh_start_is_a_prompt_that_shrank(before: Size, after: Size, *, is_new: bool) -> None:
     assert is_fresh_start(before, after) is is_new
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from helmdash.core.capture import Capture
 from helmdash.core.failure_facts import gather_facts, is_sound
-from helmdash.core.failures import RULES, Advice, Cause, FailureCause, classify
+from helmdash.core.failures import CLASSIFIER_VERSION, RULES, Advice, Cause, FailureCause, classify
 from helmdash.core.finish import FinishReason, normalise_finish_reason
 from helmdash.core.usage import Usage, normalise_usage
 
@@ -160,6 +160,42 @@ PLAN = '{"steps":[{"order":1,"tool":"a"}]}'
             {"http_status": 403, "error_message": "requires moderation on OpenInference"},
             ("safety_filtered", "safety.error", "surface"),
         ),
+        # OpenRouter's code is the status again, and its moderation says 403
+        (
+            {"http_status": 403, "error_code": "403", "error_message": "Your input was flagged"},
+            ("safety_filtered", "safety.error", "surface"),
+        ),
+        (
+            {
+                "http_status": 403,
+                "error_code": "403",
+                "error_message": "openai/o1 requires moderation on OpenAI. Your input was flagged "
+                'for "violence". No credits were charged.',
+            },
+            ("safety_filtered", "safety.error", "surface"),
+        ),
+        # inside a stream
+        (
+            {"http_status": 200, "error_code": "403", "error_message": "The prompt is flagged."},
+            ("safety_filtered", "safety.error", "surface"),
+        ),
+        (
+            {"http_status": 403, "error_message": "Request has been flagged, see our terms."},
+            ("safety_filtered", "safety.error", "surface"),
+        ),
+        # any other 403 is about the key
+        (
+            {"http_status": 403, "error_code": "403", "error_message": "Key limit exceeded"},
+            ("auth_failed", "auth.failed", "fix_credentials"),
+        ),
+        (
+            {
+                "http_status": 403,
+                "error_code": "permission_error",
+                "error_message": "This key was flagged as leaked.",
+            },
+            ("auth_failed", "auth.failed", "fix_credentials"),
+        ),
         # --- the request itself
         ({"http_status": 400}, ("bad_request", "request.refused", "surface")),
         ({"http_status": 422}, ("bad_request", "request.refused", "surface")),
@@ -276,7 +312,6 @@ def test_every_vendors_wording_of_a_full_context(message: str, http_status: int 
         "exceed_context_size_error",
         "string_above_max_length",
         "request_too_large",
-        "over_budget",  # refused by a guard before it was sent
     ],
 )
 @pytest.mark.parametrize("http_status", [400, 413, 200, None])
@@ -286,6 +321,62 @@ def test_every_code_of_a_full_context(code: str, http_status: int | None) -> Non
         "context.error",
         "shorten_prompt",
     )
+
+
+@pytest.mark.parametrize(
+    ("told", "rule"),
+    [
+        # as our gateway records it: nobody was asked
+        ({"status": "error", "overhead_ms": 1, "raw_content_len": 0}, "context.budget"),
+        # a guard at a caller's, with the status it answered
+        ({"http_status": 400}, "context.budget"),
+        ({"http_status": 413}, "context.budget"),
+        # something came back, so it had been sent
+        ({"http_status": 200}, "context.error"),
+        ({"status": "success"}, "context.error"),
+        ({"content": "so far"}, "context.error"),
+        ({"ttft_ms": 5}, "context.error"),
+    ],
+)
+def test_a_request_over_its_budget_was_not_sent(told: dict[str, Any], rule: str) -> None:
+    assert verdict(error_code="over_budget", **told) == (
+        "context_overflow",
+        rule,
+        "shorten_prompt",
+    )
+
+
+def test_a_budget_of_money_is_no_full_context() -> None:
+    cause = judge(http_status=429, error_code="over_budget")
+
+    assert cause is not None
+    assert cause.name is FailureCause.RATE_LIMITED
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {},
+        {"status": "cancelled"},  # the client did not leave: it was left
+        {"http_status": 200, "content": "so far", "ttft_ms": 90},
+        {"http_status": 499, "error_message": "The connection was reset; timed out."},
+    ],
+)
+def test_a_call_that_we_broke_off_ourselves(told: dict[str, Any]) -> None:
+    assert verdict(error_code="gateway_stopped", **told) == (
+        "unreachable",
+        "gateway.stopped",
+        "retry",
+    )
+
+
+@pytest.mark.parametrize("http_status", [None, 301, 302, 307, 308])
+def test_a_redirect_is_told_as_one_whatever_it_says(http_status: int | None) -> None:
+    message = "It redirects to https://elsewhere.example/?timeout=1, too many requests."
+
+    assert verdict(
+        http_status=http_status, error_code="upstream_redirected", error_message=message
+    ) == ("unreachable", "upstream.redirected", "surface")
 
 
 def test_a_bare_413_is_a_prompt_that_is_too_large() -> None:
@@ -677,8 +768,39 @@ def test_the_detail_tells_the_facts() -> None:
     assert cause is not None
     assert cause.detail == (
         "The provider says that the prompt does not fit (HTTP 400, context_length_exceeded: "
-        "Too much.)."
+        "Too much)."
     )
+
+
+@pytest.mark.parametrize(
+    ("told", "error"),
+    [
+        (
+            {"error_code": "over_budget", "error_message": "About 9 tokens, 8 allowed. "},
+            (
+                "The request is larger than its model's budget and was not sent "
+                "(over_budget: About 9 tokens, 8 allowed)."
+            ),
+        ),
+        (
+            {"error_code": "gateway_stopped"},
+            "HelmDash was stopped during the call (gateway_stopped).",
+        ),
+        (
+            {"error_code": "upstream_redirected", "http_status": 307, "error_message": "See x.."},
+            (
+                "The upstream redirects elsewhere, which is not followed "
+                "(HTTP 307, upstream_redirected: See x)."
+            ),
+        ),
+        ({"http_status": 500, "error_message": "."}, "The provider failed (HTTP 500)."),
+    ],
+)
+def test_a_detail_ends_in_one_full_stop(told: dict[str, Any], error: str) -> None:
+    cause = judge(**told)
+
+    assert cause is not None
+    assert cause.detail == error
 
 
 def test_braces_in_an_error_are_told_as_they_are() -> None:
@@ -693,6 +815,10 @@ def test_a_long_error_is_cut_in_the_detail() -> None:
 
     assert cause is not None
     assert len(cause.detail) < 400
+
+
+def test_the_rules_have_a_version() -> None:
+    assert CLASSIFIER_VERSION == "causes-3"
 
 
 def test_rule_ids_are_unique_and_every_cause_can_be_given() -> None:
@@ -730,6 +856,9 @@ WORDS = st.none() | st.sampled_from(
         "prompt is too long",
         "server_error",
         "network",
+        "upstream_redirected",
+        "over_budget",
+        "Too much.",
         "",
     ]
 )
@@ -759,6 +888,7 @@ def test_every_call_has_one_verdict_or_none(
     )
 
     assert cause is None or (cause.detail.endswith(".") and "\n" not in cause.detail)
+    assert cause is None or not cause.detail.endswith((".).", ".."))
     if told["status"] == "cancelled":
         assert cause is not None
         assert cause.name is FailureCause.CLIENT_DISCONNECTED

@@ -28,7 +28,7 @@ IN_200 = ("upstream_error_in_200", "upstream.error_in_reply", "retry")
 REASONED = ("reasoning_exhausted", "length.reasoning", "raise_output")
 REFUSED = ("refused", "refusal.finish_reason", "other_model")
 FILTERED = ("safety_filtered", "safety.finish_reason", "surface")
-LEFT_UNNAMED = ("upstream_error", "upstream.unnamed", "retry")
+REDIRECTED = ("unreachable", "upstream.redirected", "surface")
 
 REFUSALS = [
     # provider, behaviour, verdict, attempts, status for the client
@@ -56,7 +56,7 @@ REFUSALS = [
     ("gemini", "overflow", OVERFLOW, 1, 400),
     ("ollama", "overflow", OVERFLOW, 1, 400),
     ("openai", "cut-at-once", NETWORK, 3, 502),
-    ("openai", "redirect", LEFT_UNNAMED, 1, 502),
+    ("openai", "redirect", REDIRECTED, 1, 502),
 ]
 OUTCOMES = [
     # provider, behaviour, verdict, finish reason

@@ -426,6 +426,34 @@ def test_each_process_says_how_it_goes_or_how_it_ended(
     assert f" other {said} " in text(owner, RECORDER)
 
 
+# what its row counts, said below "ended by force"
+LOSSES = [(0, "nothing lost in flight"), (1_017, "1,017 lost in flight")]
+
+
+@pytest.mark.parametrize(("lost", "said"), LOSSES)
+def test_a_process_that_ended_by_force_says_what_it_lost(
+    owner: Client, project: ProjectInfo, lost: int, said: str
+) -> None:
+    now = timezone.now()
+    seen_at = now - timedelta(hours=2)
+    process("killed", seen_at=seen_at, stopped_at=now, in_flight_lost=lost)
+    process("ended", seen_at=now, stopped_at=now)
+
+    page = text(owner, RECORDER)
+
+    assert f" killed ended by force {said} " in page
+    assert page.count(said) == 1
+
+
+def test_a_process_is_shown_without_the_moment_it_started(
+    owner: Client, project: ProjectInfo
+) -> None:
+    whole = "west-of-here-4711-20261119T032740123456"
+    process(whole)
+
+    assert f'title="{whole}">west-of-here-4711</span>' in owner.get(RECORDER).content.decode()
+
+
 def test_a_poll_brings_the_ledger_only_when_it_changed(owner: Client, project: ProjectInfo) -> None:
     row = process("one", accepted=3, stored=3)
     asked = {"HX-Request": "true"}

@@ -469,6 +469,109 @@ def test_a_tool_of_the_clients_stays_a_call_in_json_mode() -> None:
     assert (reply.tool_calls, reply.finish_reason) == ((call,), "tool_use")
 
 
+def message_event(kind: str, **members: Any) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), orjson.dumps({"type": kind, **members}))
+
+
+def block(index: int, content: dict[str, Any], **delta: str) -> bytes:
+    start = message_event("content_block_start", index=index, content_block=content)
+    middle = message_event("content_block_delta", index=index, delta=delta)
+    return start + middle + message_event("content_block_stop", index=index)
+
+
+def text_block(index: int, text: str) -> bytes:
+    return block(index, {"type": "text", "text": ""}, type="text_delta", text=text)
+
+
+def call_block(index: int, name: str, arguments: str) -> bytes:
+    content = {"type": "tool_use", "id": "t", "name": name, "input": {}}
+    return block(index, content, type="input_json_delta", partial_json=arguments)
+
+
+def head_of(model: str) -> bytes:
+    return message_event("message_start", message={"id": "msg_1", "model": model})
+
+
+HEAD = head_of("claude-3-7-sonnet")
+FOR_TOOLS = message_event("message_delta", delta={"stop_reason": "tool_use"}) + message_event(
+    "message_stop"
+)
+TURN_ENDS = message_event("message_delta", delta={"stop_reason": "end_turn"}) + message_event(
+    "message_stop"
+)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "text"),
+    [
+        # before the tool, after it, both
+        ([text_block(0, "Let me see."), call_block(1, "json_reply", '{"a":1}')], '{"a":1}'),
+        ([call_block(0, "json_reply", '{"a":1}'), text_block(1, "Done.")], '{"a":1}'),
+        (
+            [
+                text_block(0, "Let "),
+                text_block(1, "me."),
+                call_block(2, "json_reply", '{"a":1}'),
+                text_block(3, "Done."),
+            ],
+            '{"a":1}',
+        ),
+        # the tool was not used: the text is all there is
+        ([text_block(0, "I cannot "), text_block(1, "say.")], "I cannot say."),
+        # another tool came
+        ([text_block(0, "Wait."), call_block(1, "zoom", "{}")], "Wait."),
+    ],
+)
+def test_text_beside_the_tool_for_json_is_dropped_in_a_stream(
+    blocks: list[bytes], text: str
+) -> None:
+    data = HEAD + b"".join(blocks) + FOR_TOOLS
+
+    events = read_stream(data, JSON_REQUEST)
+
+    assert "".join(e.text for e in events if isinstance(e, TextDelta)) == text
+    assert isinstance(events[-2], Finished)
+    assert events[-1] == Ended()
+    reader = ADAPTER.stream_reader(request=JSON_REQUEST)
+    one_by_one = [event for at in range(len(data)) for event in reader.feed(data[at : at + 1])]
+    assert [*one_by_one, *reader.flush()] == events
+
+
+# cut off; an error of the upstream's; an event that is too long
+@pytest.mark.parametrize(
+    "end", [b"", message_event("error", error={"message": "Busy."}), b"data: " + b"x" * 2**24]
+)
+def test_text_in_json_mode_is_not_lost_when_the_stream_breaks_off(end: bytes) -> None:
+    events = read_stream(HEAD + text_block(0, "Let me") + end, JSON_REQUEST)
+
+    assert events[1] == TextDelta(text="Let me")
+    assert [type(event) for event in events[2:]] == ([Failed] if end else [])
+
+
+def test_text_does_not_wait_where_the_model_takes_a_schema_without_the_tool() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    request = ChatRequest(
+        model="anthropic/claude-sonnet-4-5", messages=(), json_mode=JsonMode(schema=schema)
+    )
+    for model, count in (("claude-sonnet-4-5-20250929", 1), ("claude-3-7-sonnet", 0)):
+        reader = ADAPTER.stream_reader(request=request)
+        events = reader.feed(head_of(model) + text_block(0, '{"a":'))
+        assert len([e for e in events if isinstance(e, TextDelta)]) == count
+
+
+def test_text_beside_the_tool_for_json_is_dropped_from_a_whole_reply() -> None:
+    call = ToolCall(id="t", name="json_reply", arguments='{"a":1}')
+    parts = (Reasoning(text="Hm"), Text(text="Let me see."), call, Text(text="Done."))
+    body = ADAPTER.write_reply(Reply(parts=parts, finish_reason="tool_use"), answer=ANSWER)
+
+    reply = ADAPTER.read_reply(body, request=JSON_REQUEST)
+
+    assert (reply.text, reply.finish_reason) == ('{"a":1}', "end_turn")
+    assert isinstance(reply.parts[0], Reasoning)
+    plain = ADAPTER.write_reply(Reply(parts=parts[:2]), answer=ANSWER)
+    assert ADAPTER.read_reply(plain, request=JSON_REQUEST).text == "Let me see."
+
+
 # --- streams
 
 
@@ -553,6 +656,41 @@ def test_an_event_that_cannot_be_read_fails_the_stream_once() -> None:
     assert [type(event) for event in events] == [Failed]
     assert isinstance(events[0], Failed)
     assert events[0].error.code == "undecodable_stream"
+
+
+def test_reading_goes_on_after_an_event_that_cannot_be_read() -> None:
+    bad = b"event: content_block_delta\ndata: {oops\n\ndata: 7\n\n"
+    usage = {"output_tokens": 5}
+    end = message_event("message_delta", delta={"stop_reason": "end_turn"}, usage=usage)
+    data = HEAD + text_block(0, "a") + bad + text_block(1, "b") + bad + end
+    data += message_event("message_stop")
+
+    events = read_stream(data)
+
+    assert [type(event) for event in events] == [
+        Started,
+        TextDelta,
+        Failed,
+        TextDelta,
+        UsageSeen,
+        Finished,
+        Ended,
+    ]
+    reader = ADAPTER.stream_reader(request=REQUEST)
+    one_by_one = [event for at in range(len(data)) for event in reader.feed(data[at : at + 1])]
+    assert [*one_by_one, *reader.flush()] == events
+
+
+def test_a_whole_reply_without_a_reason_is_not_said_to_have_ended() -> None:
+    events = read_stream(b'{"content":[{"type":"text","text":"Hi"}],"stop_reason":null}')
+
+    assert events == [Started(), TextDelta(text="Hi")]
+
+
+def test_a_page_of_html_is_told_as_its_visible_text() -> None:
+    page = b"<html><head><style>p{}</style></head><body><h1>502</h1> Bad &amp; sad</body></html>"
+
+    assert ADAPTER.read_error(502, page) == WireError(message="502 Bad & sad", status=502)
 
 
 def test_a_whole_reply_instead_of_a_stream_gives_its_events() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helmdash.providers.collecting import Collector, collect
+from helmdash.providers.collecting import Collector, collect, events_of
 from helmdash.providers.wire import (
     Ended,
     Event,
@@ -113,3 +113,18 @@ def test_calls_share_one_limit() -> None:
 
 def test_arguments_of_a_call_nobody_started_are_dropped() -> None:
     assert collect([ToolCallDelta(index=3, arguments="{}")]) == Reply()
+
+
+def test_a_whole_reply_gives_the_events_that_make_it_again() -> None:
+    reply = Reply(id="r", parts=(Text(text="x"),), finish_reason="stop", usage={"a": 1})
+
+    events = events_of(reply)
+
+    assert collect(events) == reply
+    assert events[-1] == Ended()
+
+
+# An empty 200, and a reply whose upstream did not say why it ended.
+@pytest.mark.parametrize("reply", [Reply(), Reply(id="r", parts=(Text(text="x"),))])
+def test_a_reply_without_a_finish_reason_is_not_said_to_have_ended(reply: Reply) -> None:
+    assert Ended() not in events_of(reply)

@@ -330,6 +330,53 @@ def test_an_error_ends_the_stream() -> None:
         assert found[1:] == [TextDelta(text="a"), failed]
 
 
+@pytest.mark.parametrize(
+    ("adapter", "bad"),
+    [(ADAPTER, b"data: {oops\r\n\r\ndata: 7\r\n\r\n"), (ARRAY, b"{oops},\r\n{},\r\n{1}")],
+)
+def test_reading_goes_on_after_a_chunk_that_cannot_be_read(
+    adapter: GeminiAdapter, bad: bytes
+) -> None:
+    usage = UsageSeen(usage={"promptTokenCount": 2})
+    others: list[Event] = [TextDelta(text="b"), usage, Finished(reason="STOP")]
+    writer = adapter.stream_writer(answer=ANSWER, request=REQUEST)
+    comma = b",\r\n" if adapter is ARRAY else b""
+    data = writer.write(TextDelta(text="a")) + comma + bad
+    data += b"".join(writer.write(event) for event in others) + comma + bad + writer.close()
+
+    events = read(data)
+
+    assert [type(event) for event in events[1:]] == [
+        TextDelta,
+        Failed,
+        TextDelta,
+        UsageSeen,
+        Finished,
+        Ended,
+    ]
+    assert isinstance(events[2], Failed)
+    assert events[2].error.code == "undecodable_stream"
+    reader = ADAPTER.stream_reader(request=REQUEST)
+    one_by_one = [event for at in range(len(data)) for event in reader.feed(data[at : at + 1])]
+    assert [*one_by_one, *reader.flush()] == events
+
+
+def test_a_stream_cut_off_within_a_chunk_is_not_given_an_end() -> None:
+    chunk = b'data: {"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}]}'
+
+    events = read(chunk + b"\n\ndata: {oops\n\n" + chunk + b"\n\n" + chunk[:-9])
+
+    assert [type(event) for event in events] == [TextDelta, Failed, TextDelta]
+
+
+def test_a_page_of_html_is_told_as_its_visible_text() -> None:
+    page = b"<!doctype html><title>502 Bad Gateway</title><p>nginx</p>"
+
+    error = ADAPTER.read_error(502, page)
+
+    assert error == WireError(message="502 Bad Gateway", status=502)
+
+
 def test_a_stream_that_was_cut_off_is_not_given_an_end() -> None:
     data = stream(ADAPTER, [TextDelta(text="a")])
 

@@ -157,6 +157,8 @@ def test_a_refusal_is_content_and_an_image_does_not_break_the_sdk() -> None:
         (500, b'{"error":{"message":"inner","type":"api_error"}}', "inner"),
         (500, b'{"error":""}', '{"error":""}'),
         (502, b"", "Ollama answered 502."),
+        # a proxy's page
+        (502, b"<html><body><h1>Bad</h1>\n<p>gateway</p></body></html>", "Bad gateway"),
     ],
 )
 def test_an_error_says_what_the_body_says(status: int, body: bytes, message: str) -> None:
@@ -228,6 +230,29 @@ def test_a_line_without_end_is_given_up_once() -> None:
     found = [event for _ in range(3) for event in reader.feed(b"x" * 8 * 1024 * 1024)]
 
     assert [type(event) for event in [*found, *reader.flush()]] == [Failed]
+
+
+def test_reading_goes_on_after_a_line_that_cannot_be_read() -> None:
+    said: list[Event] = [TextDelta(text="a"), TextDelta(text="b"), Finished(reason="stop")]
+    lines = stream(ADAPTER, [*said, UsageSeen(usage={"eval_count": 2}), Ended()]).splitlines(True)
+    data = lines[0] + b'{"oops\n7\n' + lines[1] + b"<p>\n" + b"".join(lines[2:])
+
+    events = read(data)
+
+    assert [type(event) for event in events] == [
+        Started,
+        TextDelta,
+        Failed,
+        TextDelta,
+        Finished,
+        UsageSeen,
+        Ended,
+    ]
+    assert isinstance(events[2], Failed)
+    assert events[2].error.code == "undecodable_stream"
+    reader = ADAPTER.stream_reader(request=REQUEST)
+    one_by_one = [event for at in range(len(data)) for event in reader.feed(data[at : at + 1])]
+    assert [*one_by_one, *reader.flush()] == events
 
 
 EVENTS: list[Event] = [

@@ -252,12 +252,14 @@ def test_nothing_follows_an_error() -> None:
 
 
 def test_a_server_that_answers_a_stream_with_one_body_is_understood() -> None:
-    body = ADAPTER.write_reply(Reply(id="r", model="m", parts=(Text(text="x"),)), answer=ANSWER)
+    reply = Reply(id="r", model="m", parts=(Text(text="x"),), finish_reason="stop")
+    body = ADAPTER.write_reply(reply, answer=ANSWER)
     reader = ADAPTER.stream_reader(request=PLAIN)
 
     events = [*reader.feed(body[:9]), *reader.feed(body[9:]), *reader.flush()]
 
-    assert events == [Started(id="r", model="m"), TextDelta(text="x"), Ended()]
+    finished = Finished(reason="stop")
+    assert events == [Started(id="r", model="m"), TextDelta(text="x"), finished, Ended()]
 
 
 def test_an_event_that_is_too_long_is_said_and_its_bytes_go_on() -> None:

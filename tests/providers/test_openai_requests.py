@@ -290,7 +290,15 @@ def test_the_key_is_sent_and_not_shown() -> None:
         # the limit's name, only for the models that need it
         ("api.openai.com", "gpt-5-mini", {"max_tokens": 9}, {"max_completion_tokens": 9}),
         ("api.openai.com", "gpt-4o", {"max_tokens": 9}, {"max_tokens": 9}),
-        ("llm.example", "gpt-5-mini", {"max_tokens": 9}, {"max_tokens": 9}),
+        # so also on a host nobody knows, which may be a proxy with its own prefix
+        ("llm.example", "gpt-5-mini", {"max_tokens": 9}, {"max_completion_tokens": 9}),
+        ("llm.example", "openai/o4-mini", {"max_tokens": 9}, {"max_completion_tokens": 9}),
+        ("llm.example", "eu/openai/GPT-5", {"max_tokens": 9}, {"max_completion_tokens": 9}),
+        ("llm.example", "gpt-5/llama", {"max_tokens": 9}, {"max_tokens": 9}),
+        ("llm.example", "llama3.3", {"max_tokens": 9}, {"max_tokens": 9}),
+        # vendors that want max_tokens for every model
+        ("openrouter.ai", "openai/o4-mini", {"max_tokens": 9}, {"max_tokens": 9}),
+        ("api.mistral.ai", "o1", {"max_tokens": 9}, {"max_tokens": 9}),
         # a stream always asks for usage, but Mistral refuses to be asked
         (
             "llm.example",
@@ -507,6 +515,8 @@ def test_a_request_that_needs_no_change_is_the_same_object() -> None:
             b'{"model":"o3","max_tokens":5,"max_completion_tokens":6}',
         ),
         (b'{"model":"m","max_tokens":5}', {}, b'{"model":"m","max_tokens":5}'),
+        # a host nobody knows: the client's own word goes on
+        (b'{"model":"o3","max_tokens":5}', {"model": "o3"}, b'{"model":"o3","max_tokens":5}'),
     ],
 )
 def test_only_what_has_to_change_does(body: bytes, over: dict[str, Any], expected: bytes) -> None:

@@ -12,6 +12,8 @@ from helmdash.operations.recorder import Limits, Recorder
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 from tests.recording.support import make_ruled_project
+from tests.support import needs
+from tests.support.postgres import NoPostgres, Postgres
 
 SPOOL_BYTES = 64 * 1024 * 1024
 
@@ -50,3 +52,14 @@ def started(project: ProjectInfo, make_recorder: Callable[..., Recorder]) -> Rec
     recorder = make_recorder()
     recorder.start()
     return recorder
+
+
+@pytest.fixture
+def server() -> Iterator[Postgres]:
+    """A PostgreSQL of the test's own, to be stopped and started."""
+    try:
+        running = Postgres.start()
+    except NoPostgres as error:
+        needs.missing("PostgreSQL", str(error))
+    yield running
+    running.stop()

@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import time
+from dataclasses import asdict
 from types import FrameType
 
 
@@ -107,6 +108,7 @@ def _list() -> None:
         "generations": sum(Conversation.objects.values_list("generation", flat=True)),
         "integrity": checked,
         "ledger": {name: getattr(total, name) for name in ledger.COUNTS},
+        "rows": [asdict(each.counts) for each in ledger.processes()],
         "running": sum(each.stopped_at is None for each in ledger.processes()),
     }
     sys.stdout.write(json.dumps(found))

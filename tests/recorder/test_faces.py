@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import pytest
+from django.db import OperationalError, connection, connections
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from helmdash import conf
+from helmdash.api.metrics import KnownKeys
+from helmdash.operations.patience import DatabaseSilent, ask_briefly
 from helmdash.operations.recorder import RecorderFull, recorder
 from helmdash.records.models import RecorderLedger
 from tests import factories
 from tests.factories import NOW
 from tests.recorder.test_outages import AWAY_SECONDS
 from tests.recording import load
+from tests.support.postgres import Postgres, create_database
 from tests.support.server import Served
 
 
@@ -38,7 +43,13 @@ def test_readyz_names_the_recorders_state() -> None:
 
     assert ready.status_code == 200
     assert ready.json()["recorder"]["state"] == "storing"
-    assert ready.json()["recorder"].keys() == {"state", "waiting", "spool_bytes"}
+    told = ready.json()["recorder"]
+    assert told.keys() == {
+        *("state", "waiting", "spool_bytes", "accepted", "stored", "duplicate", "rejected"),
+        *("spooled", "dropped"),
+    }
+    counts = recorder().standing().counts
+    assert (told["accepted"], told["stored"]) == (counts.accepted, counts.stored)
 
 
 @pytest.mark.django_db
@@ -79,6 +90,89 @@ def test_metrics_are_open_where_the_operator_says_so(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(conf, "env", lambda: opened)
 
     assert Client().get("/metrics").status_code == 200
+
+
+@pytest.fixture
+def hang(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """A function that makes every statement of every connection wait, as for a silent server."""
+    is_over = threading.Event()
+
+    def wait(self: object) -> None:
+        is_over.wait(10)
+        raise OperationalError("the server is away")
+
+    yield lambda: monkeypatch.setattr(type(connections["default"]), "cursor", wait)
+    is_over.set()
+
+
+@pytest.fixture
+def away(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """A function that takes the database away: silent on PostgreSQL, gone on SQLite."""
+    if connection.vendor == "postgresql":
+        hang: Callable[[], None] = request.getfixturevalue("hang")
+        return hang
+
+    def fail(self: object) -> None:
+        raise OperationalError("unable to open database file")
+
+    return lambda: monkeypatch.setattr(type(connections["default"]), "cursor", fail)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_metrics_and_readiness_answer_soon_while_the_database_is_away(
+    away: Callable[[], None],
+) -> None:
+    factories.make_project()
+    key, other = (factories.make_key(name=name, scopes=("read",)) for name in ("one", "two"))
+    RecorderLedger.objects.create(name="earlier", started_at=NOW, seen_at=NOW, stored=40)
+    client = Client()
+
+    def scrape(key: str) -> Any:
+        return client.get("/metrics", headers={"Authorization": f"Bearer {key}"})
+
+    before = samples(scrape(key).content.decode())
+    away()
+    began = time.monotonic()
+    during = scrape(key)
+    unknown = scrape(other)
+    ready = client.get("/readyz")
+    took = time.monotonic() - began
+
+    assert took < 4.5
+    assert during.status_code == 200
+    after = samples(during.content.decode())
+    name = "helmdash_recorder_calls_totalstored"
+    assert after[name] == before[name] >= 40
+    assert unknown.status_code == 503
+    assert ready.status_code == 503
+    assert ready.json()["database"].startswith("the database does not answer")
+    assert "stored" in ready.json()["recorder"]
+
+
+def test_a_key_is_known_for_a_while_until_it_is_refused() -> None:
+    keys = KnownKeys(seconds=60, most=2)
+    for key in ("first", "second", "third"):
+        keys.note(key, is_good=True)
+    keys.note("second", is_good=False)
+
+    assert [keys.knows(key) for key in ("first", "second", "third")] == [False, False, True]
+    past = KnownKeys(seconds=0)
+    past.note("old", is_good=True)
+    assert not past.knows("old")
+    assert b"third" not in repr(vars(keys)).encode()
+
+
+def test_a_silent_database_is_not_waited_for(
+    hang: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The thread is for PostgreSQL only; SQLite fails at once.
+    monkeypatch.setattr(type(connections["default"]), "vendor", "postgresql")
+    hang()
+
+    for _ in range(6):
+        with pytest.raises(DatabaseSilent):
+            ask_briefly(lambda: connection.cursor(), seconds=0.05)
+    assert sum(each.name == "ask-briefly" for each in threading.enumerate()) <= 4
 
 
 @pytest.mark.django_db
@@ -154,3 +248,38 @@ def test_reports_during_an_outage_are_answered_503_and_none_is_lost_or_doubled(
             f"{server.base_url}/api/v1/calls/reconcile", json={"ids": sent[:500]}
         ).json()
     assert found["missing"] == []
+
+
+@pytest.mark.slow
+def test_postgresql_is_stopped_and_the_counters_can_be_read_on(
+    serve: Callable[..., Served], server: Postgres
+) -> None:
+    served = serve(DATABASE_URL=create_database(server.url("postgres"), "scraped"))
+
+    with httpx.Client(base_url=served.base_url, timeout=20, trust_env=False) as client:
+
+        def ask(path: str, **headers: str) -> tuple[httpx.Response, float]:
+            began = time.monotonic()
+            return client.get(path, headers=headers), time.monotonic() - began
+
+        client.post("/api/v1/calls", json=load.call("one"), headers=served.headers)
+        before, _ = ask("/metrics", **served.headers)
+        server.halt()
+        asked = [ask("/metrics", **served.headers) for _ in range(3)]
+        unknown, unknown_took = ask("/metrics", Authorization="Bearer hd_unknown")
+        ready, ready_took = ask("/readyz")
+        server.resume()
+        end = time.monotonic() + 20
+        while ask("/readyz")[0].status_code != 200 and time.monotonic() < end:
+            time.sleep(0.2)
+        refused, _ = ask("/metrics", Authorization="Bearer hd_unknown")
+
+    name = "helmdash_recorder_calls_totalstored"
+    assert before.status_code == 200
+    for during, took in asked:
+        assert (during.status_code, took < 1.5) == (200, True)
+        assert samples(during.text)[name] == samples(before.text)[name] == 1
+    assert (unknown.status_code, unknown_took < 1.5) == (503, True)
+    assert (ready.status_code, ready_took < 1.5) == (503, True)
+    assert ready.json()["recorder"]["stored"] == 1
+    assert refused.status_code == 401

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from tests.support import ROOT, environment, needs
-from tests.support.postgres import NoPostgres, Postgres, create_database
+from tests.support import ROOT, environment
+from tests.support.postgres import Postgres, create_database
 from tests.support.processes import kill, spawn_python
 
 # Each starts and ends several processes.
@@ -116,19 +116,11 @@ def house(tmp_path: Path, ready_made: Path) -> Iterator[House]:
         kill(process)
 
 
-@pytest.fixture
-def server() -> Iterator[Postgres]:
-    try:
-        running = Postgres.start()
-    except NoPostgres as error:
-        needs.missing("PostgreSQL", str(error))
-    yield running
-    running.stop()
-
-
 def assert_everything_is_stored_once(house: House, *prefixes: str) -> dict[str, Any]:
     noted = [name for prefix in prefixes for name in house.noted(prefix)]
     found = house.stored()
+    assert found["ledger"]["stored"] == len(found["calls"])
+    assert_every_row_adds_up(found)
     # A kill may come between taking a call in and noting it here.
     missing = set(noted) - set(found["calls"])
     assert not missing
@@ -143,6 +135,12 @@ def assert_everything_is_stored_once(house: House, *prefixes: str) -> dict[str, 
     return found
 
 
+def assert_every_row_adds_up(found: dict[str, Any]) -> None:
+    for row in found["rows"]:
+        settled = row["stored"] + row["duplicate"] + row["rejected"] + row["dropped"]
+        assert row["accepted"] == settled + row["waiting"], row
+
+
 def end(process: subprocess.Popen[bytes]) -> None:
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 0
@@ -154,13 +152,19 @@ def test_a_killed_process_loses_no_call_and_the_next_says_how_many_were_under_wa
     process = house.load("a")
     time.sleep(0.5)
     kill(process)
+    at_the_kill = house.stored()
     said = house.run("wait")
 
+    # Before anybody follows, the row of the killed process counts what it stored, all of it.
+    assert at_the_kill["ledger"]["stored"] == len(at_the_kill["calls"]) > 0
+    assert_every_row_adds_up(at_the_kill)
     found = assert_everything_is_stored_once(house, "a")
     assert "3 calls were under way when the previous process ended by force" in said or (
         "4 calls were under way" in said  # one more, between its start and its end
     )
     assert found["ledger"]["in_flight_lost"] in (3, 4)
+    # The rows are newest first: the loss is of the process that was killed, not its heir's.
+    assert [row["in_flight_lost"] > 0 for row in found["rows"]] == [False, True]
     assert found["running"] == 0
     assert house.spooled() == []
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import stat
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,9 +21,10 @@ from helmdash.core.budgets import MissingFallback
 from helmdash.operations import ledger as operations
 from helmdash.operations.holding import DatabaseFileGone
 from helmdash.operations.recorder import Recorder, RecorderFull, RecorderState, group_commit
-from helmdash.operations.recording import Recorded
+from helmdash.operations.recording import Recorded, record_calls
 from helmdash.queries import ledger
 from helmdash.queries.access import ProjectInfo, project_info
+from helmdash.queries.ledger import LedgerCounts
 from helmdash.records.models import Call, Conversation, Project, RecorderLedger
 from tests.factories import NOW
 from tests.recorder.support import call, counts, expected, names, submit
@@ -290,6 +293,113 @@ def test_the_ledger_adds_up_over_processes(
     assert [each.name for each in listed] == [following.name, started.name]
     assert [each.is_own for each in listed] == [True, False]
     assert listed[1].stopped_at is not None
+
+
+def test_the_ledger_is_written_with_the_calls_it_counts(
+    started: Recorder, project: ProjectInfo
+) -> None:
+    # The second burst comes within a second of the first.
+    for burst in (range(5), range(5, 9)):
+        submit(started, project, *burst)
+        assert started.settle()
+        row = RecorderLedger.objects.get(name=started.name)
+        assert row.stored == Call.objects.count()
+    submit(started, project, 20, attempt=-1)
+    assert started.settle()
+
+    row = RecorderLedger.objects.get(name=started.name)
+    assert (row.accepted, row.stored, row.rejected, row.waiting) == (10, 9, 1, 0)
+
+
+def test_a_fault_of_the_ledger_costs_no_call(
+    started: Recorder, project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(own: object) -> None:
+        raise IntegrityError("a value the ledger does not take")
+
+    monkeypatch.setattr(operations, "write", fail)
+    submit(started, project, 1, 2)
+
+    assert started.settle()
+    assert names() == expected(1, 2)
+    assert counts(started).rejected == 0
+
+
+def test_a_killed_process_keeps_its_books_and_its_heir_takes_what_waited(
+    started: Recorder, project: ProjectInfo, make_recorder: Make, tmp_path: Path
+) -> None:
+    started.stop()
+    dead = make_recorder()
+    dead._intake.open()
+    submit(dead, project, 0, 1, 2)
+    dead.begin("under-way", project.id)
+    # One was stored when the kill came, and not yet noted so in the spool.
+    record_calls(project=project, captures=[call(0)], caller="owner", now=NOW)
+    # Its row says three waited, of which one is nowhere.
+    operations.write(replace(dead.standing(), counts=LedgerCounts(accepted=9, stored=6, waiting=3)))
+    _die(dead)
+    heir = make_recorder()
+    heir.start()
+    assert heir.settle()
+    assert _until(lambda: not list((tmp_path / "spool").glob(f"{dead.name}*")))
+
+    row = RecorderLedger.objects.get(name=dead.name)
+    assert (row.accepted, row.stored, row.waiting, row.in_flight_lost) == (6, 6, 0, 1)
+    assert row.stopped_at is not None
+    found = counts(heir)
+    assert (found.accepted, found.stored, found.duplicate) == (2, 2, 0)
+    assert found.in_flight_lost == 0
+    assert ledger.totals(own=heir.standing()).in_flight_lost == 1
+
+
+def test_a_process_that_never_reached_the_database_gets_a_row_for_what_it_lost(
+    project: ProjectInfo, make_recorder: Make
+) -> None:
+    dead = make_recorder()
+    dead._intake.open()
+    dead.begin("under-way", project.id)
+    _die(dead)
+    heir = make_recorder()
+    heir._intake.open()
+    # Until the row can be written, the loss shows in the heir's own numbers.
+    assert heir.standing().counts.in_flight_lost == 1
+    _die(heir)
+    last = make_recorder()
+    last.start()
+    assert _until(lambda: RecorderLedger.objects.filter(name=dead.name).exists())
+    last.stop()
+
+    lost = dict(RecorderLedger.objects.values_list("name", "in_flight_lost"))
+    assert lost == {dead.name: 1, last.name: 0}
+    assert RecorderLedger.objects.get(name=dead.name).stopped_at is not None
+
+
+def test_what_was_inherited_and_not_stored_is_accepted_by_the_next_only(
+    project: ProjectInfo, make_recorder: Make
+) -> None:
+    dead = make_recorder()
+    dead._intake.open()
+    submit(dead, project, 1, 2)
+    _die(dead)
+    between = make_recorder()
+    between._intake.open()
+    assert counts(between).waiting == 2
+    between._intake.close()
+    assert (counts(between).accepted, counts(between).waiting) == (0, 0)
+    last = make_recorder()
+    last.start()
+
+    assert last.settle()
+    assert (counts(last).accepted, counts(last).stored) == (2, 2)
+
+
+def _die(recorder: Recorder) -> None:
+    """The process is gone: its lock is free, its files are as they were."""
+    lock = recorder._intake._spool._lock_handle
+    assert lock is not None
+    os.close(lock)
+    recorder._intake._spool._lock_handle = None
+    recorder._intake._inherited.release()
 
 
 @pytest.mark.django_db

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from helmdash.core.capture import Sent
 from helmdash.core.finish import FinishReason
 from helmdash.core.health import Level
+from helmdash.core.tokens import TOKENS_PER_IMAGE
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call
 from tests.factories import make_capture
@@ -68,6 +70,26 @@ def test_where_texts_come_along_the_hash_is_that_of_the_messages(project: Projec
     record(project, nameless("hi", messages=({"role": "user", "content": "hi"},)))
 
     assert Call.objects.get().prompt_hash.startswith("b2:")
+
+
+@pytest.mark.parametrize(
+    ("sent", "tokens"),
+    [
+        (Sent(bytes=4_000), 1_200),
+        (Sent(bytes=4_000, images=0), 1_200),
+        (Sent(bytes=4_000, images=3), 1_200 + 3 * TOKENS_PER_IMAGE),
+        (Sent(bytes=0, images=1), TOKENS_PER_IMAGE),
+        # without the text an estimate would tell too little
+        (Sent(images=3), None),
+        (None, None),
+    ],
+)
+def test_an_estimate_counts_images_by_the_piece(
+    project: ProjectInfo, sent: Sent | None, tokens: int | None
+) -> None:
+    record(project, make_capture(sent=sent))
+
+    assert Call.objects.get().estimate_tokens == tokens
 
 
 def test_the_path_of_a_nameless_call_takes_few_statements(

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from helmdash.core.capture import Capture
+from helmdash.core.capture import Capture, Sent
 from helmdash.operations import demo, retention
 from helmdash.operations.inferring import KEPT_GENERATIONS, conversation_name
 from helmdash.operations.recording import Recorded
@@ -225,6 +226,82 @@ def test_a_window_that_slides_opens_no_round(project: ProjectInfo) -> None:
     assert Round.objects.count() == 1
 
 
+def long_chat(project: ProjectInfo, calls: int, **over: Any) -> list[str]:
+    """A chat of so many calls, each of 1,000 tokens by its provider; gives all that was said."""
+    said: list[str] = []
+    for number in range(calls):
+        said.append(f"question {number}, {TASK}")
+        reply = f"reply {number}, {TASK}"
+        record(project, sized(said, reply, **over))
+        said.append(reply)
+    return said
+
+
+def sized(said: Sequence[str], reply: str, **over: Any) -> Capture:
+    """A call of which a gateway saw the size, to a provider that reports what it likes."""
+    size = sum(len(text) + 40 for text in said)
+    return nameless(
+        *said,
+        reply=reply,
+        sent=Sent(messages=len(said), bytes=size),
+        **{"usage": {"prompt_tokens": 1_000}, **over},
+    )
+
+
+@pytest.mark.parametrize("usage", [{"prompt_tokens": 1_000}, None])
+def test_a_compaction_is_told_by_what_was_sent_where_the_tokens_tell_nothing(
+    project: ProjectInfo, usage: dict[str, int] | None
+) -> None:
+    said = long_chat(project, 8, usage=usage)
+    own_summary = ["Summary by the client itself.", *said[-5:], "and now?"]
+
+    assert placed(project, sized(own_summary, "So.", usage=usage)) == ["compaction 2.9"]
+    going_on = sized([*own_summary, "So.", "thanks"], "Yes.", usage=usage)
+    assert placed(project, going_on) == ["continue 2.10"]
+
+
+def test_a_history_cut_to_its_last_turns_is_a_compaction(project: ProjectInfo) -> None:
+    said = long_chat(project, 8)
+
+    assert placed(project, sized([*said[-4:], "and now?"], "So.")) == ["compaction 2.9"]
+
+
+def test_a_window_that_slides_on_stays_in_its_round(project: ProjectInfo) -> None:
+    said = long_chat(project, 8)
+    for number in range(4):
+        said = [*said[2:], f"and {number}? {TASK}"]
+        reply = f"So {number}. {TASK}"
+        assert placed(project, sized(said, reply)) == [f"continue 1.{9 + number}"]
+        said.append(reply)
+
+
+def test_a_compaction_is_told_by_a_newest_call_of_the_same_batch(project: ProjectInfo) -> None:
+    said = long_chat(project, 7)
+    asked, reply = f"question 7, {TASK}", f"reply 7, {TASK}"
+    newest = sized([*said, asked], reply)
+    cut = sized([*said[-2:], asked, reply, "and now?"], "So.")
+
+    assert placed(project, newest, cut) == ["continue 1.8", "compaction 2.9"]
+
+
+def test_only_a_turn_with_its_beginning_lost_looks_at_the_newest_call(
+    project: ProjectInfo,
+) -> None:
+    said = long_chat(project, 3)
+    reply = f"So: {TASK}"
+    going_on = sized([*said, "go on"], reply)
+    slid = sized([*said[-2:], "go on", reply, "and now?"], "So.")
+
+    looks = []
+    for capture in (going_on, slid):
+        with CaptureQueriesContext(connection) as asked:
+            record(project, capture)
+        sent = [query["sql"].partition(" FROM ")[0] for query in asked.captured_queries]
+        looks.append(sum(sql.startswith("SELECT") and "sent_messages" in sql for sql in sent))
+
+    assert looks == [0, 1]
+
+
 def test_rounds_of_one_batch_are_those_of_single_calls(project: ProjectInfo) -> None:
     compacted(project, HEALTHY)
     compacted_again = nameless(
@@ -315,6 +392,7 @@ def wander(seed: int, length: int = 50) -> list[Capture]:
                 is_retry=choose.random() < 0.1,
                 id=f"call-{number}",
                 usage={"prompt_tokens": choose.choice([HEALTHY, CRITICAL])},
+                sent=choose.choice([None, Sent(messages=len(request))]),
                 started_at=NOW + timedelta(seconds=number),
             )
         )
@@ -323,7 +401,7 @@ def wander(seed: int, length: int = 50) -> list[Capture]:
 
 
 # Walks with every kind of place in them.
-@pytest.mark.parametrize("seed", [1, 2, 4, 6])
+@pytest.mark.parametrize("seed", [2, 3, 4, 6])
 def test_a_batch_places_calls_as_one_by_one(project: ProjectInfo, seed: int) -> None:
     batched = make_ruled_project(slug="batched", name="Batched")
     captures = wander(seed)

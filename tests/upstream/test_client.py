@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import json
 import socket
 import ssl
+import struct
 import time
 import zlib
 from collections.abc import Mapping
@@ -18,6 +20,7 @@ from helmdash.core.error_words import ErrorKind, kind_of_error
 from helmdash.providers.base import HttpRequest
 from helmdash.upstream.client import Timeouts, UpstreamClient
 from helmdash.upstream.failures import CODES, FailureKind, UpstreamFailed
+from helmdash.upstream.refusals import words_of
 from helmdash.upstream.retries import asked_seconds, is_worth_another, wait_seconds
 from tests.upstream.certificates import certificate
 from tests.upstream.servers import KEY, REQUEST, Exchange, calling, endpoint, run, serving
@@ -142,11 +145,150 @@ def test_what_may_pass_is_tried_again(status: str, header: str, expected: list[i
             assert opened.status == expected[-1]
             assert KEY not in json.dumps(opened.attempts)
             if len(expected) == 2:
-                assert opened.attempts[0]["message"] == '{"error":"no, [key]"}'
+                assert opened.attempts[0]["message"] == "no, [key]"
                 assert opened.attempts[0]["waited_ms"] in (0, 1)
                 assert server.connections == 1, "a small error is read, so its connection is kept"
 
     run(scene())
+
+
+QUOTA = {
+    "error": {
+        "message": "You exceeded your current quota, please check your plan and billing details.",
+        "type": "insufficient_quota",
+        "code": "insufficient_quota",
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "header", "statuses"),
+    [
+        # OpenAI: the account is empty
+        (QUOTA, "x-request-id: r1", [429]),
+        # even when it says that another attempt is welcome
+        (QUOTA, "x-should-retry: true\r\nRetry-After: 0", [429]),
+        # Moonshot and Zhipu have words for it only
+        ({"error": {"message": "Insufficient balance.", "code": "1113"}}, "x-a: b", [429]),
+        # an account without a card
+        (
+            {"error": {"message": "Not active, please check your billing details."}},
+            "x-a: b",
+            [429],
+        ),
+        # Gemini has the same words for a limit per minute, with the wait beside them
+        (
+            {
+                "error": {
+                    "code": 429,
+                    "status": "RESOURCE_EXHAUSTED",
+                    "message": "You exceeded your current quota, please check your plan and "
+                    "billing details. Please retry in 0.1s.",
+                }
+            },
+            "retry-after-ms: 1",
+            [429, 200],
+        ),
+        (
+            {
+                "error": {
+                    "message": "Check your plan and billing details.",
+                    "details": [{"retryDelay": "1s"}],
+                }
+            },
+            "x-a: b",
+            [429, 200],
+        ),
+        # OpenAI's rate limit, with an address that speaks of billing
+        (
+            {"error": {"message": "Limit 3 requests per min. See /account/billing."}},
+            "retry-after-ms: 1",
+            [429, 200],
+        ),
+    ],
+)
+def test_an_account_without_money_is_not_asked_again(
+    body: dict[str, Any], header: str, statuses: list[int]
+) -> None:
+    said = json.dumps(body).encode()
+
+    async def refuse(exchange: Exchange) -> None:
+        exchange.say("429 Too Many Requests", said, header)
+
+    async def scene() -> None:
+        async with serving(refuse, answer) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), REQUEST)
+            handed_on = await opened.read(LIMIT)
+
+            assert [attempt["status"] for attempt in opened.attempts] == statuses
+            if statuses == [429]:
+                assert handed_on == said, "what was read to decide is still there to read"
+                assert "waited_ms" not in opened.attempts[0]
+                assert len(server.heads) == 1
+
+    run(scene())
+
+
+def test_a_refusal_that_does_not_end_is_read_only_so_far_before_the_next_attempt() -> None:
+    async def flood(exchange: Exchange) -> None:
+        exchange.writer.write(b"HTTP/1.1 429 No\r\nTransfer-Encoding: chunked\r\n")
+        exchange.writer.write(b"Retry-After: 0\r\n\r\n")
+        while True:
+            exchange.chunk(b"x" * 65_536)
+            await exchange.writer.drain()
+
+    async def scene() -> None:
+        async with serving(flood, answer) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), REQUEST)
+            await opened.read(LIMIT)
+
+            assert [attempt["status"] for attempt in opened.attempts] == [429, 200]
+            assert server.connections == 2
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        # a proxy's page: what its title says
+        (
+            """<html>
+            <head><title>502 Bad Gateway</title><style>p {}</style></head>
+            <body><center><h1>502 Bad Gateway</h1></center><hr><center>nginx</center></html>""",
+            "502 Bad Gateway",
+        ),
+        # or what is to be seen on it
+        ("<html><style>p {}</style><p>Busy.<p>Try &amp; <b>wait</b></html>", "Busy. Try & wait"),
+        # the message of JSON, not its braces
+        (r'{"error": {"message": "\"gpt\"\nis busy.", "code": 1}}', '"gpt" is busy.'),
+        ('{"detail": "No worker."}', "No worker."),
+        # what is neither stays as it is
+        ("upstream connect error", "upstream connect error"),
+        ("", ""),
+    ],
+)
+def test_the_message_of_an_attempt_is_what_a_person_would_read(body: str, words: str) -> None:
+    async def refuse(exchange: Exchange) -> None:
+        exchange.say("502 Bad Gateway", body.encode(), "Retry-After: 0")
+
+    async def scene() -> None:
+        async with serving(refuse, answer) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), REQUEST)
+            await opened.read(LIMIT)
+
+            assert opened.attempts[0]["message"] == words
+
+    run(scene())
+
+
+@pytest.mark.parametrize("piece", ["<script>", "<", "<!--", "<title>", "<a ", "</script"])
+def test_a_hostile_page_costs_no_time(piece: str) -> None:
+    page = ("<html>" + piece * 70_000).encode()
+    began = time.monotonic()
+
+    assert len(words_of(502, page, key=None)) <= 300
+    assert time.monotonic() - began < 0.2
 
 
 def test_the_last_of_three_answers_is_handed_on() -> None:
@@ -367,6 +509,142 @@ def test_a_body_that_breaks_off_is_not_a_whole_one() -> None:
             assert failed.attempts[0]["error"] == "closed_early"
 
     run(scene())
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.05])
+@pytest.mark.parametrize("first", [b"", b"one"])
+def test_a_body_that_stops_being_http_ends_at_once(pause: float, first: bytes) -> None:
+    async def spoil(exchange: Exchange) -> None:
+        exchange.start()
+        await asyncio.sleep(pause)
+        if first:
+            exchange.chunk(first)
+            await asyncio.sleep(pause)
+        exchange.writer.write(b"ZZZ\r\nbad")
+        await exchange.wait_until_left()
+
+    async def scene() -> None:
+        async with serving(spoil) as server, calling() as client:
+            began = time.monotonic()
+            failed = await failure(client, server.port, read_timeout_s=30.0)
+
+            assert time.monotonic() - began < 2
+            if not pause:
+                # all in one packet: the head may be lost with the rest
+                assert failed.kind in (FailureKind.CLOSED_EARLY, FailureKind.MISCONFIGURED)
+                return
+            assert (failed.kind, failed.code) == (FailureKind.CLOSED_EARLY, "connection_closed")
+            assert "not HTTP" in failed.message
+            assert failed.attempts[0]["error"] == "closed_early"
+            await asyncio.wait_for(server.left.wait(), 2)
+
+    run(scene())
+
+
+def test_bytes_that_are_not_http_and_come_while_nobody_reads_are_told_later() -> None:
+    async def spoil(exchange: Exchange) -> None:
+        exchange.start()
+        exchange.chunk(b"one")
+        await asyncio.sleep(0.05)
+        exchange.writer.write(b"ZZZ\r\nbad")
+
+    async def scene() -> None:
+        async with serving(spoil) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), REQUEST)
+            chunks = opened.chunks()
+            assert await anext(chunks) == b"one"
+            await asyncio.sleep(0.2)
+            with pytest.raises(UpstreamFailed) as caught:
+                await anext(chunks)
+
+            assert caught.value.kind is FailureKind.CLOSED_EARLY
+            assert "not HTTP" in caught.value.message
+
+    run(scene())
+
+
+def test_a_peer_that_keeps_the_line_busy_without_a_byte_of_body_is_left() -> None:
+    async def dribble(exchange: Exchange) -> None:
+        exchange.start()
+        exchange.chunk(b"one")
+        exchange.writer.write(b"5;")  # an extension of a chunk, without end
+        for _ in range(100):
+            exchange.writer.write(b"x")
+            await asyncio.sleep(0.05)
+
+    async def scene() -> None:
+        async with serving(dribble) as server, calling() as client:
+            began = time.monotonic()
+            failed = await failure(client, server.port, read_timeout_s=0.2)
+
+            assert failed.kind is FailureKind.TIMEOUT_READ
+            assert 1.0 < time.monotonic() - began < 2.0
+
+    run(scene())
+
+
+def test_a_reader_that_takes_its_time_is_not_taken_for_a_silent_upstream() -> None:
+    async def slow(exchange: Exchange) -> None:
+        for _ in range(3):
+            await asyncio.sleep(0.1)
+            exchange.chunk(b"x")
+        exchange.chunk(b"")
+
+    async def start(exchange: Exchange) -> None:
+        exchange.start()
+        await slow(exchange)
+
+    async def scene() -> None:
+        async with serving(start) as server, calling() as client:
+            opened = await client.open(endpoint(server.port, read_timeout_s=0.3), REQUEST)
+            chunks = opened.chunks()
+            assert await anext(chunks) == b"x"
+            await asyncio.sleep(1.4)
+
+            assert b"".join([chunk async for chunk in chunks]) == b"xx"
+            assert [chunk async for chunk in chunks] == [], "the end stays the end"
+
+    run(scene())
+
+
+def test_closing_the_client_ends_a_reader_that_waits() -> None:
+    async def scene() -> None:
+        async with serving(endless) as server, calling() as client:
+            opened = await client.open(endpoint(server.port, read_timeout_s=30.0), REQUEST)
+            chunks = opened.chunks()
+            assert await anext(chunks) == b"one"
+            waiting = asyncio.ensure_future(anext(chunks))
+            await asyncio.sleep(0.05)
+            await client.aclose()
+            with pytest.raises(UpstreamFailed) as caught:
+                await asyncio.wait_for(waiting, 2)
+
+            assert caught.value.kind is FailureKind.CLOSED_EARLY
+            assert "HTTP" not in caught.value.message
+
+    run(scene())
+
+
+def test_a_kept_connection_that_is_reset_is_no_unheard_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def reset(exchange: Exchange) -> None:
+        exchange.say("200 OK", b"{}")
+        await asyncio.sleep(0.05)
+        made = exchange.writer.get_extra_info("socket")
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        exchange.writer.transport.abort()
+
+    async def scene() -> None:
+        async with serving(reset) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), REQUEST)
+            assert await opened.read(LIMIT) == b"{}"
+            await opened.close()
+            await asyncio.sleep(0.2)
+
+    run(scene())
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 def test_a_connection_that_had_gone_stale_is_replaced() -> None:
@@ -744,9 +1022,13 @@ def test_a_header_with_a_line_break_is_not_sent() -> None:
     ("status", "location", "words"),
     [
         # another host: the key stays here
-        ("307 Moved", "http://other.example/v1", "other.example"),
+        ("307 Moved", "http://other.example/v1", "to http://other.example:80, where"),
+        ("307 Moved", "https://other.example/v1", "to https://other.example:443, where"),
+        ("307 Moved", "http://[::1]/v1", "to http://[::1]:80, where"),
+        # with our key in its name
+        ("307 Moved", f"http://{KEY}.example/v1", "to http://[key].example:80, where"),
         # another port is another server
-        ("308 Moved", "http://127.0.0.1:1/v1", "is not followed"),
+        ("308 Moved", "http://127.0.0.1:1/v1", "to http://127.0.0.1:1, where it is not followed"),
         # the scheme of nobody
         ("307 Moved", "file:///etc/passwd", "is not followed"),
         # would make a GET of it
@@ -773,6 +1055,7 @@ def test_a_redirect_elsewhere_is_a_failure_that_says_so(
 
             assert (failed.kind, failed.code) == (FailureKind.REDIRECTED, "upstream_redirected")
             assert words in failed.message
+            assert failed.http_status == int(status.split()[0])
 
     run(scene())
 

@@ -75,7 +75,10 @@ class CallIn(TypedDict, total=False):
     attempt: SmallPositive | None
     attempts: Annotated[
         list[FreeObject] | None,
-        Field(max_length=100, description="Earlier tries of this call, as objects of your own."),
+        Field(
+            max_length=100,
+            description="Every try of this call, the last one included, as objects of your own.",
+        ),
     ]
     caller: Annotated[Word128 | None, Field(description="Default: the name of the API key.")]
     upstream_model: Word255 | None

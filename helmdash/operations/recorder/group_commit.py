@@ -7,7 +7,7 @@ stored, however often it is tried).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from django.db import DatabaseError, DataError, IntegrityError, connection
@@ -30,8 +30,13 @@ def groups(units: Sequence[Unit]) -> list[list[Unit]]:
     return list(found.values())
 
 
-def store(units: Sequence[Unit], *, now: datetime) -> Iterator[list[Outcome]]:
+def store(
+    units: Sequence[Unit], *, now: datetime, book: Callable[[Sequence[Outcome]], None]
+) -> Iterator[list[Outcome]]:
     """Store units of one project; gives outcomes as soon as they are final.
+
+    book: writes what will be stored into the ledger, in the transaction that stores it. What is
+    refused is stored by none and is not booked here.
 
     Raises what the database raises when it is away; what was not given back yet is not stored.
     """
@@ -44,6 +49,7 @@ def store(units: Sequence[Unit], *, now: datetime) -> Iterator[list[Outcome]]:
             captures=[capture for unit in units for capture in unit.captures],
             caller="",
             now=now,
+            also=lambda answers: book(list(_dealt(units, answers))),
         )
     except Exception as error:
         if is_away(error):
@@ -55,8 +61,8 @@ def store(units: Sequence[Unit], *, now: datetime) -> Iterator[list[Outcome]]:
         yield list(_dealt(units, answers))
         return
     half = len(units) // 2
-    yield from store(units[:half], now=now)
-    yield from store(units[half:], now=now)
+    yield from store(units[:half], now=now, book=book)
+    yield from store(units[half:], now=now, book=book)
 
 
 def is_away(error: BaseException) -> bool:

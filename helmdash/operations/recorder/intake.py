@@ -15,6 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -66,6 +67,8 @@ class Intake:
         self._backlog = 0
         self._backlog_at: Entry | None = None
         self._inherited = Inheritance()
+        # Accepted from other processes' spools, and neither stored nor given up.
+        self._inherited_calls = self._left_behind = 0
 
     # -- calls of the gateway -------------------------------------------------------------------
 
@@ -235,32 +238,32 @@ class Intake:
 
     def finish(self, outcomes: Sequence[Outcome]) -> None:
         """Count what became of units, and let the spool go of them."""
-        stored = duplicate = rejected = accepted = calls = size = 0
+        calls = size = 0
         entries: list[Entry] = []
         for outcome in outcomes:
             unit = outcome.unit
             unit.is_settled = True
-            number = len(unit.captures)
-            repeats = sum(answer.duplicate for answer in outcome.answers)
-            if outcome.fault is None:
-                duplicate += repeats
-                stored += number - repeats
-            else:
-                rejected += number
-            accepted += number if unit.answers is not None else 0
             if unit.is_queued:
                 calls += 1
                 size += unit.size
             if unit.entry is not None:
                 entries.append(unit.entry)
         with self._lock:
-            self._counts.accepted += accepted
-            self._counts.stored += stored
-            self._counts.duplicate += duplicate
-            self._counts.rejected += rejected
+            _count(self._counts, outcomes)
+            for outcome in outcomes:
+                self._settle_inherited(outcome.unit)
             self._queue_calls -= calls
             self._queue_bytes -= size
             self._spool.settle(entries)
+
+    def _settle_inherited(self, unit: Unit) -> None:
+        if not unit.is_inherited:
+            return
+        if self._inherited_calls:
+            self._inherited_calls -= 1
+        else:
+            # Left behind already, and stored after all: the statement took longer than the stop.
+            self._counts.accepted += 1
 
     def give_back(self, units: Sequence[Unit]) -> None:
         """Put calls that were taken and not stored back to the front of the queue."""
@@ -284,6 +287,17 @@ class Intake:
         with self._lock:
             if not self._backlog:
                 self.stalled.clear()
+
+    def unbooked(self) -> list[Remains]:
+        """Dead processes whose rows in the ledger are not closed."""
+        return self._inherited.unbooked()
+
+    def booked(self, remains: Remains) -> None:
+        """The row of a dead process is closed and says what was under way there."""
+        remains.mark_counted()
+        remains.is_booked = True
+        with self._lock:
+            self._counts.in_flight_lost -= len(remains.in_flight)
 
     @property
     def read_out(self) -> Remains | None:
@@ -354,7 +368,7 @@ class Intake:
             except (TypeError, ValueError, KeyError):
                 broken += 1
         with self._lock:
-            self._counts.accepted += len(units) + broken
+            self._inherited_calls -= broken
             self._counts.rejected += broken
         return units
 
@@ -374,13 +388,13 @@ class Intake:
         lost = sum(len(remains.in_flight) for remains in found)
         torn = sum(remains.torn for remains in found)
         waiting = sum(remains.calls for remains in found)
-        for remains in found:
-            remains.mark_counted()
         with self._lock:
             self._inherited = Inheritance(found)
             self._spool.foreign_size = sum(remains.size for remains in found)
+            # Ours only until the rows of those processes can be written (`booked`).
             self._counts.in_flight_lost += lost
-            self._counts.accepted += torn
+            self._inherited_calls, self._left_behind = waiting, 0
+            self._counts.accepted += torn + waiting
             self._counts.rejected += torn
         if lost:
             logger.warning(
@@ -393,8 +407,19 @@ class Intake:
         if waiting:
             logger.info("%d calls are read back from the spool", waiting)
 
+    def leave_inherited(self) -> None:
+        """Leave what other processes left, and is not stored, to the next start: it accepts that.
+
+        Only for calls in our own spool does our row of the ledger lead to them.
+        """
+        with self._lock:
+            self._counts.accepted -= self._inherited_calls
+            self._left_behind += self._inherited_calls
+            self._inherited_calls = 0
+
     def close(self) -> None:
         """Leave what is not stored to the next start. Calls that still end go to the spool."""
+        self.leave_inherited()
         with self._lock:
             self._is_closed = True
             # Only what the spool would not take is lost.
@@ -404,7 +429,7 @@ class Intake:
             self._backlog, self._backlog_at = 0, None
             self._spool.close()
             self._inherited.release()
-            left = self._counts.waiting
+            left = self._counts.waiting + self._left_behind
         if left:
             logger.warning("%d calls wait in the spool for the next start", left)
 
@@ -432,10 +457,11 @@ class Intake:
         with self._lock:
             return self._queue_calls + self._report_calls, self._queue_bytes + self._report_bytes
 
-    def counts(self) -> LedgerCounts:
-        """The numbers of this moment."""
+    def counts(self, after: Sequence[Outcome] = ()) -> LedgerCounts:
+        """The numbers of this moment, or what they will be with these outcomes."""
         with self._lock:
-            counts = self._counts
+            counts = replace(self._counts)
+            _count(counts, after)
             return LedgerCounts(
                 accepted=counts.accepted,
                 stored=counts.stored,
@@ -447,6 +473,25 @@ class Intake:
                 waiting=counts.waiting,
                 spool_bytes=self._spool.size + self._spool.foreign_size,
             )
+
+
+def _count(counts: Counts, outcomes: Sequence[Outcome]) -> None:
+    """Add what became of units; reports are accepted only now."""
+    for outcome in outcomes:
+        number = len(outcome.unit.captures)
+        repeats = sum(answer.duplicate for answer in outcome.answers)
+        if outcome.unit.answers is not None:
+            counts.accepted += number
+        if outcome.unit.is_inherited:
+            # Stored by the process that was killed before it could note so; its row, written in
+            # the same transaction, counts it.
+            counts.accepted -= repeats
+        else:
+            counts.duplicate += repeats
+        if outcome.fault is None:
+            counts.stored += number - repeats
+        else:
+            counts.rejected += number
 
 
 def _after(entry: Entry, line: bytes) -> Entry:

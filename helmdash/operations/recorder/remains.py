@@ -42,7 +42,14 @@ class Remains:
     """Lines that cannot be read."""
     in_flight: tuple[str, ...] = ()
     """Ids of calls that began and never ended."""
+    is_booked: bool = False
+    """The ledger's row of the process is closed."""
     _done: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def began_at(self) -> float:
+        """When the process started, in seconds of the epoch: the lock is made then."""
+        return _age(self.lock)
 
     def lines(self) -> Iterator[tuple[dict[str, Any], int]]:
         """The calls that wait, in the order they were written, each with the size of its line."""
@@ -143,6 +150,10 @@ class Inheritance:
                 return
             calls, size = calls - 1, size - found[1]
             yield found[0]
+
+    def unbooked(self) -> list[Remains]:
+        """Those whose row in the ledger is not closed."""
+        return [each for each in (*self._unread, *self._read) if not each.is_booked]
 
     def forget(self, remains: Remains) -> None:
         """All of it is stored."""

@@ -39,6 +39,8 @@ class Unit:
     """Where it lies in the spool."""
     is_queued: bool = False
     """It counts against the bound of the gateway's queue."""
+    is_inherited: bool = False
+    """Read back from what another process left."""
     is_settled: bool = False
 
 
@@ -73,7 +75,10 @@ def size_of(capture: Capture) -> int:
 
 
 def unit_of(told: dict[str, Any], entry: Entry | None) -> Unit:
-    """A call read back from a spool; its project is looked up when it is stored."""
+    """A call read back from a spool; its project is looked up when it is stored.
+
+    entry: None when the spool is another process's.
+    """
     capture = load_capture(told["capture"])
     return Unit(
         project_id=int(told["project"]),
@@ -81,4 +86,5 @@ def unit_of(told: dict[str, Any], entry: Entry | None) -> Unit:
         captures=(capture,),
         size=size_of(capture),
         entry=entry,
+        is_inherited=entry is None,
     )

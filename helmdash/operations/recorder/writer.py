@@ -8,9 +8,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
-from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
 from helmdash.operations import ledger
 from helmdash.operations.holding import FileWatch, database_file, existing
@@ -20,7 +20,7 @@ from helmdash.operations.recorder.rejected import RejectedCalls
 from helmdash.operations.recorder.terms import Limits, RecorderFull
 from helmdash.operations.recorder.units import Outcome, Unit
 from helmdash.queries.access import project_info
-from helmdash.queries.ledger import LedgerCounts, ProcessLedger
+from helmdash.queries.ledger import LedgerCounts, ProcessLedger, others
 from helmdash.records.models import Project
 
 logger = logging.getLogger(__name__)
@@ -61,6 +61,8 @@ class Writer:
         self._away_since: float | None = None
         self._deadline: float | None = None
         self._noted: tuple[float, LedgerCounts] | None = None
+        self._looked_at: float | None = None
+        self._is_running = False
         self._has_failed = False
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._syncing = threading.Thread(target=self._sync, name="recorder-sync", daemon=True)
@@ -93,16 +95,18 @@ class Writer:
         self._finish([Outcome(unit, fault=_NoSuchProject()) for unit in _resolve(waiting)])
         for group in group_commit.groups([unit for unit in waiting if not unit.is_settled]):
             self._check()
-            for outcomes in group_commit.store(group, now=self._clock()):
+            for outcomes in group_commit.store(group, now=self._clock(), book=self._book):
                 self._finish(outcomes)
 
     def _run(self) -> None:
         self._watch = FileWatch()
+        self._is_running = True
         try:
             _use_own_connection()
             while self._work():
                 pass
             self._intake.tidy(is_idle=True)
+            self._intake.leave_inherited()
             self._note(is_last=True)
         except Exception:
             self._has_failed = True
@@ -139,8 +143,9 @@ class Writer:
             began = time.monotonic()
             try:
                 self._check()
+                self._book_dead()
                 self.attempt(units)
-                self._close_read_out()
+                self._discard_read_out()
             except Exception as error:
                 self._lose_database(error, began)
                 if time.monotonic() - (self._away_since or began) > self._limits.outage:
@@ -161,6 +166,8 @@ class Writer:
         """Book what became of units, and answer who waits."""
         if not outcomes:
             return
+        if any(outcome.fault is not None for outcome in outcomes):
+            self._book(outcomes)
         self._intake.finish(outcomes)
         for outcome in outcomes:
             unit, fault = outcome.unit, outcome.fault
@@ -172,10 +179,37 @@ class Writer:
             else:
                 unit.answers.set_exception(fault)
 
-    def _close_read_out(self) -> None:
-        """All that a dead process left is stored: close its books, delete its files."""
+    def _book(self, outcomes: Sequence[Outcome]) -> None:
+        """Write the ledger's row as it will be with these outcomes, in the caller's transaction.
+
+        So that what the row says is stored is stored, whenever the process is killed.
+        """
+        if not self._is_running:
+            return
+        standing = replace(self._standing(), counts=self._intake.counts(after=outcomes))
+        try:
+            # A savepoint: no call is to be refused for a fault of the ledger.
+            with transaction.atomic():
+                ledger.write(standing)
+        except Exception as error:
+            if group_commit.is_away(error):
+                raise
+            logger.exception("the recorder's ledger cannot be written")
+
+    def _book_dead(self) -> None:
+        """Close the rows of dead processes: from now on what they left counts here only."""
+        for remains in self._intake.unbooked():
+            ledger.close(
+                name=remains.process,
+                began_at=datetime.fromtimestamp(remains.began_at, UTC),
+                in_flight_lost=len(remains.in_flight),
+                now=self._clock(),
+            )
+            self._intake.booked(remains)
+
+    def _discard_read_out(self) -> None:
+        """All that a dead process left is stored: delete its files."""
         while (remains := self._intake.read_out) is not None:
-            ledger.close(name=remains.process, now=self._clock())
             self._intake.discard(remains)
 
     # -- the database comes and goes ------------------------------------------------------------
@@ -234,16 +268,20 @@ class Writer:
         age = moment - self._noted[0] if self._noted is not None else _HEARTBEAT_SECONDS
         if age < _LEDGER_SECONDS and not is_last:
             return
-        standing = self._standing()
-        if is_last:
-            standing = replace(standing, stopped_at=standing.seen_at)
-        elif age < _HEARTBEAT_SECONDS and self._noted and standing.counts == self._noted[1]:
+        counts = self._intake.counts()
+        is_news = self._noted is None or counts != self._noted[1]
+        if not is_news and not is_last and age < _HEARTBEAT_SECONDS:
             return
         try:
             self._check()
+            self._book_dead()
+            standing = self._standing()
+            if is_last:
+                standing = replace(standing, stopped_at=standing.seen_at)
             if self._noted is None:
                 ledger.fold(now=self._clock())
             ledger.write(standing)
+            self._look_around(moment)
         except Exception as error:
             if not group_commit.is_away(error):
                 logger.exception("the recorder's ledger cannot be written")
@@ -251,6 +289,12 @@ class Writer:
                 connection.close()
         else:
             self._noted = (moment, standing.counts)
+
+    def _look_around(self, moment: float) -> None:
+        """Read now and then what the other rows say, which /metrics tells in an outage."""
+        if self._looked_at is None or moment - self._looked_at >= _HEARTBEAT_SECONDS:
+            others(self._standing().name)
+            self._looked_at = moment
 
     def _sync(self) -> None:
         """The second thread: while calls wait in the spool, bring them to the disk in groups."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 from django import template
@@ -12,6 +13,8 @@ from django.utils.text import slugify
 from helmdash.core.health import Health, Level
 from helmdash.core.tokens import compact_json
 from helmdash.pages import shapes, words
+from helmdash.pages.tries import tries
+from helmdash.queries.ledger import ProcessLedger
 
 register = template.Library()
 
@@ -29,6 +32,10 @@ for plain in (
     register.filter(plain)
 register.filter("compact", compact_json)
 register.filter("slug", slugify)
+register.filter("tries", tries)
+
+# A process is called HOST-PID-START; the start has a column of its own.
+_START_IN_NAME = re.compile(r"-\d{8}T\d{6,}$")
 
 
 @register.simple_tag
@@ -81,6 +88,26 @@ def told(value: object, why: str = "not reported") -> SafeString:
     if isinstance(value, bool):
         return format_html("{}", "yes" if value else "no")
     return format_html("{}", thousands(value) if isinstance(value, int) else value)
+
+
+@register.simple_tag
+def told_short(value: int | str | None, why: str = "not reported") -> SafeString:
+    """A value in a table: a number with its thousands apart, a text as it is, or a dash."""
+    if isinstance(value, str):
+        return format_html("{}", value)
+    return number(value, why)
+
+
+@register.filter
+def short_process(name: str) -> str:
+    """A process's name without the moment it started."""
+    return _START_IN_NAME.sub("", name)
+
+
+@register.filter
+def is_forced(process: ProcessLedger) -> bool:
+    """Whether it ended by force: the process that came after it closed its row."""
+    return process.stopped_at is not None and process.stopped_at > process.seen_at
 
 
 @register.simple_tag

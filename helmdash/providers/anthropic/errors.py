@@ -10,6 +10,7 @@ import orjson
 
 from helmdash.core.error_words import ErrorKind, kind_of_error
 from helmdash.providers.anthropic.bytes import to_json
+from helmdash.providers.pages import visible_text
 from helmdash.providers.wire import Json, WireError
 
 _TYPE_OF_STATUS = {
@@ -64,7 +65,7 @@ def read_error(status: int, body: bytes) -> WireError:
         error = error_of(parsed, status=status)
         if error is not None:
             return error
-    text = body.decode("utf-8", "replace").strip()[:_LONGEST_MESSAGE]
+    text = visible_text(body)[:_LONGEST_MESSAGE]
     return WireError(
         message=text or f"The upstream answered {status} without a body.", status=status
     )

@@ -38,7 +38,8 @@ def read_reply(body: bytes, *, request: ChatRequest) -> Reply:
     """Read the body of a 200. Never raises: see `Reply.error`.
 
     A reply that came through the tool for JSON mode becomes text, and its `tool_use` an
-    `end_turn`: the client never knew of that tool.
+    `end_turn`: the client never knew of that tool. Text beside it would spoil the JSON and is
+    left out.
     """
     try:
         parsed = from_json(body.decode())
@@ -60,6 +61,8 @@ def _reply_of(parsed: dict[str, Json], *, request: ChatRequest) -> Reply:
     if not isinstance(content, list):
         return _unreadable("The reply has no list of content blocks.")
     json_tool = json_tool_in(request)
+    if any(_is_json_reply(block, json_tool=json_tool) for block in content):
+        content = [block for block in content if not _is_text(block)]
     parts = tuple(
         part for block in content if (part := _part(block, json_tool=json_tool)) is not None
     )
@@ -116,11 +119,21 @@ def _finish(reason: Json, parts: tuple[Part, ...], *, json_tool: str | None) -> 
     return reason
 
 
+def _is_json_reply(block: Json, *, json_tool: str | None) -> bool:
+    if json_tool is None or not isinstance(block, dict):
+        return False
+    return block.get("type") == "tool_use" and bool(block.get("name") == json_tool)
+
+
+def _is_text(block: Json) -> bool:
+    return isinstance(block, dict) and block.get("type") == "text"
+
+
 def _part(block: Json, *, json_tool: str | None) -> Part | None:
     if not isinstance(block, dict):
         return None
     kind = block.get("type")
-    if kind == "tool_use" and json_tool is not None and block.get("name") == json_tool:
+    if _is_json_reply(block, json_tool=json_tool):
         return Text(text=to_json(block.get("input")).decode())
     read = _READERS.get(kind) if isinstance(kind, str) else None
     if read is not None:

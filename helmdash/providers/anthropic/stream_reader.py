@@ -15,7 +15,11 @@ import orjson
 
 from helmdash.providers.anthropic.bytes import to_json
 from helmdash.providers.anthropic.errors import error_of
-from helmdash.providers.anthropic.json_mode import json_tool_in
+from helmdash.providers.anthropic.json_mode import (
+    TextBesideJson,
+    has_json_tool,
+    json_tool_in,
+)
 from helmdash.providers.anthropic.outcomes import refusal_of
 from helmdash.providers.anthropic.replies import is_unasked_tool_end
 from helmdash.providers.anthropic.unstreamed import begins_like_json, read_unstreamed
@@ -52,7 +56,11 @@ class _Block:
 
 
 class AnthropicStreamReader:
-    """Bytes of a Messages stream to events; the same events however the bytes are split."""
+    """Bytes of a Messages stream to events; the same events however the bytes are split.
+
+    Nothing follows an error of the vendor's or the end. An event that cannot be read is passed
+    over and told once.
+    """
 
     def __init__(self, *, request: ChatRequest) -> None:
         self._request = request
@@ -62,6 +70,8 @@ class AnthropicStreamReader:
         self._is_json: bool | None = None
         self._is_over = False
         self._has_started = False
+        self._has_unreadable = False
+        self._text = TextBesideJson(waits=self._json_tool is not None)
         self._blocks: dict[int, _Block] = {}
         self._calls = 0
         self._usage: dict[str, Any] = {}
@@ -80,7 +90,7 @@ class AnthropicStreamReader:
         if self._is_json is False:
             return self._read(self._sse.feed(data))
         if len(self._beginning) > LARGEST_EVENT_BYTES:
-            return self._fail("A body larger than any event came instead of a stream.")
+            return self._give_up("A body larger than any event came instead of a stream.")
         return []
 
     def flush(self) -> list[Event]:
@@ -88,7 +98,8 @@ class AnthropicStreamReader:
         if self._is_over:
             return []
         if self._is_json is False:
-            return self._read(self._sse.flush())
+            found = self._read(self._sse.flush())
+            return [*found, *self._text.release()]
         self._is_over = True
         return read_unstreamed(bytes(self._beginning), request=self._request)
 
@@ -99,7 +110,7 @@ class AnthropicStreamReader:
                 break
             found += self._read_event(event)
         if self._sse.too_long and not self._is_over:
-            found += self._fail("An event is too large to be read.")
+            found += self._give_up("An event is too large to be read.")
         return found
 
     def _read_event(self, event: SseEvent) -> list[Event]:
@@ -112,7 +123,7 @@ class AnthropicStreamReader:
         if not isinstance(data, dict):
             if event.event == "ping":
                 return []
-            return self._fail("An event of the stream holds no JSON object.")
+            return self._unreadable("An event of the stream holds no JSON object.")
         kind = data.get("type", event.event)
         if kind == "error" or event.event == "error":
             return self._fail_with(data)
@@ -122,16 +133,22 @@ class AnthropicStreamReader:
     def _fail_with(self, data: dict[str, Json]) -> list[Event]:
         self._is_over = True
         error = error_of(data) or error_of({"error": data})
-        return [Failed(error=error)] if error else []
+        return [*self._text.release(), *([Failed(error=error)] if error else [])]
 
-    def _fail(self, message: str) -> list[Event]:
+    def _give_up(self, message: str) -> list[Event]:
         self._is_over = True
         self._beginning.clear()
+        return [*self._text.release(), *self._unreadable(message)]
+
+    def _unreadable(self, message: str) -> list[Event]:
+        if self._has_unreadable:
+            return []
+        self._has_unreadable = True
         return [Failed(error=WireError(message=message, code="undecodable_stream"))]
 
     def _end(self) -> list[Event]:
         self._is_over = True
-        return [Ended()]
+        return [*self._text.release(), Ended()]
 
     def _message_start(self, data: dict[str, Json]) -> list[Event]:
         message = data.get("message")
@@ -139,13 +156,16 @@ class AnthropicStreamReader:
             return []
         self._has_started = True
         started = Started(id=_text(message.get("id")), model=_text(message.get("model")))
+        came: list[Event] = [started]
+        if self._json_tool is not None and not has_json_tool(self._request, model=started.model):
+            came += self._text.release()
         usage = message.get("usage")
         if not isinstance(usage, dict):
-            return [started]
+            return came
         # Its output_tokens are those of the first moment: a stream that breaks off must not be
         # recorded as if that had been all.
         self._usage = {name: value for name, value in usage.items() if name != "output_tokens"}
-        return [started, UsageSeen(usage=dict(self._usage))]
+        return [*came, UsageSeen(usage=dict(self._usage))]
 
     def _block_start(self, data: dict[str, Json]) -> list[Event]:
         index, content = data.get("index"), data.get("content_block")
@@ -155,18 +175,19 @@ class AnthropicStreamReader:
         self._blocks[index] = block
         if block.kind == "tool_use":
             return self._call_start(block, content)
-        return _deltas(block.kind, content)
+        return self._deltas(block.kind, content)
 
     def _call_start(self, block: _Block, content: dict[str, Json]) -> list[Event]:
         name = _text(content.get("name")) or ""
         block.input = content.get("input")
         if self._json_tool is not None and name == self._json_tool:
             block.is_json_reply = True
+            self._text.drop()
             return []
         block.call = self._calls
         self._calls += 1
         started = ToolCallStarted(index=block.call, id=_text(content.get("id")) or "", name=name)
-        return [started]
+        return [*self._text.release(), started]
 
     def _block_delta(self, data: dict[str, Json]) -> list[Event]:
         delta, index = data.get("delta"), data.get("index")
@@ -175,13 +196,23 @@ class AnthropicStreamReader:
             return []
         match delta.get("type"):
             case "text_delta":
-                return _deltas("text", delta)
+                return self._deltas("text", delta)
             case "thinking_delta" | "signature_delta":
-                return _deltas("thinking", delta)
+                return self._deltas("thinking", delta)
             case "input_json_delta" if block is not None:
                 return self._arguments(block, _text(delta.get("partial_json")) or "")
             case _:
                 return []
+
+    def _deltas(self, kind: str, content: dict[str, Json]) -> list[Event]:
+        """Text or thinking in a delta, or in the start of a block that does not begin empty."""
+        if kind == "text":
+            text = _text(content.get("text"))
+            return self._text.add(text) if text else []
+        if kind == "thinking":
+            thought, seal = _text(content.get("thinking")), _text(content.get("signature"))
+            return [ReasoningDelta(text=thought or "", signature=seal)] if thought or seal else []
+        return []
 
     def _block_stop(self, data: dict[str, Json]) -> list[Event]:
         """A call without deltas had its whole input at its start, which is mostly {}."""
@@ -193,7 +224,7 @@ class AnthropicStreamReader:
         try:
             text = to_json(whole).decode()
         except RecursionError:
-            return self._fail("The arguments of a tool are nested too deeply.")
+            return self._unreadable("The arguments of a tool are nested too deeply.")
         return self._arguments(block, text)
 
     def _arguments(self, block: _Block, text: str) -> list[Event]:
@@ -222,6 +253,7 @@ class AnthropicStreamReader:
             is_unasked = is_unasked_tool_end(
                 reason, json_tool=self._json_tool, has_calls=self._calls > 0
             )
+            events += self._text.release()
             events.append(Finished(reason="end_turn" if is_unasked else reason))
         return events
 
@@ -236,17 +268,6 @@ class AnthropicStreamReader:
         "message_delta": _message_delta,
         "message_stop": _message_stop,
     }
-
-
-def _deltas(kind: str, content: dict[str, Json]) -> list[Event]:
-    """Text or thinking in a delta, or in the start of a block that does not begin empty."""
-    if kind == "text":
-        text = _text(content.get("text"))
-        return [TextDelta(text=text)] if text else []
-    if kind == "thinking":
-        thought, seal = _text(content.get("thinking")), _text(content.get("signature"))
-        return [ReasoningDelta(text=thought or "", signature=seal)] if thought or seal else []
-    return []
 
 
 def _text(value: Json) -> str | None:

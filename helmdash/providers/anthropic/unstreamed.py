@@ -59,8 +59,9 @@ def _events_of(reply: Reply) -> list[Event]:
     if reply.usage is not None:
         events.append(UsageSeen(usage=reply.usage))
     if reply.finish_reason is not None:
-        events.append(Finished(reason=reply.finish_reason))
-    return [*events, Ended()]
+        # Without a reason nobody knows that the reply is whole.
+        events += [Finished(reason=reply.finish_reason), Ended()]
+    return events
 
 
 def begins_like_json(data: bytes | bytearray) -> bool | None:

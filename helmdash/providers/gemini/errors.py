@@ -13,6 +13,7 @@ import orjson
 
 from helmdash.providers.bodies import read_json
 from helmdash.providers.members import without_nones
+from helmdash.providers.pages import visible_text
 from helmdash.providers.wire import Json, Object, WireError
 
 # google.rpc.Code, by the HTTP status each is sent with.
@@ -70,7 +71,7 @@ def read_error(status: int, body: bytes) -> WireError:
     """The error of a body, whatever it is. Never raises."""
     error = find_error(read_json(body))
     if error is None:
-        text = body.decode("utf-8", "replace").strip()[:_LONGEST_MESSAGE]
+        text = visible_text(body)[:_LONGEST_MESSAGE]
         return WireError(message=text or f"Gemini answered {status}.", status=status)
     return error_of(error, status=status)
 

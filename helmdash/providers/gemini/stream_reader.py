@@ -41,17 +41,23 @@ _BLANK = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 # What some gateways before Gemini add, as OpenAI's streams have it.
 _DONE = b"[DONE]"
+_BAD_CHUNK = "A chunk of Gemini's stream is no JSON object."
+_BAD_END = "Gemini's stream cannot be read from here on."
 
 
 class GeminiReader:
-    """A Gemini stream to events, whichever of the two forms it has. Never raises."""
+    """A Gemini stream to events, whichever of the two forms it has. Never raises.
 
-    __slots__ = ("_chunks", "_form", "_head", "_is_over")
+    Nothing follows an error of Gemini's. A chunk that cannot be read is passed over and told once.
+    """
+
+    __slots__ = ("_chunks", "_form", "_has_unreadable", "_head", "_is_over")
 
     def __init__(self, *, request: ChatRequest) -> None:
         self._head = b""  # what came before the form was known
         self._form: _Events | _Objects | None = None
         self._chunks = _Chunks(next_number(request.messages))
+        self._has_unreadable = False
         self._is_over = False
 
     def feed(self, data: bytes) -> list[Event]:
@@ -64,51 +70,74 @@ class GeminiReader:
             if self._form is None:
                 self._head = data
                 return []
-        return self._read(self._form.feed(data))
+        found = self._read(self._form.feed(data))
+        if self._form.is_broken and not self._is_over:
+            self._is_over = True
+            found.extend(self._unreadable(_BAD_END))
+        return found
 
     def flush(self) -> list[Event]:
-        """What is left, and the finish reason: only the close makes it certain."""
+        """What is left, and the finish reason: only the close makes it certain.
+
+        A chunk that stops in the middle was cut off, and so was the reply.
+        """
         if self._is_over:
             return []
-        found = self._read(self._form.flush()) if self._form is not None else []
-        if found and isinstance(found[-1], Failed):
-            return found
         self._is_over = True
+        rest = self._form.flush() if self._form is not None else []
+        found: list[Event] = []
+        for chunk in rest:
+            events = self._chunks.read(chunk)
+            if events is None:
+                return [*found, *self._unreadable(_BAD_END)]
+            found.extend(events)
+            if events and isinstance(events[-1], Failed):
+                return found
         return [*found, *self._chunks.end()]
 
-    def _read(self, chunks: Iterable[bytes | None]) -> list[Event]:
-        """Read chunks up to the first error; None is one that cannot be read at all."""
+    def _read(self, chunks: Iterable[bytes]) -> list[Event]:
+        """Read chunks up to the first error of Gemini's."""
         found: list[Event] = []
         for chunk in chunks:
-            found.extend([_unreadable()] if chunk is None else self._chunks.read(chunk))
-            if found and isinstance(found[-1], Failed):
+            events = self._chunks.read(chunk)
+            if events is None:
+                found.extend(self._unreadable(_BAD_CHUNK))
+                continue
+            found.extend(events)
+            if events and isinstance(events[-1], Failed):
                 self._is_over = True
                 break
         return found
+
+    def _unreadable(self, message: str) -> list[Event]:
+        if self._has_unreadable:
+            return []
+        self._has_unreadable = True
+        return [Failed(error=WireError(message=message, code="undecodable_stream"))]
 
 
 class _Events:
     """Chunks as server-sent events; an error between them may be plain JSON, without `data:`."""
 
-    __slots__ = ("_is_first", "_splitter", "_told")
+    __slots__ = ("_is_first", "_splitter")
 
     def __init__(self) -> None:
         self._splitter = SseSplitter()
         self._is_first = True
-        self._told = False
 
-    def feed(self, data: bytes) -> list[bytes | None]:
-        found = self._parse(self._splitter.feed(data))
-        if self._splitter.too_long and not self._told:
-            self._told = True
-            found.append(None)
-        return found
+    @property
+    def is_broken(self) -> bool:
+        """Whether nothing more is given."""
+        return self._splitter.too_long
 
-    def flush(self) -> list[bytes | None]:
+    def feed(self, data: bytes) -> list[bytes]:
+        return self._parse(self._splitter.feed(data))
+
+    def flush(self) -> list[bytes]:
         return self._parse(self._splitter.flush())
 
-    def _parse(self, blocks: list[bytes]) -> list[bytes | None]:
-        found: list[bytes | None] = []
+    def _parse(self, blocks: list[bytes]) -> list[bytes]:
+        found: list[bytes] = []
         for block in blocks:
             event = parse_block(block, at_start=self._is_first)
             self._is_first = False
@@ -123,20 +152,20 @@ class _Events:
 class _Objects:
     """Chunks as the objects of an array."""
 
-    __slots__ = ("_decoder", "_told")
+    __slots__ = ("_decoder",)
 
     def __init__(self) -> None:
         self._decoder = ObjectDecoder()
-        self._told = False
 
-    def feed(self, data: bytes) -> list[bytes | None]:
-        found: list[bytes | None] = list(self._decoder.feed(data))
-        if self._decoder.is_broken and not self._told:
-            self._told = True
-            found.append(None)
-        return found
+    @property
+    def is_broken(self) -> bool:
+        """Whether nothing more is given."""
+        return self._decoder.is_broken
 
-    def flush(self) -> list[bytes | None]:
+    def feed(self, data: bytes) -> list[bytes]:
+        return self._decoder.feed(data)
+
+    def flush(self) -> list[bytes]:
         rest = self._decoder.flush()
         return [rest] if rest else []
 
@@ -163,19 +192,19 @@ class _Chunks:
         self._finish: str | None = None
         self._usage: Object | None = None
 
-    def read(self, data: bytes) -> list[Event]:
-        """The events of one chunk; an error is the last of them."""
+    def read(self, data: bytes) -> list[Event] | None:
+        """The events of one chunk, None if it cannot be read; an error is the last of them."""
         if data == _DONE:
             return []
         try:
             value = orjson.loads(data)
         except orjson.JSONDecodeError:
-            return [_unreadable()]
+            return None
         error = find_error(value)
         if error is not None:
             return [Failed(error=error_of(error))]
         if not isinstance(value, dict):
-            return [_unreadable()]
+            return None
         chunk = camel_members(value)
         found = self._start(chunk)
         for part in parts_of(chunk, self._ids):
@@ -213,8 +242,3 @@ class _Chunks:
                 return [started, ToolCallDelta(index=index, arguments=part.arguments)]
             case _:
                 return []  # an image in a stream has no event of its own
-
-
-def _unreadable() -> Failed:
-    message = "Gemini's stream cannot be read from here on."
-    return Failed(error=WireError(message=message, code="undecodable_stream"))

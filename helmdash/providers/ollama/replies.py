@@ -17,6 +17,7 @@ from helmdash.providers.base import Answer
 from helmdash.providers.bodies import read_json
 from helmdash.providers.images import image_from_url
 from helmdash.providers.members import without_nones
+from helmdash.providers.pages import visible_text
 from helmdash.providers.tool_ids import (
     CallIds,
     arguments_object,
@@ -122,7 +123,7 @@ def read_error(status: int, body: bytes) -> WireError:
     found = find_error(value, status=status) if isinstance(value, dict) else None
     if found is not None:
         return found
-    text = body.decode("utf-8", "replace").strip()[:_LONGEST_MESSAGE]
+    text = visible_text(body)[:_LONGEST_MESSAGE]
     return WireError(message=text or f"Ollama answered {status}.", status=status)
 
 

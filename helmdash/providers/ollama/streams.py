@@ -45,18 +45,25 @@ from helmdash.providers.wire import (
 )
 
 _BOM = b"\xef\xbb\xbf"
+_BAD_LINE = "A line of Ollama's stream is no JSON object."
+_BAD_END = "Ollama's stream cannot be read from here on."
 
 
 class OllamaReader:
-    """A stream of either method to events. Never raises; nothing follows an error or the end."""
+    """A stream of either method to events. Never raises.
 
-    __slots__ = ("_calls", "_has_started", "_ids", "_is_over", "_lines")
+    Nothing follows an error of Ollama's or the end. A line that cannot be read is passed over and
+    told once.
+    """
+
+    __slots__ = ("_calls", "_has_started", "_has_unreadable", "_ids", "_is_over", "_lines")
 
     def __init__(self, *, request: ChatRequest) -> None:
         self._lines = NdjsonDecoder()
         self._ids = CallIds(count=next_number(request.messages))
         self._calls = 0
         self._has_started = False
+        self._has_unreadable = False
         self._is_over = False
 
     def feed(self, data: bytes) -> list[Event]:
@@ -64,30 +71,33 @@ class OllamaReader:
         if self._is_over:
             return []
         found = self._read(self._lines.feed(data))
-        return [*found, *self._give_up()] if self._lines.too_long else found
+        if self._lines.too_long and not self._is_over:
+            self._is_over = True
+            found.extend(self._unreadable(_BAD_END))
+        return found
 
     def flush(self) -> list[Event]:
         """The events of a last line that was left without its end."""
-        return [] if self._is_over else self._read(self._lines.flush())
+        return [] if self._is_over else self._read(self._lines.flush(), bad_line=_BAD_END)
 
-    def _give_up(self) -> list[Event]:
-        if self._is_over:
+    def _unreadable(self, message: str) -> list[Event]:
+        if self._has_unreadable:
             return []
-        self._is_over = True
-        return [_unreadable()]
+        self._has_unreadable = True
+        return [Failed(error=WireError(message=message, code="undecodable_stream"))]
 
-    def _read(self, lines: list[bytes]) -> list[Event]:
+    def _read(self, lines: list[bytes], *, bad_line: str = _BAD_LINE) -> list[Event]:
         found: list[Event] = []
         for line in lines:
             if self._is_over:
                 break
-            found.extend(self._events(line))
+            found.extend(self._events(line, bad_line))
         return found
 
-    def _events(self, line: bytes) -> list[Event]:
+    def _events(self, line: bytes, bad_line: str) -> list[Event]:
         value = read_object(line.removeprefix(_BOM))
         if value is None:
-            return self._give_up()
+            return self._unreadable(bad_line)
         error = find_error(value)
         if error is not None:
             self._is_over = True
@@ -130,11 +140,6 @@ def _end(value: Object) -> list[Event]:
     if usage is not None:
         found.append(UsageSeen(usage=usage))
     return [*found, Ended()]
-
-
-def _unreadable() -> Failed:
-    message = "Ollama's stream cannot be read from here on."
-    return Failed(error=WireError(message=message, code="undecodable_stream"))
 
 
 class OllamaWriter:

@@ -8,21 +8,12 @@ of HTML, plain text, nothing at all.
 
 from __future__ import annotations
 
-import html
-import re
-
 from helmdash.providers.bodies import json_text, read_json, to_json
+from helmdash.providers.pages import LONGEST_TEXT_CHARS, visible_text
 from helmdash.providers.wire import Json, Object, WireError
 
 UNDECODABLE_REPLY = "undecodable_reply"
 UNDECODABLE_STREAM = "undecodable_stream"
-
-# Messages are kept to what can say something; a proxy's page of HTML says it in its title.
-_LONGEST_MESSAGE_CHARS = 4000
-
-_TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
-_HIDDEN = re.compile(r"<(script|style|head)\b.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
-_TAG = re.compile(r"<[^<>]*>")
 
 _NO_MESSAGE = "The upstream reported an error without a message."
 
@@ -135,17 +126,7 @@ def _placed(item: Json) -> str | None:
 
 
 def _plain_message(status: int, body: bytes) -> str:
-    # Cut before the tags are looked for: a hostile page must not cost time.
-    text = body[:_LONGEST_MESSAGE_CHARS].decode("utf-8", "replace")
-    if "<" in text:
-        text = _text_of_page(text)
-    words = " ".join(text.split())
-    return _cut(words) if words else f"The upstream answered {status} with an empty body."
-
-
-def _text_of_page(page: str) -> str:
-    title = _TITLE.search(page)
-    return html.unescape(title[1] if title else _TAG.sub(" ", _HIDDEN.sub(" ", page)))
+    return visible_text(body) or f"The upstream answered {status} with an empty body."
 
 
 def _status(code: str | None) -> int | None:
@@ -173,4 +154,4 @@ def _is_words(value: Json) -> bool:
 
 def _cut(value: Json) -> str:
     text = value if isinstance(value, str) else json_text(value)
-    return text.strip()[:_LONGEST_MESSAGE_CHARS]
+    return text.strip()[:LONGEST_TEXT_CHARS]

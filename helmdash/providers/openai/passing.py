@@ -11,6 +11,7 @@ from helmdash.providers.bodies import to_json, with_members, without_members
 from helmdash.providers.openai.request import wants_usage
 from helmdash.providers.openai.request_writing import CHAT_PATH, headers_of
 from helmdash.providers.quirks import (
+    DEFAULT,
     AskForUsage,
     Quirk,
     quirk_of,
@@ -55,7 +56,8 @@ def _usage_change(parsed: Object, quirk: Quirk) -> _Usage:
 
 def _renamed_limit(parsed: Object, quirk: Quirk, model: str) -> Mapping[str, str]:
     due = (
-        "max_tokens" in parsed
+        quirk is not DEFAULT
+        and "max_tokens" in parsed
         and "max_completion_tokens" not in parsed
         and wants_completion_limit(quirk, model)
     )

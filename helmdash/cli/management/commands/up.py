@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import signal
 import socket
 import sys
@@ -16,6 +17,7 @@ import uvicorn
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import OperationalError
 from django.utils import timezone
 
 from helmdash import __version__, conf
@@ -23,8 +25,6 @@ from helmdash.operations import access, catalog, shipped, signin
 from helmdash.queries.access import default_project
 
 DEMO_CATALOG = conf.ROOT / "fixtures" / "demo_catalog.json"
-# Long enough for any page or batch that is being answered; a stuck client must not hold the stop.
-_STOP_SECONDS = 10
 
 
 class Command(BaseCommand):
@@ -42,7 +42,13 @@ class Command(BaseCommand):
             self.stderr.write(f"Warning: {line}.")
         if not options["setup_only"]:
             _check_port(env)
-        call_command("migrate", interactive=False, verbosity=0)
+        # What is made from here on (database, spool, keys) is its owner's alone.
+        os.umask(0o077)
+        try:
+            call_command("migrate", interactive=False, verbosity=0)
+        except OperationalError as error:
+            reason = str(error).strip().splitlines()[0]
+            raise CommandError(f"cannot use the database: {reason}") from None
         access.ensure_project()
         loaded = shipped.load_budgets()
         self._load_demo_catalog()
@@ -179,5 +185,5 @@ def _serve(env: conf.Env) -> None:
         access_log=False,
         server_header=False,
         proxy_headers=bool(env.public_url),
-        timeout_graceful_shutdown=_STOP_SECONDS,
+        timeout_graceful_shutdown=env.stop_seconds,
     )

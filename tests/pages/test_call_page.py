@@ -1,0 +1,91 @@
+"""The page of one call: how often it was tried, and how each try went."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from helmdash.core.tokens import compact_json
+from helmdash.queries.access import ProjectInfo
+from tests.factories import make_capture, record
+from tests.pages.hygiene import faults
+
+LIMITED = {
+    "number": 1,
+    "at_ms": 0,
+    "took_ms": 1412,
+    "status": 429,
+    "message": "Rate limit <reached>.",
+    "waited_ms": 1000,
+}
+ANSWERED = {"number": 2, "at_ms": 2413, "took_ms": 300, "status": 200}
+
+
+def shown(client: Client, project: ProjectInfo, *attempts: dict[str, Any]) -> tuple[str, str]:
+    """The part of the page about the attempts, as markup and as people read it."""
+    record(make_capture(id="tried", attempts=attempts), project=project)
+    html = client.get("/calls/tried/").content.decode()
+    assert faults(html) == []
+    part = html.split('aria-labelledby="attempts"', 1)[1].split("</section>", 1)[0]
+    return part, " ".join(unescape(re.sub(r"<[^>]+>", " ", part)).split())
+
+
+def test_all_attempts_are_counted_and_told_in_a_table(owner: Client, project: ProjectInfo) -> None:
+    html, text = shown(owner, project, LIMITED, ANSWERED)
+
+    assert "Attempts 2 in all" in text
+    assert "1 0 1,412 HTTP 429 1,000 Rate limit <reached>." in text
+    assert "2 2,413 300 HTTP 200 – did not wait – no message" in text
+    assert "<pre" not in html
+
+
+# what is told of the try, its result, whether it stands out as a failure
+RESULTS = [
+    ({"status": 200}, "HTTP 200", False),
+    ({"status": 503}, "HTTP 503", True),
+    ({"error": "timeout_connect"}, "timeout_connect", True),
+    # It had begun to answer.
+    ({"status": 200, "error": "closed_early"}, "HTTP 200, then closed_early", True),
+    # A reporter's own form.
+    ({"status": "gone"}, "HTTP gone", False),
+]
+
+
+@pytest.mark.parametrize(("told", "result", "is_failure"), RESULTS)
+def test_a_result_is_a_status_or_the_word_of_the_error(
+    owner: Client, project: ProjectInfo, told: dict[str, Any], result: str, is_failure: bool
+) -> None:
+    html, _ = shown(owner, project, told)
+
+    assert f">{result}</span>" in html
+    assert ('class="cause"' in html) is is_failure
+
+
+# Reports may hold objects of any form: nothing of them is left out, and nothing made up.
+ODD = [
+    {},
+    {"number": "second", "took_ms": 0.5, "at_ms": None},
+    {"where": {"zone": [1, None]}, "message": {"code": 7}},
+    {"number": True, "message": ""},
+]
+
+
+@pytest.mark.parametrize("attempt", ODD, ids=compact_json)
+def test_attempts_of_any_form_are_shown(
+    owner: Client, project: ProjectInfo, attempt: dict[str, Any]
+) -> None:
+    _, text = shown(owner, project, attempt)
+
+    for value in attempt.values():
+        told = "not reported" if value is None else value
+        assert (told if isinstance(told, str) else compact_json(told)) in text
+
+
+def test_a_call_without_attempts_says_nothing_of_them(owner: Client, project: ProjectInfo) -> None:
+    record(make_capture(id="once"), project=project)
+
+    assert "Attempts" not in owner.get("/calls/once/").content.decode()
