@@ -97,6 +97,10 @@ class Command(BaseCommand):
         else:
             say("  API key     shown at the first start; for another:")
             say("              .venv/bin/python manage.py apikey create --name NAME")
+        say(
+            f"  Gateway     {base}/v1   (the base_url of an OpenAI client; its key is the one above)"
+        )
+        say(f"              other clients, and upstreams: {base}/settings/gateway/")
         say(f"  Data        {where}")
         if added:
             say(f"  Budgets     {added} rows loaded; edit them at {base}/admin/")
