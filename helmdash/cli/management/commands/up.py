@@ -97,9 +97,7 @@ class Command(BaseCommand):
         else:
             say("  API key     shown at the first start; for another:")
             say("              .venv/bin/python manage.py apikey create --name NAME")
-        say(
-            f"  Gateway     {base}/v1   (the base_url of an OpenAI client; its key is the one above)"
-        )
+        say(f"  Gateway     {base}/v1   (base_url of an OpenAI client, with a key of HelmDash)")
         say(f"              other clients, and upstreams: {base}/settings/gateway/")
         say(f"  Data        {where}")
         if added:
