@@ -18,7 +18,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "helmdash.settings")
 _django = get_asgi_application()
 
 # What follows needs Django's models, which are there from now on.
-from helmdash.api.fast import FastReports  # noqa: E402
+from helmdash.api.fast import FastReports, replay  # noqa: E402
 from helmdash.gateway.app import Gateway  # noqa: E402
 from helmdash.operations.recorder import recorder, start, stop  # noqa: E402
 from helmdash.upstream.client import UpstreamClient  # noqa: E402
@@ -54,7 +54,7 @@ class BodyLimit:
         if body is None:
             await self._refuse(send)
             return
-        await self._app(scope, _replay(body, receive), send)
+        await self._app(scope, replay(body, receive), send)
 
     def _is_declared_too_large(self, scope: Scope) -> bool:
         for name, value in scope["headers"]:
@@ -89,15 +89,6 @@ class BodyLimit:
         headers = [(b"content-type", b"application/problem+json"), (b"connection", b"close")]
         await send({"type": "http.response.start", "status": 413, "headers": headers})
         await send({"type": "http.response.body", "body": json.dumps(problem).encode()})
-
-
-def _replay(messages: list[Message], receive: Receive) -> Receive:
-    waiting = list(reversed(messages))
-
-    async def next_message() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return next_message
 
 
 class House:

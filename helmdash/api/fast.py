@@ -87,7 +87,7 @@ class FastReports:
             request = ASGIRequest(scope, BytesIO(body))
             response = await self._answer(request)
         if request is None or response is None:
-            await self._app(scope, _replay(messages, receive), send)
+            await self._app(scope, replay(messages, receive), send)
             return
         await _send(send, response)
 
@@ -177,7 +177,8 @@ async def _read(receive: Receive) -> tuple[list[Message], bytes | None]:
             return messages, b"".join(each.get("body", b"") for each in messages)
 
 
-def _replay(messages: list[Message], receive: Receive) -> Receive:
+def replay(messages: list[Message], receive: Receive) -> Receive:
+    """A receive that gives these messages again, and then what else comes."""
     waiting = list(reversed(messages))
 
     async def next_message() -> Message:

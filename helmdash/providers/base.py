@@ -11,7 +11,6 @@ from helmdash.providers.wire import (
     EmbeddingReply,
     EmbeddingRequest,
     Event,
-    Json,
     Object,
     Reply,
     WireError,
@@ -177,8 +176,3 @@ class Adapter(Protocol):
 
     def read_embeddings(self, body: bytes) -> EmbeddingReply:
         """Read embeddings. Never raises."""
-
-
-def is_object(value: Json) -> bool:
-    """Whether a JSON value is an object."""
-    return isinstance(value, dict)
