@@ -97,6 +97,11 @@ class Env(BaseSettings):
         description="How long calls that are under way may take when the server is asked to stop. "
         "After that their clients are told so.",
     )
+    default_model: str = Field(
+        "",
+        max_length=255,
+        description="Model, as provider/model, that plans and routes where the request names none.",
+    )
     metrics_open: bool = Field(
         False,
         description="Whether /metrics answers without an API key, for a scraper in a network of "

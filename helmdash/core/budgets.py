@@ -74,6 +74,7 @@ class BudgetFigures:
     tier: Tier
     allows_llm_filter: bool
     filter_model: str = ""  # "": the planning model filters for itself
+    fallback_model: str = ""  # "": nobody plans in its place
     is_hybrid_reasoning: bool
     wants_strict_json: bool
     supports_prefix_cache: bool

@@ -12,22 +12,40 @@ Past intents may hold pasted text too; of those that ask for something only the 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from helmdash.core.text import Clause, clauses_of, term
+from helmdash.core.text import MOST_CLAUSES, Clause, at_most, clauses_of, term
+
+Query = tuple[str, ...]
+Hide = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastPlan:
-    """An earlier intent and the ids of the tools that were picked for it."""
+    """An earlier intent and the ids of the tools that were picked for it.
+
+    age_days: how long ago; None does not decay. weight: 0 to 1, what the plan is worth as
+    evidence; a plan known to have been followed counts 1, one nobody confirmed less, 0 is as if
+    it were not there. sketch: the intent as `sketch_of` gave it, for projects that keep no text
+    (`intent` is "" then).
+    """
 
     intent: str
     tools: tuple[str, ...]
+    age_days: float | None = None
+    weight: float = 1.0
+    sketch: tuple[Query, ...] | None = None
 
 
+# A plan of a quarter ago counts half: catalogs and habits change from release to release, but
+# work that comes back only monthly or quarterly should still be remembered.
+HALF_LIFE_DAYS: Final = 90.0
+# Ages count in steps of this many half-lives, so that a history is not read anew all the time
+# just because the clock moved on.
+_AGE_STEP: Final = 0.25
 # Measured together with the rest of RANKING_VERSION.
 _VOTE: Final = 0.83  # what a certain vote adds to a lexical score of at most about 1
 _WORDS: Final = 0.42  # and what a perfect match with a tool's past words adds
@@ -38,14 +56,22 @@ _FEWEST_WORDS: Final = 3.0  # a match of less rarity than this is never perfect
 _BENEFIT_OF_DOUBT: Final = 20  # uses that a history is granted as repeating before it shows
 _MOST_PLANS: Final = 2_000  # the newest; more would not fit into a fit's time
 
-Query = tuple[str, ...]
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is read of a past plan: its words (text or sketch), its tools, what it counts."""
+
+    intent: str
+    sketch: tuple[Query, ...] | None
+    tools: tuple[str, ...]
+    worth: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Past:
     """A history made ready: its clauses and its tools, each by the stems in them."""
 
-    tools_of_plan: tuple[tuple[str, ...], ...]
+    plans: tuple[_Plan, ...]
     plan_of_clause: tuple[int, ...]
     rarity: Mapping[str, float]
     unknown_rarity: float
@@ -55,24 +81,84 @@ class _Past:
     trust: float
 
 
-def past_scores(history: Sequence[PastPlan], clauses: Sequence[Clause]) -> dict[str, float]:
-    """What the past adds to the score of each tool that it knows. Plans come oldest first."""
-    queries = _queries(clauses)
-    if not history or not queries:
+def past_scores(
+    history: Sequence[PastPlan], clauses: Sequence[Clause], hide: Hide | None = None
+) -> dict[str, float]:
+    """What the past adds to the score of each tool that it knows. Plans come oldest first.
+
+    hide: passes every word through the function that made the sketches in this history.
+    """
+    queries = _queries(clauses) if history else []
+    if not queries:
         return {}
-    past = _read_past(tuple(history[-_MOST_PLANS:]))
+    plans = tuple(map(_plan, (plan for plan in history[-_MOST_PLANS:] if plan.weight > 0)))
+    hide = _needed(hide, plans)
+    past = _read_past(plans, hide)
+    queries = _hidden(queries, hide)
     scores = {tool: _VOTE * past.trust * vote for tool, vote in _votes(past, queries).items()}
     for tool, likeness in _likeness_to_words(past, queries).items():
         scores[tool] = scores.get(tool, 0.0) + _WORDS * past.trust * likeness
     return scores
 
 
+def sketch_of(intent: str, hide: Hide) -> tuple[Query, ...]:
+    """The words of an intent's clauses, each made unreadable by `hide` (a keyed hash).
+
+    Enough to tell how near later intents are, to whoever has the key, and nobody else.
+    """
+    return tuple(_hidden(_queries_of(intent), hide))
+
+
+def similar(
+    history: Sequence[PastPlan], intent: str, hide: Hide | None = None, limit: int = 5
+) -> tuple[tuple[int, float], ...]:
+    """Positions in `history` of the plans with the nearest intents, and how near: up to 1.
+
+    Nearest first, the newer one first where two are as near. Age and weight play no part.
+    """
+    first = max(0, len(history) - _MOST_PLANS)
+    plans = tuple(_plan(plan) for plan in history[first:])
+    queries = _queries_of(intent)
+    if not plans or not queries:
+        return ()
+    hide = _needed(hide, plans)
+    found = _nearness(_read_past(plans, hide), _hidden(queries, hide))
+    near = [(first + at, min(round(value, 6), 1.0)) for at, value in found.items()]
+    near.sort(key=lambda pair: (-pair[1], -pair[0]))
+    return tuple(pair for pair in near[:limit] if pair[1] > 0)
+
+
+def _plan(plan: PastPlan) -> _Plan:
+    worth = min(max(plan.weight, 0.0), 1.0)
+    if plan.age_days is not None and plan.age_days > 0:
+        steps = math.floor(plan.age_days / (HALF_LIFE_DAYS * _AGE_STEP))
+        worth *= 0.5 ** min(steps * _AGE_STEP, 1_000.0)
+    return _Plan(plan.intent, None if plan.intent else plan.sketch, _once(plan.tools), worth)
+
+
+def _once(tools: tuple[str, ...]) -> tuple[str, ...]:
+    return tools if len(tools) < 2 else tuple(dict.fromkeys(tools))
+
+
+def _needed(hide: Hide | None, plans: Sequence[_Plan]) -> Hide | None:
+    """Hiding changes no score, and costs a hash a word: only where sketches have to be met."""
+    return hide if any(plan.sketch for plan in plans) else None
+
+
+def _hidden(queries: list[Query], hide: Hide | None) -> list[Query]:
+    return queries if hide is None else [tuple(map(hide, query)) for query in queries]
+
+
+def _queries_of(intent: str) -> list[Query]:
+    return _queries(at_most(MOST_CLAUSES, clauses_of(intent)))
+
+
 def _queries(clauses: Sequence[Clause]) -> list[Query]:
-    """The stems of each clause that asks for something, and of all of them together."""
+    """The stems of each clause that asks for something; of all of them together comes last."""
     asking = [clause for clause in clauses if clause.is_request] or list(clauses)
     parts = [_stems(clause) for clause in asking if len(clause.words) > 1]
     whole = tuple(dict.fromkeys(stem for clause in asking for stem in _stems(clause)))
-    return list(dict.fromkeys([*parts, whole])) if whole else []
+    return [*(part for part in dict.fromkeys(parts) if part != whole), whole] if whole else []
 
 
 def _stems(clause: Clause) -> Query:
@@ -84,8 +170,10 @@ def _votes(past: _Past, queries: Sequence[Query]) -> dict[str, float]:
     doubt: dict[str, float] = {}
     for plan, nearness in sorted(_nearness(past, queries).items()):
         if nearness > _FARTHEST:
-            for tool in past.tools_of_plan[plan]:
-                doubt[tool] = doubt.get(tool, 1.0) * (1 - _VOTE_TRUST * nearness)
+            voter = past.plans[plan]
+            left = 1 - _VOTE_TRUST * voter.worth * nearness
+            for tool in voter.tools:
+                doubt[tool] = doubt.get(tool, 1.0) * left
     return {tool: 1 - left for tool, left in doubt.items()}
 
 
@@ -129,14 +217,14 @@ def _likeness_to_words(past: _Past, queries: Sequence[Query]) -> dict[str, float
 
 
 @lru_cache(maxsize=16)
-def _read_past(history: tuple[PastPlan, ...]) -> _Past:
+def _read_past(history: tuple[_Plan, ...], hide: Hide | None) -> _Past:
     """Index a history. Pure; kept, since one history serves many intents."""
-    queries = [_queries(clauses_of(plan.intent)) for plan in history]
+    queries = [_words_of(plan, hide) for plan in history]
     plan_of_clause = [plan for plan, found in enumerate(queries) for _ in found]
     rarity = _plan_rarity(queries)
     tools, tool_rarity = _tool_postings(history, queries)
     return _Past(
-        tools_of_plan=tuple(tuple(dict.fromkeys(plan.tools)) for plan in history),
+        plans=history,
         plan_of_clause=tuple(plan_of_clause),
         rarity=rarity,
         unknown_rarity=math.log(1 + len(history)),
@@ -147,11 +235,17 @@ def _read_past(history: tuple[PastPlan, ...]) -> _Past:
     )
 
 
-def _trust(history: Sequence[PastPlan]) -> float:
+def _words_of(plan: _Plan, hide: Hide | None) -> list[Query]:
+    if plan.sketch is not None:
+        return list(plan.sketch)
+    return _hidden(_queries_of(plan.intent), hide)
+
+
+def _trust(history: Sequence[_Plan]) -> float:
     """The squared share of picks whose tool was picked in another plan as well."""
     uses: dict[str, int] = {}
     for plan in history:
-        for tool in dict.fromkeys(plan.tools):
+        for tool in plan.tools:
             uses[tool] = uses.get(tool, 0) + 1
     repeated = sum(count for count in uses.values() if count > 1)
     share = (repeated + _BENEFIT_OF_DOUBT) / (sum(uses.values()) + _BENEFIT_OF_DOUBT)
@@ -178,16 +272,16 @@ def _clause_postings(
 
 
 def _tool_postings(
-    history: Sequence[PastPlan], queries: Sequence[Sequence[Query]]
+    history: Sequence[_Plan], queries: Sequence[Sequence[Query]]
 ) -> tuple[dict[str, tuple[tuple[str, float], ...]], dict[str, float]]:
-    counts: dict[str, dict[str, int]] = {}
+    counts: dict[str, dict[str, float]] = {}
     for plan, of_plan in zip(history, queries, strict=True):
         whole = of_plan[-1] if of_plan else ()
-        for tool in dict.fromkeys(plan.tools):
+        for tool in plan.tools:
             of_tool = counts.setdefault(tool, {})
             for stem in whole:
-                of_tool[stem] = of_tool.get(stem, 0) + 1
-    found: dict[str, list[tuple[str, int]]] = {}
+                of_tool[stem] = of_tool.get(stem, 0.0) + plan.worth
+    found: dict[str, list[tuple[str, float]]] = {}
     for tool, of_tool in counts.items():
         for stem, count in of_tool.items():
             found.setdefault(stem, []).append((tool, count))

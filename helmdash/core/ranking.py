@@ -8,14 +8,14 @@ they are compared, and ties go by id.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from helmdash.core.catalog import Catalog, Entry, EntryKind
 from helmdash.core.lexical import Lexicon, read_catalog, score_clauses
 from helmdash.core.past import PastPlan, past_scores
-from helmdash.core.text import Clause, both_ends, clauses_of, run_of
+from helmdash.core.text import MOST_CLAUSES, at_most, both_ends, clauses_of, run_of
 
 __all__ = [
     "RANKING_VERSION",
@@ -33,7 +33,6 @@ __all__ = [
 RANKING_VERSION: Final = "lexical-1"
 
 _DIGITS: Final = 6  # scores closer than this are ties, decided by id
-_MOST_CLAUSES: Final = 40  # neighbours are put together beyond that, to bound the time
 # A pipeline that stands in for a pack which the intent names comes before that pack.
 _STAND_IN_LEAD: Final = 1.01
 
@@ -95,12 +94,19 @@ def prepare_index(catalog: Catalog) -> Index:
     )
 
 
-def rank(index: Index, intent: str, history: Sequence[PastPlan] = ()) -> tuple[Ranked, ...]:
+def rank(
+    index: Index,
+    intent: str,
+    history: Sequence[PastPlan] = (),
+    *,
+    hide: Callable[[str], str] | None = None,
+) -> tuple[Ranked, ...]:
     """Every entry, best first, ties by id. An intent without a known word scores all 0.
 
-    history: past plans, oldest first; tools this catalog does not have are ignored.
+    history: past plans, oldest first; tools this catalog does not have are ignored. hide: how
+    the words of past plans were hidden that come as sketches (see `past.sketch_of`).
     """
-    found = order_entries(index, intent, history)
+    found = order_entries(index, intent, history, hide=hide)
     return tuple(
         Ranked(
             id=index.entries[at].id,
@@ -113,14 +119,20 @@ def rank(index: Index, intent: str, history: Sequence[PastPlan] = ()) -> tuple[R
     )
 
 
-def order_entries(index: Index, intent: str, history: Sequence[PastPlan] = ()) -> Ranking:
+def order_entries(
+    index: Index,
+    intent: str,
+    history: Sequence[PastPlan] = (),
+    *,
+    hide: Callable[[str], str] | None = None,
+) -> Ranking:
     """The same as `rank`, by position: what fitting works with."""
     intent = both_ends(intent)
-    clauses = _at_most(_MOST_CLAUSES, clauses_of(intent))
+    clauses = at_most(MOST_CLAUSES, clauses_of(intent))
     lexical = score_clauses(index.lexicon, clauses)
     stand_ins = _prefer_stand_ins(index, intent, lexical)
     lexical = [round(score, _DIGITS) if score else 0.0 for score in lexical]
-    past = _past_by_position(index, history, clauses)
+    past = _past_by_position(index, past_scores(history, clauses, hide))
     scores = lexical
     if past:
         scores = [round(s + past.get(at, 0.0), _DIGITS) for at, s in enumerate(lexical)]
@@ -131,24 +143,9 @@ def order_entries(index: Index, intent: str, history: Sequence[PastPlan] = ()) -
     )
 
 
-def _past_by_position(
-    index: Index, history: Sequence[PastPlan], clauses: Sequence[Clause]
-) -> dict[int, float]:
-    found = past_scores(history, clauses) if history else {}
+def _past_by_position(index: Index, found: Mapping[str, float]) -> dict[int, float]:
     places = ((index.positions.get(tool), score) for tool, score in found.items())
     return {at: round(score, _DIGITS) for at, score in places if at is not None}
-
-
-def _at_most(limit: int, clauses: list[Clause]) -> list[Clause]:
-    width = -(-len(clauses) // limit)
-    if width <= 1:
-        return clauses
-    return [_joined(clauses[at : at + width]) for at in range(0, len(clauses), width)]
-
-
-def _joined(clauses: Sequence[Clause]) -> Clause:
-    words = tuple(dict.fromkeys(word for clause in clauses for word in clause.words))
-    return Clause(words, any(clause.is_request for clause in clauses))
 
 
 def _stand_ins(catalog: Catalog, positions: Mapping[str, int]) -> list[StandIn]:

@@ -19,6 +19,7 @@ from helmdash.records.models.conversations import (
 )
 from helmdash.records.models.fitting import Fit
 from helmdash.records.models.health import HealthChange
+from helmdash.records.models.plans import PlanAttempt, PlanCatalog, PlanRecord, PlanStep
 from helmdash.records.models.recorder import RecorderLedger
 from helmdash.records.models.upstreams import Upstream
 
@@ -35,6 +36,10 @@ __all__ = [
     "Fit",
     "HealthChange",
     "Payload",
+    "PlanAttempt",
+    "PlanCatalog",
+    "PlanRecord",
+    "PlanStep",
     "Project",
     "RecorderLedger",
     "Round",

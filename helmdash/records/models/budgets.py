@@ -66,6 +66,13 @@ class Budget(models.Model):
     filter_model = models.CharField(
         max_length=255, blank=True, default="", help_text="Model of that call. Empty: the same one."
     )
+    fallback_model = models.CharField(
+        max_length=255,
+        blank=True,
+        default="",
+        help_text="Model that makes a plan when this one times out or cannot be reached. "
+        "Empty: none.",
+    )
     is_hybrid_reasoning = models.BooleanField(
         default=False, help_text="Emits thinking before its answer; needs more output and time."
     )
@@ -195,6 +202,7 @@ class Budget(models.Model):
             tier=core.Tier(self.tier),
             allows_llm_filter=self.allows_llm_filter,
             filter_model=self.filter_model,
+            fallback_model=self.fallback_model,
             is_hybrid_reasoning=self.is_hybrid_reasoning,
             wants_strict_json=self.wants_strict_json,
             supports_prefix_cache=self.supports_prefix_cache,

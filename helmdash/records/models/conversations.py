@@ -216,6 +216,12 @@ class Call(models.Model):
             models.Index(fields=["project", "level", "started_at", "id"], name="call_by_level"),
             models.Index(fields=["project", "purpose", "started_at", "id"], name="call_by_purpose"),
             models.Index(fields=["project", "pack", "started_at", "id"], name="call_by_pack"),
+            # What a caller's packs were used for lately: its learned defaults.
+            models.Index(
+                fields=["project", "caller", "started_at"],
+                condition=~Q(pack=""),
+                name="call_by_packing_caller",
+            ),
             # Most calls end in "stop", which the time index finds at once.
             models.Index(
                 fields=["project", "finish_reason", "started_at", "id"],

@@ -22,7 +22,7 @@ class RecorderLedger(models.Model):
     rejected = _count("Calls that could not be stored because of what they hold.")
     spooled = _count("Calls that waited in the spool file because the database was away.")
     dropped = _count("Calls lost because the spool was full.")
-    in_flight_lost = _count("Calls that were under way when an earlier process was killed.")
+    in_flight_lost = _count("Calls that were under way when this process was killed.")
     waiting = models.PositiveBigIntegerField(default=0, help_text="Calls not stored yet.")
     spool_bytes = models.PositiveBigIntegerField(default=0)
 

@@ -1,0 +1,150 @@
+"""Plans and routes as values: what a model's answer turns into once it has been checked.
+
+Source: spec/helmdeck.md 9 and 10, product.md 8, without the defects B15 to B18. `plan_reading` and
+`route_reading` make them from a decoded reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+# How a plan calls a stored pipeline: this tool with args {"id", "inputs"} (spec/helmdeck.md 8.5).
+PIPELINE_RUN: Final = "helmdeck__pipeline-run"
+# What a gap step calls.
+UNKNOWN_TOOL: Final = "unknown"
+# The planner and the router themselves: never a step, never learned from (B20).
+META_TOOLS: Final = frozenset({"helmdeck.plan", "helmdeck.route"})
+# Steps beyond this are cut: a longer plan is a list, and no agent follows it.
+MOST_STEPS: Final = 50
+MOST_ALTERNATIVES: Final = 3
+
+
+class Complexity(StrEnum):
+    """What kind of work a plan is."""
+
+    SINGLE_ACTION = "single-action"
+    PIPELINE_DIRECT = "pipeline-direct"
+    PACK_CHAIN = "pack-chain"
+
+
+@dataclass(frozen=True, slots=True)
+class ArgFault:
+    """One thing wrong with a step's arguments: where (a dotted path) and what."""
+
+    field: str
+    message: str
+
+
+# Says what is wrong with arguments under a JSON Schema; nothing when they hold. Arguments that are
+# missing are not wrong: the planner leaves out what it cannot know (rule S3).
+CheckArgs = Callable[[Mapping[str, object], Mapping[str, object]], tuple[ArgFault, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Why a step names no entry: a sentence, what the model wrote, and the nearest entries."""
+
+    reason: str
+    asked: str
+    suggestions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One call of a plan.
+
+    tool: a pack's name, PIPELINE_RUN or UNKNOWN_TOOL. entry: the catalog's id of the pack or
+    pipeline; None for a gap. client_tool: the name MCP clients show the tool by.
+    """
+
+    order: int
+    tool: str
+    args: Mapping[str, object]
+    rationale: str
+    entry: str | None
+    client_tool: str | None = None
+    is_pipeline: bool = False
+    gap: Gap | None = None
+    arg_faults: tuple[ArgFault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A checked plan.
+
+    more_steps_likely: told by single_pick; None for a whole plan. partial: the reply was cut off,
+    or steps of it could not be read. is_done: nothing is left to do (only where steps were taken).
+    notes: what was put right, a sentence each.
+    """
+
+    steps: tuple[Step, ...]
+    rewritten_prompt: str
+    complexity: Complexity
+    reasoning: str
+    more_steps_likely: bool | None = None
+    partial: bool = False
+    is_done: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenStep:
+    """A step that the agent says it has taken, or an earlier answer of ours for the same work."""
+
+    tool: str
+    args: Mapping[str, object] | None = None
+
+
+class RouteKind(StrEnum):
+    """What a route leads to."""
+
+    PACK = "pack"
+    PIPELINE = "pipeline"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """A recommended entry; id "" and kind NONE when none serves."""
+
+    kind: RouteKind
+    id: str
+    why: str = ""
+    suggested_inputs: Mapping[str, object] | None = None
+    arg_faults: tuple[ArgFault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapWarning:
+    """What the catalog lacks, and a pack that would provide it."""
+
+    missing_capability: str
+    proposed_pack: Mapping[str, object]
+    suggestions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """A checked route."""
+
+    recommendation: Destination
+    alternatives: tuple[Destination, ...]
+    gap_warning: GapWarning | None
+    reasoning: str
+    partial: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class UnusablePlan(Exception):
+    """The answer was JSON, and no plan: nothing in it, or nothing that can be done.
+
+    `rule` names what was wrong ("plan.no_steps", "plan.repeats_itself" ...); the message is a
+    sentence.
+    """
+
+    def __init__(self, rule: str, message: str) -> None:
+        super().__init__(message)
+        self.rule = rule
