@@ -7,8 +7,11 @@ import gc
 import json
 import os
 import sys
+from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import cast
 
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.core.asgi import get_asgi_application
 from servestatic import ServeStaticASGI
 
@@ -18,13 +21,21 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "helmdash.settings")
 _django = get_asgi_application()
 
 # What follows needs Django's models, which are there from now on.
+from django.db import connections  # noqa: E402
+
 from helmdash.api.fast import FastReports, replay  # noqa: E402
 from helmdash.gateway.app import Gateway  # noqa: E402
+from helmdash.mcp.app import McpApp  # noqa: E402
 from helmdash.operations.recorder import recorder, start, stop  # noqa: E402
 from helmdash.upstream.client import UpstreamClient  # noqa: E402
+from helmdash.upstream.listings import Listings  # noqa: E402
+from helmdash.upstream.sharing import SHARED_KEY, Shared  # noqa: E402
 
 # What waits to be stored when the server stops; the rest stays in the spool for the next start.
 DRAIN_SECONDS = 8.0
+# What plans in the background have to come to an end; then they are cancelled, and say so.
+_BACKGROUND_SECONDS = 5.0
+_MCP_PATHS = ("/mcp", "/mcp/")
 # How long the thread that stores may keep the loop from going on. Python's 5 ms is longer than all
 # that the gateway does for a call.
 _SWITCH_SECONDS = 0.002
@@ -91,32 +102,67 @@ class BodyLimit:
         await send({"type": "http.response.body", "body": json.dumps(problem).encode()})
 
 
+async def _as_a_request(work: Awaitable[object]) -> None:
+    """Run work with a thread and a connection of its own, as Django runs each request."""
+    async with ThreadSensitiveContext():
+        try:
+            await work
+        finally:
+            await sync_to_async(connections.close_all)()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rooms:
+    """What stands on the server's event loop."""
+
+    shared: Shared
+    gateway: Gateway
+    mcp: McpApp
+
+
 class House:
     """All faces under one roof; owns what starts and stops with the server (lifespan)."""
 
     def __init__(self, rest: App, limit_bytes: int) -> None:
         self._rest = rest
         self._limit_bytes = limit_bytes
-        self._gateway: Gateway | None = None
+        self._rooms: _Rooms | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
-            await self._open_gateway()(scope, receive, send)
+            rooms = self._rooms or self._open_rooms()
+            scope[SHARED_KEY] = rooms.shared
+            app = rooms.mcp if scope["path"] in _MCP_PATHS else rooms.gateway
+            await app(scope, receive, send)
         else:
             await self._rest(scope, receive, send)
 
-    def _open_gateway(self) -> Gateway:
-        """Made on the loop it works on, at the first request or when the server starts."""
-        if self._gateway is None:
-            self._gateway = Gateway(
-                recorder=recorder(),
-                client=UpstreamClient(),
-                limit_bytes=self._limit_bytes,
-                rest=self._rest,
-            )
-        return self._gateway
+    def _open_rooms(self) -> _Rooms:
+        """Made on the loop they work on, at the first request or when the server starts."""
+        client = UpstreamClient()
+        shared = Shared(client, Listings(client), around=_as_a_request)
+        gateway = Gateway(
+            recorder=recorder(),
+            client=client,
+            listings=shared.listings,
+            limit_bytes=self._limit_bytes,
+            rest=self._rest,
+        )
+        mcp = McpApp(limit_bytes=self._limit_bytes)
+        self._rooms = _Rooms(shared=shared, gateway=gateway, mcp=mcp)
+        return self._rooms
+
+    async def _close_rooms(self) -> None:
+        """First who asks upstreams, then what they ask through."""
+        rooms, self._rooms = self._rooms, None
+        if rooms is None:
+            return
+        await rooms.mcp.stop()
+        await rooms.shared.stop(_BACKGROUND_SECONDS)
+        rooms.gateway.close()
+        await rooms.shared.aclose()
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -124,15 +170,15 @@ class House:
             if message["type"] == "lifespan.startup":
                 sys.setswitchinterval(_SWITCH_SECONDS)
                 await asyncio.to_thread(start)
-                self._open_gateway()
+                rooms = self._open_rooms()
+                await rooms.mcp.start()
                 # What is loaded by now stays: looking through it again and again finds no garbage.
                 gc.collect()
                 gc.freeze()
                 gc.set_threshold(_GARBAGE_AFTER, 50, 100)
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
-                if self._gateway is not None:
-                    await self._gateway.aclose()
+                await self._close_rooms()
                 # Everything that was answered is stored, or lies in the spool, before we go.
                 await asyncio.to_thread(stop, DRAIN_SECONDS)
                 await send({"type": "lifespan.shutdown.complete"})

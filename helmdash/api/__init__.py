@@ -18,7 +18,7 @@ import helmdash
 from helmdash.api import docs
 from helmdash.api.handlers import add_handlers
 from helmdash.api.problems import Code, Problem, not_found, problem_response
-from helmdash.api.routers import budgets, calls, catalogs, conversations, fitting
+from helmdash.api.routers import budgets, calls, catalogs, conversations, fitting, planning, plans
 
 __all__ = ["api"]
 
@@ -74,5 +74,5 @@ api = Api(
     docs_url=None,
 )
 add_handlers(api)
-for _router in (calls, conversations, fitting, catalogs, budgets):
+for _router in (calls, conversations, fitting, planning, plans, catalogs, budgets):
     api.add_router("", _router.router)

@@ -1,222 +1,36 @@
-"""What a JSON Schema accepts, for choosing among the values found in a reply.
-
-The schema comes from a caller: it may not fetch anything, and it may not keep the server busy. So
-references stay inside it, `pattern` is matched by an engine whose time is linear, a schema whose
-references multiply is refused, and the work for one reply is bounded.
-"""
+"""The schema of a decode request: what it accepts, and what is wrong with it as a problem."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import Annotated, Any
-
-from jsonschema import Draft202012Validator, SchemaError
-from jsonschema.exceptions import ValidationError as SchemaMismatch
-from jsonschema.validators import extend
-from pydantic import StringConstraints, TypeAdapter, ValidationError
-from pydantic_core import SchemaError as BadPattern
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-from referencing.jsonschema import EMPTY_REGISTRY
+from collections.abc import Mapping
+from typing import Any
 
 from helmdash.api.problems import Problem, invalid_field
-
-# References followed for one value; a schema that describes a reply needs a few hundred.
-_MAX_REFERENCES = 20_000
-# Keywords checked and members walked through for one reply. Each takes 3 to 10 microseconds, so
-# this is two seconds at most; a plan of 100 steps takes some thousands for each value shown.
-_MAX_STEPS = 250_000
-# Looking up where a reference leads takes as long as this many other steps.
-_STEPS_OF_A_REFERENCE = 4
-_MESSAGE_CHARS = 200
-
-Accepts = Callable[[object], bool]
-Checker = Callable[[Any, Any, Any, Mapping[str, Any]], Iterator[SchemaMismatch]]
-
-
-class _TooManyReferences(Exception):
-    """The references of the schema multiply."""
-
-
-class _TooMuchWork(Exception):
-    """The schema and the values are too large for each other."""
-
-
-@dataclass(slots=True)
-class _Work:
-    """What checking has cost: references for one value, steps for all of them."""
-
-    references: int = 0
-    steps: int = 0
-
-    def step(self, *walked: object) -> None:
-        """Count a keyword, and the members of what it walks through."""
-        self.steps += 1 + sum(len(each) for each in walked if isinstance(each, list | dict))
-        if self.steps > _MAX_STEPS:
-            raise _TooMuchWork
-
-    def follow(self) -> None:
-        self.references += 1
-        self.steps += _STEPS_OF_A_REFERENCE
-        if self.references > _MAX_REFERENCES:
-            raise _TooManyReferences
+from helmdash.core.decoding import Accepts
+from helmdash.operations import acceptance
 
 
 def acceptor(schema: Mapping[str, Any] | None) -> Accepts | None:
     """A function that tells whether a value satisfies the schema; None when there is none.
 
-    Made for one reply: it counts its work. Raises Problem naming `schema`: at once for a malformed
-    one, in use for one that refers outside itself or without end, or takes too much work.
+    Made for one reply. It, and what it returns, raise Problem naming `schema` for one that cannot
+    be used (see helmdash.operations.acceptance).
     """
-    if schema is None:
+    try:
+        check = acceptance.acceptor(schema)
+    except acceptance.BadSchema as error:
+        raise _bad(error) from None
+    if check is None:
         return None
-    # The dialect is ours whatever it says: a part that names one is checked by the library's own
-    # class for it, without our bounds, and a reference can lead from a part to the whole.
-    schema = {name: part for name, part in schema.items() if name != "$schema"}
-    _check(schema)
-    work = _Work()
-    validator = _validator(schema, work)
 
     def accepts(value: object) -> bool:
-        work.references = 0
         try:
-            return bool(validator.is_valid(value))
-        except Unresolvable:
-            raise _bad("a reference leads outside the schema; use `$defs`") from None
-        except (RecursionError, _TooManyReferences):
-            raise _bad("its references do not come to an end") from None
-        except _TooMuchWork:
-            raise _bad("takes too long to check on this text; simplify it or send less") from None
+            return check(value)
+        except acceptance.BadSchema as error:
+            raise _bad(error) from None
 
     return accepts
 
 
-def _check(schema: Mapping[str, Any]) -> None:
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        place = ".".join(str(part) for part in error.absolute_path)
-        raise _bad(f"{place}: {error.message}" if place else error.message) from None
-    except RecursionError:
-        raise _bad("is nested too deeply") from None
-    for part in _parts(schema):
-        if "patternProperties" in part:
-            raise _bad("patternProperties is not supported here")
-        if isinstance(part.get("$schema"), str):
-            raise _bad("only the outermost schema may have a `$schema`")
-        if "$ref" in part and "$dynamicRef" in part:
-            # `unevaluatedProperties` follows both where nothing counts: two to the power of depth.
-            raise _bad("a part may have `$ref` or `$dynamicRef`, not both")
-        pattern = part.get("pattern")
-        if isinstance(pattern, str):
-            _matcher(pattern)
-
-
-def _parts(schema: object) -> Iterator[Mapping[str, Any]]:
-    pending = [schema]
-    while pending:
-        here = pending.pop()
-        if isinstance(here, Mapping):
-            yield here
-            pending.extend(here.values())
-        elif isinstance(here, list):
-            pending.extend(here)
-
-
-@cache
-def _keywords() -> dict[str, Checker]:
-    return dict(Draft202012Validator.VALIDATORS) | {"pattern": _pattern}
-
-
-def _validator(schema: Mapping[str, Any], work: _Work) -> Any:
-    """Build the validator of one reply. Takes a millisecond or two: once, not for each value."""
-    checkers = {name: _counted(checker, work) for name, checker in _keywords().items()}
-    checkers["uniqueItems"] = _unique(work)
-    checkers["enum"] = _one_of(work)
-    for name in ("$ref", "$dynamicRef"):
-        checkers[name] = _followed(checkers[name], work)
-    ours = extend(Draft202012Validator, checkers)  # type: ignore[no-untyped-call]
-    # A registry of our own: the default one would fetch remote references.
-    registry: Registry[Any] = EMPTY_REGISTRY
-    return ours(schema, registry=registry)
-
-
-def _counted(original: Checker, work: _Work) -> Checker:
-    def check(validator: Any, keyword: Any, instance: Any, part: Mapping[str, Any]) -> Any:
-        work.step(keyword, instance)
-        return original(validator, keyword, instance, part)
-
-    return check
-
-
-def _followed(original: Checker, work: _Work) -> Checker:
-    def check(validator: Any, ref: Any, instance: Any, part: Mapping[str, Any]) -> Any:
-        work.follow()
-        return original(validator, ref, instance, part)
-
-    return check
-
-
-def _unique(work: _Work) -> Checker:
-    """`uniqueItems` in time in proportion to the list; the library compares each with each."""
-
-    def check(
-        validator: Any, wanted: Any, instance: Any, part: Mapping[str, Any]
-    ) -> Iterator[SchemaMismatch]:
-        if wanted is True and isinstance(instance, list):
-            work.step()
-            if len({_key(item, work) for item in instance}) < len(instance):
-                yield SchemaMismatch("has an item twice")
-
-    return check
-
-
-def _one_of(work: _Work) -> Checker:
-    """`enum` by look-up: a schema may list every id of a catalog, for each step of a plan."""
-    sets: dict[int, set[Hashable]] = {}  # by identity: the schema stays where it is
-
-    def check(
-        validator: Any, choices: Any, instance: Any, part: Mapping[str, Any]
-    ) -> Iterator[SchemaMismatch]:
-        if id(choices) not in sets:
-            sets[id(choices)] = {_key(choice, work) for choice in choices}
-        if _key(instance, work) not in sets[id(choices)]:
-            yield SchemaMismatch("is none of the choices")
-
-    return check
-
-
-def _key(value: Any, work: _Work) -> Hashable:
-    """Something that is equal where two JSON values are: 1 and 1.0 are, 1 and true are not."""
-    work.step()
-    if isinstance(value, dict):
-        return frozenset((name, _key(member, work)) for name, member in value.items())
-    if isinstance(value, list):
-        return tuple(_key(item, work) for item in value)
-    key: Hashable = (bool, value) if isinstance(value, bool) else value
-    return key
-
-
-def _pattern(
-    validator: Any, pattern: str, instance: Any, part: Mapping[str, Any]
-) -> Iterator[SchemaMismatch]:
-    if isinstance(instance, str):
-        try:
-            _matcher(pattern).validate_python(instance)
-        except ValidationError:
-            yield SchemaMismatch("does not match the pattern")
-
-
-@lru_cache(maxsize=256)
-def _matcher(pattern: str) -> TypeAdapter[str]:
-    """Rust's regex engine, by way of pydantic: no look-around, no backtracking."""
-    try:
-        return TypeAdapter(Annotated[str, StringConstraints(pattern=pattern)])
-    except (BadPattern, ValueError):
-        raise _bad("a pattern is not supported: no look-around and no back-references") from None
-
-
-def _bad(message: str) -> Problem:
-    return invalid_field("schema", message[:_MESSAGE_CHARS])
+def _bad(error: acceptance.BadSchema) -> Problem:
+    return invalid_field("schema", str(error))

@@ -77,3 +77,82 @@ BUDGET: dict[str, object] = {
     "evidence": "Clean plans up to 24,000 tokens in our runs of January 2026.",
 }
 BUDGET_CHANGE: dict[str, object] = {"max_catalog_bytes": 9000, "evidence": "Cut replies above."}
+
+PLAN: dict[str, object] = {
+    "user_intent": "Read https://example.com/post and tell me in five lines what it says.",
+    "model": "openrouter/auto",
+    "catalog": CATALOG,
+}
+NEXT_STEP: dict[str, object] = {
+    "user_intent": "Read https://example.com/post and tell me in five lines what it says.",
+    "model": "openrouter/auto",
+    "catalog": CATALOG,
+    "context": {"steps": [{"tool": "web.scrape", "args": {"url": "https://example.com/post"}}]},
+    "prompt_variant": "single_pick",
+    "max_tokens": 2000,
+}
+ROUTE: dict[str, object] = {
+    "user_intent": "What does https://example.com/post say?",
+    "model": "openrouter/auto",
+    "catalog": CATALOG,
+}
+FEEDBACK: dict[str, object] = {"followed": True}
+_PLAN_ID = "plan_019c142f0a00d3b07384d113edec"
+ACCEPTED: dict[str, object] = {"plan_id": _PLAN_ID, "status": "running", "progress": 0}
+_ATTEMPT: dict[str, object] = {
+    "number": 1,
+    "purpose": "plan",
+    "call_id": "call_019c142f0a01aa22",
+    "model": "openrouter/auto",
+    "prompt_variant": "full_steps",
+    "response_format": "",
+    "max_tokens": 2000,
+    "reason": "The first try.",
+    "cause": None,
+    "finish_reason": "stop",
+    "latency_ms": 3120,
+    "prompt_bytes": 6410,
+    "catalog_bytes": 530,
+}
+PLAN_ANSWER: dict[str, object] = {
+    "plan_id": _PLAN_ID,
+    "steps": [
+        {
+            "order": 1,
+            "tool": "web.scrape",
+            "client_tool": "helmdeck__web-scrape",
+            "args": {"url": "https://example.com/post"},
+            "rationale": "Get the text of the post.",
+        },
+        {
+            "order": 2,
+            "tool": "doc.summarize",
+            "client_tool": "helmdeck__doc-summarize",
+            "args": {"lines": 5},
+            "rationale": "Say it in five lines.",
+        },
+    ],
+    "rewritten_prompt": "Plan for: Read https://example.com/post and tell me in five lines what it "
+    "says.\nStep 1: call web.scrape ...",
+    "complexity": "pack-chain",
+    "reasoning": "The page has to be read before it can be summarized.",
+    "model": "openrouter/auto",
+    "prompt_variant_used": "full_steps",
+    "attempts": [_ATTEMPT],
+    "latency_ms": 3180,
+}
+ROUTE_ANSWER: dict[str, object] = {
+    "plan_id": _PLAN_ID,
+    "recommendation": {
+        "kind": "pipeline",
+        "id": "digest",
+        "suggested_inputs": {"url": "https://example.com/post"},
+        "why": "It reads a page and summarizes it.",
+    },
+    "alternatives": [{"kind": "pack", "id": "web.scrape", "why": "Gives the text as it is."}],
+    "reasoning": "One pipeline does both.",
+    "model": "openrouter/auto",
+    "prompt_variant_used": "full_steps",
+    "attempts": [{**_ATTEMPT, "purpose": "route"}],
+    "latency_ms": 3180,
+}

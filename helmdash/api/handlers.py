@@ -24,10 +24,13 @@ from helmdash.api.problems import (
 )
 from helmdash.api.render.common import cause as render_cause
 from helmdash.core.catalog import CatalogError
+from helmdash.core.completion import UnknownModel
 from helmdash.core.decoding import Undecodable
 from helmdash.operations.budgets import BudgetConflict, BudgetProblems, NoSuchBudget
+from helmdash.operations.planning import AskProblem, PlanFailed
 from helmdash.operations.recorder import RecorderFull
 from helmdash.queries.paging import BadCursor
+from helmdash.upstream.sharing import Stopping
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +66,22 @@ def _undecodable(error: Undecodable) -> Problem:
         detail=error.cause.detail,
         extra={"cause": render_cause(error.cause)},
     )
+
+
+def _bad_ask(error: AskProblem) -> Problem:
+    return invalid_field(error.field, error.message)
+
+
+def _unknown_model(error: UnknownModel) -> Problem:
+    return invalid_field("model", str(error))
+
+
+def _plan_failed(error: PlanFailed) -> Problem:
+    return Problem(code=Code.PLAN_FAILED, detail=error.cause.detail, extra=error.to_json())
+
+
+def _stopping(error: Stopping) -> Problem:
+    return unavailable("HelmDash is stopping.")
 
 
 def _gone(error: Http404) -> Problem:
@@ -103,6 +122,10 @@ _HANDLERS: dict[type[Exception], Callable[..., Problem]] = {
     BudgetConflict: _budget_conflict,
     NoSuchBudget: _no_budget,
     Undecodable: _undecodable,
+    AskProblem: _bad_ask,
+    UnknownModel: _unknown_model,
+    PlanFailed: _plan_failed,
+    Stopping: _stopping,
     Http404: _gone,
     RequestDataTooBig: _too_big,
     RecorderFull: _recorder_full,

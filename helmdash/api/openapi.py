@@ -30,7 +30,8 @@ _TAGS = {
     "calls": "Report calls and read them back.",
     "conversations": "How full each conversation is, and how it came there.",
     "fitting": "Fit a catalog to a model's budget, rank it, find the JSON in a reply.",
-    "catalogs": "The packs and pipelines that fits choose from.",
+    "planning": "Turn what a user wants into steps of the catalog, and read back what came of it.",
+    "catalogs": "The packs and pipelines that fits and plans choose from.",
     "budgets": "What each model can safely take and give.",
 }
 # The parts of paths. Ids are opaque: one that nothing has is answered with 404.
@@ -39,6 +40,7 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "call_id": {"type": "string", "minLength": 1},
     "conversation_id": {"type": "string", "pattern": "^[A-Za-z0-9._:@+=-]{1,255}$"},
     "name": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,120}$"},
+    "plan_id": {"type": "string", "minLength": 1},
 }
 
 

@@ -35,6 +35,7 @@ class Code(StrEnum):
     INVALID = "invalid"
     UNDECODABLE = "undecodable"
     INTERNAL = "internal"
+    PLAN_FAILED = "plan_failed"
     UNAVAILABLE = "unavailable"
 
 
@@ -96,6 +97,12 @@ KINDS: Mapping[Code, Kind] = {
         status=500,
         title="Internal error",
         meaning="A fault of HelmDash; the server's log has the details.",
+    ),
+    Code.PLAN_FAILED: Kind(
+        status=502,
+        title="No plan",
+        meaning="The model gave no usable plan or route; `cause` says why and what to do, "
+        "`attempts` has every call that was made.",
     ),
     Code.UNAVAILABLE: Kind(
         status=503,

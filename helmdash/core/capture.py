@@ -76,6 +76,7 @@ class Capture:
     messages: tuple[Mapping[str, object], ...] | None = None
     content: str | None = None
     decoded: bool | None = None
+    unusable: str | None = None  # why what was decoded is of no use, as a sentence
     started_at: datetime | None = None
     metadata: Mapping[str, object] | None = None
     fit_id: str | None = None

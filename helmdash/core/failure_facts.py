@@ -100,6 +100,7 @@ def is_sound(facts: Facts) -> bool:
         and facts.is_empty is not True
         and not facts.failed_to_read
         and not facts.holds_no_step
+        and capture.unusable is None
     )
 
 
@@ -340,6 +341,11 @@ def is_plan_empty(facts: Facts) -> bool:
     return facts.holds_no_step
 
 
+def is_unusable(facts: Facts) -> bool:
+    """Its reader decoded it, and says why it is of no use."""
+    return facts.capture.unusable is not None
+
+
 def is_unreadable(facts: Facts) -> bool:
     return facts.failed_to_read
 
@@ -456,9 +462,11 @@ def _telling_message(capture: Capture, finish: FinishReason | None) -> str | Non
 
 
 def _holds_no_step(capture: Capture, value: object) -> bool:
-    """null, an empty value, or a plan whose list of steps is empty: read, but nothing to do."""
+    """null, an empty value, or a plan without steps that does not say it is done."""
     if _purpose(capture) != "plan":
         return False
     if not value:
         return True
-    return isinstance(value, Mapping) and "steps" in value and not value["steps"]
+    if not isinstance(value, Mapping) or value.get("done") is True:
+        return False  # "nothing is left to do" is an answer
+    return "steps" in value and not value["steps"]

@@ -19,7 +19,7 @@ from helmdash.core.finish import FinishReason
 from helmdash.core.usage import Usage
 
 # Stored with every verdict. A change of rules is a new version; a shipped one stays as it is.
-CLASSIFIER_VERSION = "causes-3"
+CLASSIFIER_VERSION = "causes-4"
 
 
 class FailureCause(StrEnum):
@@ -375,6 +375,13 @@ RULES: tuple[Rule, ...] = (
         detail="The plan could be read and holds no step.",
     ),
     Rule(
+        id="plan.unusable",
+        name=FailureCause.EMPTY_PLAN,
+        advice=Advice.OTHER_MODEL,
+        applies=facts.is_unusable,
+        detail="The reply could be read and is of no use: {unusable}",
+    ),
+    Rule(
         id="deadlock.json_mode",
         name=FailureCause.CONSTRAINED_DEADLOCK,
         advice=Advice.WITHOUT_JSON_MODE,
@@ -425,4 +432,5 @@ def _tell(rule: Rule, known: Facts) -> str:
         finish=known.capture.finish_reason,
         spent=facts.spent_words(known),
         seen=facts.seen_words(known),
+        unusable=known.capture.unusable,
     )

@@ -116,9 +116,21 @@ def similar(
 
     Nearest first, the newer one first where two are as near. Age and weight play no part.
     """
+    return _nearest(history, _queries_of(intent), hide, limit)
+
+
+def similar_to_sketch(
+    history: Sequence[PastPlan], sketch: Sequence[Query], limit: int = 5
+) -> tuple[tuple[int, float], ...]:
+    """The same for an intent that is known by its sketch; every plan has one too, and no text."""
+    return _nearest(history, list(sketch), None, limit)
+
+
+def _nearest(
+    history: Sequence[PastPlan], queries: list[Query], hide: Hide | None, limit: int
+) -> tuple[tuple[int, float], ...]:
     first = max(0, len(history) - _MOST_PLANS)
     plans = tuple(_plan(plan) for plan in history[first:])
-    queries = _queries_of(intent)
     if not plans or not queries:
         return ()
     hide = _needed(hide, plans)

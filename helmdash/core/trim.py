@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import Final, TypedDict
 
 from helmdash.core.catalog import EntryKind
+
+# The seed's labels for a ranking in doubt, and for the picks of a filter pass (ADR 050).
+LOW_CONFIDENCE: Final = "lexical.low_confidence"
+LLM_FILTER: Final = "llm_filter(picks={picks},kept={kept})"
 
 
 class TrimStepJson(TypedDict):
@@ -70,7 +74,8 @@ class Trim:
     """The receipt. Bytes are UTF-8 bytes of compact JSON; `limit_bytes` None means no limit.
 
     `kept` and `removed` are in rank order and together name every entry of the catalog.
-    The `bytes_saved` of all steps add up to `before_bytes - after_bytes`.
+    The `bytes_saved` of all steps add up to `before_bytes - after_bytes`. `flags` are labels
+    of `dropped` that saved no bytes: how far the ranking was trusted.
     """
 
     before_bytes: int
@@ -82,11 +87,13 @@ class Trim:
     removed: tuple[TrimEntry, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     timings_ms: Mapping[str, float] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
 
     @property
     def dropped(self) -> tuple[str, ...]:
-        """The seed's labels, in order; the last says by how much it is still too big, if so."""
-        labels = tuple(step.label for step in self.steps)
+        """The seed's labels, in order: the steps, the flags, and by how much it is still too
+        big, if so."""
+        labels = (*(step.label for step in self.steps), *self.flags)
         if self.fits:
             return labels
         return (*labels, f"still_over_budget({self.after_bytes}>{self.limit_bytes})")

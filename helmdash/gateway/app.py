@@ -19,7 +19,6 @@ from helmdash.gateway.door import Door, Header
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.formats import format_of
 from helmdash.gateway.jobs import ChatJob, EmbeddingJob
-from helmdash.gateway.listings import Listings
 from helmdash.gateway.placing import hold_against_budget, place
 from helmdash.gateway.reading import (
     BodyReader,
@@ -43,6 +42,7 @@ from helmdash.operations.recorder import Recorder
 from helmdash.providers.base import BadRequest
 from helmdash.providers.wire import ChatRequest, WireError
 from helmdash.upstream.client import UpstreamClient
+from helmdash.upstream.listings import Listings
 
 log = logging.getLogger(__name__)
 
@@ -64,19 +64,25 @@ class Gateway:
     """
 
     def __init__(
-        self, *, recorder: Recorder, client: UpstreamClient, limit_bytes: int, rest: App
+        self,
+        *,
+        recorder: Recorder,
+        client: UpstreamClient,
+        listings: Listings,
+        limit_bytes: int,
+        rest: App,
     ) -> None:
+        """`client` and `listings` are the process's own, and stay open when this is closed."""
         self._rest = rest
         self._client = client
         self._bodies = BodyReader(limit_bytes)
         self._directory = Directory()
-        self._listings = Listings(client)
+        self._listings = listings
         self._carrier = Carrier(client, recorder)
 
-    async def aclose(self) -> None:
-        """Close the connections to upstreams and end the threads."""
+    def close(self) -> None:
+        """End the threads."""
         self._directory.close()
-        await self._client.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started_ns = perf_counter_ns()

@@ -13,13 +13,13 @@ from helmdash.gateway import budgeting
 from helmdash.gateway.asking import Asked, checked_model
 from helmdash.gateway.door import Door, passed_headers
 from helmdash.gateway.exchange import Exchange
-from helmdash.gateway.listings import Listings
 from helmdash.gateway.placing import place
 from helmdash.gateway.telling import images_of
 from helmdash.providers import anthropic, gemini
 from helmdash.providers.base import BadRequest, HttpRequest
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed
+from helmdash.upstream.listings import Listings
 
 _MOST_BYTES = 1024 * 1024
 # Says that a count is ours: exact bytes, estimated tokens.

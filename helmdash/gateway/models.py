@@ -10,7 +10,6 @@ from helmdash.core.endpoints import ProviderKind
 from helmdash.gateway.asking import Asked, checked_model
 from helmdash.gateway.door import Door
 from helmdash.gateway.exchange import Exchange
-from helmdash.gateway.listings import Listings
 from helmdash.gateway.placing import place
 from helmdash.gateway.routes import Shape
 from helmdash.providers import anthropic, gemini, ollama, openai
@@ -19,6 +18,7 @@ from helmdash.providers.ollama import upstream as ollama_upstream
 from helmdash.providers.openai import embeddings as openai_embeddings
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed
+from helmdash.upstream.listings import Listings
 
 _MOST_BYTES = 4 * 1024 * 1024
 

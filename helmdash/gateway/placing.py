@@ -5,8 +5,8 @@ from __future__ import annotations
 from helmdash.core.budgets import MatchRule
 from helmdash.gateway import budgeting
 from helmdash.gateway.exchange import Exchange
-from helmdash.gateway.listings import Listings
 from helmdash.gateway.refusals import not_found
+from helmdash.upstream.listings import Listings, unserved
 
 
 async def place(exchange: Exchange, listings: Listings) -> None:
@@ -19,12 +19,7 @@ async def place(exchange: Exchange, listings: Listings) -> None:
     )
     exchange.budget = standing.rules.lookup(exchange.model)
     if route is None:
-        raise not_found(
-            f"No upstream serves the model {exchange.model!r}. Write it as provider/model, "
-            "choose a default upstream for the project, or add an upstream that lists it.",
-            code="model_not_found",
-            records=True,
-        )
+        raise not_found(unserved(exchange.model), code="model_not_found", records=True)
     exchange.endpoint = route.endpoint
     exchange.upstream_model = route.model
     if exchange.budget.rule is MatchRule.FALLBACK:

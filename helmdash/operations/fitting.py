@@ -14,13 +14,14 @@ from datetime import datetime
 from helmdash.core.budgets import EffectiveBudget, Tier
 from helmdash.core.catalog import Catalog, parse_catalog
 from helmdash.core.ranking import PastPlan
-from helmdash.core.selection import PreparedCatalog, Selection, prepare, select
+from helmdash.core.selection import PreparedCatalog, Selection, prepare, select, stable_fits
 from helmdash.core.tokens import compact_json, json_bytes
 from helmdash.core.trim import Trim
 from helmdash.queries import budgets
 from helmdash.queries import catalog as catalogs
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.bulk import insert_rows
+from helmdash.records.hiding import hide_intent
 from helmdash.records.models import Fit, Payload
 
 logger = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ def fit_catalog(
     intent and context. Raises NoCatalog, or CatalogError naming the fields of a malformed one.
     """
     budget = budgets.table(project_id=project.id).lookup(model)
-    prepared, name = _catalog(project, catalog, catalog_name)
+    prepared, name = find_catalog(project=project, catalog=catalog, name=catalog_name)
     fixed = SYSTEM_PROMPT_BYTES + len(intent.encode())
     fixed += sum(json_bytes(part) for part in (context, defaults) if part)
     selection = select(
@@ -80,17 +81,40 @@ def fit_catalog(
         budget=budget,
         history=history,
         fixed_bytes=fixed,
+        stable=goes_in_prefix(prepared, budget, fixed),
         clock=time.perf_counter,
     )
     fitted = _fitted(budget, selection, now)
-    _store(project, fitted, prepared, intent=intent, name=name, caller=caller, now=now)
-    _log(fitted)
+    keep_fit(
+        project=project,
+        fitted=fitted,
+        prepared=prepared,
+        intent=intent,
+        catalog_name=name,
+        caller=caller,
+        now=now,
+    )
     return fitted
 
 
-def _catalog(
-    project: ProjectInfo, catalog: object | None, name: str | None
+def goes_in_prefix(prepared: PreparedCatalog, budget: EffectiveBudget, fixed_bytes: int) -> bool:
+    """Whether the catalog can be the same for every intent, and so belongs in a cached prefix.
+
+    A catalog that has to lose entries depends on the intent: in the prefix it would only make
+    every prefix another one (spec/helmdeck.md 8.2).
+    """
+    return budget.supports_prefix_cache and stable_fits(
+        prepared, budget=budget, fixed_bytes=fixed_bytes
+    )
+
+
+def find_catalog(
+    *, project: ProjectInfo, catalog: object | None, name: str | None
 ) -> tuple[PreparedCatalog, str]:
+    """A catalog made ready, and its name: inline, by name, or the project's current one.
+
+    Raises NoCatalog, or CatalogError naming the fields of a malformed one.
+    """
     if catalog is not None:
         return _prepare_inline(parse_catalog(catalog)), ""
     found = catalogs.find(project_id=project.id, name=name)
@@ -117,36 +141,56 @@ def _prepare_inline(catalog: Catalog) -> PreparedCatalog:
     return known
 
 
+def new_fit_id(now: datetime) -> str:
+    """An id that sorts by time."""
+    return f"fit_{int(now.timestamp() * 1000):012x}{secrets.token_hex(8)}"
+
+
 def _fitted(budget: EffectiveBudget, selection: Selection, now: datetime) -> Fitted:
     is_strict = budget.wants_strict_json and budget.tier is not Tier.C
     return Fitted(
-        fit_id=f"fit_{int(now.timestamp() * 1000):012x}{secrets.token_hex(8)}",
+        fit_id=new_fit_id(now),
         catalog=selection.catalog,
         trim=selection.trim,
         budget=budget,
         prompt_variant=budget.prompt_variant.value,
         response_format="json_object" if is_strict else "",
-        catalog_placement="system" if budget.supports_prefix_cache else "user",
+        catalog_placement="system" if selection.is_stable else "user",
     )
+
+
+def keep_fit(
+    *,
+    project: ProjectInfo,
+    fitted: Fitted,
+    prepared: PreparedCatalog,
+    intent: str,
+    catalog_name: str,
+    caller: str,
+    now: datetime,
+) -> None:
+    """Store the Trim of a fit, and tell the log where much was cut (ADR 050)."""
+    _store(project, fitted, prepared, intent, catalog_name, caller, now)
+    _log(fitted)
 
 
 def _store(
     project: ProjectInfo,
     fitted: Fitted,
     prepared: PreparedCatalog,
-    *,
     intent: str,
     name: str,
     caller: str,
     now: datetime,
 ) -> None:
     keeps_text = project.payload == Payload.FULL.value
+    intent_sha, _ = hide_intent(project.id, intent)
     row = {
         "project_id": project.id,
         "name": fitted.fit_id,
         "model": fitted.budget.model[:255],
         "intent": intent if keeps_text else "",
-        "intent_sha": hashlib.sha256(intent.strip().lower().encode()).hexdigest(),
+        "intent_sha": intent_sha,
         "catalog_name": name,
         "catalog_digest": catalog_digest(prepared.catalog),
         "before_bytes": fitted.trim.before_bytes,

@@ -11,8 +11,10 @@ from datetime import datetime, timedelta
 
 from django.db import connection, transaction
 
+from helmdash.core.redaction import redact
 from helmdash.operations.recording import MESSAGE_SEEN_PRECISION
 from helmdash.queries.access import ProjectInfo
+from helmdash.records.bulk import storable
 from helmdash.records.models import (
     Call,
     CallPayload,
@@ -20,12 +22,21 @@ from helmdash.records.models import (
     ConversationMark,
     Fit,
     HealthChange,
+    Payload,
+    PlanAttempt,
+    PlanCatalog,
+    PlanRecord,
+    PlanStep,
     Round,
     StoredMessage,
 )
 
 # A batch of this size holds SQLite's write lock for some tens of milliseconds.
 BATCH_ROWS = 2000
+# Answers of plans hold a catalog's worth of text each; they are read here to be redacted.
+_BATCH_ANSWERS = 100
+# The time of a shown catalog's latest use is renewed once a day.
+_CATALOG_SEEN_PRECISION = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +46,7 @@ class Retained:
     calls: int
     conversations: int
     fits: int
+    plans: int = 0
 
 
 def count_expired(*, project: ProjectInfo, now: datetime) -> Retained:
@@ -48,11 +60,15 @@ def count_expired(*, project: ProjectInfo, now: datetime) -> Retained:
             project_id=project.id, latest_at__lt=before
         ).count(),
         fits=Fit.objects.filter(project_id=project.id, created_at__lt=before).count(),
+        plans=PlanRecord.objects.filter(project_id=project.id, started_at__lt=before).count(),
     )
 
 
 def delete_expired(*, project: ProjectInfo, now: datetime, batch: int = BATCH_ROWS) -> Retained:
-    """Delete calls, fits, messages and emptied conversations older than the project's retention."""
+    """Delete what is older than the project's retention, with all that nothing refers to then:
+
+    calls, fits, plans, emptied conversations, unused messages, catalogs shown for no plan.
+    """
     before = _line(project, now)
     if before is None:
         return Retained(calls=0, conversations=0, fits=0)
@@ -65,9 +81,27 @@ def delete_expired(*, project: ProjectInfo, now: datetime, batch: int = BATCH_RO
     fits = 0
     while done := _delete_fits(project.id, before, batch):
         fits += done
+    plans = 0
+    while done := _delete_plans(project.id, before, batch):
+        plans += done
     while _delete_messages(project.id, before, batch):
         pass
-    return Retained(calls=calls, conversations=conversations, fits=fits)
+    while _delete_catalogs(project.id, before, batch):
+        pass
+    return Retained(calls=calls, conversations=conversations, fits=fits, plans=plans)
+
+
+def forget_answers(*, now: datetime, batch: int = _BATCH_ANSWERS) -> int:
+    """Treat answers that waited long enough as their project keeps texts; how many those are.
+
+    A plan made in the background keeps its answer until it can have been fetched
+    (`result_until`), even in a project that keeps no texts: then it goes there, and is redacted
+    where texts are. Every project; in batches.
+    """
+    total = 0
+    while done := _forget_batch(now, batch):
+        total += done
+    return total
 
 
 def _line(project: ProjectInfo, now: datetime) -> datetime | None:
@@ -106,6 +140,41 @@ def _delete_fits(project_id: int, before: datetime, batch: int) -> int:
         ids = list(rows.order_by("created_at", "id").values_list("id", flat=True)[:batch])
         Fit.objects.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)
+
+
+def _delete_plans(project_id: int, before: datetime, batch: int) -> int:
+    with transaction.atomic():
+        rows = PlanRecord.objects.filter(project_id=project_id, started_at__lt=before)
+        ids = list(rows.order_by("started_at", "id").values_list("id", flat=True)[:batch])
+        PlanStep.objects.filter(plan_id__in=ids)._raw_delete(connection.alias)
+        PlanAttempt.objects.filter(plan_id__in=ids)._raw_delete(connection.alias)
+        PlanRecord.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    return len(ids)
+
+
+def _delete_catalogs(project_id: int, before: datetime, batch: int) -> int:
+    """Catalogs as they were shown, for plans of before the line only."""
+    with transaction.atomic():
+        rows = PlanCatalog.objects.filter(
+            project_id=project_id, latest_used_at__lt=before - _CATALOG_SEEN_PRECISION
+        )
+        ids = list(rows.order_by("latest_used_at", "id").values_list("id", flat=True)[:batch])
+        PlanCatalog.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    return len(ids)
+
+
+def _forget_batch(now: datetime, batch: int) -> int:
+    with transaction.atomic():
+        waited = PlanRecord.objects.filter(result_until__lt=now).select_related("project")
+        rows = list(waited.only("result", "result_until", "project__payload")[:batch])
+        for row in rows:
+            row.result_until = None
+            if row.project.payload == Payload.OFF.value:
+                row.result = None
+            elif row.project.payload == Payload.REDACTED.value and row.result is not None:
+                row.result = storable(redact(row.result))
+        PlanRecord.objects.bulk_update(rows, ["result", "result_until"])
+    return len(rows)
 
 
 def _delete_messages(project_id: int, before: datetime, batch: int) -> int:

@@ -10,12 +10,18 @@ from typing import Any
 
 from django import forms
 
+from helmdash.core.budgets import PromptVariant
 from helmdash.core.failures import FailureCause
 from helmdash.core.finish import FinishReason
 from helmdash.core.health import Level
 from helmdash.queries.access import SCOPES
 from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations import ConversationFilters
+
+PLAN_KINDS = ("plan", "route")
+PLAN_OUTCOMES = ("running", "ok", "gap", "partial", "failed")
+# Far beyond what any model writes at once; a larger number is a slip of the keyboard.
+MOST_OUTPUT_TOKENS = 1_000_000
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _RELATIVE = re.compile(r"(\d{1,4})\s*([mhdw])", re.IGNORECASE)
@@ -47,10 +53,8 @@ def one_of(values: Iterable[str], *, blank: str = "Any", **options: Any) -> form
 
 
 class FilterForm(forms.Form):
-    """What both lists can be narrowed by. Values come from the URL and go back into it."""
+    """What every list can be narrowed by. Values come from the URL and go back into it."""
 
-    q = forms.CharField(required=False, max_length=255, label="Search")
-    level = one_of(Level)
     model = forms.CharField(required=False, max_length=255)
     since = forms.CharField(required=False, max_length=40)
     until = forms.CharField(required=False, max_length=40)
@@ -58,7 +62,6 @@ class FilterForm(forms.Form):
     def __init__(self, data: Mapping[str, Any], *, now: datetime) -> None:
         super().__init__(data)
         self._now = now
-        self.fields["q"].widget = forms.TextInput(attrs={"type": "search", "data-search": ""})
         self.fields["model"].widget.attrs |= {"list": "models", "autocomplete": "off"}
         for name in ("since", "until"):
             self.fields[name].widget.attrs |= {
@@ -103,7 +106,24 @@ class FilterForm(forms.Form):
             raise forms.ValidationError(str(error)) from None
 
 
-class ConversationFilterForm(FilterForm):
+class SearchForm(FilterForm):
+    """The bar of a list that can be searched as well."""
+
+    q = forms.CharField(
+        required=False,
+        max_length=255,
+        label="Search",
+        widget=forms.TextInput(attrs={"type": "search", "data-search": ""}),
+    )
+
+
+class LevelForm(SearchForm):
+    """The bar of a list whose items have a level."""
+
+    level = one_of(Level)
+
+
+class ConversationFilterForm(LevelForm):
     """The bar above the conversations, with their order."""
 
     order = one_of(("newest",), blank="needs me first")
@@ -119,7 +139,7 @@ class ConversationFilterForm(FilterForm):
         return ConversationFilters(**values)
 
 
-class CallFilterForm(FilterForm):
+class CallFilterForm(LevelForm):
     """The bar above the calls."""
 
     cause = one_of(FailureCause)
@@ -143,6 +163,56 @@ class CallFilterForm(FilterForm):
         return CallFilters(**self.values())
 
 
+class PlanFilterForm(SearchForm):
+    """The bar above the plans."""
+
+    variant = one_of(PromptVariant)
+    outcome = one_of(PLAN_OUTCOMES)
+    kind = one_of(PLAN_KINDS)
+    tool = forms.CharField(required=False, max_length=255)
+
+    def __init__(self, data: Mapping[str, Any], *, now: datetime) -> None:
+        super().__init__(data, now=now)
+        self.fields["tool"].widget.attrs |= {"list": "tools", "autocomplete": "off"}
+
+    @property
+    def has_more(self) -> bool:
+        """Whether one of the filters is set that are folded away otherwise."""
+        return any(self.data.get(name) for name in ("kind", "tool", "until"))
+
+
+class ModelFilterForm(FilterForm):
+    """The bar above the models."""
+
+    purpose = forms.CharField(required=False, max_length=32)
+
+    def __init__(self, data: Mapping[str, Any], *, now: datetime) -> None:
+        super().__init__(data, now=now)
+        self.fields["purpose"].widget.attrs |= {"list": "purposes", "autocomplete": "off"}
+
+
+# What an object that somebody pastes has to be.
+_CATALOG = 'must be an object with "packs" and "pipelines"'
+_CONTEXT = 'must be an object, such as {"steps_taken": []}'
+
+
+def _json_object(text: str, *, must_be: str) -> dict[str, object] | None:
+    """What somebody typed as a JSON object; None for nothing. Raises ValidationError."""
+    if not text.strip():
+        return None
+    try:
+        value: object = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise forms.ValidationError(
+            f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
+    except (RecursionError, ValueError):
+        raise forms.ValidationError("is not JSON that can be read") from None
+    if not isinstance(value, dict):
+        raise forms.ValidationError(must_be)
+    return value
+
+
 class FitForm(forms.Form):
     """What a fit needs. A blank catalog means the project's current one."""
 
@@ -162,21 +232,50 @@ class FitForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
     )
 
-    def clean_catalog(self) -> object | None:
-        text = self.cleaned_data["catalog"]
-        if not text.strip():
-            return None
-        try:
-            value: object = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise forms.ValidationError(
-                f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
-            ) from None
-        except (RecursionError, ValueError):
-            raise forms.ValidationError("is not JSON that can be read") from None
-        if not isinstance(value, dict):
-            raise forms.ValidationError('must be an object with "packs" and "pipelines"')
-        return value
+    def clean_catalog(self) -> dict[str, object] | None:
+        return _json_object(self.cleaned_data["catalog"], must_be=_CATALOG)
+
+
+class PlanForm(forms.Form):
+    """What a plan or a route is asked for with. Blank fields are left to the project's settings."""
+
+    intent = forms.CharField(
+        max_length=100_000,
+        widget=forms.Textarea(attrs={"rows": 5, "data-search": ""}),
+        error_messages={"required": "say what is to be done, in the words of a user"},
+    )
+    model = forms.CharField(
+        required=False,
+        max_length=255,
+        widget=forms.TextInput(attrs={"list": "models", "autocomplete": "off"}),
+    )
+    prompt_variant = one_of(PromptVariant, blank="as the budget says", label="Prompt variant")
+    max_tokens = forms.IntegerField(
+        required=False, min_value=1, max_value=MOST_OUTPUT_TOKENS, label="Output, tokens at most"
+    )
+    context = forms.CharField(
+        required=False,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
+    )
+    catalog = forms.CharField(
+        required=False,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
+    )
+    continues = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput())
+
+    def clean_context(self) -> dict[str, object] | None:
+        return _json_object(self.cleaned_data["context"], must_be=_CONTEXT)
+
+    def clean_catalog(self) -> dict[str, object] | None:
+        return _json_object(self.cleaned_data["catalog"], must_be=_CATALOG)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a field is filled, or faulty, that is folded away otherwise."""
+        names = ("prompt_variant", "max_tokens", "context", "catalog", "continues")
+        return any(self[name].value() or self[name].errors for name in names)
 
 
 class KeyForm(forms.Form):

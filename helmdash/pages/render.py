@@ -71,16 +71,40 @@ def live(view: View[Arguments]) -> View[Arguments]:
     ) -> HttpResponse:
         request.now = timezone.now()
         scoped = scope.read(request)
-        if request.headers.get(_SHOWN_HEADER, scoped.project.slug) != scoped.project.slug:
-            # Another project is in force now (its first call came): the whole page is out of date.
-            response = HttpResponse(status=204)
-            response["HX-Refresh"] = "true"
-            return response
+        if is_outdated(request, scoped):
+            return reload_whole()
         request.state = state(scoped, request.now)
         request.etag = etag(request.get_full_path(), request.state)
         return unless_known(request, lambda: view(request, *args, **kwargs))
 
     return answer
+
+
+def of_shown_project(view: View[Arguments]) -> View[Arguments]:
+    """A page that polls by a mark of its own; it belongs to the project in which it was opened."""
+
+    @wraps(view)
+    def answer(
+        request: PageRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> HttpResponse:
+        request.now = timezone.now()
+        if is_outdated(request, scope.read(request)):
+            return reload_whole()
+        return view(request, *args, **kwargs)
+
+    return answer
+
+
+def is_outdated(request: PageRequest, scoped: scope.Scope) -> bool:
+    """Whether another project is in force by now than the one the page in the browser shows."""
+    return request.headers.get(_SHOWN_HEADER, scoped.project.slug) != scoped.project.slug
+
+
+def reload_whole() -> HttpResponse:
+    """What a poll gets whose whole page is out of date."""
+    response = HttpResponse(status=204)
+    response["HX-Refresh"] = "true"
+    return response
 
 
 def unless_known(request: PageRequest, answer: Callable[[], HttpResponse]) -> HttpResponse:
@@ -100,8 +124,12 @@ def state(scoped: scope.Scope, now: datetime) -> str:
     if not scoped.has_calls:
         # Nothing moves while we wait; a key that is shown only once must stay on the page.
         return f"{scoped.project.id}:waiting"
-    minute = int(now.timestamp()) // 60
-    return f"{scoped.project.id}:{calls.change_mark()}:{minute}"
+    return f"{scoped.project.id}:{calls.change_mark()}:{minute(now)}"
+
+
+def minute(now: datetime) -> int:
+    """What a mark holds of the moment, so that relative times move."""
+    return int(now.timestamp()) // 60
 
 
 def etag(path: str, state: str) -> str:

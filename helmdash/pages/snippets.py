@@ -52,8 +52,13 @@ def first_call_python(base: str, key: str | None) -> str:
 
 def post_call(base: str, body: Mapping[str, object]) -> str:
     """A POST /calls as a curl command, with the key from the environment."""
+    return post(f"{base}/api/v1/calls", body)
+
+
+def post(url: str, body: Mapping[str, object]) -> str:
+    """A POST of a JSON body as a curl command, with the key from the environment."""
     return (
-        f"curl -sS {shlex.quote(_url(base))} \\\n"
+        f"curl -sS {shlex.quote(url)} \\\n"
         f"  -H {_bearer(None)} \\\n"
         '  -H "Content-Type: application/json" \\\n'
         f"  -d {shlex.quote(json.dumps(body, ensure_ascii=False))}"

@@ -36,8 +36,30 @@ _ADVICE = {
     Advice.FIX_CREDENTIALS: "check the provider's key",
     Advice.SURFACE: "show it to a person; sending it again will not help",
 }
+# An outcome of a plan or of a call: its sign and color are those of a level.
+_OUTCOMES = {
+    "running": (Level.UNKNOWN, "Running"),
+    "ok": (Level.HEALTHY, "Ok"),
+    "gap": (Level.CAUTION, "Gap"),
+    "partial": (Level.CAUTION, "Partial"),
+    "failed": (Level.CRITICAL, "Failed"),
+    "clean": (Level.HEALTHY, "Clean"),
+    "truncated": (Level.CAUTION, "Truncated"),
+    "empty": (Level.CRITICAL, "Empty"),
+    "undecodable": (Level.CRITICAL, "Undecodable"),
+}
+_VARIANTS = {
+    "full_steps": "all steps at once",
+    "single_pick": "the next step only",
+}
+_PURPOSES = {
+    "filter": "picks entries of the catalog",
+    "plan": "makes the plan",
+    "route": "chooses one entry",
+}
 # Upper end in seconds, length of the unit in seconds, its sign.
 _AGES = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"))
+_SECOND_MS, _MINUTE_MS = 1000, 59_950  # from 59.95 s on, one place after the point is 60.0
 # Clocks of clients may run ahead of ours by so much before we say so.
 _SKEW_SECONDS = 5
 
@@ -86,6 +108,33 @@ def verdict(health: Health) -> str:
 def advice(value: Advice) -> str:
     """An advice as a sentence."""
     return _ADVICE[value]
+
+
+def outcome(value: str) -> tuple[Level, str]:
+    """An outcome's word, and the level whose sign and color it has."""
+    return _OUTCOMES.get(value, (Level.UNKNOWN, value or DASH))
+
+
+def variant_task(value: str | None) -> str:
+    """What a prompt variant asks of the model."""
+    return _VARIANTS.get(value or "", "")
+
+
+def purpose_task(value: str) -> str:
+    """What a call of a planning story was for."""
+    return _PURPOSES.get(value, "")
+
+
+def seconds(ms: float | None) -> str:
+    """A duration as people read it: 840 ms, 28.9 s, 2 min 3 s."""
+    if ms is None:
+        return DASH
+    if ms < _SECOND_MS:
+        return f"{round(ms):,} ms"
+    if ms < _MINUTE_MS:
+        return f"{ms / _SECOND_MS:.1f} s"
+    whole = round(ms / _SECOND_MS)
+    return f"{whole // 60} min {whole % 60} s"
 
 
 def removed_share(before: int, after: int) -> str:

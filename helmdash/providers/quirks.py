@@ -53,6 +53,9 @@ class Quirk:
     seed_member: str = "seed"
     short_call_ids: bool = False  # tool-call ids have to be nine letters and digits
     joins_text: bool = False  # content of several texts has to be one string
+    # Models whose provider keeps a prefix only up to a mark, and to whom the vendor hands marks on.
+    # Everybody else finds the prefixes that come again by itself.
+    cache_mark_models: tuple[str, ...] = ()
 
 
 _REASONING_MODELS = ("o1*", "o3*", "o4*", "gpt-5*", "codex-*")
@@ -88,6 +91,8 @@ QUIRKS: tuple[Quirk, ...] = (
         ask_for_reasoning=AskForReasoning.OBJECT,
         reasoning_back="reasoning",
         has_top_k=True,
+        # https://openrouter.ai/docs/features/prompt-caching: cache_control on a text part
+        cache_mark_models=("anthropic/*", "google/gemini*"),
     ),
     # Only json_object; with tools the reasoning of the same turn has to be sent back.
     Quirk(
@@ -243,6 +248,12 @@ def _quirk(base_url: str, name: str) -> Quirk:
         if any(host == known or host.endswith("." + known) for known in row.hosts):
             return row
     return next((row for row in QUIRKS if name in row.names), DEFAULT)
+
+
+def marks_cache(quirk: Quirk, model: str) -> bool:
+    """Whether this model has to be told where a cacheable prefix ends."""
+    name = model.lower()
+    return any(fnmatchcase(name, glob) for glob in quirk.cache_mark_models)
 
 
 def wants_completion_limit(quirk: Quirk, model: str) -> bool:

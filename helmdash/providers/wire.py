@@ -30,9 +30,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """Visible text."""
+    """Visible text. `cache`: a prefix ends here that will come again and is worth keeping."""
 
     text: str
+    cache: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

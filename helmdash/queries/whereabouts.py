@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
-from helmdash.records.models import Call, Conversation, Fit, Project
+from helmdash.records.models import Call, Conversation, Fit, PlanRecord, Project
 
-Kind = Literal["conversation", "call", "fit"]
-_MODELS: dict[Kind, type[Conversation | Call | Fit]] = {
+Kind = Literal["conversation", "call", "fit", "plan"]
+_MODELS: dict[Kind, type[Conversation | Call | Fit | PlanRecord]] = {
     "conversation": Conversation,
     "call": Call,
     "fit": Fit,
+    "plan": PlanRecord,
 }
 
 
@@ -22,3 +24,9 @@ def find_project_of(*, kind: Kind, name: str, besides: int) -> str | None:
         if _MODELS[kind].objects.filter(project_id=project_id, name=name).exists():
             return slug
     return None
+
+
+def known(*, kind: Kind, names: Iterable[str], project_id: int) -> frozenset[str]:
+    """Which of the names the project has. One query."""
+    found = _MODELS[kind].objects.filter(project_id=project_id, name__in=list(names))
+    return frozenset(found.values_list("name", flat=True))

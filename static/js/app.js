@@ -7,11 +7,21 @@ const GO = {
   h: "/",
   c: "/conversations/",
   l: "/calls/",
+  p: "/plans/",
   t: "/trims/",
+  m: "/models/",
   b: "/budgets/",
   f: "/try/fit/",
+  y: "/try/plan/",
 };
 let goPressedAt = 0;
+
+// On a narrow screen the navigation is a strip: the page that is shown shall be in view on it.
+document.addEventListener("DOMContentLoaded", () => {
+  const strip = document.querySelector(".nav");
+  const here = strip?.querySelector("[aria-current]");
+  if (here) strip.scrollLeft = here.offsetLeft - (strip.clientWidth - here.offsetWidth) / 2;
+});
 
 // --- live fragments ---------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -19,8 +19,9 @@ from helmdash.operations import access
 from helmdash.operations.shipped import SHIPPED_FILE
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo, project_info
-from helmdash.records.models import Budget, BudgetAlias, Project
+from helmdash.records.models import Budget, BudgetAlias, Project, Upstream
 from tests import factories
+from tests.api.planner import NAME, Planner, run_planner
 
 PREFIX = "/api/v1"
 
@@ -125,3 +126,23 @@ def fields_of(response: HttpResponse) -> list[str]:
     body = orjson.loads(response.content)
     assert response["Content-Type"] == "application/problem+json"
     return [item["field"] for item in body["errors"]]
+
+
+@pytest.fixture
+def planner(project: ProjectInfo, planners: Planner) -> Planner:
+    """Simulated models that plan, as the upstream `sim` of every project."""
+    Upstream.objects.create(
+        name=NAME,
+        kind="openai",
+        base_url=planners.base_url,
+        models_served="gpt-plan*",
+        allow_private=True,
+    )
+    return planners
+
+
+@pytest.fixture(scope="session")
+def planners() -> Iterator[Planner]:
+    """The server behind it."""
+    with run_planner() as running:
+        yield running

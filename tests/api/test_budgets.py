@@ -12,10 +12,10 @@ from tests.api.conftest import Door, fields_of
 
 FIGURES = {
     "key", "input_tokens", "output_tokens", "max_catalog_bytes", "tier", "allows_llm_filter",
-    "filter_model", "is_hybrid_reasoning", "wants_strict_json", "supports_prefix_cache",
-    "cached_input_cost_usd_per_mtok", "prompt_variant", "context_length", "input_length",
-    "optimal_max_tokens", "critical_max_tokens", "caution_cadence", "chars_per_token",
-    "safety_multiplier", "reserve_tokens", "evidence", "enabled",
+    "filter_model", "fallback_model", "is_hybrid_reasoning", "wants_strict_json",
+    "supports_prefix_cache", "cached_input_cost_usd_per_mtok", "prompt_variant", "context_length",
+    "input_length", "optimal_max_tokens", "critical_max_tokens", "caution_cadence",
+    "chars_per_token", "safety_multiplier", "reserve_tokens", "evidence", "enabled",
 }  # fmt: skip
 
 
@@ -209,6 +209,7 @@ def test_renaming_onto_another_row_is_a_conflict(owner: Door) -> None:
         ({"key": "k" * 256}, "key"),
         ({"key": "a\nb"}, "key"),
         ({"filter_model": "k" * 256}, "filter_model"),
+        ({"fallback_model": "k" * 256}, "fallback_model"),
         # optimal below critical, critical within the limit, input within the window
         ({"optimal_max_tokens": 20_000, "critical_max_tokens": 20_000}, "optimal_max_tokens"),
         ({"optimal_max_tokens": 30_000}, "optimal_max_tokens"),

@@ -58,7 +58,7 @@ def test_every_schema_is_one() -> None:
 def test_every_body_has_an_example_that_its_schema_accepts() -> None:
     bodies = [o["requestBody"]["content"]["application/json"] for o in _operations()
               if "requestBody" in o]  # fmt: skip
-    assert len(bodies) == 9
+    assert len(bodies) == 12
 
     for body in bodies:
         schema = {**body["schema"], "components": document()["components"]}
@@ -81,7 +81,8 @@ def test_the_shapes_of_the_answers_are_the_documented_ones(owner: Door) -> None:
     """One real answer of each kind against its schema; schemathesis sees many more."""
     owner.post("/calls", {"id": "a", "model": "m", "conversation": "c"})
     for path in ("/calls", "/calls/{call_id}", "/conversations/{conversation_id}", "/budgets",
-                 "/conversations/{conversation_id}/timeline", "/context-budgets"):  # fmt: skip
+                 "/conversations/{conversation_id}/timeline", "/context-budgets", "/my-plans",
+                 "/plans"):  # fmt: skip
         operation = document()["paths"][PREFIX + path]["get"]
         schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
         answer = owner.get(path.format(call_id="a", conversation_id="c"))

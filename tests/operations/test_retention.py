@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from helmdash.operations.retention import Retained, count_expired, delete_expired
+from helmdash.operations.retention import (
+    Retained,
+    count_expired,
+    delete_expired,
+    forget_answers,
+)
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
@@ -18,10 +24,15 @@ from helmdash.records.models import (
     Conversation,
     Fit,
     HealthChange,
+    PlanAttempt,
+    PlanCatalog,
+    PlanRecord,
+    PlanStep,
     Round,
     StoredMessage,
 )
 from tests.factories import NOW, make_capture
+from tests.plan_rows import add_attempt, make_plan
 from tests.recording.support import make_ruled_project, record
 
 SYSTEM = {"role": "system", "content": "Be brief."}
@@ -184,3 +195,78 @@ def test_one_transaction_deletes_no_more_than_a_batch(project: ProjectInfo) -> N
     deletes = [q["sql"] for q in queries if q["sql"].startswith(f"DELETE FROM {calls_table}")]
     assert len(deletes) >= 3
     assert all(sql.count(",") < 3 for sql in deletes)
+
+
+# --- plans
+
+
+def show_catalog(project: ProjectInfo, digest: str, days: float) -> None:
+    PlanCatalog.objects.create(
+        project_id=project.id, digest=digest, body="{}", latest_used_at=days_ago(days)
+    )
+
+
+def test_plans_go_with_their_steps_and_attempts(project: ProjectInfo) -> None:
+    for name, days in (("old", 31), ("young", 29)):
+        add_attempt(make_plan(project, name, entries=("a.b", ""), days=days))
+    make_plan(make_ruled_project(slug="other", payload="full"), "theirs", days=400)
+
+    counted = count_expired(project=project, now=NOW)
+    done = delete_expired(project=project, now=NOW)
+
+    assert counted == done == Retained(calls=0, conversations=0, fits=0, plans=1)
+    assert {row.name for row in PlanRecord.objects.all()} == {"young", "theirs"}
+    assert {row.plan.name for row in PlanStep.objects.all()} == {"young", "theirs"}
+    assert [row.plan.name for row in PlanAttempt.objects.all()] == ["young"]
+
+
+def test_a_shown_catalog_goes_when_no_kept_plan_can_have_seen_it(project: ProjectInfo) -> None:
+    # The time of its latest use may lie a day behind.
+    show_catalog(project, "unused", 31.1)
+    show_catalog(project, "maybe", 30.9)
+    show_catalog(project, "used", 2)
+
+    delete_expired(project=project, now=NOW)
+
+    assert {row.digest for row in PlanCatalog.objects.all()} == {"maybe", "used"}
+
+
+@pytest.mark.parametrize("batch", [1, 3, 100])
+def test_any_size_of_batch_deletes_the_same_plans(project: ProjectInfo, batch: int) -> None:
+    for number in range(7):
+        make_plan(project, f"plan-{number}", days=40)
+        show_catalog(project, str(number), 40)
+
+    assert delete_expired(project=project, now=NOW, batch=batch).plans == 7
+    assert not PlanCatalog.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("payload", "left"),
+    [
+        # its answer was only waiting to be fetched
+        ("off", None),
+        # as all its texts are kept
+        ("redacted", {"steps": ["mail [email]"]}),
+        ("full", {"steps": ["mail ann@example.com"]}),
+    ],
+)
+def test_an_answer_that_waited_is_kept_as_its_project_keeps_texts(
+    db: None, payload: str, left: object
+) -> None:
+    project = make_ruled_project(payload=payload)
+    answer = {"steps": ["mail ann@example.com"]}
+    due: dict[str, Any] = {"result": answer, "result_until": days_ago(1)}
+    make_plan(project, "due", **due)
+    make_plan(project, "waits", result=answer, result_until=NOW + timedelta(minutes=1))
+    make_plan(project, "fetched", result=None)
+    for number in range(4):
+        make_plan(project, f"due-{number}", **due)
+
+    assert forget_answers(now=NOW, batch=2) == 5
+    assert forget_answers(now=NOW) == 0
+
+    row = PlanRecord.objects.get(name="due")
+    assert (row.result, row.result_until) == (left, None)
+    assert PlanRecord.objects.filter(name="due", result__isnull=True).exists() is (left is None)
+    assert PlanRecord.objects.get(name="waits").result == answer

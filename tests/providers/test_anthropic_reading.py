@@ -79,7 +79,7 @@ def test_a_whole_conversation_is_read_in_order() -> None:
     )
 
     assert request.messages == (
-        Message(role=Role.SYSTEM, parts=(Text(text="Be brief."),)),
+        Message(role=Role.SYSTEM, parts=(Text(text="Be brief.", cache=True),)),
         Message(
             role=Role.USER,
             parts=(Text(text="Look"), Image(media_type="image/png", data="aGk=")),

@@ -55,8 +55,13 @@ def adapter_of(name: str) -> GeminiAdapter | OllamaAdapter:
 def said(value: Any) -> dict[str, Any]:
     """What a value says, as the samples write it: through JSON, so that tuples are lists."""
     members = {name: one for name, one in dataclasses.asdict(value).items() if one is not None}
-    plain: dict[str, Any] = json.loads(json.dumps(members))
+    plain: dict[str, Any] = json.loads(json.dumps(members), object_hook=_unmarked)
     return plain
+
+
+def _unmarked(value: dict[str, Any]) -> dict[str, Any]:
+    """Texts inside a tool's result, too, say of their mark only that there is one."""
+    return {name: one for name, one in value.items() if (name, one) != ("cache", None)}
 
 
 def named(value: Any) -> dict[str, Any]:

@@ -74,6 +74,7 @@ def _figures(value: BudgetFigures) -> budget_shapes.Figures:
         "tier": value.tier,
         "allows_llm_filter": value.allows_llm_filter,
         "filter_model": value.filter_model,
+        "fallback_model": value.fallback_model,
         "is_hybrid_reasoning": value.is_hybrid_reasoning,
         "wants_strict_json": value.wants_strict_json,
         "supports_prefix_cache": value.supports_prefix_cache,

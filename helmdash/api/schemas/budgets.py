@@ -43,6 +43,9 @@ class BudgetPatch(TypedDict, total=False):
     tier: TierName
     allows_llm_filter: bool
     filter_model: Annotated[Word255, Field(description="Empty: the planning model itself.")]
+    fallback_model: Annotated[
+        Word255, Field(description="Plans when this model times out or is away. Empty: none.")
+    ]
     is_hybrid_reasoning: bool
     wants_strict_json: bool
     supports_prefix_cache: bool
@@ -114,6 +117,7 @@ class Figures(TypedDict):
     tier: Tier
     allows_llm_filter: bool
     filter_model: str
+    fallback_model: str
     is_hybrid_reasoning: bool
     wants_strict_json: bool
     supports_prefix_cache: bool

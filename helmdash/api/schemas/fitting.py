@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from helmdash.api.fields import CatalogName, FreeObject, Intent, ModelId, Word64
 from helmdash.api.parsing import Shape
 from helmdash.api.schemas.budgets import Effective
-from helmdash.api.schemas.common import QUERY, STRICT, KindText, VariantText
+from helmdash.api.schemas.common import QUERY, STRICT, CompactionStep, KindText, VariantText
 from helmdash.core.catalog import EntryKind
 from helmdash.core.decoding import Stage
 
@@ -118,14 +118,6 @@ class DecodeIn(TypedDict, total=False):
 FIT = Shape(FitIn)
 RANK = Shape(RankIn)
 DECODE = Shape(DecodeIn)
-
-
-class CompactionStep(TypedDict):
-    """What one step changed and saved."""
-
-    label: str
-    entries: int
-    bytes_saved: int
 
 
 class CompactionEntry(TypedDict):

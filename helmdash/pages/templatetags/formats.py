@@ -15,6 +15,7 @@ from helmdash.core.tokens import compact_json
 from helmdash.pages import shapes, words
 from helmdash.pages.tries import tries
 from helmdash.queries.ledger import ProcessLedger
+from helmdash.queries.models import Rate
 
 register = template.Library()
 
@@ -24,8 +25,11 @@ for plain in (
     words.message_text,
     words.percent,
     words.pretty,
+    words.purpose_task,
     words.reason,
     words.removed_share,
+    words.seconds,
+    words.variant_task,
     words.verdict,
     words.why_missing,
 ):
@@ -44,6 +48,15 @@ def level(value: Level | str) -> SafeString:
     known = Level(value)
     return format_html(
         '<span class="level is-{}">{}{}</span>', known.value, sign(known), known.value.title()
+    )
+
+
+@register.simple_tag
+def outcome(value: str) -> SafeString:
+    """What became of a plan or a call: word, shape and color together."""
+    as_level, word = words.outcome(value)
+    return format_html(
+        '<span class="level is-{}">{}{}</span>', as_level.value, sign(as_level), word
     )
 
 
@@ -143,6 +156,44 @@ def before_after(before: int, after: int) -> SafeString:
         '<rect class="bar-after" width="{}" height="6"/></svg>',
         f"{100 * before / scale:.1f}",
         f"{100 * after / scale:.1f}",
+    )
+
+
+@register.simple_tag
+def rate(value: Rate) -> SafeString:
+    """A share with how many of how many; nothing but a dash where none was counted."""
+    if value.share is None:
+        return dash("no call was counted")
+    return format_html(
+        '<span{}>{}<span class="sub">{} of {}</span></span>',
+        "" if value.count else mark_safe(' class="none"'),
+        words.percent(value.share),
+        thousands(value.count),
+        thousands(value.n),
+    )
+
+
+@register.simple_tag
+def interval(value: Rate) -> SafeString:
+    """A share with its numbers, and how far it can be trusted: as a bar and in words."""
+    if value.share is None or value.low is None or value.high is None:
+        return dash("no call was counted")
+    low, high = 100 * value.low, 100 * value.high
+    return format_html(
+        '<span class="fill"><span><b>{}</b> · {} of {}</span>'
+        '<svg class="bar" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="bar-track" width="100" height="6"/>'
+        '<rect class="bar-range" x="{}" width="{}" height="6"/>'
+        '<rect class="bar-mark" x="{}" width="1.6" height="6"/></svg>'
+        '<span class="sub">{} to {}</span></span>',
+        words.percent(value.share),
+        thousands(value.count),
+        thousands(value.n),
+        f"{low:.1f}",
+        f"{max(high - low, 0.8):.1f}",
+        f"{min(100 * value.share, 98.4):.1f}",
+        words.percent(value.low),
+        words.percent(value.high),
     )
 
 

@@ -9,6 +9,7 @@ from helmdash.pages import scope, snippets
 from helmdash.pages.forms import CallFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.render import PageRequest, live, show
+from helmdash.pages.stories import plans_among
 from helmdash.queries import calls, fitting, seen
 from helmdash.queries.paging import BadCursor
 
@@ -49,9 +50,11 @@ def call_page(request: PageRequest, name: str) -> HttpResponse:
         return scope.elsewhere(request, "call", name)
     fit_id = detail.call.fit_id
     base = request.build_absolute_uri("/").rstrip("/")
+    correlation_id = detail.call.correlation_id
     context = {
         "detail": detail,
         "call": detail.call,
+        "plan_id": correlation_id if plans_among([correlation_id], project_id=project.id) else None,
         "fit": fitting.find(project_id=project.id, fit_id=fit_id) if fit_id else None,
         "curl": snippets.post_call(base, snippets.recorded_again(detail)),
     }

@@ -14,10 +14,10 @@ from helmdash.operations import projects
 from helmdash.operations.projects import ProjectError
 from helmdash.pages import gateway_facts, gateway_snippets, scope
 from helmdash.pages.guards import staff_only
+from helmdash.pages.offered import offered_models, usable_upstreams
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.snippets import KEY_VARIABLE
-from helmdash.providers.registry import is_glob
-from helmdash.queries import seen, upstreams
+from helmdash.queries import seen
 from helmdash.queries.upstreams import UpstreamInfo
 
 # The longest model id the gateway takes.
@@ -58,7 +58,7 @@ def save_policy(request: PageRequest) -> HttpResponse:
 
 def _show(request: PageRequest, *, refused: ProjectError | None = None) -> HttpResponse:
     project = scope.current_project(request)
-    usable = tuple(filter(_is_usable, upstreams.listing(project_id=project.id)))
+    usable = usable_upstreams(project_id=project.id)
     wanted = request.GET.get("model", "").strip()
     problem = _problem(wanted)
     recorded = seen.values(project_id=project.id, column="model")
@@ -71,7 +71,7 @@ def _show(request: PageRequest, *, refused: ProjectError | None = None) -> HttpR
         "key_variable": KEY_VARIABLE,
         "usable": usable,
         "example": example,
-        "models": _offered(usable, recorded),
+        "models": offered_models(usable, recorded),
         "wanted": wanted,
         "problem": problem,
         "clients": gateway_snippets.clients(base, example.model),
@@ -86,31 +86,17 @@ def _show(request: PageRequest, *, refused: ProjectError | None = None) -> HttpR
     return show(request, "pages/gateway.html", context, status=status)
 
 
-def _is_usable(info: UpstreamInfo) -> bool:
-    return info.enabled and not info.shadowed and info.problem is None
-
-
 def _is_gone(name: str, usable: Iterable[UpstreamInfo]) -> bool:
     return bool(name) and all(info.name != name for info in usable)
 
 
 def _example(usable: Sequence[UpstreamInfo], recorded: Iterable[str]) -> Example:
     """A model that an upstream lists, else one that was called through it, else a blank."""
-    offered = _offered(usable, recorded)
+    offered = offered_models(usable, recorded)
     if offered:
         return Example(model=offered[0], is_blank=False)
     provider = usable[0].name if usable else "provider"
     return Example(model=f"{provider}/{_BLANK}", is_blank=True)
-
-
-def _offered(usable: Iterable[UpstreamInfo], recorded: Iterable[str]) -> list[str]:
-    """`provider/model` of the upstreams there are, without the patterns."""
-    names = tuple(f"{info.name}/" for info in usable)
-    listed = [
-        f"{info.name}/{model}" for info in usable for model in info.models if not is_glob(model)
-    ]
-    known = [model for model in recorded if model.startswith(names)]
-    return list(dict.fromkeys([*listed, *known]))
 
 
 def _problem(model: str) -> str:

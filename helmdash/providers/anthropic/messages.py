@@ -90,7 +90,8 @@ def _block(item: Json, path: str) -> Part:
 
 
 def _text(block: Object, path: str) -> Part:
-    return Text(text=text_at(block.get("text"), f"{path}.text"))
+    is_marked = isinstance(block.get("cache_control"), dict)
+    return Text(text=text_at(block.get("text"), f"{path}.text"), cache=is_marked or None)
 
 
 def _image(block: Object, path: str) -> Part:

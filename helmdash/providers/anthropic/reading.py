@@ -3,7 +3,9 @@
 What only Anthropic knows is kept apart: content blocks as `Other`, top-level members in `extra`.
 Server tools (web_search, bash, …) and adaptive thinking without an effort go to `extra` too. They
 reach Anthropic when the request is passed through; a translation leaves them out, and the model
-answers without them. Cache marks and citations inside blocks survive a pass-through only.
+answers without them. Of the marks of cacheable prefixes, those on texts reach whoever knows such
+marks; those on other blocks and on tools, their lifetimes, and citations survive a pass-through
+only.
 """
 
 from __future__ import annotations

@@ -48,32 +48,37 @@ _DEEP = 250
 
 def write_conversation(request: ChatRequest, notes: list[str], traits: Traits) -> dict[str, Any]:
     """The members `system` and `messages`; `notes` are added to the instructions."""
-    system = [text for message in request.messages for text in _system_texts(message)]
+    system = [block for message in request.messages for block in _system_blocks(message)]
     turns = _turns(request.messages)
     if not turns:  # the API wants a message: the instructions are all there is to say
-        words = "\n\n".join(system) or _NO_WORDS
-        return {"system": _text_or_blocks(notes), "messages": [_turn("user", [_text(words)])]}
+        words = "\n\n".join(block["text"] for block in system) or _NO_WORDS
+        system, alone = [], _turn("user", [_text(words)])
+        return {"system": _text_or_blocks(_noted(system, notes)), "messages": [alone]}
     _repair_ends(turns, traits)
     return {
-        "system": _text_or_blocks([*system, *notes]),
+        "system": _text_or_blocks(_noted(system, notes)),
         "messages": [_turn(role, blocks) for role, blocks in turns],
     }
 
 
-def _system_texts(message: Message) -> Iterable[str]:
+def _system_blocks(message: Message) -> Iterable[Json]:
     if message.role is not Role.SYSTEM:
         return
     for part in message.parts:
         if not isinstance(part, Text):
             raise CannotTranslate("Anthropic takes text only in system messages.")
         if part.text.strip():
-            yield part.text
+            yield _marked(part)
 
 
-def _text_or_blocks(texts: list[str]) -> Json:
-    if len(texts) < 2:
-        return texts[0] if texts else None
-    return [_text(text) for text in texts]
+def _noted(system: list[Json], notes: list[str]) -> list[Json]:
+    return [*system, *map(_text, notes)]
+
+
+def _text_or_blocks(blocks: list[Json]) -> Json:
+    if len(blocks) == 1:
+        return _plain(blocks[0]) or blocks
+    return blocks or None
 
 
 def _turns(messages: tuple[Message, ...]) -> list[tuple[str, list[Json]]]:
@@ -124,19 +129,18 @@ def _repair_ends(turns: list[tuple[str, list[Json]]], traits: Traits) -> None:
     while blocks[-1]["type"] == "text" and not blocks[-1]["text"].strip():
         blocks.pop()
     if blocks[-1]["type"] == "text":
-        blocks[-1] = _text(blocks[-1]["text"].rstrip())
+        blocks[-1] = {**blocks[-1], "text": blocks[-1]["text"].rstrip()}
 
 
 def _turn(role: str, blocks: list[Json]) -> dict[str, Json]:
-    if len(blocks) == 1 and blocks[0]["type"] == "text":
-        return {"role": role, "content": blocks[0]["text"]}
-    return {"role": role, "content": blocks}
+    only = _plain(blocks[0]) if len(blocks) == 1 else None
+    return {"role": role, "content": blocks if only is None else only}
 
 
 def _blocks(part: Part) -> list[Json]:
     match part:
         case Text():
-            return [_text(part.text)]
+            return [_marked(part)]
         case Image():
             return [_image(part)]
         case Reasoning():
@@ -154,6 +158,21 @@ def _blocks(part: Part) -> list[Json]:
 
 def _text(text: str) -> Json:
     return {"type": "text", "text": text}
+
+
+def _marked(part: Text) -> Json:
+    """A block, with its mark where a prefix ends that the vendor is to keep for a while.
+
+    Nothing is kept without one: platform.claude.com/docs/en/build-with-claude/prompt-caching.
+    """
+    block = _text(part.text)
+    return {**block, "cache_control": {"type": "ephemeral"}} if part.cache else block
+
+
+def _plain(block: Json) -> str | None:
+    """The text of a block that says nothing else, for where text may stand without a block."""
+    is_plain = block["type"] == "text" and "cache_control" not in block
+    return block["text"] if is_plain else None
 
 
 def _image(image: Image) -> Json:
@@ -194,8 +213,8 @@ def _tool_result(result: ToolResult) -> Json:
     content = _worded([block for part in result.parts for block in _blocks(part)])
     block: dict[str, Json] = {"type": "tool_result", "tool_use_id": _tool_id(result.call_id)}
     if content:
-        only = content[0] if len(content) == 1 else None
-        block["content"] = only["text"] if only and only["type"] == "text" else content
+        only = _plain(content[0]) if len(content) == 1 else None
+        block["content"] = content if only is None else only
     if result.is_error:
         block["is_error"] = True
     return block

@@ -25,11 +25,16 @@ from helmdash.providers.wire import (
 # Parts that no field of ours covers, yet every OpenAI-compatible upstream may know.
 _OWN_KINDS = frozenset({"input_audio", "file", "video_url", "audio_url"})
 
+_MARK = {"type": "ephemeral"}
 _SHORT_ID_CHARS = 9  # Mistral: "a-z, A-Z, 0-9, with a length of 9"
 
 
-def write_messages(messages: Sequence[Message], *, quirk: Quirk) -> list[dict[str, Json]]:
+def write_messages(
+    messages: Sequence[Message], *, quirk: Quirk, marks_cache: bool = False
+) -> list[dict[str, Json]]:
     """The messages for an upstream. Raises CannotTranslate for a part no one else knows.
+
+    `marks_cache`: the model wants to be told where a cacheable prefix ends (quirks.marks_cache).
 
     A tool's answer can only be text here: its images follow in a user message, after the answers
     that stand together.
@@ -40,7 +45,7 @@ def write_messages(messages: Sequence[Message], *, quirk: Quirk) -> list[dict[st
         if message.role is not Role.TOOL and images:
             written.append(_images_of_tools(images))
             images = []
-        written += _write_message(message, quirk)
+        written += _write_message(message, quirk, marks_cache=marks_cache)
         images += _tool_images(message)
     if images:
         written.append(_images_of_tools(images))
@@ -76,7 +81,7 @@ def write_tool_call(call: ToolCall) -> dict[str, Json]:
     }
 
 
-def _write_message(message: Message, quirk: Quirk) -> list[dict[str, Json]]:
+def _write_message(message: Message, quirk: Quirk, *, marks_cache: bool) -> list[dict[str, Json]]:
     named = {"name": message.name} if message.name is not None else {}
     match message.role:
         case Role.TOOL:
@@ -85,6 +90,8 @@ def _write_message(message: Message, quirk: Quirk) -> list[dict[str, Json]]:
             return [write_assistant(message.parts, quirk=quirk) | named]
         case role:
             content = _content(message.parts, quirk)
+            if marks_cache:
+                content = _marked_content(message.parts) or content
             return [{"role": role.value, "content": content or "", **named}]
 
 
@@ -121,6 +128,18 @@ def _content(parts: Sequence[Part], quirk: Quirk) -> Json:
     if len(texts) == len(shown) and (len(texts) == 1 or quirk.joins_text):
         return "\n\n".join(texts) if texts else None
     return [_write_part(part) for part in shown] or None
+
+
+def _marked_content(parts: Sequence[Part]) -> list[dict[str, Json]]:
+    """The parts, with a mark on each text where a cacheable prefix ends; none without a mark."""
+    if not any(isinstance(part, Text) and part.cache for part in parts):
+        return []
+    shown = [part for part in parts if not isinstance(part, Reasoning)]
+    return [
+        _write_part(part)
+        | ({"cache_control": _MARK} if isinstance(part, Text) and part.cache else {})
+        for part in shown
+    ]
 
 
 def _write_part(part: Part) -> dict[str, Json]:

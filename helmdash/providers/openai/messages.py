@@ -165,7 +165,9 @@ def _read_part(item: Json, *, at: str) -> Part:
         raise BadRequest(at, "a part is an object with a type")
     match item.get("type"):
         case "text" | "input_text" | "output_text" if isinstance(item.get("text"), str):
-            return Text(text=item["text"])
+            # OpenRouter's word for the end of a cacheable prefix; it is Anthropic's.
+            is_marked = isinstance(item.get("cache_control"), dict)
+            return Text(text=item["text"], cache=is_marked or None)
         case "refusal" if isinstance(item.get("refusal"), str):
             return Text(text=item["refusal"])
         case "image_url" | "input_image":

@@ -12,6 +12,7 @@ from helmdash.providers.quirks import (
     AskForReasoning,
     AskForUsage,
     Quirk,
+    marks_cache,
     quirk_of,
     wants_completion_limit,
 )
@@ -35,7 +36,9 @@ def write_chat_request(request: ChatRequest, *, endpoint: Endpoint, model: str) 
     quirk = quirk_of(endpoint)
     body: dict[str, Json] = {
         "model": model,
-        "messages": write_messages(request.messages, quirk=quirk),
+        "messages": write_messages(
+            request.messages, quirk=quirk, marks_cache=marks_cache(quirk, model)
+        ),
         **_stream(request, quirk),
         **_tool_members(request),
         **_limits(request, quirk, model),

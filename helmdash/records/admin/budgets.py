@@ -102,6 +102,7 @@ class BudgetAdmin(HistoryMixin, TransferMixin, ModelAdmin[Budget]):
                     "prompt_variant",
                     "allows_llm_filter",
                     "filter_model",
+                    "fallback_model",
                     "wants_strict_json",
                     "is_hybrid_reasoning",
                     "supports_prefix_cache",

@@ -12,7 +12,7 @@ from helmdash.queries.access import projects
 
 
 class Command(BaseCommand):
-    help = "Delete calls, fits and conversations older than their project's retention_days."
+    help = "Delete calls, fits, plans and conversations older than their project's retention_days."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="Only count.")
@@ -27,5 +27,8 @@ class Command(BaseCommand):
             done = act(project=project, now=timezone.now())
             self.stdout.write(
                 f"{project.slug}: {verb} {done.calls} calls, {done.conversations} conversations, "
-                f"{done.fits} fits older than {project.retention_days} days"
+                f"{done.fits} fits, {done.plans} plans older than {project.retention_days} days"
             )
+        if not options["dry_run"]:
+            forgotten = retention.forget_answers(now=timezone.now())
+            self.stdout.write(f"let go of {forgotten} answers that waited to be fetched")

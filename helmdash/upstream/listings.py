@@ -67,6 +67,14 @@ class Listings:
                 ids.append(f"{endpoint.name}/{name}")
         return ids
 
+    async def aclose(self) -> None:
+        """Give up what is still being asked."""
+        tasks = list(self._asking.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
     def _listed(self, endpoints: Sequence[Endpoint]) -> dict[str, tuple[str, ...]]:
         return {
             each.name: listing.ids
@@ -102,6 +110,14 @@ class Listings:
             before = self._known.get(_key(endpoint))
             ids = before.ids if before else ()
             self._known[_key(endpoint)] = _Listing(ids, monotonic() + _RETRY_S)
+
+
+def unserved(model: str) -> str:
+    """What to tell somebody whose model no upstream serves."""
+    return (
+        f"No upstream serves the model {model!r}. Write it as provider/model, "
+        "choose a default upstream for the project, or add an upstream that lists it."
+    )
 
 
 def _key(endpoint: Endpoint) -> tuple[str, str]:

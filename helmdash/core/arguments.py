@@ -1,0 +1,213 @@
+"""Arguments: what an entry takes, what a model gave, and when two sets of them are the same.
+
+Source: spec/helmdeck.md 9.3 and B17. A model's arguments are data of any shape; what leaves here
+is an object that JSON can carry and that nests no deeper than an argument needs to.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from helmdash.core.catalog import Entry, EntryKind
+from helmdash.core.jsontext import NotJson, read_json
+from helmdash.core.plans import ArgFault, CheckArgs
+
+ARGS_MEMBERS: Final = ("args", "arguments", "inputs", "input", "parameters", "params")
+_SCHEMA_MEMBERS: Final = ("input_schema", "inputSchema", "parameters")
+_JSON_TYPES: Final = frozenset(
+    ("string", "number", "integer", "boolean", "array", "object", "null")
+)
+# Arguments nest a few levels. Deeper ones are noise, and checking and storing them recurses.
+MAX_DEPTH: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The arguments a model gave, and what was wrong with their form. None: it gave none."""
+
+    args: Mapping[str, object] | None
+    faults: tuple[ArgFault, ...] = ()
+
+
+def input_schema_of(entry: Entry) -> Mapping[str, object] | None:
+    """The JSON Schema of what an entry takes; None where the catalog does not say.
+
+    A pack's `input_schema`, `inputSchema` or `parameters`; else its `inputs`, as pipelines have
+    them: names with a schema each, a list of objects with a `name`, or one JSON Schema. Each
+    beside the name or in the metadata.
+    """
+    places = (entry.raw, entry.metadata)
+    for place in places:
+        for member in _SCHEMA_MEMBERS:
+            schema = _object_schema(place.get(member))
+            if schema is not None:
+                return schema
+    if entry.kind is EntryKind.PIPELINE:
+        places = (entry.metadata, entry.raw)
+    for place in places:
+        schema = _object_schema(place.get("inputs"))
+        if schema is not None:
+            return schema
+    return None
+
+
+def read_args(holder: Mapping[str, object], members: Iterable[str] = ARGS_MEMBERS) -> Given:
+    """Read the arguments of a call out of the first member that holds any.
+
+    An object written as a text is read. Anything else than an object counts as {} with a fault.
+    """
+    for member in members:
+        value = holder.get(member)
+        if value is not None:
+            return as_args(value, member)
+    return Given(None)
+
+
+def as_args(value: object, member: str = "args") -> Given:
+    """Read a value as arguments: an object that JSON can carry, else {} with a fault."""
+    if isinstance(value, str):
+        if not value.strip():
+            return Given({})
+        try:
+            value = read_json(value)
+        except NotJson:
+            return _refused(member, "is a text; it must be an object")
+    if not isinstance(value, Mapping):
+        return _refused(member, f"is {_kind_of(value)}; it must be an object")
+    if is_deeper(value, MAX_DEPTH):
+        return _refused(member, f"nests deeper than {MAX_DEPTH} levels")
+    try:
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode("utf-8")
+    except (TypeError, ValueError):
+        return _refused(member, "holds a value that JSON cannot carry")
+    return Given({str(name): part for name, part in value.items()})
+
+
+def check(
+    entry: Entry, args: Mapping[str, object], check_args: CheckArgs, under: str = ""
+) -> tuple[ArgFault, ...]:
+    """Check arguments by what the entry takes; `under`: put before each field's name."""
+    schema = input_schema_of(entry)
+    if schema is None or not args:
+        return ()
+    faults = check_args(schema, args)
+    if not under:
+        return faults
+    return tuple(
+        ArgFault(f"{under}.{fault.field}" if fault.field else under, fault.message)
+        for fault in faults
+    )
+
+
+def same_form(args: Mapping[str, object]) -> str:
+    """Arguments as a text that is equal where they are: 1 and 1.0 are, the order is nothing."""
+    return json.dumps(_plain(args), sort_keys=True, separators=(",", ":"))
+
+
+def is_deeper(value: object, most: int) -> bool:
+    """Whether a value nests deeper than `most` levels. Does not recurse."""
+    level: list[object] = [value]
+    for _ in range(most + 1):
+        level = [
+            part
+            for outer in level
+            for part in _parts(outer)
+            if isinstance(part, Mapping | list | tuple)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _parts(value: object) -> Iterable[object]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _refused(member: str, message: str) -> Given:
+    return Given({}, (ArgFault(member, message),))
+
+
+def _kind_of(value: object) -> str:
+    match value:
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case list() | tuple():
+            return "a list"
+        case _:
+            return "no JSON"
+
+
+# --- schemas -----------------------------------------------------------------------------------
+
+
+def _object_schema(found: object) -> Mapping[str, object] | None:
+    if isinstance(found, Mapping):
+        if _is_json_schema(found):
+            return found
+        return _closed({str(name): _input_schema(part) for name, part in found.items()})
+    if isinstance(found, list):
+        return _closed(_named_inputs(found))
+    return None
+
+
+def _is_json_schema(found: Mapping[str, object]) -> bool:
+    """Tell a JSON Schema from a map of inputs, which may have one called "type" or "properties"."""
+    if isinstance(found.get("type"), str | list):
+        return True
+    if any(isinstance(found.get(member), str) for member in ("$schema", "$ref")):
+        return True
+    if any(isinstance(found.get(member), list) for member in ("anyOf", "oneOf", "allOf")):
+        return True
+    properties = found.get("properties")
+    return isinstance(properties, Mapping) and all(
+        isinstance(part, Mapping | bool) for part in properties.values()
+    )
+
+
+def _named_inputs(found: Sequence[object]) -> dict[str, Mapping[str, object]]:
+    inputs: dict[str, Mapping[str, object]] = {}
+    for item in found:
+        if isinstance(item, str):
+            inputs[item] = {}
+        elif isinstance(item, Mapping) and isinstance(item.get("name"), str):
+            inner = item.get("schema")
+            inputs[str(item["name"])] = _input_schema(inner if inner is not None else item)
+    return inputs
+
+
+def _closed(inputs: dict[str, Mapping[str, object]]) -> Mapping[str, object] | None:
+    """Inputs are listed in full, so any other name is a mistake; no list at all says nothing."""
+    if not inputs:
+        return None
+    return {"type": "object", "properties": inputs, "additionalProperties": False}
+
+
+def _input_schema(part: object) -> Mapping[str, object]:
+    """One input as a JSON Schema: a type that JSON does not know ("url") allows anything."""
+    if isinstance(part, str):
+        return {"type": part} if part in _JSON_TYPES else {}
+    if not isinstance(part, Mapping):
+        return {}
+    left_out = {"name"}
+    if isinstance(part.get("required"), bool):
+        left_out.add("required")  # says that the input must be given, as no JSON Schema does
+    if isinstance(part.get("type"), str) and part["type"] not in _JSON_TYPES:
+        left_out.add("type")
+    return {str(member): value for member, value in part.items() if member not in left_out}

@@ -1,0 +1,182 @@
+"""Calls: which entry a step of a plan calls, and with what, whatever the model wrote.
+
+Source: spec/helmdeck.md 9.3, put right (B16): one way to call each thing. A pack is called by its
+name, a pipeline by PIPELINE_RUN with its id and inputs; nothing calls the planner itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from helmdash.core.arguments import Given, as_args, check, input_schema_of, same_form
+from helmdash.core.catalog import Entry, EntryKind
+from helmdash.core.plan_shapes import text_of
+from helmdash.core.plans import PIPELINE_RUN, ArgFault, CheckArgs
+from helmdash.core.tool_names import ToolNames, is_meta, is_pipeline_run
+
+# Gives the ids of the entries that are most like a text, nearest first.
+Suggest = Callable[[str], tuple[str, ...]]
+
+_ID_MEMBERS: Final = ("id", "pipeline_id", "pipeline")
+_INPUT_MEMBERS: Final = ("inputs", "input", "args", "arguments", "parameters", "params")
+# What people read at a glance.
+MOST_SUGGESTIONS: Final = 5
+# A reason is stored in a column of 200 characters, and read by people.
+_LONGEST_QUOTE: Final = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call of an entry. `given`: a pack's arguments, or a pipeline's inputs."""
+
+    entry: Entry
+    given: Mapping[str, object]
+    faults: tuple[ArgFault, ...] = ()
+    note: str = ""
+
+    @property
+    def is_pipeline(self) -> bool:
+        return self.entry.kind is EntryKind.PIPELINE
+
+    @property
+    def tool(self) -> str:
+        """What the step calls."""
+        return PIPELINE_RUN if self.is_pipeline else self.entry.id
+
+    @property
+    def args(self) -> Mapping[str, object]:
+        """What the step calls it with."""
+        return {"id": self.entry.id, "inputs": self.given} if self.is_pipeline else self.given
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Equal for two calls that do the same."""
+        return self.entry.id, same_form(self.given)
+
+    def checked(self, check_args: CheckArgs, under: str | None = None) -> tuple[ArgFault, ...]:
+        """What is wrong with the arguments, their form included.
+
+        under: what stands before each field's name; as a step's arguments are nested by default.
+        """
+        if under is None:
+            under = "inputs" if self.is_pipeline else ""
+        return self.faults + check(self.entry, self.given, check_args, under)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Miss:
+    """A call of nothing: why, as a clause of a sentence; what was asked for; the likely ids."""
+
+    reason: str
+    asked: str
+    rivals: tuple[str, ...] = ()
+
+
+def resolve(asked: str, given: Given, names: ToolNames) -> Call | Miss:
+    """Find what a tool's name and its arguments call. Never raises."""
+    if not asked.strip():
+        return Miss(reason="the step names no tool", asked="")
+    args = given.args or {}
+    if asked != PIPELINE_RUN and (found := names.find_exact(asked)):
+        return _named(asked, found, given)
+    if is_meta(asked) and names.find(asked) is None:
+        return _self_call(asked)
+    if is_pipeline_run(asked):
+        return _pipeline_run(args, given.faults, names)
+    named = names.find(asked)
+    if named is None:
+        return _unknown(asked, f"tool {quote(asked)} is not in the catalog", names)
+    return Call(entry=named.entry, given=args, faults=given.faults, note=_note(asked, named.entry))
+
+
+def nearest(
+    asked: str, text: str, *, names: ToolNames, suggest: Suggest, first: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The ids that may have been meant: `first`, then by spelling, then by what `text` says."""
+    found = [*first, *names.near(asked), *suggest(text)]
+    return tuple(dict.fromkeys(id for id in found if id in names))[:MOST_SUGGESTIONS]
+
+
+def quote(text: str) -> str:
+    """A text as a sentence quotes it: on one line, and not for pages.
+
+    >>> quote("web.\\nsearch")
+    '"web. search"'
+    """
+    line = " ".join(text[: _LONGEST_QUOTE * 4].split())
+    return f'"{line[:_LONGEST_QUOTE]}{"…" if len(line) > _LONGEST_QUOTE else ""}"'
+
+
+def _named(asked: str, entry: Entry, given: Given) -> Call:
+    """The call of an entry by its name; a pipeline's inputs may be wrapped as for a run."""
+    args, faults = given.args or {}, given.faults
+    if entry.kind is EntryKind.PIPELINE and _is_wrapped(entry, args):
+        inner = as_args(args["inputs"], "inputs")
+        args, faults = inner.args or {}, faults + inner.faults
+    return Call(entry=entry, given=args, faults=faults, note=_note(asked, entry))
+
+
+def _pipeline_run(
+    args: Mapping[str, object], faults: tuple[ArgFault, ...], names: ToolNames
+) -> Call | Miss:
+    member = next((member for member in _ID_MEMBERS if text_of(args.get(member))), None)
+    if member is None:
+        return Miss(
+            reason="the pipeline run names no pipeline: args.id is missing", asked=PIPELINE_RUN
+        )
+    id = str(args[member])
+    if is_meta(id) and names.find(id) is None:
+        return _self_call(id)
+    named = names.find(id)
+    if named is None:
+        return _unknown(id, f"pipeline {quote(id)} (args.id) is not in the catalog", names)
+    inputs, note = _inputs(args, member)
+    if named.entry.kind is EntryKind.PACK:
+        note = f"{named.entry.id} is a pack: it is called by its name, not run as a pipeline."
+    return Call(
+        entry=named.entry,
+        given=inputs.args or {},
+        faults=faults + inputs.faults,
+        note=note or _note(id, named.entry),
+    )
+
+
+def _inputs(args: Mapping[str, object], id_member: str) -> tuple[Given, str]:
+    """The inputs of a pipeline run; loose beside the id, where models forget the member."""
+    for member in _INPUT_MEMBERS:
+        if args.get(member) is not None:
+            return as_args(args[member], "inputs"), ""
+    loose = {
+        name: value
+        for name, value in args.items()
+        if name not in _INPUT_MEMBERS and name != id_member
+    }
+    note = f"The inputs of {quote(str(args[id_member]))} stood beside its id." if loose else ""
+    return Given(loose), note
+
+
+def _is_wrapped(entry: Entry, args: Mapping[str, object]) -> bool:
+    if "inputs" not in args or not {"inputs", *_ID_MEMBERS}.issuperset(args):
+        return False
+    properties = (input_schema_of(entry) or {}).get("properties")
+    return not (isinstance(properties, Mapping) and "inputs" in properties)
+
+
+def _note(asked: str, entry: Entry) -> str:
+    return "" if asked.strip() == entry.id else f"{quote(asked)} was read as {entry.id}."
+
+
+def _self_call(asked: str) -> Miss:
+    return Miss(
+        reason=f"{quote(asked)} is the planner's own tool; a plan cannot call itself", asked=asked
+    )
+
+
+def _unknown(asked: str, reason: str, names: ToolNames) -> Miss:
+    rivals = names.rivals(asked)
+    if rivals:
+        several = " or ".join(rivals[:3])
+        return Miss(reason=f"{quote(asked)} could be {several}"[:200], asked=asked, rivals=rivals)
+    return Miss(reason=reason, asked=asked)

@@ -1,0 +1,129 @@
+"""What looks like a plan: which JSON object of a reply is the answer, and the parts of it.
+
+A reply may hold examples, thoughts and wrappers besides; `decode` shows each object of it. A shape
+that is too loose takes the wrong one, one that is too strict finds none. Source: B17, B23.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from helmdash.core.arguments import ARGS_MEMBERS
+
+TOOL_MEMBERS: Final = ("tool", "tool_name", "name", "function", "pack", "pipeline")
+RATIONALE_MEMBERS: Final = ("rationale", "why", "reason", "reasoning", "description")
+# What only a call has; a `name` is anybody's.
+_TELLING_MEMBERS: Final = ("tool", "tool_name")
+_WRAPPERS: Final = ("plan", "answer", "result", "response", "output", "data", "next_step", "step")
+# How deep an answer may be wrapped; two is the most that was seen.
+_MOST_WRAPPERS: Final = 3
+_PLAN_MEMBERS: Final = frozenset(
+    ("steps", "done", "complexity", "reasoning", "more_steps_likely", "rewritten_prompt")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer's list of steps, as written, and the members beside it."""
+
+    items: Sequence[object]
+    members: Mapping[str, object]
+
+
+def is_plan_shaped(value: object) -> bool:
+    """Whether a value is a plan: an object with steps, a list of steps, or a wrapper of either.
+
+    The steps may be of any kind, and none at all: `read_plan` says what is wrong with them. A lone
+    step is none (see is_step_shaped), nor is an object that merely has other members.
+    """
+    found = find_answer(value)
+    return found is not None and not is_step_shaped(value)
+
+
+def is_step_shaped(value: object) -> bool:
+    """Whether a value is a lone step, as models answer that were asked for the next one only.
+
+    Looser than a plan, since an example in the prose looks the same: for replies without a plan.
+    """
+    if isinstance(value, Mapping) and "steps" not in value:
+        if _is_call(value):
+            return True
+        return any(_is_call(value.get(member)) for member in ("next_step", "step"))
+    return False
+
+
+def find_answer(value: object) -> Answer | None:
+    """Find the steps of an answer, wrapped or not; None where there are none."""
+    outer: dict[str, object] = {}
+    for _ in range(_MOST_WRAPPERS + 1):
+        if isinstance(value, list):
+            return Answer(value, outer) if any(map(_is_call, value)) else None
+        if not isinstance(value, Mapping):
+            return None
+        items = _items(value)
+        if items is not None:
+            return Answer(items, outer | dict(value))
+        inner = next((value[name] for name in _WRAPPERS if _is_container(value.get(name))), None)
+        if inner is None:
+            return None
+        outer |= value
+        value = inner
+    return None
+
+
+def to_bool(value: object) -> bool | None:
+    """Read a boolean as models write them; None for anything else."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    if isinstance(value, str):
+        return {"true": True, "yes": True, "false": False, "no": False}.get(value.strip().lower())
+    return None
+
+
+def clip(text: str, longest: int) -> str:
+    """A text of at most `longest` characters; the cut shows."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def text_of(value: object) -> str:
+    """A value as a trimmed text, "" when it is none."""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def text_in(holder: Mapping[str, object], members: Sequence[str]) -> str:
+    """The first text that one of the members has, trimmed; "" without any."""
+    return next((text for name in members if (text := text_of(holder.get(name)))), "")
+
+
+def _items(value: Mapping[str, object]) -> Sequence[object] | None:
+    if "steps" not in value:
+        if _is_call(value):
+            return [value]
+        # "Nothing is left to do" may come without a list.
+        return [] if to_bool(value.get("done")) and _PLAN_MEMBERS.issuperset(value) else None
+    steps = value["steps"]
+    if isinstance(steps, list):
+        return steps
+    if isinstance(steps, Mapping):
+        numbered = list(steps.values())  # {"1": {...}, "2": {...}}
+        return numbered if numbered and all(map(_is_call, numbered)) else [steps]
+    return [] if steps is None and len(_PLAN_MEMBERS.intersection(value)) > 1 else None
+
+
+def _is_call(value: object) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    if any(isinstance(value.get(member), str) for member in _TELLING_MEMBERS):
+        return True
+    if isinstance(value.get("function"), Mapping):
+        return "name" in value["function"]
+    is_named = any(isinstance(value.get(member), str) for member in TOOL_MEMBERS)
+    return is_named and any(member in value for member in ARGS_MEMBERS)
+
+
+def _is_container(value: object) -> bool:
+    return isinstance(value, Mapping | list)

@@ -1,0 +1,275 @@
+"""Recovery: how the next try differs, for each cause of a failed one.
+
+Source: product.md 8 and spec/helmdeck.md 27.6 (act on causes, within bounds, recorded). A try
+that would be the same as an earlier one is never made: the model already answered it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from helmdash.core.budgets import EffectiveBudget, PromptVariant, Tier
+from helmdash.core.failures import Advice, Cause, FailureCause
+from helmdash.core.prompts import Task
+
+# Each try costs up to minutes on a free route, and the caller waits (ADR 053: 15 to 95 s each).
+MAX_TRIES: Final = 3
+
+# Added to a hybrid reasoning model's output: the plans of ADR 053 spent up to 1,400 tokens on
+# thoughts beside 200 visible ones, and hidden tokens count against the cap (B13).
+THINKING_TOKENS: Final = 2_000
+# The most that a repeated try asks for: the largest output figure of the shipped budgets.
+MOST_OUTPUT_TOKENS: Final = 8_000
+# Twelve numbers take under 100 tokens; the rest is for thoughts of models that no row marks as
+# hybrid, as free routes serve (ADR 053: 423 tokens for a list of 71 characters; 600 cut two).
+FILTER_TOKENS: Final = 1_500
+# The twelve best entries of the demo catalog, a line each, take 2.1 KB of JSON; below that,
+# tools which the ranking is sure of would have to go.
+CATALOG_FLOOR_BYTES: Final = 2_500
+# A catalog that shrinks by less than a quarter is hardly another prompt.
+_WORTHWHILE: Final = 0.75
+
+_ONLY_JSON: Final = "Your last answer could not be read. Answer with the JSON object only."
+_LONGEST_DETAIL: Final = 300  # of a cause, when the model is told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrySettings:
+    """How a try is made. `max_tokens`: output, thoughts included. `catalog_bytes`: a further cap
+    on the catalog, None as the budget has it. `note`: a hint for the model, "" for none."""
+
+    model: str
+    variant: PromptVariant
+    json_mode: bool
+    max_tokens: int
+    catalog_bytes: int | None
+    note: str
+
+
+def first_try(
+    budget: EffectiveBudget,
+    *,
+    variant_override: PromptVariant | None = None,
+    max_tokens: int | None = None,
+) -> TrySettings:
+    """The settings to begin with; the caller's variant and output cap (above 0) go first."""
+    return TrySettings(
+        model=budget.model,
+        variant=variant_override or budget.prompt_variant,
+        json_mode=budget.wants_strict_json and budget.tier is not Tier.C,
+        max_tokens=max_tokens if max_tokens and max_tokens > 0 else _output_tokens(budget),
+        catalog_bytes=None,
+        note="",
+    )
+
+
+def filter_tokens(budget: EffectiveBudget) -> int:
+    """The output cap of a filter pass (the budget is the filtering model's own)."""
+    thinking = THINKING_TOKENS if budget.is_hybrid_reasoning else 0
+    return min(budget.output_tokens, FILTER_TOKENS) + thinking
+
+
+def next_try(
+    settings: TrySettings,
+    cause: Cause,
+    *,
+    budget: EffectiveBudget,
+    catalog_bytes: int,
+    tried: Sequence[TrySettings],
+    task: Task = Task.PLAN,
+    fallback: EffectiveBudget | None = None,
+) -> tuple[TrySettings, str] | None:
+    """What to try after `settings` failed by `cause`, and why; None: give the failure back.
+
+    catalog_bytes: of the catalog sent. tried: all settings so far, with or without these.
+    fallback: the budget of `budget.fallback_model`; without it a fallback keeps the variant and
+    the output cap, and goes without JSON mode.
+    """
+    so_far = [*tried, settings] if settings not in tried else list(tried)
+    if len(so_far) >= MAX_TRIES:
+        return None
+    known = _Failed(
+        settings=settings,
+        cause=cause,
+        budget=budget,
+        catalog_bytes=catalog_bytes,
+        tried=tuple(so_far),
+        task=task,
+        fallback=fallback,
+    )
+    ways = _WAYS.get(cause.name)
+    found = ways(known) if ways else iter(())
+    return next(((then, why) for then, why in found if then not in so_far), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Failed:
+    """A failed try, and what there is to choose from."""
+
+    settings: TrySettings
+    cause: Cause
+    budget: EffectiveBudget
+    catalog_bytes: int
+    tried: tuple[TrySettings, ...]
+    task: Task
+    fallback: EffectiveBudget | None
+
+
+# Ways out, the best first.
+_Ways = Iterator[tuple[TrySettings, str]]
+
+
+def _after_length(failed: _Failed) -> _Ways:
+    """The output cap cut the answer: ask for less, then allow more."""
+    yield from _single_pick(failed, "The output was cut off, so only the next step is asked for.")
+    yield from _more_output(failed)
+
+
+def _after_thoughts(failed: _Failed) -> _Ways:
+    """All output went into thoughts: asking for less shortens them little, so allow more too."""
+    more = next((then for then, _ in _more_output(failed)), failed.settings)
+    yield from _single_pick(
+        replace(failed, settings=more),
+        "The model spent its output on reasoning, so only the next step is asked for, with more "
+        "output.",
+    )
+    yield from _more_output(failed)
+
+
+def _after_garble(failed: _Failed) -> _Ways:
+    """What came was no usable JSON."""
+    yield from _without_json_mode(failed)
+    yield from _single_pick(
+        failed, "The answer could not be read, so only the next step is asked for."
+    )
+    if not failed.settings.note:
+        yield (
+            replace(failed.settings, note=_ONLY_JSON),
+            "The answer could not be read, so the model is told to give the JSON object only.",
+        )
+
+
+def _after_silence(failed: _Failed) -> _Ways:
+    """Nothing came: large prompts are the usual reason (ADR 050)."""
+    if failed.cause.advice is Advice.OTHER_MODEL:
+        yield from _other_model(failed)
+    yield from _smaller_catalog(failed)
+    yield from _other_model(failed)
+
+
+def _after_empty_plan(failed: _Failed) -> _Ways:
+    """The model was heard and gave nothing to do: tell it once what was wrong."""
+    if failed.cause.advice is Advice.SURFACE:
+        return
+    if not failed.settings.note:
+        detail = " ".join(failed.cause.detail.split())[:_LONGEST_DETAIL]
+        yield (
+            replace(failed.settings, note=f"Your last answer could not be used: {detail}"),
+            "The answer could not be used, so the model is told what was wrong with it.",
+        )
+    yield from _other_model(failed)
+
+
+def _after_trouble(failed: _Failed) -> _Ways:
+    """The provider's trouble, not the prompt's; ours, when HelmDash itself was stopped."""
+    if failed.cause.rule != "gateway.stopped":
+        yield from _other_model(failed)
+
+
+def _after_bad_request(failed: _Failed) -> _Ways:
+    """Refused as asked: only where the provider says which part it does not take."""
+    if failed.cause.advice is Advice.WITHOUT_JSON_MODE:
+        yield from _without_json_mode(failed)
+    elif failed.cause.advice is Advice.OTHER_MODEL:
+        yield from _other_model(failed)
+
+
+# Causes that are not here are given back at once: the same would be refused again
+# (safety_filtered, refused, auth_failed), or nobody waits any more (client_disconnected).
+_WAYS: Final[Mapping[FailureCause, Callable[[_Failed], _Ways]]] = {
+    FailureCause.LENGTH_TRUNCATED: _after_length,
+    FailureCause.REASONING_EXHAUSTED: _after_thoughts,
+    FailureCause.CONSTRAINED_DEADLOCK: _after_garble,
+    FailureCause.UNDECODABLE: _after_garble,
+    FailureCause.LIKELY_TIMEOUT: _after_silence,
+    FailureCause.EMPTY_COMPLETION: _after_silence,
+    FailureCause.TIMED_OUT: _after_silence,
+    FailureCause.CONTEXT_OVERFLOW: _after_silence,
+    FailureCause.EMPTY_PLAN: _after_empty_plan,
+    FailureCause.RATE_LIMITED: _after_trouble,
+    FailureCause.UNREACHABLE: _after_trouble,
+    FailureCause.UPSTREAM_ERROR: _after_trouble,
+    FailureCause.UPSTREAM_ERROR_IN_200: _after_trouble,
+    FailureCause.BAD_REQUEST: _after_bad_request,
+}
+
+
+def _single_pick(failed: _Failed, why: str) -> _Ways:
+    is_plan = failed.task is Task.PLAN  # a route is a single pick already
+    if is_plan and failed.settings.variant is not PromptVariant.SINGLE_PICK:
+        yield replace(failed.settings, variant=PromptVariant.SINGLE_PICK), why
+
+
+def _more_output(failed: _Failed) -> _Ways:
+    now = failed.settings.max_tokens
+    most = MOST_OUTPUT_TOKENS
+    if failed.budget.context_length:
+        # More than half of the window would leave no room for the prompt.
+        most = min(most, failed.budget.context_length // 2)
+    more = min(now * 2, most)
+    if more > now:
+        yield (
+            replace(failed.settings, max_tokens=more),
+            f"The output was cut off, so up to {more:,} tokens are allowed.",
+        )
+
+
+def _without_json_mode(failed: _Failed) -> _Ways:
+    if failed.settings.json_mode:
+        yield (
+            replace(failed.settings, json_mode=False),
+            "JSON mode failed, so it is left out.",
+        )
+
+
+def _smaller_catalog(failed: _Failed) -> _Ways:
+    now = failed.catalog_bytes
+    less = max(now // 2, CATALOG_FLOOR_BYTES)
+    if less <= now * _WORTHWHILE:
+        yield (
+            replace(failed.settings, catalog_bytes=less),
+            f"Nothing usable came back, so the catalog is cut to {less:,} bytes.",
+        )
+
+
+def _other_model(failed: _Failed) -> _Ways:
+    """The configured fallback, once: not from one fallback on to the next."""
+    now, name = failed.settings, failed.budget.fallback_model.strip()
+    if not name or any(made.model != now.model for made in failed.tried):
+        return
+    if name.casefold() == now.model.strip().casefold():
+        return
+    why = f"{now.model} gave nothing usable, so {name} is asked."
+    if failed.fallback is not None:
+        yield _afresh(failed, failed.fallback), why
+    else:
+        yield replace(now, model=name, json_mode=False, catalog_bytes=None), why
+
+
+def _afresh(failed: _Failed, fallback: EffectiveBudget) -> TrySettings:
+    """A fallback begins as its own budget has it; what the caller chose still holds."""
+    first, budget = failed.tried[0], failed.budget
+    chose_variant = first.variant is not budget.prompt_variant
+    chose_output = first.max_tokens != _output_tokens(budget)
+    return first_try(
+        fallback,
+        variant_override=first.variant if chose_variant else None,
+        max_tokens=first.max_tokens if chose_output else None,
+    )
+
+
+def _output_tokens(budget: EffectiveBudget) -> int:
+    thinking = THINKING_TOKENS if budget.is_hybrid_reasoning else 0
+    return budget.output_tokens + thinking

@@ -1,0 +1,146 @@
+"""The names a model calls tools by, and the catalog's entries they stand for.
+
+Source: spec/helmdeck.md 9.3 and B16. MCP clients show a pack under names of their own
+(`helmdeck__blog-publish`, `mcp__helmdeck__blog-publish`), and models mix those with the catalog's.
+A spelling counts only where exactly one entry fits it: a plan must never guess between two tools.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from helmdash.core.catalog import Catalog, Entry
+from helmdash.core.plans import META_TOOLS, PIPELINE_RUN
+
+# As MCP clients put it before the names of a server's tools.
+_CLIENT_PREFIX: Final = "helmdeck__"
+# What clients put before a name, one after the other: "functions.", "mcp__", the server's name.
+_PREFIX: Final = re.compile(
+    r"(?:functions|tools|mcp|helmdeck|helmdash)(?:__|[.:/_-])|[\w-]{1,64}?__", re.IGNORECASE
+)
+_QUOTES: Final = " \t\r\n\"'`*\u2018\u2019\u201c\u201d"
+_NO_LETTER: Final = re.compile(r"[\W_]+")
+_NOT_IN_CLIENT_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
+# Names are short. Of a longer text only the start is compared, so that noise costs no time.
+_LONGEST_NAME: Final = 256
+# How alike two names must be to be suggested for each other: "content.grounding" is 0.86 like
+# "content.ground", "youtube.transcript" is 0.52 like the nearest id of the demo catalog.
+_NEAR: Final = 0.75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """The entry a name stands for, and whether the name is the catalog's own."""
+
+    entry: Entry
+    is_exact: bool
+
+
+class ToolNames:
+    """The names of one catalog, ready to be looked up. The planner's own are left out."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._by_id: dict[str, Entry] = {}
+        self._by_spelling: dict[str, list[Entry]] = {}
+        for entry in catalog.entries:
+            spelling = _spelling(entry.id)
+            if spelling in _META_SPELLINGS:
+                continue
+            self._by_id[entry.id] = entry
+            self._by_spelling.setdefault(spelling, []).append(entry)
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._by_id
+
+    def find(self, asked: str) -> Named | None:
+        """Find the one entry that a name stands for; None for no entry, or for several."""
+        exact = self.find_exact(asked)
+        if exact is not None:
+            return Named(entry=exact, is_exact=True)
+        fitting = self._fitting(asked)
+        return Named(entry=fitting[0], is_exact=False) if len(fitting) == 1 else None
+
+    def find_exact(self, asked: str) -> Entry | None:
+        """Find the entry of exactly this id; quotes and space around it do not count."""
+        return self._by_id.get(asked) or self._by_id.get(_bare(asked))
+
+    def rivals(self, asked: str) -> tuple[str, ...]:
+        """The ids that a name fits equally well; none where it fits one entry, or nothing."""
+        fitting = self._fitting(asked)
+        return tuple(entry.id for entry in fitting) if len(fitting) > 1 else ()
+
+    def near(self, asked: str, limit: int = 3) -> tuple[str, ...]:
+        """The ids that are spelled most like a name, nearest first. Takes ms on a large catalog."""
+        found: dict[str, None] = {}
+        for rest in _stripped(_bare(asked)):
+            spelling = _spelling(rest)
+            for near in difflib.get_close_matches(spelling, self._by_spelling, limit, _NEAR):
+                found |= dict.fromkeys(entry.id for entry in self._by_spelling[near])
+        return tuple(found)[:limit]
+
+    def _fitting(self, asked: str) -> list[Entry]:
+        for rest in _stripped(_bare(asked)):
+            fitting = self._by_spelling.get(_spelling(rest))
+            if fitting:
+                return fitting
+        return []
+
+
+def canonical(asked: str, catalog: Catalog) -> Named | None:
+    """Find the one entry of a catalog that a name stands for (see ToolNames.find)."""
+    return ToolNames(catalog).find(asked)
+
+
+def client_name(tool: str) -> str:
+    """The name MCP clients show a pack by.
+
+    >>> client_name("github.create_issue")
+    'helmdeck__github-create_issue'
+    """
+    if tool == PIPELINE_RUN:
+        return tool
+    return _CLIENT_PREFIX + _NOT_IN_CLIENT_NAMES.sub("-", tool)
+
+
+def is_pipeline_run(asked: str) -> bool:
+    """Whether a name means the tool that runs a stored pipeline, in any spelling of it."""
+    return any(_spelling(rest) == "pipeline-run" for rest in _stripped(_bare(asked)))
+
+
+def is_meta(asked: str) -> bool:
+    """Whether a name means the planner or the router itself, in any spelling of it (rule S2)."""
+    bare = _bare(asked)
+    if _spelling(bare) in _META_ALONE:
+        return True
+    return any(_spelling(rest) in _META_SPELLINGS for rest in _stripped(bare))
+
+
+def _bare(asked: str) -> str:
+    """A name without what models write around it: quotes, space, an empty pair of brackets."""
+    return asked[:_LONGEST_NAME].strip(_QUOTES).removesuffix("()")
+
+
+def _stripped(bare: str) -> Iterator[str]:
+    """The name as it stands, then without one prefix of a client after the other."""
+    yield bare
+    while prefix := _PREFIX.match(bare):
+        bare = bare[prefix.end() :]
+        yield bare
+
+
+def _spelling(name: str) -> str:
+    """What spellings of one name have in common: neither case nor the marks between words count."""
+    return _NO_LETTER.sub("-", name.casefold()).strip("-")
+
+
+# What the planner and the router are called under this server's name, and by its own MCP tools.
+_META_SPELLINGS: Final = frozenset(
+    _spelling(f"{server}.{tool.rpartition('.')[2]}")
+    for server in ("helmdeck", "helmdash")
+    for tool in META_TOOLS
+)
+_META_ALONE: Final = frozenset(tool.rpartition(".")[2] for tool in META_TOOLS)

@@ -1,0 +1,150 @@
+"""The MCP face as an ASGI application: who asks, what for, and in which way it is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from helmdash.mcp.asgi import Message, Receive, Scope, Send
+from helmdash.mcp.identity import check_address, identify
+from helmdash.mcp.jsontext import BadJson, read_object
+from helmdash.mcp.refusals import (
+    Refusal,
+    malformed,
+    not_a_request,
+    send_refusal,
+    too_large,
+    too_slow,
+    unavailable,
+    wrong_method,
+)
+from helmdash.mcp.threads import Threads
+from helmdash.mcp.tools import BY_NAME
+from helmdash.mcp.transport import Transport
+from helmdash.mcp.visit import VISIT_KEY, Visit
+from helmdash.upstream.sharing import shared_of
+
+log = logging.getLogger(__name__)
+
+# A whole body has to be here by then: 8 MiB at a megabit a second.
+_BODY_PATIENCE_S = 60.0
+
+
+class Disconnected(Exception):
+    """The client left before its request was read."""
+
+
+class McpApp:
+    """`/mcp`: Streamable HTTP by the official SDK, behind a key of HelmDash.
+
+    One for each process, made on the event loop that it works on.
+    """
+
+    def __init__(self, *, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._threads = Threads()
+        self._transport = Transport(limit_bytes)
+
+    async def start(self) -> None:
+        """Nothing to do before the first request: see helmdash.mcp.server."""
+
+    async def stop(self) -> None:
+        """Give up what is still under way."""
+        await self._transport.stop()
+        self._threads.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        headers = _headers_of(scope)
+        try:
+            caller = await identify(headers, self._threads)
+            check_address(headers)
+            if scope["method"] != "POST":
+                raise wrong_method()
+            body = await self._read(headers, receive)
+            asked = _parse(body)
+        except Refusal as refusal:
+            await send_refusal(send, refusal)
+            return
+        except Disconnected:
+            return
+        visit = Visit(caller=caller, threads=self._threads, shared=shared_of(scope))
+        try:
+            await self._transport.handle(
+                {**scope, VISIT_KEY: visit},
+                _replay(body, receive),
+                send,
+                streams=_may_stream(headers, asked),
+            )
+        except ImportError:
+            log.exception("the MCP server could not be loaded")
+            await send_refusal(send, unavailable("The MCP server could not be loaded."))
+
+    async def _read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        """The whole body. Raises Refusal (408, 413), or Disconnected."""
+        declared = headers.get(b"content-length", b"")
+        if declared.isdigit() and int(declared) > self._limit_bytes:
+            raise too_large(self._limit_bytes)
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(_BODY_PATIENCE_S):
+                while True:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        raise Disconnected
+                    part = message.get("body", b"")
+                    parts.append(part)
+                    size += len(part)
+                    if size > self._limit_bytes:
+                        raise too_large(self._limit_bytes)
+                    if not message.get("more_body", False):
+                        return b"".join(parts)
+        except TimeoutError:
+            raise too_slow() from None
+
+
+def _parse(body: bytes) -> dict[str, Any]:
+    """The JSON-RPC message of a body, as far as the door looks at it. Raises Refusal (400)."""
+    try:
+        asked = read_object(body)
+    except BadJson as error:
+        raise malformed(str(error)) from None
+    is_answer = "result" in asked or "error" in asked
+    if not isinstance(asked.get("method"), str) and not is_answer:
+        raise not_a_request("Send one JSON-RPC 2.0 request or notification: `method` is missing.")
+    return asked
+
+
+def _may_stream(headers: Mapping[bytes, bytes], asked: Mapping[str, Any]) -> bool:
+    """Whether the answer may come as a stream: a slow tool, and a client that can read one.
+
+    A stream carries progress, and keeps the connection alive while a model thinks. Everything
+    else is answered at once, with plain JSON.
+    """
+    params = asked.get("params")
+    name = params.get("name") if isinstance(params, Mapping) else None
+    tool = BY_NAME.get(name) if isinstance(name, str) else None
+    is_slow = asked.get("method") == "tools/call" and tool is not None and tool.is_slow
+    accepted = headers.get(b"accept", b"").lower()
+    takes_json = b"application/json" in accepted
+    return is_slow and takes_json and b"text/event-stream" in accepted
+
+
+def _headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """The headers by lower-case name; of repeated ones the first."""
+    headers: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        headers.setdefault(name.lower(), value)
+    return headers
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A receive that gives the body once, and then what else comes."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def next_message() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return next_message

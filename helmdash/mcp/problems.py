@@ -1,0 +1,119 @@
+"""Failures of tools and resources: a word, a sentence, and what a caller can do with it.
+
+Nothing in them comes from inside: no stack, no text of a library or of the database.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db import InterfaceError, OperationalError
+
+from helmdash.core.catalog import CatalogError
+from helmdash.core.completion import UnknownModel
+from helmdash.operations.planning import AskProblem, PlanFailed
+from helmdash.operations.recorder import RecorderFull
+from helmdash.upstream.sharing import Stopping
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One wrong argument: its dotted path and what to do."""
+
+    field: str
+    message: str
+
+
+class Problem(Exception):
+    """What a caller is told; `word` is the `error` of the result, `extra` further members."""
+
+    def __init__(
+        self, word: str, message: str, *, extra: Mapping[str, object] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.word = word
+        self.message = message
+        self.extra = dict(extra or {})
+
+    @property
+    def body(self) -> dict[str, object]:
+        """As it leaves: {"error", "message", ...}."""
+        return {"error": self.word, "message": self.message, **self.extra}
+
+
+def invalid(faults: Sequence[Fault]) -> Problem:
+    """The arguments are not what the tool takes."""
+    told = "; ".join(f"{fault.field}: {fault.message}" for fault in faults[:3])
+    errors = [{"field": fault.field, "message": fault.message} for fault in faults]
+    return Problem("invalid", told, extra={"errors": errors})
+
+
+def invalid_field(field: str, message: str) -> Problem:
+    """One argument is wrong."""
+    return invalid([Fault(field, message)])
+
+
+def forbidden(name: str, scope: str) -> Problem:
+    """The key lacks a scope."""
+    return Problem("forbidden", f"The key {name} lacks the scope {scope}.", extra={"scope": scope})
+
+
+def not_found(message: str) -> Problem:
+    """There is nothing by this name, or not in the key's project."""
+    return Problem("not_found", message)
+
+
+def problem_of(error: Exception) -> Problem:
+    """What a caller is told of an exception."""
+    for kind, tell in _TOLD:
+        if isinstance(error, kind):
+            return tell(error)
+    log.exception("an MCP request failed", exc_info=error)
+    return Problem("internal", "Something went wrong in HelmDash; its log has the details.")
+
+
+def _same(error: Problem) -> Problem:
+    return error
+
+
+def _bad_catalog(error: CatalogError) -> Problem:
+    return invalid([Fault(each.field, each.message) for each in error.errors])
+
+
+def _bad_ask(error: AskProblem) -> Problem:
+    return invalid_field(error.field, error.message)
+
+
+def _unknown_model(error: UnknownModel) -> Problem:
+    return invalid_field("model", str(error))
+
+
+def _plan_failed(error: PlanFailed) -> Problem:
+    return Problem("plan_failed", error.cause.detail, extra=error.to_json())
+
+
+def _busy(error: Exception) -> Problem:
+    return Problem("unavailable", str(error))
+
+
+def _database_away(error: Exception) -> Problem:
+    # The exact error may name hosts and users: into the log, not into the answer.
+    log.error("the database does not answer", exc_info=error)
+    return Problem("unavailable", "The database is away. Try again in a few seconds.")
+
+
+_TOLD: tuple[tuple[type[Exception], Callable[..., Problem]], ...] = (
+    (Problem, _same),
+    (CatalogError, _bad_catalog),
+    (AskProblem, _bad_ask),
+    (UnknownModel, _unknown_model),
+    (PlanFailed, _plan_failed),
+    (RecorderFull, _busy),
+    (Stopping, _busy),
+    (OperationalError, _database_away),
+    (InterfaceError, _database_away),
+)

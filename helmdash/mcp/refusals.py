@@ -1,0 +1,139 @@
+"""What is refused before the SDK sees the request, as JSON-RPC errors that clients show.
+
+The official client hands a JSON-RPC error on to its caller whatever the HTTP status; of any other
+body it would only say that there was an error.
+"""
+
+from __future__ import annotations
+
+import json
+
+from helmdash.mcp.asgi import Send
+
+# JSON-RPC's own codes.
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+
+Header = tuple[bytes, bytes]
+
+_HOW = (
+    "Send a HelmDash API key with every request: `Authorization: Bearer KEY`. "
+    "`manage.py apikey create --name NAME` makes one."
+)
+
+
+class Refusal(Exception):
+    """A request that goes no further; `status` is the HTTP status.
+
+    `code` of the error is the status, too, where JSON-RPC has no word for it: its own codes are
+    below -32000, all others are the application's.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        word: str,
+        code: int | None = None,
+        headers: tuple[Header, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers
+        self.body = {
+            "jsonrpc": "2.0",
+            "id": None,
+            "error": {
+                "code": status if code is None else code,
+                "message": message,
+                "data": {"error": word},
+            },
+        }
+
+
+def unauthorized(*, is_known_kind: bool) -> Refusal:
+    """401: no key, or one that is not ours any more. `is_known_kind`: some key came along."""
+    challenge = b'Bearer realm="HelmDash"'
+    if is_known_kind:
+        return Refusal(
+            401,
+            f"The API key is unknown or revoked. {_HOW}",
+            word="unauthorized",
+            headers=((b"www-authenticate", challenge + b', error="invalid_token"'),),
+        )
+    return Refusal(401, _HOW, word="unauthorized", headers=((b"www-authenticate", challenge),))
+
+
+def unavailable(message: str) -> Refusal:
+    """503: not now."""
+    return Refusal(503, message, word="unavailable", headers=((b"retry-after", b"5"),))
+
+
+def bad_host(host: str) -> Refusal:
+    """400: the server does not answer to this name."""
+    return Refusal(
+        400,
+        f"This server does not answer to the host {host[:200]!r}. "
+        "Name it in HELMDASH_ALLOWED_HOSTS or HELMDASH_PUBLIC_URL.",
+        word="host_not_allowed",
+        code=INVALID_REQUEST,
+    )
+
+
+def bad_origin(origin: str) -> Refusal:
+    """403: a web page of another site asks (DNS rebinding)."""
+    return Refusal(
+        403,
+        f"Pages of {origin[:200]!r} may not ask this server. "
+        "Name the host in HELMDASH_ALLOWED_HOSTS if they should.",
+        word="origin_not_allowed",
+    )
+
+
+def wrong_method() -> Refusal:
+    """405: without sessions there is nothing to listen to, and nothing to end."""
+    return Refusal(
+        405,
+        "Use POST: this server has no sessions and sends nothing that was not asked for.",
+        word="method_not_allowed",
+        code=INVALID_REQUEST,
+        headers=((b"allow", b"POST"),),
+    )
+
+
+def too_large(limit_bytes: int) -> Refusal:
+    """413."""
+    return Refusal(
+        413,
+        f"A request may have at most {limit_bytes} bytes (HELMDASH_MAX_BODY_BYTES).",
+        word="body_too_large",
+    )
+
+
+def too_slow() -> Refusal:
+    """408."""
+    return Refusal(408, "The request's body did not arrive in time.", word="request_timeout")
+
+
+def malformed(message: str) -> Refusal:
+    """400: the body is not JSON as it should be."""
+    return Refusal(400, message, word="malformed", code=PARSE_ERROR)
+
+
+def not_a_request(message: str) -> Refusal:
+    """400: JSON, but no JSON-RPC message."""
+    return Refusal(400, message, word="malformed", code=INVALID_REQUEST)
+
+
+async def send_refusal(send: Send, refusal: Refusal) -> None:
+    """Answer, and close the connection: the rest of the body is not read."""
+    body = json.dumps(refusal.body).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+        *refusal.headers,
+    ]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,161 @@
+"""The resources there are, in the seed's shapes (spec/helmdeck.md 3.3 and 19)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+from django.utils import timezone
+
+from helmdash.core.budgets import EffectiveBudget
+from helmdash.mcp.problems import forbidden, not_found
+from helmdash.mcp.routing_guide import read_guide
+from helmdash.mcp.tools.conversations import read_health
+from helmdash.mcp.visit import Visit
+from helmdash.queries import budgets, upstreams
+from helmdash.queries.defaults import caller_defaults
+from helmdash.queries.moments import rfc3339
+from helmdash.queries.plans import my_plans
+from helmdash.upstream.client import UpstreamClient
+from helmdash.upstream.listings import Listings
+
+SCOPE: Final = "read"
+MIME_TYPE: Final = "application/json"
+_SCHEME: Final = "helmdeck://"
+_HEALTH: Final = f"{_SCHEME}conversation-health/"
+
+Body = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One resource: what agents see of it, and how it is read."""
+
+    name: str
+    description: str
+    read: Callable[[Visit], Awaitable[Body]]
+
+    @property
+    def uri(self) -> str:
+        """`helmdeck://` and the name."""
+        return _SCHEME + self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """Resources of one kind, told apart by a part of their address."""
+
+    name: str
+    uri: str
+    description: str
+
+
+async def read_resource(visit: Visit, uri: str) -> Body:
+    """What is at an address. Raises Problem: no such resource, or the key may not read."""
+    if not visit.caller.may(SCOPE):
+        raise forbidden(visit.caller.name, SCOPE)
+    found = _BY_URI.get(uri)
+    if found is not None:
+        return await found.read(visit)
+    conversation = unquote(uri.removeprefix(_HEALTH))
+    if not uri.startswith(_HEALTH) or not conversation or "\x00" in conversation:
+        known = ", ".join([*_BY_URI, HEALTH_TEMPLATE.uri])
+        raise not_found(f"There is no resource {uri[:200]!r}. There are {known}.")
+    return await read_health(visit, conversation)
+
+
+async def _context_budgets(visit: Visit) -> Body:
+    found = await visit.threads.run(
+        budgets.context_budgets, project_id=visit.project.id, now=timezone.now()
+    )
+    return {
+        "fetched_at": rfc3339(found.fetched_at),
+        "fallback": _budget(found.fallback),
+        "budgets": [_budget(each) for each in found.budgets],
+        "policy": found.policy,
+    }
+
+
+def _budget(value: EffectiveBudget) -> dict[str, object]:
+    """An entry as the seed has it, and the prompt variant; what says "no" is left out."""
+    told: dict[str, object] = {
+        "allows_llm_filter": value.allows_llm_filter,
+        "filter_model": value.filter_model,
+        "is_hybrid_reasoning": value.is_hybrid_reasoning,
+        "wants_strict_json": value.wants_strict_json,
+        "supports_prefix_cache": value.supports_prefix_cache,
+        "cached_input_cost_usd_per_mtok": value.cached_input_cost_usd_per_mtok,
+    }
+    return {
+        "model": value.model,
+        "input_tokens": value.input_tokens,
+        "output_tokens": value.output_tokens,
+        "max_catalog_bytes": value.max_catalog_bytes,
+        "tier": value.tier,
+        "prompt_variant": value.prompt_variant,
+        **{name: figure for name, figure in told.items() if figure},
+    }
+
+
+async def _my_plans(visit: Visit) -> Body:
+    found = await visit.threads.run(
+        my_plans, project_id=visit.project.id, caller=visit.caller.name, now=timezone.now()
+    )
+    return found.to_json()
+
+
+async def _my_defaults(visit: Visit) -> Body:
+    now = timezone.now()
+    found = await visit.threads.run(
+        caller_defaults, project_id=visit.project.id, caller=visit.caller.name, now=now
+    )
+    return found.to_json(now)
+
+
+async def _routing_guide(visit: Visit) -> Body:
+    return await visit.threads.run(
+        read_guide, project_id=visit.project.id, now=rfc3339(timezone.now())
+    )
+
+
+async def _models(visit: Visit) -> Body:
+    endpoints = await visit.threads.run(upstreams.endpoints, project_id=visit.project.id)
+    if visit.shared is not None:
+        ids = await visit.shared.listings.all_ids(endpoints)
+    else:
+        client = UpstreamClient()
+        listings = Listings(client)
+        try:
+            ids = await listings.all_ids(endpoints)
+        finally:
+            await listings.aclose()
+            await client.aclose()
+    return {
+        "models": [{"id": each, "provider": each.partition("/")[0]} for each in ids],
+        "fetched_at": rfc3339(timezone.now()),
+    }
+
+
+RESOURCES: tuple[Resource, ...] = (
+    Resource(
+        name="context-budgets",
+        description="Safe tokens, catalog bytes, tier and abilities of every model",
+        read=_context_budgets,
+    ),
+    Resource(name="my-plans", description="What you have planned lately", read=_my_plans),
+    Resource(name="my-defaults", description="What you use most, and how", read=_my_defaults),
+    Resource(
+        name="routing-guide",
+        description="The current catalog, and how to choose from it",
+        read=_routing_guide,
+    ),
+    Resource(name="models", description="Models that can be called now", read=_models),
+)
+HEALTH_TEMPLATE = Template(
+    name="conversation-health",
+    uri=_HEALTH + "{id}",
+    description="How full a conversation's context is",
+)
+_BY_URI = {resource.uri: resource for resource in RESOURCES}

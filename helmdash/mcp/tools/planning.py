@@ -1,0 +1,204 @@
+"""`plan` and `route`: which tools serve an intent.
+
+The work belongs to no request, as in the JSON API: a client that leaves ends neither the calls
+under way nor the record of the plan.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Annotated, Any, Literal, Required
+
+from asgiref.sync import ThreadSensitiveContext
+from django.utils import timezone
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from helmdash.mcp.arguments import (
+    STRICT,
+    CatalogName,
+    FreeObject,
+    Intent,
+    Shape,
+    SmallPositive,
+    Word64,
+    Word255,
+)
+from helmdash.mcp.tools.base import Arguments, Schema, Tool, arguments, free_object, number, text
+from helmdash.mcp.visit import Report, Visit
+from helmdash.operations.planning import Ask, Made, make_plan
+from helmdash.queries import budgets, upstreams
+from helmdash.upstream.completing import completer
+from helmdash.upstream.sharing import Stopping
+
+Kind = Literal["plan", "route"]
+Step = tuple[int, str]
+
+# As in the JSON API: far beyond what any model writes at once.
+_MOST_OUTPUT_TOKENS = 1_000_000
+
+
+class AskIn(TypedDict, total=False):
+    """The body of POST /plan and /route."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    user_intent: Required[Intent]
+    model: Word255 | None
+    context: FreeObject | None
+    max_tokens: Annotated[SmallPositive, Field(le=_MOST_OUTPUT_TOKENS)] | None
+    catalog: Any  # core.catalog checks it, so that its faults have the same words everywhere
+    catalog_name: CatalogName | None
+    prompt_variant: Literal["full_steps", "single_pick"] | None
+    continues: Word64 | None
+
+
+_ASK_IN = Shape(AskIn)
+
+
+async def _plan(visit: Visit, given: Arguments, report: Report) -> dict[str, object]:
+    return await _make(visit, "plan", given, report)
+
+
+async def _route(visit: Visit, given: Arguments, report: Report) -> dict[str, object]:
+    return await _make(visit, "route", given, report)
+
+
+async def _make(visit: Visit, kind: Kind, given: Arguments, report: Report) -> dict[str, object]:
+    ask = _ask(kind, _ASK_IN.read(given))
+    steps: asyncio.Queue[Step] = asyncio.Queue()
+
+    async def note(percent: int, sentence: str) -> None:
+        # Never waits: a client that reads slowly, or has left, must not hold up the plan.
+        steps.put_nowait((percent, sentence))
+
+    promise: asyncio.Future[Made] = asyncio.get_running_loop().create_future()
+    work = _keep(promise, visit, ask, note)
+    if visit.shared is not None:
+        visit.shared.spawn(work)
+        return (await _follow(promise, steps, report)).body
+    task = asyncio.ensure_future(_apart(work))
+    try:
+        return (await _follow(promise, steps, report)).body
+    finally:
+        await task
+
+
+async def _work(visit: Visit, ask: Ask, note: Report) -> Made:
+    project = visit.project
+    endpoints = await visit.threads.run(upstreams.endpoints, project_id=project.id)
+    rules = await visit.threads.run(budgets.table, project_id=project.id)
+    async with completer(
+        endpoints,
+        default=project.default_upstream,
+        clock=timezone.now,
+        shared=visit.shared,
+        rules=rules,
+    ) as complete:
+        return await make_plan(
+            project=project,
+            ask=ask,
+            caller=visit.caller.name,
+            complete=complete,
+            clock=timezone.now,
+            progress=note,
+        )
+
+
+async def _keep(promise: asyncio.Future[Made], visit: Visit, ask: Ask, note: Report) -> None:
+    """Work whose end somebody may be waiting for."""
+    try:
+        made = await _work(visit, ask, note)
+    except asyncio.CancelledError:
+        _end(promise, Stopping("HelmDash is stopping. Ask again when it runs."))
+        raise
+    except Exception as error:
+        _end(promise, error)
+    else:
+        if not promise.done():
+            promise.set_result(made)
+
+
+def _end(promise: asyncio.Future[Made], error: Exception) -> None:
+    if not promise.done():
+        promise.set_exception(error)
+
+
+async def _follow(
+    promise: asyncio.Future[Made], steps: asyncio.Queue[Step], report: Report
+) -> Made:
+    """Wait for the end, and tell how far it is meanwhile. Raises what the work raised."""
+    teller = asyncio.ensure_future(_tell(steps, report))
+    try:
+        return await promise
+    finally:
+        teller.cancel()
+        with suppress(asyncio.CancelledError):
+            await teller
+
+
+async def _tell(steps: asyncio.Queue[Step], report: Report) -> None:
+    while True:
+        percent, sentence = await steps.get()
+        await report(percent, sentence)
+
+
+async def _apart(work: Awaitable[None]) -> None:
+    """A thread and connections of its own, where no house gives them."""
+    async with ThreadSensitiveContext():
+        await work
+
+
+def _ask(kind: Kind, given: AskIn) -> Ask:
+    return Ask(
+        kind=kind,
+        user_intent=given["user_intent"],
+        model=given.get("model"),
+        context=given.get("context"),
+        max_tokens=given.get("max_tokens"),
+        catalog=given.get("catalog"),
+        catalog_name=given.get("catalog_name"),
+        prompt_variant=given.get("prompt_variant"),
+        continues=given.get("continues") or None,
+    )
+
+
+_ASK_SCHEMA: Schema = arguments(
+    {
+        "user_intent": text("What the user wants, as said"),
+        "model": text("provider/model; default: the server's"),
+        "context": free_object("What the model should know, e.g. steps taken"),
+        "max_tokens": number("Output, reasoning included"),
+        "catalog": free_object('{"packs":[...],"pipelines":[...]}; default: the current one'),
+        "catalog_name": text(),
+        "prompt_variant": {"enum": ["full_steps", "single_pick"]},
+        "continues": text("plan_id of the plan this goes on with"),
+    },
+    required=("user_intent",),
+)
+
+
+def _tool(
+    name: Kind,
+    description: str,
+    run: Callable[[Visit, Arguments, Report], Awaitable[dict[str, object]]],
+) -> Tool:
+    return Tool(
+        name=name, description=description, schema=_ASK_SCHEMA, scope="plan", run=run, is_slow=True
+    )
+
+
+PLAN = _tool(
+    "plan",
+    "Turn what a user wants into ordered tool calls of the catalog, by a model within its budget. "
+    "Steps nothing serves are marked with a gap. May take a minute.",
+    _plan,
+)
+ROUTE = _tool(
+    "route",
+    "Find the one pack or pipeline that serves what a user wants, or what is missing. "
+    "May take a minute.",
+    _route,
+)

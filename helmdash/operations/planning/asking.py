@@ -1,0 +1,198 @@
+"""What was asked, and everything that is known about it before a model is called."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from helmdash import conf
+from helmdash.core.budgets import BudgetTable, EffectiveBudget, PromptVariant
+from helmdash.core.past import PastPlan
+from helmdash.core.plans import TakenStep
+from helmdash.core.prepared import PreparedCatalog
+from helmdash.core.prompts import Task
+from helmdash.core.taken import taken_steps
+from helmdash.operations.fitting import NoCatalog, find_catalog
+from helmdash.operations.planning.chain import Chain, guessed_chain, named_chain
+from helmdash.queries import budgets, defaults, plan_history
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.hiding import hide_intent, hider
+
+logger = logging.getLogger(__name__)
+
+Kind = Literal["plan", "route"]
+
+# As long as records keep a model's id.
+_MODEL_CHARS = 255
+# A running plan's agent asks for the next step within this; later it is another piece of work.
+CHAIN_AGE = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What a caller wants.
+
+    model None: the server's default (HELMDASH_DEFAULT_MODEL). max_tokens: output; None is the
+    budget's. prompt_variant overrides the budget's. continues: the plan this one goes on with.
+    """
+
+    kind: Kind
+    user_intent: str
+    model: str | None
+    context: Mapping[str, object] | None = None
+    max_tokens: int | None = None
+    catalog: object | None = None
+    catalog_name: str | None = None
+    prompt_variant: str | None = None
+    continues: str | None = None
+
+
+class AskProblem(Exception):
+    """Something about the question has to be put right first; `field` names it."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """An `Ask` with everything the database knows about it."""
+
+    project: ProjectInfo
+    ask: Ask
+    task: Task
+    plan_id: str
+    caller: str
+    model: str
+    intent: str
+    intent_sha: str
+    sketch: tuple[tuple[str, ...], ...]
+    rules: BudgetTable
+    prepared: PreparedCatalog
+    catalog_name: str
+    history: tuple[PastPlan, ...]
+    hide: Callable[[str], str]
+    defaults: Mapping[str, object] | None
+    taken: tuple[TakenStep, ...]
+    chain: Chain
+    asked_at: datetime
+
+    @property
+    def budget(self) -> EffectiveBudget:
+        """The budget of the model that was asked for."""
+        return self.rules.lookup(self.model)
+
+
+def new_plan_id(now: datetime) -> str:
+    """An id that sorts by time."""
+    return f"plan_{int(now.timestamp() * 1000):012x}{secrets.token_hex(8)}"
+
+
+def read_question(
+    *, project: ProjectInfo, ask: Ask, caller: str, plan_id: str, now: datetime
+) -> Question:
+    """Check a question and read what is known about it.
+
+    Raises AskProblem, or CatalogError naming the fields of a malformed catalog.
+    """
+    intent = ask.user_intent.strip()
+    if not intent:
+        raise AskProblem("user_intent", "say what is to be done; it is blank")
+    model = _model_of(ask)
+    prepared, catalog_name = _catalog_of(project, ask)
+    intent_sha, sketch = hide_intent(project.id, intent)
+    chain = _chain_of(project, ask, caller, intent_sha, now, plan_id)
+    return Question(
+        project=project,
+        ask=ask,
+        task=Task.PLAN if ask.kind == "plan" else Task.ROUTE,
+        plan_id=plan_id,
+        caller=caller,
+        model=model,
+        intent=intent,
+        intent_sha=intent_sha,
+        sketch=sketch,
+        rules=budgets.table(project_id=project.id),
+        prepared=prepared,
+        catalog_name=catalog_name,
+        history=plan_history.past_plans(project_id=project.id, now=now),
+        hide=hider(project.id),
+        defaults=_defaults(project, caller, now),
+        taken=(*chain.taken, *taken_steps(ask.context)),
+        chain=chain,
+        asked_at=now,
+    )
+
+
+def variant_of(ask: Ask) -> PromptVariant | None:
+    """The variant that was asked for. Raises AskProblem for a word that is none."""
+    if not ask.prompt_variant:
+        return None
+    try:
+        return PromptVariant(ask.prompt_variant)
+    except ValueError:
+        raise AskProblem(
+            "prompt_variant", f"use {' or '.join(each.value for each in PromptVariant)}"
+        ) from None
+
+
+def _model_of(ask: Ask) -> str:
+    variant_of(ask)
+    if ask.model is not None and not ask.model.strip():
+        raise AskProblem("model", "it is blank; name a model as provider/model")
+    model = (ask.model or conf.env().default_model).strip()
+    if not model:
+        raise AskProblem(
+            "model",
+            "name a model as provider/model (GET /v1/models lists them), or set "
+            "HELMDASH_DEFAULT_MODEL",
+        )
+    if len(model) > _MODEL_CHARS or not model.isprintable():
+        raise AskProblem("model", f"use 1 to {_MODEL_CHARS} printable characters")
+    return model
+
+
+def _catalog_of(project: ProjectInfo, ask: Ask) -> tuple[PreparedCatalog, str]:
+    try:
+        prepared, name = find_catalog(project=project, catalog=ask.catalog, name=ask.catalog_name)
+    except NoCatalog as error:
+        raise AskProblem("catalog_name" if ask.catalog_name else "catalog", str(error)) from None
+    if not prepared.catalog.entries:
+        raise AskProblem("catalog", "it has no entry, so there is nothing to plan with")
+    return prepared, name
+
+
+def _chain_of(
+    project: ProjectInfo, ask: Ask, caller: str, intent_sha: str, now: datetime, plan_id: str
+) -> Chain:
+    if ask.continues:
+        found = named_chain(project_id=project.id, plan_id=ask.continues)
+        if found is None:
+            raise AskProblem("continues", f"there is no plan {ask.continues} in this project")
+        return found
+    # An agent that says nothing about what it did asks anew.
+    if ask.kind != "plan" or not ask.context:
+        return Chain()
+    return guessed_chain(
+        project_id=project.id,
+        caller=caller,
+        intent_sha=intent_sha,
+        since=now - CHAIN_AGE,
+        besides=plan_id,
+    )
+
+
+def _defaults(project: ProjectInfo, caller: str, now: datetime) -> Mapping[str, object] | None:
+    """What the caller usually does. A plan is possible without it (spec/helmdeck.md 9.2)."""
+    try:
+        found = defaults.caller_defaults(project_id=project.id, caller=caller, now=now)
+    except Exception:
+        logger.warning("the defaults of a caller could not be read", exc_info=True)
+        return None
+    return found.for_prompt()

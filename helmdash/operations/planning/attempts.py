@@ -1,0 +1,207 @@
+"""One call to a model on the way to a plan: made, recorded, and what its reply was worth."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from helmdash.core.capture import Capture, CapturedTrim
+from helmdash.core.completion import Complete, Completion
+from helmdash.core.decoding import Decoded, Undecodable, decode
+from helmdash.core.failures import Cause
+from helmdash.core.finish import normalise_finish_reason
+from helmdash.core.plans import UnusablePlan
+from helmdash.core.trim import Trim
+from helmdash.operations.judging import judge
+from helmdash.operations.planning.asking import Question
+from helmdash.operations.planning.threads import in_thread
+from helmdash.operations.recorder import RecorderFull, recorder
+
+logger = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One call that was made, as it is stored and told."""
+
+    number: int
+    purpose: str
+    call_id: str
+    model: str
+    prompt_variant: str
+    response_format: str
+    max_tokens: int
+    reason: str
+    prompt_bytes: int
+    system_sha: str
+    catalog_digest: str = ""
+    catalog_bytes: int | None = None
+    fit_id: str = ""
+    cause: Cause | None = None
+    finish_reason: str | None = None
+    latency_ms: int | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """As the answer lists it."""
+        return {
+            "number": self.number,
+            "purpose": self.purpose,
+            "call_id": self.call_id,
+            "model": self.model,
+            "prompt_variant": self.prompt_variant or None,
+            "response_format": self.response_format,
+            "max_tokens": self.max_tokens,
+            "reason": self.reason,
+            "cause": cause_json(self.cause),
+            "finish_reason": self.finish_reason,
+            "latency_ms": self.latency_ms,
+            "prompt_bytes": self.prompt_bytes,
+            "catalog_bytes": self.catalog_bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Reader(Generic[Answer]):
+    """How a reply is read: which value is the answer, and what it comes to.
+
+    `read` gets the value and whether the reply was cut off; it raises UnusablePlan.
+    """
+
+    accepts: Callable[[object], bool]
+    read: Callable[[object, bool], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[Answer]):
+    """What came of an attempt. Without an answer there is a cause."""
+
+    attempt: Attempt
+    answer: Answer | None
+
+
+def cause_json(cause: Cause | None) -> dict[str, str] | None:
+    """A cause as the API tells it."""
+    if cause is None:
+        return None
+    return {
+        "name": cause.name.value,
+        "rule": cause.rule,
+        "advice": cause.advice.value,
+        "detail": cause.detail,
+    }
+
+
+def new_call_id(now: datetime) -> str:
+    """An id that sorts by time."""
+    return f"call_{int(now.timestamp() * 1000):012x}{secrets.token_hex(8)}"
+
+
+async def attempt_call(
+    question: Question,
+    attempt: Attempt,
+    completion: Completion,
+    reader: Reader[Answer],
+    *,
+    complete: Complete,
+    clock: Callable[[], datetime],
+    trim: Trim | None = None,
+) -> Reply[Answer]:
+    """Make one call, read its reply and record it, whatever comes of it.
+
+    Raises UnknownModel, and CancelledError after the call was recorded as stopped.
+    """
+    try:
+        capture = await complete(completion)
+    except asyncio.CancelledError:
+        stopped = Capture(
+            id=attempt.call_id,
+            model=attempt.model,
+            status="error",
+            error_code="gateway_stopped",
+            error_message="HelmDash was stopped during the call.",
+        )
+        _hand_over(question, _described(stopped, question, attempt, trim), clock())
+        raise
+    capture = _described(capture, question, attempt, trim)
+    # Reading a hostile reply may take a second, which the event loop does not have.
+    answer, capture, rule = await asyncio.to_thread(_read, capture, reader)
+    judged = judge(capture, question.rules, caller=question.caller, now=clock())
+    cause = judged.cause
+    assert answer is not None or cause is not None, "a reply without an answer has a cause"
+    if cause is not None and rule:
+        cause = replace(cause, rule=rule)
+    await in_thread(_record, question, capture, clock())
+    return Reply(
+        replace(
+            attempt,
+            cause=cause,
+            finish_reason=judged.finish_reason.value if judged.finish_reason else None,
+            latency_ms=capture.latency_ms,
+        ),
+        answer,
+    )
+
+
+def _described(
+    capture: Capture, question: Question, attempt: Attempt, trim: Trim | None
+) -> Capture:
+    """The capture with what only the planner knows."""
+    return replace(
+        capture,
+        purpose=attempt.purpose,
+        correlation_id=question.plan_id,
+        pack=f"helmdeck.{question.ask.kind}",
+        caller=question.caller,
+        attempt=attempt.number,
+        prompt_variant=attempt.prompt_variant or None,
+        response_format=attempt.response_format or None,
+        fit_id=attempt.fit_id or None,
+        trim=CapturedTrim(
+            before_bytes=trim.before_bytes, after_bytes=trim.after_bytes, dropped=trim.dropped
+        )
+        if trim is not None
+        else None,
+        metadata={"plan_id": question.plan_id, "max_tokens": attempt.max_tokens},
+    )
+
+
+def _read(capture: Capture, reader: Reader[Answer]) -> tuple[Answer | None, Capture, str]:
+    """The answer in a reply, the capture with what reading it told, and a rule of the reader."""
+    if capture.effective_status != "success":
+        return None, capture, ""
+    capture = replace(capture, content=capture.content or "")
+    try:
+        decoded: Decoded = decode(
+            capture.content or "",
+            finish_reason=normalise_finish_reason(capture.finish_reason),
+            accepts=reader.accepts,
+            label=capture.purpose,
+        )
+    except Undecodable:
+        return None, replace(capture, decoded=False), ""
+    try:
+        answer = reader.read(decoded.value, decoded.partial)
+    except UnusablePlan as error:
+        return None, replace(capture, decoded=True, unusable=str(error)), error.rule
+    return answer, replace(capture, decoded=True), ""
+
+
+def _record(question: Question, capture: Capture, now: datetime) -> None:
+    """Store the call; where the recorder has no room just now, leave it to its spool."""
+    try:
+        recorder().record_and_wait(
+            project=question.project, captures=[capture], caller=question.caller, now=now
+        )
+    except RecorderFull:
+        _hand_over(question, capture, now)
+
+
+def _hand_over(question: Question, capture: Capture, now: datetime) -> None:
+    recorder().submit(question.project, question.caller, capture, now)

@@ -1,0 +1,85 @@
+"""The filter pass: where the ranking is in doubt, a model says which entries matter.
+
+Source: ADR 050 PR 4, product.md 3, spec/helmdeck.md 7, without the defects B4, B6, B13 and B14: it
+is asked by numbers, has room to think, is capped, and is recorded as a call of its own. It never
+fails a plan: without an answer the ranking stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from helmdash.core.completion import Complete, Completion
+from helmdash.core.filter_pass import Picks, build_filter_prompt, is_picks_shaped, read_picks
+from helmdash.core.plans import UnusablePlan
+from helmdash.core.prompts import Prompt
+from helmdash.core.recovery import filter_tokens
+from helmdash.core.selection import Doubt, Selection, room_for_catalog
+from helmdash.operations.planning.asking import Question
+from helmdash.operations.planning.attempts import (
+    Attempt,
+    Reader,
+    Reply,
+    attempt_call,
+    new_call_id,
+)
+from helmdash.operations.planning.prefixes import sha_of
+
+# A model without a catalog cap reads the list of a thousand entries.
+_MOST_BYTES = 64 * 1024
+
+
+async def ask_filter(
+    question: Question,
+    selection: Selection,
+    doubt: Doubt,
+    *,
+    planner: str,
+    number: int,
+    complete: Complete,
+    clock: Callable[[], datetime],
+) -> Reply[Picks]:
+    """Ask which entries matter. Raises UnknownModel where no upstream serves the filter model."""
+    budget = question.rules.lookup(question.rules.lookup(planner).filter_model or planner)
+    prompt = build_filter_prompt(
+        question.prepared,
+        intent=question.intent,
+        room_bytes=min(_MOST_BYTES, room_for_catalog(budget)),
+        order=selection.order,
+    )
+    sent = Prompt(system=prompt.system, user=prompt.user, caches_system=False)
+    attempt = Attempt(
+        number=number,
+        purpose="filter",
+        call_id=new_call_id(clock()),
+        model=budget.model,
+        prompt_variant="",
+        response_format="",
+        max_tokens=filter_tokens(budget),
+        reason=doubt.why,
+        prompt_bytes=sent.bytes,
+        system_sha=sha_of(sent.system),
+    )
+    completion = Completion(
+        call_id=attempt.call_id,
+        model=attempt.model,
+        system=sent.system,
+        user=sent.user,
+        max_tokens=attempt.max_tokens,
+    )
+
+    def read(value: object, partial: bool) -> Picks:
+        picks = read_picks(value, prompt.ids)
+        if not picks.ids:
+            raise UnusablePlan("filter.no_picks", "it names no entry of the list")
+        return picks
+
+    return await attempt_call(
+        question,
+        attempt,
+        completion,
+        Reader(is_picks_shaped, read),
+        complete=complete,
+        clock=clock,
+    )

@@ -1,0 +1,243 @@
+"""The rows of a plan: opened before the first call, added to with each, closed at the end.
+
+What is kept of its texts follows the project's payload setting (product.md 8): all, redacted, or
+none. Hashes, entries and figures are kept in any case.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from helmdash.core.budgets import PromptVariant
+from helmdash.core.failures import Cause
+from helmdash.core.learning import learned_inputs
+from helmdash.core.plans import Destination, Plan, Route, RouteKind, Step
+from helmdash.core.redaction import redact, redact_text
+from helmdash.core.tokens import compact_json
+from helmdash.operations.fitting import Fitted
+from helmdash.operations.planning.asking import Question
+from helmdash.operations.planning.attempts import Attempt
+from helmdash.operations.planning.chain import args_mark
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.bulk import storable
+from helmdash.records.models import Payload, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
+
+# A client that had its plan made in the background fetches it within this.
+ANSWER_WAITS = timedelta(hours=1)
+# A catalog's day of use is enough for retention.
+_SEEN_PRECISION = timedelta(days=1)
+# What may tell who somebody is: learned only where texts are kept (spec/helmdeck.md 18.2).
+_PERSONAL = frozenset({"title", "author"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a plan ended. Without `body` it failed, and `cause` or `sentence` says why."""
+
+    body: Mapping[str, object] | None = None
+    steps: tuple[Step, ...] = ()
+    outcome: str = "failed"
+    complexity: str = ""
+    more_steps_likely: bool | None = None
+    variant: PromptVariant | None = None
+    cause: Cause | None = None
+    sentence: str = ""
+    fitted: Fitted | None = None
+    latency_ms: int | None = None
+
+
+def open_plan(question: Question, *, waits: bool) -> None:
+    """Begin a plan's row. waits: it is made in the background, and its answer will be fetched."""
+    PlanRecord.objects.create(
+        project_id=question.project.id,
+        name=question.plan_id,
+        kind=question.ask.kind,
+        intent=kept_text(question.project, question.intent),
+        intent_sha=question.intent_sha,
+        sketch=[list(clause) for clause in question.sketch],
+        model=question.model,
+        caller=question.caller,
+        continues=question.chain.newest,
+        catalog_name=question.catalog_name,
+        progress=5,
+        result_until=question.asked_at + ANSWER_WAITS if waits else None,
+        started_at=question.asked_at,
+    )
+
+
+def drop_plan(question: Question) -> None:
+    """Take back a plan that came to nothing before any model was called."""
+    _rows(question).filter(attempts__isnull=True).delete()
+
+
+def note_progress(question: Question, percent: int) -> None:
+    """How far it is."""
+    _rows(question).update(progress=percent)
+
+
+def keep_attempt(question: Question, attempt: Attempt) -> None:
+    """Add a call that was made."""
+    PlanAttempt.objects.create(
+        project_id=question.project.id,
+        plan_id=_rows(question).values_list("id", flat=True).get(),
+        number=attempt.number,
+        purpose=attempt.purpose,
+        call_name=attempt.call_id,
+        model=attempt.model,
+        prompt_variant=attempt.prompt_variant,
+        response_format=attempt.response_format,
+        max_tokens=attempt.max_tokens,
+        reason=attempt.reason[:300],
+        cause=attempt.cause.name.value if attempt.cause else "",
+        finish_reason=attempt.finish_reason or "",
+        latency_ms=attempt.latency_ms,
+        prompt_bytes=attempt.prompt_bytes,
+        system_sha=attempt.system_sha,
+        catalog_digest=attempt.catalog_digest,
+        catalog_bytes=attempt.catalog_bytes,
+        fit_name=attempt.fit_id,
+    )
+
+
+def keep_catalog(question: Question, catalog: Mapping[str, object], now: datetime) -> str:
+    """Store a catalog as a model is shown it, once; give its digest."""
+    body = compact_json(catalog)
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    row, is_new = PlanCatalog.objects.get_or_create(
+        project_id=question.project.id,
+        digest=digest,
+        defaults={"body": storable(body), "latest_used_at": now},
+    )
+    if not is_new and now - row.latest_used_at > _SEEN_PRECISION:
+        PlanCatalog.objects.filter(pk=row.pk).update(latest_used_at=now)
+    return digest
+
+
+def close_plan(question: Question, ending: Ending, now: datetime) -> None:
+    """Store how it ended, with its steps."""
+    cause = ending.cause
+    fitted = ending.fitted
+    with transaction.atomic():
+        plan = _rows(question).get()
+        plan.outcome = ending.outcome
+        plan.prompt_variant = ending.variant.value if ending.variant else ""
+        plan.complexity = ending.complexity
+        plan.more_steps_likely = ending.more_steps_likely
+        plan.step_count = len(ending.steps)
+        plan.gap_count = sum(step.entry is None for step in ending.steps)
+        plan.cause = cause.name.value if cause else ""
+        plan.cause_rule = cause.rule if cause else ""
+        plan.cause_advice = cause.advice.value if cause else ""
+        plan.cause_detail = redact_text(cause.detail if cause else ending.sentence)[:400]
+        plan.fit_name = fitted.fit_id if fitted else ""
+        plan.before_bytes = fitted.trim.before_bytes if fitted else None
+        plan.after_bytes = fitted.trim.after_bytes if fitted else None
+        plan.result = _kept_result(question.project, plan, ending.body)
+        plan.progress = 100
+        plan.latency_ms = ending.latency_ms
+        plan.finished_at = now
+        plan.save()
+        PlanStep.objects.bulk_create(_step_rows(question, plan, ending.steps))
+
+
+def kept_text(project: ProjectInfo, text: str) -> str:
+    """A text as far as the project keeps texts; "" where it keeps none."""
+    said = str(storable(text))
+    if project.payload == Payload.FULL.value:
+        return said
+    return redact_text(said) if project.payload == Payload.REDACTED.value else ""
+
+
+def route_steps(route: Route) -> tuple[Step, ...]:
+    """A route's recommendation as the one step it stands for; none for an honest "none"."""
+    found: Destination = route.recommendation
+    if found.kind is RouteKind.NONE:
+        return ()
+    step = Step(
+        order=1,
+        tool=found.id,
+        args=found.suggested_inputs or {},
+        rationale=found.why,
+        entry=found.id,
+        is_pipeline=found.kind is RouteKind.PIPELINE,
+    )
+    return (step,)
+
+
+def outcome_of(answer: Plan | Route) -> str:
+    """The word for a good end."""
+    if answer.partial:
+        return "partial"
+    if isinstance(answer, Plan):
+        return "gap" if any(step.entry is None for step in answer.steps) else "ok"
+    return "gap" if answer.recommendation.kind is RouteKind.NONE else "ok"
+
+
+def _rows(question: Question) -> QuerySet[PlanRecord]:
+    return PlanRecord.objects.filter(project_id=question.project.id, name=question.plan_id)
+
+
+def _kept_result(
+    project: ProjectInfo, plan: PlanRecord, body: Mapping[str, object] | None
+) -> object:
+    """The answer, as far as the project keeps texts; whole while it waits to be fetched."""
+    if body is None:
+        return None
+    if project.payload == Payload.REDACTED.value and plan.result_until is None:
+        return storable(redact(body))
+    if project.payload == Payload.OFF.value and plan.result_until is None:
+        return None
+    return storable(body)
+
+
+def _step_rows(question: Question, plan: PlanRecord, steps: Sequence[Step]) -> list[PlanStep]:
+    project = question.project
+    return [
+        PlanStep(
+            project_id=project.id,
+            plan=plan,
+            position=step.order,
+            entry=(step.entry or "")[:255],
+            is_pipeline=step.is_pipeline,
+            asked=storable(step.gap.asked)[:255] if step.gap else "",
+            gap=storable(step.gap.reason)[:200] if step.gap else "",
+            args=_kept_args(project, step),
+            args_sha=args_mark(project.id, step),
+            learned=_learned(project, step) or None,
+            rationale=kept_text(project, step.rationale),
+        )
+        for step in steps
+    ]
+
+
+def _kept_args(project: ProjectInfo, step: Step) -> object:
+    if project.payload == Payload.FULL.value:
+        return storable(step.args)
+    if project.payload == Payload.REDACTED.value:
+        return storable(redact(step.args))
+    return None
+
+
+def _learned(project: ProjectInfo, step: Step) -> dict[str, str]:
+    if step.entry is None:
+        return {}
+    args = step.args
+    if step.is_pipeline and isinstance(args.get("inputs"), dict):
+        args = args["inputs"]  # type: ignore[assignment]  # checked in the line above
+    found = learned_inputs(args)
+    if project.payload == Payload.OFF.value:
+        found = {key: text for key, text in found.items() if key not in _PERSONAL}
+    return {key: storable(text) for key, text in found.items()}
+
+
+def fail_plan(*, project_id: int, plan_id: str, sentence: str, now: datetime) -> None:
+    """Close a plan that broke off, if it is still open."""
+    PlanRecord.objects.filter(project_id=project_id, name=plan_id, outcome="running").update(
+        outcome="failed", cause_detail=sentence[:400], progress=100, finished_at=now
+    )

@@ -1,0 +1,257 @@
+"""The story of a plan, from the question to the answer (architecture.md, hot path b).
+
+Read what is known; fit the catalog; ask the filter where the ranking is in doubt; ask the model;
+on a cause try again as `core.recovery` says, three times at most; keep every step of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from time import perf_counter
+
+from helmdash.core.completion import Complete, UnknownModel
+from helmdash.core.failures import Advice, Cause, FailureCause
+from helmdash.core.plans import Plan, Route
+from helmdash.core.recovery import TrySettings, first_try, next_try
+from helmdash.operations.planning.answering import Body, compaction, plan_body, route_body
+from helmdash.operations.planning.asking import (
+    Ask,
+    Question,
+    new_plan_id,
+    read_question,
+    variant_of,
+)
+from helmdash.operations.planning.attempts import Attempt, cause_json
+from helmdash.operations.planning.keeping import (
+    Ending,
+    close_plan,
+    drop_plan,
+    fail_plan,
+    note_progress,
+    open_plan,
+    outcome_of,
+    route_steps,
+)
+from helmdash.operations.planning.threads import in_thread
+from helmdash.operations.planning.trying import Teller, Tried
+from helmdash.queries.access import ProjectInfo
+
+logger = logging.getLogger(__name__)
+
+# Percent done, and what is being done, as a sentence.
+Progress = Callable[[int, str], Awaitable[None]]
+
+_STOPPED = "HelmDash was stopped while this was being made."
+_BROKEN = "Something went wrong in HelmDash; its log has the details."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A plan or route that was made: its id, and the answer as the API sends it."""
+
+    plan_id: str
+    body: Body
+
+
+class PlanFailed(Exception):
+    """No answer could be had; `cause` says why, and `attempts` what was tried."""
+
+    def __init__(
+        self,
+        plan_id: str,
+        cause: Cause,
+        attempts: tuple[dict[str, object], ...] = (),
+        compaction: Body | None = None,
+    ) -> None:
+        super().__init__(cause.detail)
+        self.plan_id = plan_id
+        self.cause = cause
+        self.attempts = attempts
+        self.compaction = compaction
+
+    def to_json(self) -> Body:
+        """What a caller is told, besides the sentence."""
+        told: Body = {
+            "plan_id": self.plan_id,
+            "cause": cause_json(self.cause),
+            "attempts": list(self.attempts),
+        }
+        return told | ({"compaction": self.compaction} if self.compaction else {})
+
+
+def begin_plan(*, project: ProjectInfo, ask: Ask, caller: str, now: datetime) -> str:
+    """Check a question and open its plan, to be made in the background by `make_plan(plan_id=…)`.
+
+    Its answer can be fetched for an hour, whatever texts the project keeps. Raises AskProblem and
+    CatalogError.
+    """
+    plan_id = new_plan_id(now)
+    question = read_question(project=project, ask=ask, caller=caller, plan_id=plan_id, now=now)
+    open_plan(question, waits=True)
+    return plan_id
+
+
+def give_up_plan(*, project: ProjectInfo, plan_id: str, sentence: str, now: datetime) -> None:
+    """Close a plan that was begun and cannot be made."""
+    fail_plan(project_id=project.id, plan_id=plan_id, sentence=sentence, now=now)
+
+
+async def make_plan(
+    *,
+    project: ProjectInfo,
+    ask: Ask,
+    caller: str,
+    complete: Complete,
+    clock: Callable[[], datetime],
+    progress: Progress | None = None,
+    plan_id: str | None = None,
+) -> Made:
+    """Make a plan or a route, and keep all of it.
+
+    plan_id: one that `begin_plan` opened. Raises AskProblem, CatalogError, UnknownModel (nothing
+    is kept of these, unless it was begun), and PlanFailed.
+    """
+    started = perf_counter()
+    now = clock()
+    question = await in_thread(
+        read_question,
+        project=project,
+        ask=ask,
+        caller=caller,
+        plan_id=plan_id or new_plan_id(now),
+        now=now,
+    )
+    if plan_id is None:
+        await in_thread(open_plan, question, waits=False)
+    teller = Teller(question, complete, clock, _reporter(question, progress))
+    try:
+        tried = await _try_until_answered(question, teller)
+        ending = _ending(question, tried, teller.attempts, _ms_since(started))
+        await in_thread(close_plan, question, ending, clock())
+    except UnknownModel as error:
+        if plan_id is None and not teller.attempts:
+            await in_thread(drop_plan, question)
+        else:
+            await _fail(question, str(error), clock())
+        raise
+    except asyncio.CancelledError:
+        await asyncio.shield(_fail(question, _STOPPED, clock()))
+        raise
+    except Exception:
+        await _fail(question, _BROKEN, clock())
+        raise
+    if progress is not None:
+        await progress(100, "Done.")
+    if ending.body is None:
+        assert ending.cause is not None
+        raise PlanFailed(
+            question.plan_id,
+            ending.cause,
+            tuple(attempt.to_json() for attempt in teller.attempts),
+            compaction(ending.fitted) if ending.fitted else None,
+        )
+    return Made(plan_id=question.plan_id, body=dict(ending.body))
+
+
+async def _try_until_answered(question: Question, teller: Teller) -> Tried:
+    """One try after the other, until there is an answer or nothing else to try."""
+    settings = first_try(
+        question.budget,
+        variant_override=variant_of(question.ask),
+        max_tokens=question.ask.max_tokens,
+    )
+    if question.chain.is_full:
+        return Tried(settings=settings, cause=_too_long(question))
+    tried: list[TrySettings] = []
+    reason = "As it was asked."
+    while True:
+        found = await teller.try_once(settings, reason)
+        tried.append(settings)
+        if found.answer is not None or found.cause is None:
+            return found
+        budget = question.rules.lookup(settings.model)
+        fallback = budget.fallback_model
+        following = next_try(
+            settings,
+            found.cause,
+            budget=budget,
+            catalog_bytes=found.fitted.trim.after_bytes if found.fitted else 0,
+            tried=tried,
+            task=question.task,
+            fallback=question.rules.lookup(fallback) if fallback else None,
+        )
+        if following is None:
+            return found
+        settings, reason = following
+
+
+def _too_long(question: Question) -> Cause:
+    return Cause(
+        name=FailureCause.EMPTY_PLAN,
+        rule="plan.too_many_steps",
+        advice=Advice.SURFACE,
+        detail=f"{len(question.chain.plan_ids)} steps were told for this already; "
+        "look at what they led to instead of asking for another.",
+    )
+
+
+def _ending(question: Question, tried: Tried, attempts: list[Attempt], latency_ms: int) -> Ending:
+    variant, fitted = tried.settings.variant, tried.fitted
+    match tried.answer:
+        case Plan() as plan if fitted is not None:
+            return Ending(
+                body=plan_body(question, plan, variant, fitted, attempts)
+                | {"latency_ms": latency_ms},
+                steps=plan.steps,
+                outcome=outcome_of(plan),
+                complexity=plan.complexity.value,
+                more_steps_likely=plan.more_steps_likely,
+                variant=variant,
+                fitted=fitted,
+                latency_ms=latency_ms,
+            )
+        case Route() as route if fitted is not None:
+            return Ending(
+                body=route_body(question, route, variant, fitted, attempts)
+                | {"latency_ms": latency_ms},
+                steps=route_steps(route),
+                outcome=outcome_of(route),
+                variant=variant,
+                fitted=fitted,
+                latency_ms=latency_ms,
+            )
+        case _:
+            return Ending(cause=tried.cause, variant=variant, fitted=fitted, latency_ms=latency_ms)
+
+
+async def _fail(question: Question, sentence: str, now: datetime) -> None:
+    """Close a plan that broke off. A database that is away must not hide the fault itself."""
+    try:
+        await in_thread(
+            fail_plan,
+            project_id=question.project.id,
+            plan_id=question.plan_id,
+            sentence=sentence,
+            now=now,
+        )
+    except Exception:
+        logger.exception("a plan that broke off could not be closed")
+
+
+def _reporter(question: Question, progress: Progress | None) -> Progress:
+    """Progress goes to the row, for whoever looks at the page, and to the caller."""
+
+    async def report(percent: int, sentence: str) -> None:
+        await in_thread(note_progress, question, percent)
+        if progress is not None:
+            await progress(percent, sentence)
+
+    return report
+
+
+def _ms_since(started: float) -> int:
+    return round((perf_counter() - started) * 1000)

@@ -1,0 +1,311 @@
+"""One try at a plan: fit the catalog to the settings of the try, ask, and read the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from time import perf_counter
+
+from helmdash.core.budgets import EffectiveBudget, PromptVariant
+from helmdash.core.completion import Complete, Completion, UnknownModel
+from helmdash.core.decoding import Accepts
+from helmdash.core.failures import Advice, Cause, FailureCause
+from helmdash.core.plan_reading import is_plan_shaped, read_plan
+from helmdash.core.plans import META_TOOLS, Plan, Route, UnusablePlan
+from helmdash.core.prompts import Prompt, Task, build_prompt, fixed_bytes
+from helmdash.core.ranking import rank
+from helmdash.core.recovery import TrySettings
+from helmdash.core.route_reading import is_route_shaped, read_route
+from helmdash.core.selection import Selection, select
+from helmdash.operations.arguments import check_args
+from helmdash.operations.fitting import Fitted, goes_in_prefix, keep_fit, new_fit_id
+from helmdash.operations.planning.asking import Question
+from helmdash.operations.planning.attempts import Attempt, Reader, attempt_call, new_call_id
+from helmdash.operations.planning.filtering import ask_filter
+from helmdash.operations.planning.keeping import keep_attempt, keep_catalog
+from helmdash.operations.planning.prefixes import sha_of
+from helmdash.operations.planning.threads import in_thread
+
+# The nearest entries for a tool that is not there: more would be another catalog.
+_SUGGESTIONS = 3
+
+Report = Callable[[int, str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What came of one try: an answer, or a cause."""
+
+    settings: TrySettings
+    answer: Plan | Route | None = None
+    cause: Cause | None = None
+    fitted: Fitted | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fit:
+    """A catalog that fits, and the messages around it."""
+
+    selection: Selection
+    prompt: Prompt
+    budget: EffectiveBudget
+
+
+class Teller:
+    """Makes the tries of one plan, one after the other."""
+
+    def __init__(
+        self,
+        question: Question,
+        complete: Complete,
+        clock: Callable[[], datetime],
+        report: Report,
+    ) -> None:
+        self._question = question
+        self._complete = complete
+        self._clock = clock
+        self._report = report
+        self.attempts: list[Attempt] = []
+        # What the filter picked; None until it was asked. It is asked once.
+        self._picks: tuple[str, ...] | None = None
+
+    async def try_once(self, settings: TrySettings, reason: str) -> Tried:
+        """Fit, ask and read. Raises UnknownModel for a model that no upstream serves."""
+        question = self._question
+        fit = await in_thread(self._fit, settings)
+        if not fit.selection.trim.fits:
+            return Tried(settings=settings, cause=_no_room(fit), fitted=self._fitted(fit))
+        fit = await self._filtered(settings, fit)
+        fitted = self._fitted(fit)
+        attempt = await in_thread(self._keep, settings, fit, fitted, reason)
+        await self._report(_percent(attempt.number), f"Asking {settings.model}.")
+        completion = Completion(
+            call_id=attempt.call_id,
+            model=settings.model,
+            system=fit.prompt.system,
+            user=fit.prompt.user,
+            max_tokens=settings.max_tokens,
+            json_mode=settings.json_mode,
+            caches_system=fit.prompt.caches_system,
+        )
+        reply = await attempt_call(
+            question,
+            attempt,
+            completion,
+            Reader(_shape_of(question.task), self._reader(settings.variant)),
+            complete=self._complete,
+            clock=self._clock,
+            trim=fit.selection.trim,
+        )
+        await self._note(reply.attempt)
+        return Tried(
+            settings=settings, answer=reply.answer, cause=reply.attempt.cause, fitted=fitted
+        )
+
+    async def _filtered(self, settings: TrySettings, fit: _Fit) -> _Fit:
+        """Ask the filter, where it may help and was not asked before; then fit again."""
+        doubt = fit.selection.doubt
+        if doubt is None or not fit.budget.allows_llm_filter or self._picks is not None:
+            return fit
+        self._picks = ()
+        await self._report(15, "Asking which entries matter.")
+        try:
+            reply = await ask_filter(
+                self._question,
+                fit.selection,
+                doubt,
+                planner=settings.model,
+                number=len(self.attempts) + 1,
+                complete=self._complete,
+                clock=self._clock,
+            )
+        except UnknownModel:
+            if fit.budget.filter_model in ("", settings.model):
+                raise
+            return fit  # a filter model that is not there is no reason to plan nothing
+        await self._note(reply.attempt)
+        if reply.answer is None:
+            return fit
+        self._picks = reply.answer.ids
+        return await in_thread(self._fit, settings)
+
+    async def _note(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
+        await in_thread(keep_attempt, self._question, attempt)
+
+    def _fit(self, settings: TrySettings) -> _Fit:
+        """The catalog for a try. The caller's defaults give way before entries do."""
+        question = self._question
+        budget = _capped(question.rules.lookup(settings.model), settings.catalog_bytes)
+        fit = self._fit_with(settings, budget, question.defaults)
+        if not fit.selection.trim.fits and question.defaults:
+            return self._fit_with(settings, budget, None)
+        return fit
+
+    def _fit_with(
+        self,
+        settings: TrySettings,
+        budget: EffectiveBudget,
+        defaults: Mapping[str, object] | None,
+    ) -> _Fit:
+        question = self._question
+        fixed = self._fixed(settings, defaults, in_system=budget.supports_prefix_cache)
+        stable = goes_in_prefix(question.prepared, budget, fixed)
+        if budget.supports_prefix_cache and not stable:
+            fixed = self._fixed(settings, defaults, in_system=False)
+        selection = select(
+            question.prepared,
+            intent=question.intent,
+            budget=budget,
+            history=question.history,
+            hide=question.hide,
+            fixed_bytes=fixed,
+            preferred=self._picks or (),
+            stable=stable,
+            clock=perf_counter,
+        )
+        prompt = build_prompt(
+            task=question.task,
+            variant=settings.variant,
+            catalog=selection.catalog,
+            defaults=defaults,
+            intent=question.intent,
+            context=question.ask.context,
+            in_system=selection.is_stable,
+            taken=question.taken,
+            note=settings.note,
+        )
+        return _Fit(selection=selection, prompt=prompt, budget=budget)
+
+    def _fixed(
+        self, settings: TrySettings, defaults: Mapping[str, object] | None, *, in_system: bool
+    ) -> int:
+        question = self._question
+        return fixed_bytes(
+            task=question.task,
+            variant=settings.variant,
+            defaults=defaults,
+            intent=question.intent,
+            context=question.ask.context,
+            in_system=in_system,
+            taken=question.taken,
+            note=settings.note,
+        )
+
+    def _fitted(self, fit: _Fit) -> Fitted:
+        return Fitted(
+            fit_id=new_fit_id(self._clock()),
+            catalog=fit.selection.catalog,
+            trim=fit.selection.trim,
+            budget=fit.budget,
+            prompt_variant=fit.budget.prompt_variant.value,
+            response_format="",
+            catalog_placement="system" if fit.selection.is_stable else "user",
+        )
+
+    def _keep(self, settings: TrySettings, fit: _Fit, fitted: Fitted, reason: str) -> Attempt:
+        """Store the Trim and the catalog of a try before the call is made."""
+        question, now = self._question, self._clock()
+        keep_fit(
+            project=question.project,
+            fitted=fitted,
+            prepared=question.prepared,
+            intent=question.intent,
+            catalog_name=question.catalog_name,
+            caller=question.caller,
+            now=now,
+        )
+        return Attempt(
+            number=len(self.attempts) + 1,
+            purpose=question.ask.kind,
+            call_id=new_call_id(now),
+            model=settings.model,
+            prompt_variant=settings.variant.value,
+            response_format="json_object" if settings.json_mode else "",
+            max_tokens=settings.max_tokens,
+            reason=reason,
+            prompt_bytes=fit.prompt.bytes,
+            system_sha=sha_of(fit.prompt.system),
+            catalog_digest=keep_catalog(question, fit.selection.catalog, now),
+            catalog_bytes=fit.selection.trim.after_bytes,
+            fit_id=fitted.fit_id,
+        )
+
+    def _reader(self, variant: PromptVariant) -> Callable[[object, bool], Plan | Route]:
+        question = self._question
+
+        def read(value: object, partial: bool) -> Plan | Route:
+            if question.task is Task.ROUTE:
+                return read_route(
+                    value,
+                    catalog=question.prepared.catalog,
+                    intent=question.intent,
+                    check_args=check_args,
+                    suggest=self._suggest,
+                    partial=partial,
+                )
+            plan = read_plan(
+                value,
+                catalog=question.prepared.catalog,
+                variant=variant,
+                intent=question.intent,
+                check_args=check_args,
+                suggest=self._suggest,
+                taken=question.taken,
+                partial=partial,
+            )
+            self._guard(plan, variant)
+            return plan
+
+        return read
+
+    def _guard(self, plan: Plan, variant: PromptVariant) -> None:
+        """Raises UnusablePlan for a step that was told before (the loop guard)."""
+        if variant is not PromptVariant.SINGLE_PICK:
+            return
+        question = self._question
+        for step in plan.steps:
+            if question.chain.repeats(question.project.id, step):
+                raise UnusablePlan(
+                    "plan.repeats_itself",
+                    f"{step.entry} with the same arguments was told before, "
+                    f"in {question.chain.newest}",
+                )
+
+    def _suggest(self, asked: str) -> tuple[str, ...]:
+        """The entries nearest to a text, best first."""
+        found = rank(self._question.prepared.index, asked)
+        near = (item.id for item in found if item.score > 0 and item.id not in META_TOOLS)
+        return tuple(near)[:_SUGGESTIONS]
+
+
+def _shape_of(task: Task) -> Accepts:
+    return is_plan_shaped if task is Task.PLAN else is_route_shaped
+
+
+def _capped(budget: EffectiveBudget, catalog_bytes: int | None) -> EffectiveBudget:
+    """The budget with a smaller catalog, where a try wants one."""
+    if catalog_bytes is None:
+        return budget
+    cap = budget.max_catalog_bytes
+    return replace(budget, max_catalog_bytes=min(cap, catalog_bytes) if cap > 0 else catalog_bytes)
+
+
+def _no_room(fit: _Fit) -> Cause:
+    """Nothing was sent: what surrounds the catalog leaves no room for even one entry."""
+    around = fit.prompt.bytes - fit.selection.trim.after_bytes
+    tokens = fit.budget.estimator.tokens_of_bytes(around)
+    return Cause(
+        name=FailureCause.CONTEXT_OVERFLOW,
+        rule="context.budget",
+        advice=Advice.SHORTEN_PROMPT,
+        detail=f"The request and its context take about {tokens:,} tokens, and the budget "
+        f"{fit.budget.key or 'fallback'} allows {fit.budget.input_tokens:,} with the catalog. "
+        "Shorten user_intent or context, or raise input_tokens. No model was called.",
+    )
+
+
+def _percent(number: int) -> int:
+    """Each further try is closer to the end, and none is it."""
+    return min(20 + (number - 1) * 20, 90)

@@ -1,0 +1,97 @@
+"""Models: how their calls end, by purpose, prompt variant and size, and the newest of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from django.http import HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from helmdash.pages import scope
+from helmdash.pages.forms import ModelFilterForm
+from helmdash.pages.render import PageRequest, show
+from helmdash.pages.stories import plans_among
+from helmdash.queries import models, seen
+from helmdash.queries.models import ModelRow, RecentCall
+
+# What ADR 053's table is about; other calls say little of a model's plans.
+_PLANNING = ("plan", "route", "filter")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """Calls of one correlation id, in their order: a filter pass and the plan after it, say."""
+
+    correlation_id: str | None
+    plan_id: str | None
+    calls: tuple[RecentCall, ...]
+
+    @property
+    def total_ms(self) -> int | None:
+        """What they took together; None when one did not tell."""
+        spans = [call.latency_ms for call in self.calls]
+        return sum(ms for ms in spans if ms is not None) if None not in spans else None
+
+
+@require_safe
+def model_page(request: PageRequest) -> HttpResponse:
+    """Rates with their intervals, and the newest calls of one model."""
+    request.now = timezone.now()
+    project = scope.current_project(request)
+    form = ModelFilterForm(request.GET, now=request.now)
+    context: dict[str, object] = {"form": form, "most": models.MOST_CALLS}
+    if form.is_valid():
+        wanted = form.values()
+        rows = models.model_rows(
+            project_id=project.id, since=wanted["since"], until=wanted["until"]
+        )
+        shown = [row for row in rows if _is_wanted(row, wanted["model"], wanted["purpose"])]
+        latest_of = wanted["model"] or _first(shown)
+        context |= {
+            "rows": shown,
+            "is_sample": any(row.is_sample for row in rows),
+            "latest_of": latest_of,
+            "stories": _stories(project.id, latest_of, wanted["purpose"]) if latest_of else (),
+        }
+    if not request.htmx:
+        for column in ("model", "purpose"):
+            context[f"{column}s"] = seen.values(project_id=project.id, column=column)
+    return show(
+        request,
+        "pages/models.html",
+        context,
+        fragment="pages/_models.html",
+        status=200 if form.is_valid() else 400,
+    )
+
+
+def _is_wanted(row: ModelRow, model: str | None, purpose: str | None) -> bool:
+    if model is not None and row.model != model:
+        return False
+    # Purposes without a row of their own are in the row of the others.
+    return purpose is None or row.purpose == (
+        purpose if purpose in models.PURPOSES else models.OTHER
+    )
+
+
+def _first(rows: Sequence[ModelRow]) -> str | None:
+    """The model whose newest calls are shown unasked: one that plans, if any does."""
+    planning = [row.model for row in rows if row.purpose in _PLANNING]
+    return next(iter([*planning, *(row.model for row in rows)]), None)
+
+
+def _stories(project_id: int, model: str, purpose: str | None) -> tuple[Story, ...]:
+    """Neighbors of one correlation id; a call without one is a story of its own."""
+    calls = models.recent_calls(project_id=project_id, model=model, purpose=purpose)
+    plans = plans_among((call.correlation_id for call in calls), project_id=project_id)
+    grouped = groupby(enumerate(calls), key=lambda pair: pair[1].correlation_id or pair[0])
+    found = (tuple(call for _, call in pairs) for _, pairs in grouped)
+    return tuple(_story(each, plans) for each in found)
+
+
+def _story(calls: tuple[RecentCall, ...], plans: frozenset[str]) -> Story:
+    told = calls[0].correlation_id
+    return Story(correlation_id=told, plan_id=told if told in plans else None, calls=calls)

@@ -1,0 +1,156 @@
+"""Plans and routes: the list, one with all it took, and whether it was followed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from helmdash.operations import feedback
+from helmdash.pages import scope, snippets
+from helmdash.pages.forms import PlanFilterForm
+from helmdash.pages.guards import require_storable
+from helmdash.pages.plan_parts import parts_of
+from helmdash.pages.render import (
+    PageRequest,
+    etag,
+    minute,
+    of_shown_project,
+    show,
+    unless_known,
+)
+from helmdash.queries import catalog, plans, seen
+from helmdash.queries.paging import BadCursor
+from helmdash.queries.plans import PlanItem, PlanView
+
+# What stands in a snippet for an intent that is not kept.
+_NO_INTENT = "INTENT"
+_EXAMPLE = {"user_intent": "Draft a blog post about our release", "model": "openai/gpt-4o"}
+
+
+@require_safe
+@of_shown_project
+def plan_list(request: PageRequest) -> HttpResponse:
+    """Plans and routes, newest first."""
+    project = scope.current_project(request)
+    form = PlanFilterForm(request.GET, now=request.now)
+    context: dict[str, object] = {"form": form}
+    if form.is_valid():
+        try:
+            page = plans.page(
+                project_id=project.id,
+                now=request.now,
+                cursor=request.GET.get("cursor"),
+                **form.values(),
+            )
+        except BadCursor:
+            form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
+        else:
+            context |= {"page": page, "tools": _tools(page.items)}
+            request.etag = etag(request.get_full_path(), f"{page}{minute(request.now)}")
+            if not page.items and not form.is_narrowed:
+                context |= _first_plan(request)
+    if not request.htmx:
+        context["models"] = seen.values(project_id=project.id, column="model")
+    answer = show(
+        request,
+        "pages/plans.html",
+        context,
+        fragment="pages/_plans.html",
+        status=200 if form.is_valid() else 400,
+    )
+    return unless_known(request, lambda: answer) if "page" in context else answer
+
+
+@require_safe
+@of_shown_project
+def plan_page(request: PageRequest, name: str) -> HttpResponse:
+    """One plan; while it is being made, its fragment polls."""
+    require_storable(name)
+    project = scope.current_project(request)
+    detail = plans.find(project_id=project.id, plan_id=name, now=request.now)
+    if detail is None:
+        return scope.elsewhere(request, "plan", name)
+    request.etag = etag(request.path, f"{detail}{minute(request.now)}")
+
+    def answer() -> HttpResponse:
+        return show(
+            request,
+            "pages/plan.html",
+            _plan(request, detail),
+            fragment="pages/_plan.html",
+        )
+
+    return unless_known(request, answer)
+
+
+@require_POST
+def note_followed(request: PageRequest, name: str) -> HttpResponse:
+    """Say whether a plan's steps were carried out: the ranking learns from those that were."""
+    require_storable(name)
+    said = {"yes": True, "no": False}.get(request.POST.get("followed", ""))
+    if said is None:
+        messages.error(request, "followed: send yes or no")
+        return HttpResponseRedirect(reverse("plan", args=[name]))
+    project = scope.current_project(request)
+    try:
+        feedback.note_followed(project=project, plan_id=name, followed=said)
+    except feedback.NoSuchPlan:
+        raise Http404(f"There is no plan {name} in {project.name}.") from None
+    messages.success(
+        request,
+        "Noted: the plan was followed. Like intents rank its tools higher."
+        if said
+        else "Noted: the plan was not followed. It teaches the ranking nothing.",
+    )
+    return HttpResponseRedirect(reverse("plan", args=[name]))
+
+
+def _plan(request: PageRequest, detail: PlanView) -> Mapping[str, object]:
+    project = scope.current_project(request)
+    plan = detail.item
+    form = reverse("try-route" if plan.kind == "route" else "try-plan")
+    return {
+        "detail": detail,
+        "plan": plan,
+        "is_running": plan.outcome == "running",
+        "parts": parts_of(detail.result, detail.steps),
+        "attempts": detail.attempts,
+        "similar": plans.similar(project_id=project.id, plan_id=plan.id, now=request.now),
+        "again": f"{form}?{urlencode({'like': plan.id})}",
+        "go_on": f"{form}?{urlencode({'continues': plan.id})}",
+        "curl": snippets.post(_url(request, plan.kind), _asked_again(detail)),
+    }
+
+
+def _asked_again(detail: PlanView) -> dict[str, object]:
+    """The body that asks the same; context and limits are not kept."""
+    plan = detail.item
+    body = {
+        "user_intent": plan.intent or _NO_INTENT,
+        "model": plan.model,
+        "catalog_name": detail.catalog_name,
+        "continues": detail.continues,
+    }
+    return {name: value for name, value in body.items() if value}
+
+
+def _first_plan(request: PageRequest) -> dict[str, object]:
+    project = scope.current_project(request)
+    return {
+        "curl": snippets.post(_url(request, "plan"), _EXAMPLE),
+        "has_catalog": catalog.find(project_id=project.id) is not None,
+    }
+
+
+def _url(request: PageRequest, kind: str) -> str:
+    return request.build_absolute_uri(f"/api/v1/{kind}")
+
+
+def _tools(items: tuple[PlanItem, ...]) -> list[str]:
+    """What the filter offers: the tools of the plans in view."""
+    return sorted({tool for item in items for tool in item.tools})

@@ -1,0 +1,279 @@
+"""How models do: what came of their calls, by purpose and prompt variant, and the newest of them.
+
+Source: product.md 12 and ADR 053's table, whose six rows are read as what they are: filter passes
+and plans, told apart by their purpose (spec/helmdeck.md B14, appendix C).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from statistics import median
+from typing import Final, NamedTuple
+
+from django.db.models import Q
+
+from helmdash.core.outcomes import CallOutcome, outcome_of
+from helmdash.core.wilson import wilson
+from helmdash.records.models import Call
+
+# The newest of the range. They are read and counted in about a quarter of a second.
+MOST_CALLS: Final = 20_000
+# Anything else callers invent shares one group, so that the table stays a table.
+PURPOSES: Final = ("chat", "plan", "route", "filter", "verify")
+OTHER: Final = "other"
+# Upper ends of the bands of prompt sizes: around what a tier C catalog takes (10 KB), and far off.
+_BANDS: Final = (("under 4 KB", 4_096), ("4 to 16 KB", 16_384), ("16 to 64 KB", 65_536))
+_LARGEST_BAND: Final = "over 64 KB"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """So many of n, with the share and its 95 % interval; None where n is 0."""
+
+    count: int
+    n: int
+    share: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeBand:
+    """Calls with prompts of a size, by the bytes sent."""
+
+    label: str
+    clean: Rate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRow:
+    """Calls of one model for one purpose with one prompt variant. Every rate is of `calls`.
+
+    bands: only calls whose size is known, `unsized` are the others. finish_reasons: most frequent
+    first, None for calls that reported none. estimate_ratio: the median of our estimate by the
+    tokens the provider counted, over `estimated` calls. is_sample: the range holds more calls than
+    were read (MOST_CALLS, the newest).
+    """
+
+    model: str
+    purpose: str
+    prompt_variant: str | None
+    calls: int
+    clean: Rate
+    truncated: Rate
+    empty: Rate
+    undecodable: Rate
+    failed: Rate
+    latency_p50_ms: int | None
+    latency_p95_ms: int | None
+    timed: int
+    finish_reasons: tuple[tuple[str | None, int], ...]
+    bands: tuple[SizeBand, ...]
+    unsized: int
+    estimate_ratio: float | None
+    estimated: int
+    is_sample: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentCall:
+    """One row of ADR 053's table, with what it lacked. ended_at: its wall time."""
+
+    id: str
+    model: str
+    purpose: str
+    prompt_variant: str | None
+    correlation_id: str | None
+    started_at: datetime
+    ended_at: datetime | None
+    finish_reason: str | None
+    completion_tokens: int | None
+    raw_content_len: int | None
+    latency_ms: int | None
+    outcome: CallOutcome
+    cause: str | None
+
+
+def model_rows(
+    *, project_id: int, since: datetime | None = None, until: datetime | None = None
+) -> tuple[ModelRow, ...]:
+    """A row for each model, purpose and variant, those with most calls first. One query."""
+    rows = Call.objects.filter(project_id=project_id)
+    if since is not None:
+        rows = rows.filter(started_at__gte=since)
+    if until is not None:
+        rows = rows.filter(started_at__lt=until)
+    newest = rows.order_by("-started_at", "-id").values_list(*_Facts._fields)
+    found = [_Facts(*row) for row in newest[: MOST_CALLS + 1]]
+    is_sample = len(found) > MOST_CALLS
+    groups: dict[tuple[str, str, str], _Group] = {}
+    for facts in found[:MOST_CALLS]:
+        purpose = facts.purpose if facts.purpose in PURPOSES else OTHER
+        groups.setdefault((facts.model, purpose, facts.prompt_variant), _Group()).add(facts)
+    ranked = sorted(groups.items(), key=lambda pair: (-pair[1].calls, pair[0]))
+    return tuple(group.row(*key, is_sample=is_sample) for key, group in ranked)
+
+
+def recent_calls(
+    *, project_id: int, model: str, purpose: str | None = None, limit: int = 20
+) -> tuple[RecentCall, ...]:
+    """The newest calls of a model, newest story first, in a story the earliest call first.
+
+    The calls of a story (one correlation id: a filter pass and its plan) stand next to each other;
+    without `purpose` also those that another model answered. At most two queries.
+    """
+    rows = Call.objects.filter(project_id=project_id)
+    mine = rows.filter(model=model)
+    if purpose is not None:
+        mine = mine.filter(purpose=purpose)
+    found = list(mine.order_by("-started_at", "-id").only(*_SHOWN)[:limit])
+    stories = {call.correlation_id for call in found if call.correlation_id}
+    others: list[Call] = []
+    if stories and purpose is None:
+        # `~Q(correlation_id="")` in the words of the partial index: SQLite uses it only then.
+        told = rows.filter(~Q(correlation_id=""), correlation_id__in=stories)
+        others = list(told.exclude(model=model).order_by("-started_at").only(*_SHOWN)[:limit])
+    return tuple(map(_recent, _by_story([*found, *others])))
+
+
+class _Facts(NamedTuple):
+    """The columns that are counted, in the order they are asked for."""
+
+    model: str
+    purpose: str
+    prompt_variant: str
+    status: str
+    cause: str
+    finish_reason: str
+    latency_ms: int | None
+    sent_bytes: int | None
+    estimate_tokens: int | None
+    prompt_tokens: int | None
+
+
+@dataclass(slots=True)
+class _Group:
+    calls: int = 0
+    outcomes: Counter[CallOutcome] = field(default_factory=Counter)
+    finish_reasons: Counter[str] = field(default_factory=Counter)
+    latencies: list[int] = field(default_factory=list)
+    sized: Counter[str] = field(default_factory=Counter)
+    sized_clean: Counter[str] = field(default_factory=Counter)
+    ratios: list[float] = field(default_factory=list)
+
+    def add(self, call: _Facts) -> None:
+        self.calls += 1
+        outcome = outcome_of(cause=call.cause, status=call.status)
+        self.outcomes[outcome] += 1
+        self.finish_reasons[call.finish_reason] += 1
+        if call.latency_ms is not None:
+            self.latencies.append(call.latency_ms)
+        if call.sent_bytes is not None:
+            band = _band(call.sent_bytes)
+            self.sized[band] += 1
+            self.sized_clean[band] += outcome is CallOutcome.CLEAN
+        if call.estimate_tokens is not None and call.prompt_tokens:
+            self.ratios.append(call.estimate_tokens / call.prompt_tokens)
+
+    def row(self, model: str, purpose: str, variant: str, *, is_sample: bool) -> ModelRow:
+        self.latencies.sort()
+        return ModelRow(
+            model=model,
+            purpose=purpose,
+            prompt_variant=variant or None,
+            calls=self.calls,
+            clean=self._rate(CallOutcome.CLEAN),
+            truncated=self._rate(CallOutcome.TRUNCATED),
+            empty=self._rate(CallOutcome.EMPTY),
+            undecodable=self._rate(CallOutcome.UNDECODABLE),
+            failed=self._rate(CallOutcome.FAILED),
+            latency_p50_ms=_percentile(self.latencies, 50),
+            latency_p95_ms=_percentile(self.latencies, 95),
+            timed=len(self.latencies),
+            finish_reasons=_ranked(self.finish_reasons),
+            bands=tuple(
+                SizeBand(label=label, clean=rate(self.sized_clean[label], self.sized[label]))
+                for label in (*(label for label, _ in _BANDS), _LARGEST_BAND)
+            ),
+            unsized=self.calls - sum(self.sized.values()),
+            estimate_ratio=median(self.ratios) if self.ratios else None,
+            estimated=len(self.ratios),
+            is_sample=is_sample,
+        )
+
+    def _rate(self, outcome: CallOutcome) -> Rate:
+        return rate(self.outcomes[outcome], self.calls)
+
+
+def rate(count: int, n: int) -> Rate:
+    """A share with its interval."""
+    low, high = wilson(count, n) or (None, None)
+    return Rate(count=count, n=n, share=count / n if n else None, low=low, high=high)
+
+
+def _band(size: int) -> str:
+    return next((label for label, end in _BANDS if size < end), _LARGEST_BAND)
+
+
+def _percentile(ordered: Sequence[int], percent: int) -> int | None:
+    """The nearest-rank percentile: a value that was measured."""
+    if not ordered:
+        return None
+    return ordered[-(-len(ordered) * percent // 100) - 1]
+
+
+def _ranked(counts: Counter[str]) -> tuple[tuple[str | None, int], ...]:
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return tuple((word or None, count) for word, count in ranked)
+
+
+_SHOWN: Final = (
+    "name",
+    "model",
+    "purpose",
+    "prompt_variant",
+    "correlation_id",
+    "started_at",
+    "finish_reason",
+    "completion_tokens",
+    "raw_content_bytes",
+    "latency_ms",
+    "status",
+    "cause",
+)
+
+
+def _by_story(calls: Iterable[Call]) -> list[Call]:
+    stories: dict[str, list[Call]] = {}
+    for call in calls:
+        # A call that names no story is one of its own; no correlation id holds a NUL.
+        key = call.correlation_id or f"\0{call.pk}"
+        stories.setdefault(key, []).append(call)
+    for story in stories.values():
+        story.sort(key=lambda call: (call.started_at, call.pk))
+    newest_first = sorted(
+        stories.values(), key=lambda story: (story[-1].started_at, story[-1].pk), reverse=True
+    )
+    return [call for story in newest_first for call in story]
+
+
+def _recent(call: Call) -> RecentCall:
+    took = call.latency_ms
+    return RecentCall(
+        id=call.name,
+        model=call.model,
+        purpose=call.purpose,
+        prompt_variant=call.prompt_variant or None,
+        correlation_id=call.correlation_id or None,
+        started_at=call.started_at,
+        ended_at=None if took is None else call.started_at + timedelta(milliseconds=took),
+        finish_reason=call.finish_reason or None,
+        completion_tokens=call.completion_tokens,
+        raw_content_len=call.raw_content_bytes,
+        latency_ms=took,
+        outcome=outcome_of(cause=call.cause, status=call.status),
+        cause=call.cause or None,
+    )

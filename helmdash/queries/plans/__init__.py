@@ -1,0 +1,30 @@
+"""Plan history: the list, one plan, the plans for like intents, and a caller's own groups."""
+
+from __future__ import annotations
+
+from helmdash.queries.plans.detail import (
+    AttemptView,
+    ChainLink,
+    PlanView,
+    StepView,
+    find,
+)
+from helmdash.queries.plans.items import STALLED_AFTER, PlanItem, page
+from helmdash.queries.plans.mine import MyPlans, PlanGroup, my_plans
+from helmdash.queries.plans.nearest import SimilarPlan, similar
+
+__all__ = [
+    "STALLED_AFTER",
+    "AttemptView",
+    "ChainLink",
+    "MyPlans",
+    "PlanGroup",
+    "PlanItem",
+    "PlanView",
+    "SimilarPlan",
+    "StepView",
+    "find",
+    "my_plans",
+    "page",
+    "similar",
+]

@@ -1,0 +1,228 @@
+"""One plan with everything kept about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from helmdash.core.failures import Advice, Cause, FailureCause
+from helmdash.queries.plans.items import PlanItem, has_stalled, item, rows_of_items
+from helmdash.records.models import Fit, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
+
+STALLED: Final = "It was never finished: its server was stopped, or lost the task."
+# A chain of more single picks than a plan may have steps is no chain any more.
+_MOST_IN_CHAIN: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepView:
+    """One step. entry: the catalog's id, None for a gap; asked: what the model wrote instead.
+
+    args: None where the project keeps no texts; args_sha tells whether two are the same.
+    """
+
+    position: int
+    entry: str | None
+    is_pipeline: bool
+    asked: str | None
+    gap: str | None
+    args: Mapping[str, object] | None
+    args_sha: str | None
+    rationale: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptView:
+    """One call made for the plan. reason: why it was made. call_id: its recorded call."""
+
+    number: int
+    purpose: str
+    call_id: str
+    model: str
+    variant: str | None
+    response_format: str | None
+    max_tokens: int | None
+    reason: str | None
+    cause: str | None
+    finish_reason: str | None
+    latency_ms: int | None
+    prompt_bytes: int | None
+    system_sha: str | None
+    catalog_digest: str | None
+    catalog_bytes: int | None
+    fit_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainLink:
+    """A plan of the same piece of work: each goes on where the one it continues stopped."""
+
+    id: str
+    continues: str | None
+    tools: tuple[str, ...]
+    outcome: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanView:
+    """One plan. problem: why there is none, as a sentence. catalog: what the last try showed.
+
+    chain: the plans it goes on from and those that go on from it, oldest first, itself among them;
+    empty where there are no others.
+    """
+
+    item: PlanItem
+    cause: Cause | None
+    problem: str | None
+    result: Mapping[str, object] | None
+    steps: tuple[StepView, ...]
+    attempts: tuple[AttemptView, ...]
+    fit_id: str | None
+    trim: Mapping[str, object] | None
+    budget: Mapping[str, object] | None
+    catalog: str | None
+    catalog_name: str | None
+    progress: int
+    continues: str | None
+    chain: tuple[ChainLink, ...]
+    finished_at: datetime | None
+
+
+def find(*, project_id: int, plan_id: str, now: datetime) -> PlanView | None:
+    """One plan by the id its answer carried. At most six queries."""
+    rows = PlanRecord.objects.filter(project_id=project_id, name=plan_id)
+    row = rows_of_items(rows).first()
+    if row is None:
+        return None
+    others = _chain(row)
+    steps: dict[int, list[PlanStep]] = {}
+    of_chain = PlanStep.objects.filter(plan_id__in=[row.pk, *(each.pk for each in others)])
+    for step in of_chain.order_by("plan_id", "position"):
+        steps.setdefault(step.plan_id, []).append(step)
+    attempts = list(PlanAttempt.objects.filter(plan_id=row.pk).order_by("number"))
+    fit = _fit(row)
+    is_stalled = has_stalled(row.outcome, row.started_at, now)
+    return PlanView(
+        item=item(row, _tools(steps.get(row.pk, ())), now),
+        cause=_cause(row),
+        problem=STALLED if is_stalled else row.cause_detail or None,
+        result=row.result,
+        steps=tuple(map(_step, steps.get(row.pk, ()))),
+        attempts=tuple(map(_attempt, attempts)),
+        fit_id=row.fit_name or None,
+        trim=fit.trim if fit else None,
+        budget=fit.budget if fit else None,
+        catalog=_catalog(project_id, attempts),
+        catalog_name=row.catalog_name or None,
+        progress=row.progress,
+        continues=row.continues or None,
+        chain=tuple(_link(each, steps.get(each.pk, ()), now) for each in others),
+        finished_at=row.finished_at,
+    )
+
+
+def _chain(row: PlanRecord) -> list[PlanRecord]:
+    """The plans around one that are linked with it by `continues`, oldest first.
+
+    Looked for among those of the same intent, which the index `plan_by_intent` finds: an agent
+    asks for the next step of the same request.
+    """
+    same = PlanRecord.objects.filter(project_id=row.project_id, intent_sha=row.intent_sha)
+    newest = same.order_by("-started_at", "-id").only(
+        "name", "continues", "outcome", "started_at", "project_id"
+    )
+    near = {each.name: each for each in newest[: _MOST_IN_CHAIN * 4]} | {row.name: row}
+    after: dict[str, list[str]] = {}
+    for each in near.values():
+        after.setdefault(each.continues, []).append(each.name)
+    linked = {row.name: row}
+    before = near.get(row.continues)
+    while before is not None and before.name not in linked:
+        linked[before.name] = before
+        before = near.get(before.continues)
+    waiting = [row.name]
+    while waiting:
+        for name in after.get(waiting.pop(), ()):
+            if name not in linked:
+                linked[name] = near[name]
+                waiting.append(name)
+    if len(linked) == 1:
+        return []
+    return sorted(linked.values(), key=lambda each: (each.started_at, each.pk))[-_MOST_IN_CHAIN:]
+
+
+def _fit(row: PlanRecord) -> Fit | None:
+    if not row.fit_name:
+        return None
+    return Fit.objects.filter(project_id=row.project_id, name=row.fit_name).first()
+
+
+def _catalog(project_id: int, attempts: list[PlanAttempt]) -> str | None:
+    """What the last call that was to answer had before it; a filter pass sees a list of names."""
+    answering = [each for each in attempts if each.purpose in ("plan", "route")]
+    if not answering or not answering[-1].catalog_digest:
+        return None
+    stored = PlanCatalog.objects.filter(project_id=project_id, digest=answering[-1].catalog_digest)
+    return stored.values_list("body", flat=True).first()
+
+
+def _cause(row: PlanRecord) -> Cause | None:
+    if not row.cause:
+        return None
+    return Cause(
+        name=FailureCause(row.cause),
+        rule=row.cause_rule,
+        advice=Advice(row.cause_advice),
+        detail=row.cause_detail,
+    )
+
+
+def _tools(steps: Iterable[PlanStep]) -> tuple[str, ...]:
+    return tuple(step.entry for step in steps if step.entry)
+
+
+def _step(row: PlanStep) -> StepView:
+    return StepView(
+        position=row.position,
+        entry=row.entry or None,
+        is_pipeline=row.is_pipeline,
+        asked=row.asked or None,
+        gap=row.gap or None,
+        args=row.args,
+        args_sha=row.args_sha or None,
+        rationale=row.rationale or None,
+    )
+
+
+def _attempt(row: PlanAttempt) -> AttemptView:
+    return AttemptView(
+        number=row.number,
+        purpose=row.purpose,
+        call_id=row.call_name,
+        model=row.model,
+        variant=row.prompt_variant or None,
+        response_format=row.response_format or None,
+        max_tokens=row.max_tokens,
+        reason=row.reason or None,
+        cause=row.cause or None,
+        finish_reason=row.finish_reason or None,
+        latency_ms=row.latency_ms,
+        prompt_bytes=row.prompt_bytes,
+        system_sha=row.system_sha or None,
+        catalog_digest=row.catalog_digest or None,
+        catalog_bytes=row.catalog_bytes,
+        fit_id=row.fit_name or None,
+    )
+
+
+def _link(row: PlanRecord, steps: Iterable[PlanStep], now: datetime) -> ChainLink:
+    return ChainLink(
+        id=row.name,
+        continues=row.continues or None,
+        tools=_tools(steps),
+        outcome="failed" if has_stalled(row.outcome, row.started_at, now) else row.outcome,
+        at=row.started_at,
+    )

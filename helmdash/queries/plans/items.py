@@ -1,0 +1,151 @@
+"""Plans as a list shows them, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db.models import Q, QuerySet
+
+from helmdash.queries.following import shown_by_a_call, was_followed
+from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
+from helmdash.records.models import PlanRecord, PlanStep
+from helmdash.records.querysets import starts_with
+
+# Three tries on a slow free model take five minutes at most; what runs longer has no server.
+STALLED_AFTER: Final = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanItem:
+    """One plan or route in a list.
+
+    tools: the catalog's ids of its real steps, in order. steps, gaps: how many. cause: why it
+    failed. at: when it was asked for. before_bytes, after_bytes: the catalog as it was and as the
+    last try showed it. followed: whether its steps were carried out; None while nobody knows.
+    """
+
+    id: str
+    kind: str
+    intent: str | None
+    intent_sha: str
+    model: str
+    prompt_variant: str | None
+    complexity: str | None
+    outcome: str
+    cause: str | None
+    steps: int
+    gaps: int
+    tools: tuple[str, ...]
+    at: datetime
+    latency_ms: int | None
+    before_bytes: int | None
+    after_bytes: int | None
+    caller: str | None
+    more_steps_likely: bool | None
+    followed: bool | None
+
+
+def page(
+    *,
+    project_id: int,
+    now: datetime,
+    model: str | None = None,
+    variant: str | None = None,
+    outcome: str | None = None,
+    kind: str | None = None,
+    tool: str | None = None,
+    caller: str | None = None,
+    q: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> Page[PlanItem]:
+    """Plans, newest first. Two queries. Raises BadCursor.
+
+    tool: plans with a step that names the entry. q: a part of the intent, where it is kept, or the
+    beginning of a plan's id. A plan that runs for longer than STALLED_AFTER reads as failed.
+    """
+    rows = PlanRecord.objects.filter(project_id=project_id)
+    exact = {"model": model, "prompt_variant": variant, "kind": kind, "caller": caller}
+    rows = rows.filter(**{name: value for name, value in exact.items() if value is not None})
+    if outcome is not None:
+        rows = rows.filter(_has_outcome(outcome, now))
+    if tool is not None:
+        using = PlanStep.objects.filter(project_id=project_id, entry=tool)
+        rows = rows.filter(id__in=using.values("plan_id"))
+    if q:
+        rows = rows.filter(Q(intent__icontains=q) | starts_with("name", q))
+    if since is not None:
+        rows = rows.filter(started_at__gte=since)
+    if until is not None:
+        rows = rows.filter(started_at__lt=until)
+    if cursor:
+        at, pk = decode_time_cursor(cursor)
+        rows = rows.filter(started_at__lte=at).exclude(started_at=at, id__gte=pk)
+    found = list(
+        rows_of_items(rows).defer("result", "sketch").order_by("-started_at", "-id")[: limit + 1]
+    )
+    more = found[limit - 1] if len(found) > limit else None
+    shown = found[:limit]
+    tools = tools_of(row.pk for row in shown)
+    return Page(
+        items=tuple(item(row, tools.get(row.pk, ()), now) for row in shown),
+        next=encode_cursor(more.started_at, more.pk) if more else None,
+    )
+
+
+def rows_of_items(rows: QuerySet[PlanRecord]) -> QuerySet[PlanRecord]:
+    """With what `item` needs."""
+    return rows.annotate(shown=shown_by_a_call()).defer("sketch")
+
+
+def tools_of(plan_ids: Iterable[int]) -> dict[int, tuple[str, ...]]:
+    """The entries of some plans' real steps, in order. One query."""
+    found: dict[int, tuple[str, ...]] = {}
+    steps = PlanStep.objects.filter(plan_id__in=list(plan_ids)).exclude(entry="")
+    for plan, entry in steps.order_by("plan_id", "position").values_list("plan_id", "entry"):
+        found[plan] = (*found.get(plan, ()), entry)
+    return found
+
+
+def item(row: PlanRecord, tools: tuple[str, ...], now: datetime) -> PlanItem:
+    """The value behind a row of `rows_of_items`."""
+    return PlanItem(
+        id=row.name,
+        kind=row.kind,
+        intent=row.intent or None,
+        intent_sha=row.intent_sha,
+        model=row.model,
+        prompt_variant=row.prompt_variant or None,
+        complexity=row.complexity or None,
+        outcome="failed" if has_stalled(row.outcome, row.started_at, now) else row.outcome,
+        cause=row.cause or None,
+        steps=row.step_count,
+        gaps=row.gap_count,
+        tools=tools,
+        at=row.started_at,
+        latency_ms=row.latency_ms,
+        before_bytes=row.before_bytes,
+        after_bytes=row.after_bytes,
+        caller=row.caller or None,
+        more_steps_likely=row.more_steps_likely,
+        followed=was_followed(row.followed, vars(row)["shown"]),
+    )
+
+
+def has_stalled(outcome: str, started_at: datetime, now: datetime) -> bool:
+    """Whether a plan says that it runs and can do so no more: its server was stopped."""
+    return outcome == "running" and started_at < now - STALLED_AFTER
+
+
+def _has_outcome(outcome: str, now: datetime) -> Q:
+    line = now - STALLED_AFTER
+    if outcome == "failed":
+        return Q(outcome="failed") | Q(outcome="running", started_at__lt=line)
+    if outcome == "running":
+        return Q(outcome="running", started_at__gte=line)
+    return Q(outcome=outcome)

@@ -1,0 +1,128 @@
+"""What a caller has planned lately, in groups of like intents: the seed's helmdeck://my-plans.
+
+Source: spec/helmdeck.md 19.2. No intents, arguments or rationales are in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from helmdash.core.plans import META_TOOLS
+from helmdash.queries.moments import rfc3339
+from helmdash.records.models import PlanRecord, PlanStep
+
+# The seed's audit rows live that long; a caller's habits of last year are no help.
+_DAYS: Final = 30
+# A caller that plans every twenty minutes around the clock; the newest count.
+_MOST_PLANS: Final = 2_000
+_MOST_GROUPS: Final = 25
+_MOST_TOOLS: Final = 5
+_MOST_MODELS: Final = 3
+_NOTE: Final = "No plan of yours in the last 30 days: groups appear after your first one."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanGroup:
+    """Plans of one intent. complexity: the most frequent; last_at: when the newest was made."""
+
+    intent_sha: str
+    count: int
+    complexity: str | None
+    top_tools: tuple[str, ...]
+    last_at: datetime
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MyPlans:
+    """A caller's groups, the most frequent first."""
+
+    caller: str
+    fetched_at: datetime
+    groups: tuple[PlanGroup, ...]
+
+    @property
+    def note(self) -> str | None:
+        """Why there is nothing, where there is nothing."""
+        return None if self.groups else _NOTE
+
+    def to_json(self) -> dict[str, object]:
+        """The seed's shape; members without a value are left out."""
+        shape: dict[str, object] = {
+            "scope": f"caller={self.caller}",
+            "fetched_at": rfc3339(self.fetched_at),
+            "groups": [_group_json(group) for group in self.groups],
+        }
+        return shape | ({"note": self.note} if self.note else {})
+
+
+def my_plans(*, project_id: int, caller: str, now: datetime) -> MyPlans:
+    """The caller's answered plans of the last 30 days, grouped by intent. Two queries."""
+    rows = PlanRecord.objects.filter(
+        project_id=project_id,
+        caller=caller,
+        kind="plan",
+        outcome__in=["ok", "gap", "partial"],
+        started_at__gte=now - timedelta(days=_DAYS),
+    ).order_by("-started_at", "-id")
+    columns = ("id", "intent_sha", "complexity", "model", "finished_at", "started_at")
+    plans = list(rows.values_list(*columns)[:_MOST_PLANS])
+    tally: dict[str, _Tally] = {}
+    of_plan: dict[int, _Tally] = {}
+    for pk, sha, complexity, model, finished_at, started_at in plans:
+        group = of_plan[pk] = tally.setdefault(sha, _Tally(started_at))
+        group.count += 1
+        group.complexities[complexity] += 1
+        group.models[model] += 1
+        group.last_at = max(group.last_at, finished_at or started_at)
+    steps = PlanStep.objects.filter(plan_id__in=list(of_plan)).exclude(entry__in=["", *META_TOOLS])
+    for plan, entry in steps.values_list("plan_id", "entry"):
+        of_plan[plan].tools[entry] += 1
+    groups = sorted(
+        (_group(sha, found) for sha, found in tally.items()),
+        key=lambda group: (-group.count, -int(group.last_at.timestamp()), group.intent_sha),
+    )
+    return MyPlans(caller=caller, fetched_at=now, groups=tuple(groups[:_MOST_GROUPS]))
+
+
+@dataclass(slots=True)
+class _Tally:
+    last_at: datetime
+    count: int = 0
+    complexities: Counter[str] = field(default_factory=Counter)
+    tools: Counter[str] = field(default_factory=Counter)
+    models: Counter[str] = field(default_factory=Counter)
+
+
+def _group(sha: str, found: _Tally) -> PlanGroup:
+    return PlanGroup(
+        intent_sha=sha,
+        count=found.count,
+        complexity=next(iter(_top(found.complexities, 1)), None),
+        top_tools=_top(found.tools, _MOST_TOOLS),
+        last_at=found.last_at,
+        models=_top(found.models, _MOST_MODELS),
+    )
+
+
+def _top(counts: Counter[str], most: int) -> tuple[str, ...]:
+    """The most frequent words, those alike in alphabetical order; the empty one never."""
+    named: Iterable[tuple[str, int]] = ((word, n) for word, n in counts.items() if word)
+    ranked = sorted(named, key=lambda pair: (-pair[1], pair[0]))
+    return tuple(word for word, _ in ranked[:most])
+
+
+def _group_json(group: PlanGroup) -> dict[str, object]:
+    shape: dict[str, object] = {"intent_sha": group.intent_sha, "count": group.count}
+    if group.complexity:
+        shape["complexity"] = group.complexity
+    if group.top_tools:
+        shape["top_tools"] = list(group.top_tools)
+    shape["last_unix"] = int(group.last_at.timestamp())
+    if group.models:
+        shape["models"] = list(group.models)
+    return shape

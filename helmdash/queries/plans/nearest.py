@@ -1,0 +1,69 @@
+"""Plans for like intents, and what they picked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from helmdash.core.past import PastPlan, similar_to_sketch
+from helmdash.queries.plans.items import has_stalled, tools_of
+from helmdash.records.models import PlanRecord
+
+# As many as the ranking reads of the past: what is shown as similar is what was counted.
+_COMPARED: Final = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimilarPlan:
+    """An earlier or later plan, and how near its intent is: up to 1."""
+
+    id: str
+    intent: str | None
+    nearness: float
+    tools: tuple[str, ...]
+    outcome: str
+    at: datetime
+
+
+def similar(
+    *, project_id: int, plan_id: str, now: datetime, limit: int = 5
+) -> tuple[SimilarPlan, ...]:
+    """The plans with the nearest intents among the newest, nearest first. Four queries.
+
+    Compared by their sketches, so that it works for projects that keep no text.
+    """
+    rows = PlanRecord.objects.filter(project_id=project_id)
+    sketch = rows.filter(name=plan_id).values_list("sketch", flat=True).first()
+    if not sketch:
+        return ()
+    others = rows.exclude(name=plan_id).order_by("-started_at", "-id")
+    found = list(others.values_list("id", "sketch")[:_COMPARED])[::-1]
+    history = [PastPlan(intent="", tools=(), sketch=sketch_of_row(words)) for _, words in found]
+    near = {
+        found[at][0]: nearness
+        for at, nearness in similar_to_sketch(history, sketch_of_row(sketch), limit=limit)
+    }
+    return _views(near, now)
+
+
+def sketch_of_row(stored: list[list[str]] | None) -> tuple[tuple[str, ...], ...]:
+    """A sketch as the ranking takes it, from its JSON."""
+    return tuple(tuple(words) for words in stored or ())
+
+
+def _views(near: dict[int, float], now: datetime) -> tuple[SimilarPlan, ...]:
+    rows = {row.pk: row for row in PlanRecord.objects.filter(id__in=near).defer("result", "sketch")}
+    tools = tools_of(near)
+    return tuple(
+        SimilarPlan(
+            id=row.name,
+            intent=row.intent or None,
+            nearness=nearness,
+            tools=tools.get(pk, ()),
+            outcome="failed" if has_stalled(row.outcome, row.started_at, now) else row.outcome,
+            at=row.started_at,
+        )
+        for pk, nearness in near.items()
+        if (row := rows.get(pk)) is not None
+    )
