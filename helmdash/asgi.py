@@ -24,6 +24,7 @@ _django = get_asgi_application()
 from django.db import connections  # noqa: E402
 
 from helmdash.api.fast import FastReports, replay  # noqa: E402
+from helmdash.api.stopping import ToldOfStop  # noqa: E402
 from helmdash.gateway.app import Gateway  # noqa: E402
 from helmdash.mcp.app import McpApp  # noqa: E402
 from helmdash.operations.recorder import recorder, start, stop  # noqa: E402
@@ -193,7 +194,7 @@ def _build() -> App:
     hold_database_open()
     limit_bytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     pages = ServeStaticASGI(
-        BodyLimit(FastReports(cast("App", _django)), limit_bytes),
+        BodyLimit(FastReports(ToldOfStop(cast("App", _django))), limit_bytes),
         root=str(settings.STATIC_ROOT),
         prefix=settings.STATIC_URL.strip("/") + "/",
         # The manifest storage puts a hash of the contents into each name.

@@ -87,7 +87,9 @@ NEXT_STEP: dict[str, object] = {
     "user_intent": "Read https://example.com/post and tell me in five lines what it says.",
     "model": "openrouter/auto",
     "catalog": CATALOG,
-    "context": {"steps": [{"tool": "web.scrape", "args": {"url": "https://example.com/post"}}]},
+    "context": {
+        "steps_taken": [{"tool": "web.scrape", "args": {"url": "https://example.com/post"}}]
+    },
     "prompt_variant": "single_pick",
     "max_tokens": 2000,
 }
@@ -106,13 +108,13 @@ _ATTEMPT: dict[str, object] = {
     "model": "openrouter/auto",
     "prompt_variant": "full_steps",
     "response_format": "",
-    "max_tokens": 2000,
-    "reason": "The first try.",
+    "max_tokens": 1500,
+    "reason": "As it was asked.",
     "cause": None,
     "finish_reason": "stop",
     "latency_ms": 3120,
-    "prompt_bytes": 6410,
-    "catalog_bytes": 530,
+    "prompt_bytes": 2045,
+    "catalog_bytes": 392,
 }
 PLAN_ANSWER: dict[str, object] = {
     "plan_id": _PLAN_ID,
@@ -132,8 +134,10 @@ PLAN_ANSWER: dict[str, object] = {
             "rationale": "Say it in five lines.",
         },
     ],
-    "rewritten_prompt": "Plan for: Read https://example.com/post and tell me in five lines what it "
-    "says.\nStep 1: call web.scrape ...",
+    "rewritten_prompt": "Plan for: Read https://example.com/post and tell me in five lines what "
+    'it says.\nStep 1: call web.scrape with args {"url": "https://example.com/post"} - Get the '
+    'text of the post.\nStep 2: call doc.summarize with args {"lines": 5} - Say it in five '
+    "lines.\nTake the steps in this order. When a tool reports an error, stop and show it.",
     "complexity": "pack-chain",
     "reasoning": "The page has to be read before it can be summarized.",
     "model": "openrouter/auto",

@@ -83,7 +83,7 @@ def as_args(value: object, member: str = "args") -> Given:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode("utf-8")
     except (TypeError, ValueError):
         return _refused(member, "holds a value that JSON cannot carry")
-    return Given({str(name): part for name, part in value.items()})
+    return Given({_no_nul(str(name)): _storable(part) for name, part in value.items()})
 
 
 def check(
@@ -93,12 +93,9 @@ def check(
     schema = input_schema_of(entry)
     if schema is None or not args:
         return ()
-    faults = check_args(schema, args)
-    if not under:
-        return faults
     return tuple(
-        ArgFault(f"{under}.{fault.field}" if fault.field else under, fault.message)
-        for fault in faults
+        ArgFault(".".join(filter(None, (under, fault.field))) or "args", fault.message)
+        for fault in check_args(schema, args)
     )
 
 
@@ -110,7 +107,7 @@ def same_form(args: Mapping[str, object]) -> str:
 def is_deeper(value: object, most: int) -> bool:
     """Whether a value nests deeper than `most` levels. Does not recurse."""
     level: list[object] = [value]
-    for _ in range(most + 1):
+    for _ in range(most):
         level = [
             part
             for outer in level
@@ -126,6 +123,19 @@ def _parts(value: object) -> Iterable[object]:
     if isinstance(value, Mapping):
         return value.values()
     return value if isinstance(value, list | tuple) else ()
+
+
+def _storable(value: object) -> object:
+    """The value with U+FFFD for NUL, which PostgreSQL stores in no text and no jsonb."""
+    if isinstance(value, Mapping):
+        return {_no_nul(str(name)): _storable(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(part) for part in value]
+    return _no_nul(value) if isinstance(value, str) else value
+
+
+def _no_nul(text: str) -> str:
+    return text.replace("\0", "\ufffd")
 
 
 def _plain(value: object) -> object:

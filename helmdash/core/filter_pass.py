@@ -38,7 +38,7 @@ MAX_PICKS: Final = 12
 
 TOOLS_HEADER: Final = "AVAILABLE TOOLS:"
 INTENT_HEADER: Final = "INTENT:"
-LAST_LINE: Final = 'Answer now with {"ids":[numbers]} and nothing else.'
+LAST_LINE: Final = 'Answer now with {"ids":[numbers]} and nothing else. It begins with {"ids":['
 CUT_MARK: Final = "\n[...]\n"
 
 # Longer descriptions without a sentence end would take the room of ten others.
@@ -170,9 +170,10 @@ def _fit_lines(prepared: PreparedCatalog, order: Sequence[int], room: int) -> di
 
 
 def _line(prepared: PreparedCatalog, at: int, length: int) -> str:
-    """An entry's id, and its first sentence up to a length in characters."""
+    """An entry's id, and its first sentence (or else its title) up to a length in characters."""
     entry = prepared.layouts[at].entry
-    told = " ".join(first_sentence(entry.description).split()) if length else ""
+    title = entry.name if entry.name != entry.id else ""
+    told = " ".join((first_sentence(entry.description) or title).split()) if length else ""
     if len(told) > length:
         told = f"{told[:length].rpartition(' ')[0] or told[:length]}…"
     id = " ".join(entry.id.split())

@@ -1,10 +1,13 @@
 """The history half of the ranking: which tools were picked for intents like this one.
 
-Two signs, added up (spec: history is a prior, not a ranker):
-- a vote of each past plan for its tools, as strong as its nearest clause is near;
-- the words of all the intents a tool was picked for, as if they were a description of it.
+Four signs, added up (spec: history is a prior, not a ranker):
+- a vote of each past plan for its tools, as strong as its intent is near: mostly that of its
+  nearest clause to one of ours, partly that of the whole intents;
+- the words of all the intents a tool was picked for, as if they were a description of it;
+- company: what was picked together with a tool that suits this intent;
+- habit: what is picked often, whatever is asked.
 
-Both are trusted as far as the past repeats itself: where the same tool is hardly ever picked
+All are trusted as far as the past repeats itself: where the same tool is hardly ever picked
 twice, the tools of yesterday say little about those of today. So a history cannot hurt much.
 Past intents may hold pasted text too; of those that ask for something only the asking is heard.
 """
@@ -12,15 +15,24 @@ Past intents may hold pasted text too; of those that ask for something only the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from helmdash.core.text import MOST_CLAUSES, Clause, at_most, clauses_of, term
-
-Query = tuple[str, ...]
-Hide = Callable[[str], str]
+from helmdash.core.past_index import (
+    SATURATION,
+    Hide,
+    Past,
+    Plan,
+    Postings,
+    Query,
+    hidden,
+    queries_of,
+    read_past,
+    words_of_intent,
+)
+from helmdash.core.text import Clause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,62 +55,52 @@ class PastPlan:
 # A plan of a quarter ago counts half: catalogs and habits change from release to release, but
 # work that comes back only monthly or quarterly should still be remembered.
 HALF_LIFE_DAYS: Final = 90.0
-# Ages count in steps of this many half-lives, so that a history is not read anew all the time
-# just because the clock moved on.
+# Ages count in steps of this many half-lives, so that a history is not indexed anew all the
+# time just because the clock moved on.
 _AGE_STEP: Final = 0.25
+
 # Measured together with the rest of RANKING_VERSION.
-_VOTE: Final = 0.83  # what a certain vote adds to a lexical score of at most about 1
-_WORDS: Final = 0.42  # and what a perfect match with a tool's past words adds
+_VOTE: Final = 0.80  # what a certain vote adds to a lexical score of at most about 1
+_WORDS: Final = 0.42  # what a perfect match with a tool's past words adds
+_COMPANY: Final = 0.20  # what a tool earns that always comes along with a perfect one
+_HABIT: Final = 0.20  # and one that is always picked
 _VOTE_TRUST: Final = 0.9  # no single past plan is certain
+_WHOLE: Final = 0.3  # how much of a nearness is that of the whole intents
 _FARTHEST: Final = 0.05  # plans less near than this do not vote
-_SATURATION: Final = 1.2  # BM25's k1 for the words of a tool's past
 _FEWEST_WORDS: Final = 3.0  # a match of less rarity than this is never perfect
-_BENEFIT_OF_DOUBT: Final = 20  # uses that a history is granted as repeating before it shows
+_GOOD_COMPANY: Final = 0.1  # tools that score less than this bring nobody along
+_BEST_COMPANY: Final = 1.5  # and more than this brings no more
 _MOST_PLANS: Final = 2_000  # the newest; more would not fit into a fit's time
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What is read of a past plan: its words (text or sketch), its tools, what it counts."""
-
-    intent: str
-    sketch: tuple[Query, ...] | None
-    tools: tuple[str, ...]
-    worth: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Past:
-    """A history made ready: its clauses and its tools, each by the stems in them."""
-
-    plans: tuple[_Plan, ...]
-    plan_of_clause: tuple[int, ...]
-    rarity: Mapping[str, float]
-    unknown_rarity: float
-    clauses: Mapping[str, tuple[tuple[int, float], ...]]
-    tool_rarity: Mapping[str, float]
-    tools: Mapping[str, tuple[tuple[str, float], ...]]
-    trust: float
-
-
 def past_scores(
-    history: Sequence[PastPlan], clauses: Sequence[Clause], hide: Hide | None = None
+    history: Sequence[PastPlan],
+    clauses: Sequence[Clause],
+    hide: Hide | None = None,
+    likeness: Callable[[str], float] | None = None,
 ) -> dict[str, float]:
     """What the past adds to the score of each tool that it knows. Plans come oldest first.
 
     hide: passes every word through the function that made the sketches in this history.
+    likeness: the lexical score of a tool, 0 for one that is not in the catalog.
     """
-    queries = _queries(clauses) if history else []
+    queries: Sequence[Query] = queries_of(clauses) if history else ()
     if not queries:
         return {}
-    plans = tuple(map(_plan, (plan for plan in history[-_MOST_PLANS:] if plan.weight > 0)))
-    hide = _needed(hide, plans)
-    past = _read_past(plans, hide)
-    queries = _hidden(queries, hide)
-    scores = {tool: _VOTE * past.trust * vote for tool, vote in _votes(past, queries).items()}
-    for tool, likeness in _likeness_to_words(past, queries).items():
-        scores[tool] = scores.get(tool, 0.0) + _WORDS * past.trust * likeness
-    return scores
+    past, hide = _read(tuple(history[-_MOST_PLANS:]), hide)
+    queries = hidden(queries, hide)
+    votes, words = _votes(past, queries), _likeness_to_words(past, queries)
+    scores = [
+        trust * (_VOTE * vote + _WORDS * word) + _HABIT * past.trust * habit
+        for trust, vote, word, habit in zip(
+            past.trust_of_tool, votes, words, past.habit, strict=True
+        )
+    ]
+    company = _company(past, scores, likeness)
+    return {
+        tool: score + _COMPANY * past.trust * beside
+        for tool, score, beside in zip(past.tools, scores, company, strict=True)
+    }
 
 
 def sketch_of(intent: str, hide: Hide) -> tuple[Query, ...]:
@@ -106,7 +108,7 @@ def sketch_of(intent: str, hide: Hide) -> tuple[Query, ...]:
 
     Enough to tell how near later intents are, to whoever has the key, and nobody else.
     """
-    return tuple(_hidden(_queries_of(intent), hide))
+    return tuple(hidden(words_of_intent(intent), hide))
 
 
 def similar(
@@ -116,194 +118,118 @@ def similar(
 
     Nearest first, the newer one first where two are as near. Age and weight play no part.
     """
-    return _nearest(history, _queries_of(intent), hide, limit)
+    return _nearest(history, words_of_intent(intent), hide, limit)
 
 
 def similar_to_sketch(
     history: Sequence[PastPlan], sketch: Sequence[Query], limit: int = 5
 ) -> tuple[tuple[int, float], ...]:
     """The same for an intent that is known by its sketch; every plan has one too, and no text."""
-    return _nearest(history, list(sketch), None, limit)
+    return _nearest(history, sketch, None, limit)
 
 
 def _nearest(
-    history: Sequence[PastPlan], queries: list[Query], hide: Hide | None, limit: int
+    history: Sequence[PastPlan], queries: Sequence[Query], hide: Hide | None, limit: int
 ) -> tuple[tuple[int, float], ...]:
     first = max(0, len(history) - _MOST_PLANS)
-    plans = tuple(_plan(plan) for plan in history[first:])
+    plans = tuple([_plan(plan) for plan in history[first:]])
     if not plans or not queries:
         return ()
     hide = _needed(hide, plans)
-    found = _nearness(_read_past(plans, hide), _hidden(queries, hide))
-    near = [(first + at, min(round(value, 6), 1.0)) for at, value in found.items()]
+    found = enumerate(_nearness(read_past(plans, hide), hidden(queries, hide)), start=first)
+    near = [(at, min(round(value, 6), 1.0)) for at, value in found]
     near.sort(key=lambda pair: (-pair[1], -pair[0]))
     return tuple(pair for pair in near[:limit] if pair[1] > 0)
 
 
-def _plan(plan: PastPlan) -> _Plan:
-    worth = min(max(plan.weight, 0.0), 1.0)
+@lru_cache(maxsize=16)
+def _read(history: tuple[PastPlan, ...], hide: Hide | None) -> tuple[Past, Hide | None]:
+    """The index of a history, and how to hide an intent from it, if it has to be."""
+    plans = tuple(_plan(plan) for plan in history if plan.weight > 0)
+    # Hiding changes no score, and costs a hash a word: only where sketches have to be met.
+    hide = hide if any(plan.sketch for plan in plans) else None
+    return read_past(plans, hide), hide
+
+
+def _plan(plan: PastPlan) -> Plan:
+    worth = min(plan.weight, 1.0)
     if plan.age_days is not None and plan.age_days > 0:
         steps = math.floor(plan.age_days / (HALF_LIFE_DAYS * _AGE_STEP))
         worth *= 0.5 ** min(steps * _AGE_STEP, 1_000.0)
-    return _Plan(plan.intent, None if plan.intent else plan.sketch, _once(plan.tools), worth)
+    return Plan(plan.intent, None if plan.intent else plan.sketch, plan.tools, worth)
 
 
-def _once(tools: tuple[str, ...]) -> tuple[str, ...]:
-    return tools if len(tools) < 2 else tuple(dict.fromkeys(tools))
-
-
-def _needed(hide: Hide | None, plans: Sequence[_Plan]) -> Hide | None:
-    """Hiding changes no score, and costs a hash a word: only where sketches have to be met."""
-    return hide if any(plan.sketch for plan in plans) else None
-
-
-def _hidden(queries: list[Query], hide: Hide | None) -> list[Query]:
-    return queries if hide is None else [tuple(map(hide, query)) for query in queries]
-
-
-def _queries_of(intent: str) -> list[Query]:
-    return _queries(at_most(MOST_CLAUSES, clauses_of(intent)))
-
-
-def _queries(clauses: Sequence[Clause]) -> list[Query]:
-    """The stems of each clause that asks for something; of all of them together comes last."""
-    asking = [clause for clause in clauses if clause.is_request] or list(clauses)
-    parts = [_stems(clause) for clause in asking if len(clause.words) > 1]
-    whole = tuple(dict.fromkeys(stem for clause in asking for stem in _stems(clause)))
-    return [*(part for part in dict.fromkeys(parts) if part != whole), whole] if whole else []
-
-
-def _stems(clause: Clause) -> Query:
-    return tuple(dict.fromkeys(stem for word in clause.words for stem in term(word).stems))
-
-
-def _votes(past: _Past, queries: Sequence[Query]) -> dict[str, float]:
+def _votes(past: Past, queries: Sequence[Query]) -> list[float]:
     """Noisy-or over the plans a tool was picked in: certain plans decide, doubtful ones add up."""
-    doubt: dict[str, float] = {}
-    for plan, nearness in sorted(_nearness(past, queries).items()):
+    doubt = [1.0] * len(past.tools)
+    for plan, nearness in enumerate(_nearness(past, queries)):
         if nearness > _FARTHEST:
-            voter = past.plans[plan]
-            left = 1 - _VOTE_TRUST * voter.worth * nearness
-            for tool in voter.tools:
-                doubt[tool] = doubt.get(tool, 1.0) * left
-    return {tool: 1 - left for tool, left in doubt.items()}
+            tools = past.tools_of_plan[plan]
+            # Of several tools each was picked for a part of the intent, and not for all of it.
+            share = past.plans[plan].worth / math.sqrt(len(tools) or 1)
+            for tool in tools:
+                doubt[tool] *= 1 - _VOTE_TRUST * nearness * share
+    return [1 - left for left in doubt]
 
 
-def _nearness(past: _Past, queries: Sequence[Query]) -> dict[int, float]:
-    """For each past plan the cosine between its nearest clause and ours."""
-    nearest: dict[int, float] = {}
-    for query in queries:
-        near: dict[int, float] = {}
-        norm = 0.0
-        for stem in query:
-            rarity = past.rarity.get(stem)
-            if rarity is None:
-                # Words the past never saw make the intent less like any of it.
-                norm += (past.unknown_rarity / 2) ** 2
-                continue
-            norm += rarity * rarity
-            for clause, weight in past.clauses[stem]:
-                near[clause] = near.get(clause, 0.0) + rarity * weight
-        scale = 1 / math.sqrt(norm)
-        for clause, product in near.items():
-            plan = past.plan_of_clause[clause]
-            if product * scale > nearest.get(plan, 0.0):
-                nearest[plan] = product * scale
-    return nearest
+def _nearness(past: Past, queries: Sequence[Query]) -> list[float]:
+    """For each past plan the cosine between its nearest clause and ours, and of the wholes."""
+    whole = [0.0] * len(past.plans)
+    _raise_to_cosines(whole, past, queries[-1], past.wholes)
+    clauses = [0.0] * len(past.plan_of_clause)
+    for query in queries[:-1] or queries:
+        _raise_to_cosines(clauses, past, query, past.clauses)
+    nearest = whole.copy()
+    for plan, near in zip(past.plan_of_clause, clauses, strict=True):
+        if near > nearest[plan]:
+            nearest[plan] = near
+    return [(1 - _WHOLE) * n + _WHOLE * w for n, w in zip(nearest, whole, strict=True)]
 
 
-def _likeness_to_words(past: _Past, queries: Sequence[Query]) -> dict[str, float]:
+def _raise_to_cosines(best: list[float], past: Past, query: Query, postings: Postings) -> None:
+    near: dict[int, float] = {}
+    norm = 0.0
+    for stem in query:
+        rarity = past.rarity.get(stem)
+        if rarity is None:
+            # Words the past never saw make the intent less like any of it.
+            norm += (past.unknown_rarity(stem) / 2) ** 2
+            continue
+        norm += rarity * rarity
+        for at, weight in postings.get(stem, ()):
+            near[at] = near.get(at, 0.0) + rarity * weight
+    scale = 1 / math.sqrt(norm)
+    for at, product in near.items():
+        if product * scale > best[at]:
+            best[at] = product * scale
+
+
+def _likeness_to_words(past: Past, queries: Sequence[Query]) -> list[float]:
     """For each tool, how much of a clause's rarity the words of its past intents cover."""
-    best: dict[str, float] = {}
+    best = [0.0] * len(past.tools)
     for query in queries:
-        found: dict[str, float] = {}
+        found: dict[int, float] = {}
         most = 0.0
         for stem in query:
-            most += past.tool_rarity.get(stem, 1.0) * (_SATURATION + 1) / 2
-            for tool, weight in past.tools.get(stem, ()):
+            most += past.tool_rarity.get(stem, 1.0)
+            for tool, weight in past.tool_words.get(stem, ()):
                 found[tool] = found.get(tool, 0.0) + weight
-        most = max(most, _FEWEST_WORDS)
+        scale = 1 / max(most * (SATURATION + 1) / 2, _FEWEST_WORDS)
         for tool, weight in found.items():
-            best[tool] = max(best.get(tool, 0.0), weight / most)
+            if weight * scale > best[tool]:
+                best[tool] = weight * scale
     return best
 
 
-@lru_cache(maxsize=16)
-def _read_past(history: tuple[_Plan, ...], hide: Hide | None) -> _Past:
-    """Index a history. Pure; kept, since one history serves many intents."""
-    queries = [_words_of(plan, hide) for plan in history]
-    plan_of_clause = [plan for plan, found in enumerate(queries) for _ in found]
-    rarity = _plan_rarity(queries)
-    tools, tool_rarity = _tool_postings(history, queries)
-    return _Past(
-        plans=history,
-        plan_of_clause=tuple(plan_of_clause),
-        rarity=rarity,
-        unknown_rarity=math.log(1 + len(history)),
-        clauses=_clause_postings([query for found in queries for query in found], rarity),
-        tool_rarity=tool_rarity,
-        tools=tools,
-        trust=_trust(history),
-    )
-
-
-def _words_of(plan: _Plan, hide: Hide | None) -> list[Query]:
-    if plan.sketch is not None:
-        return list(plan.sketch)
-    return _hidden(_queries_of(plan.intent), hide)
-
-
-def _trust(history: Sequence[_Plan]) -> float:
-    """The squared share of picks whose tool was picked in another plan as well."""
-    uses: dict[str, int] = {}
-    for plan in history:
-        for tool in plan.tools:
-            uses[tool] = uses.get(tool, 0) + 1
-    repeated = sum(count for count in uses.values() if count > 1)
-    share = (repeated + _BENEFIT_OF_DOUBT) / (sum(uses.values()) + _BENEFIT_OF_DOUBT)
-    return share * share
-
-
-def _plan_rarity(queries: Sequence[Sequence[Query]]) -> dict[str, float]:
-    holding: dict[str, int] = {}
-    for of_plan in queries:
-        for stem in dict.fromkeys(stem for query in of_plan for stem in query):
-            holding[stem] = holding.get(stem, 0) + 1
-    return {stem: math.log(1 + len(queries) / count) for stem, count in holding.items()}
-
-
-def _clause_postings(
-    clauses: Sequence[Query], rarity: Mapping[str, float]
-) -> dict[str, tuple[tuple[int, float], ...]]:
-    found: dict[str, list[tuple[int, float]]] = {}
-    for at, query in enumerate(clauses):
-        norm = math.sqrt(sum(rarity[stem] ** 2 for stem in query))
-        for stem in query:
-            found.setdefault(stem, []).append((at, rarity[stem] / norm))
-    return {stem: tuple(postings) for stem, postings in found.items()}
-
-
-def _tool_postings(
-    history: Sequence[_Plan], queries: Sequence[Sequence[Query]]
-) -> tuple[dict[str, tuple[tuple[str, float], ...]], dict[str, float]]:
-    counts: dict[str, dict[str, float]] = {}
-    for plan, of_plan in zip(history, queries, strict=True):
-        whole = of_plan[-1] if of_plan else ()
-        for tool in plan.tools:
-            of_tool = counts.setdefault(tool, {})
-            for stem in whole:
-                of_tool[stem] = of_tool.get(stem, 0.0) + plan.worth
-    found: dict[str, list[tuple[str, float]]] = {}
-    for tool, of_tool in counts.items():
-        for stem, count in of_tool.items():
-            found.setdefault(stem, []).append((tool, count))
-    rarity = {
-        stem: math.log(1 + (len(counts) - len(holders) + 0.5) / (len(holders) + 0.5))
-        for stem, holders in found.items()
-    }
-    k1 = _SATURATION
-    postings = {
-        stem: tuple((tool, rarity[stem] * n * (k1 + 1) / (k1 + n)) for tool, n in holders)
-        for stem, holders in found.items()
-    }
-    return postings, rarity
+def _company(
+    past: Past, scores: Sequence[float], likeness: Callable[[str], float] | None
+) -> list[float]:
+    """For each tool, how well the best tool suits that it was picked together with."""
+    beside = [0.0] * len(past.tools)
+    for tool, score in enumerate(scores):
+        own = score + likeness(past.tools[tool]) if likeness else score
+        if own >= _GOOD_COMPANY:
+            own = min(own, _BEST_COMPANY)
+            for other, share in past.company[tool]:
+                beside[other] = max(beside[other], own * share)
+    return beside

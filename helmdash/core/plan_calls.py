@@ -12,7 +12,7 @@ from typing import Final
 
 from helmdash.core.arguments import Given, as_args, check, input_schema_of, same_form
 from helmdash.core.catalog import Entry, EntryKind
-from helmdash.core.plan_shapes import text_of
+from helmdash.core.plan_shapes import text_in, text_of
 from helmdash.core.plans import PIPELINE_RUN, ArgFault, CheckArgs
 from helmdash.core.tool_names import ToolNames, is_meta, is_pipeline_run
 
@@ -67,10 +67,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
-    """A call of nothing: why, as a clause of a sentence; what was asked for; the likely ids."""
+    """A call of nothing: why, as a clause of a sentence; what was asked for; the likely ids.
+
+    tells_wish: whether the words that were asked for say what is wanted.
+    """
 
     reason: str
     asked: str
+    tells_wish: bool = True
     rivals: tuple[str, ...] = ()
 
 
@@ -91,6 +95,18 @@ def resolve(asked: str, given: Given, names: ToolNames) -> Call | Miss:
     return Call(entry=named.entry, given=args, faults=given.faults, note=_note(asked, named.entry))
 
 
+def with_run_id(asked: str, step: Mapping[str, object], given: Given) -> Given:
+    """Put the id of a pipeline run where it belongs when it stands beside the arguments."""
+    args = given.args or {}
+    if not is_pipeline_run(asked) or text_in(args, _ID_MEMBERS):
+        return given
+    id = text_in(step, ("pipeline_id", "pipeline", "id"))
+    if not id:
+        return given
+    inputs = args if "inputs" in args else {"inputs": args}
+    return Given({"id": id, **inputs}, given.faults)
+
+
 def nearest(
     asked: str, text: str, *, names: ToolNames, suggest: Suggest, first: Sequence[str] = ()
 ) -> tuple[str, ...]:
@@ -105,7 +121,7 @@ def quote(text: str) -> str:
     >>> quote("web.\\nsearch")
     '"web. search"'
     """
-    line = " ".join(text[: _LONGEST_QUOTE * 4].split())
+    line = " ".join(text[: _LONGEST_QUOTE * 4].replace("\0", "\ufffd").split())
     return f'"{line[:_LONGEST_QUOTE]}{"…" if len(line) > _LONGEST_QUOTE else ""}"'
 
 
@@ -124,7 +140,9 @@ def _pipeline_run(
     member = next((member for member in _ID_MEMBERS if text_of(args.get(member))), None)
     if member is None:
         return Miss(
-            reason="the pipeline run names no pipeline: args.id is missing", asked=PIPELINE_RUN
+            reason="the pipeline run names no pipeline: args.id is missing",
+            asked=PIPELINE_RUN,
+            tells_wish=False,
         )
     id = str(args[member])
     if is_meta(id) and names.find(id) is None:
@@ -170,7 +188,9 @@ def _note(asked: str, entry: Entry) -> str:
 
 def _self_call(asked: str) -> Miss:
     return Miss(
-        reason=f"{quote(asked)} is the planner's own tool; a plan cannot call itself", asked=asked
+        reason=f"{quote(asked)} is the planner's own tool; a plan cannot call itself",
+        asked=asked,
+        tells_wish=False,
     )
 
 

@@ -16,7 +16,7 @@ from helmdash.core.budgets import PromptVariant
 from helmdash.core.catalog import Catalog
 from helmdash.core.decoding import Decoded, Undecodable, decode
 from helmdash.core.finish import FinishReason
-from helmdash.core.plan_calls import Call, Miss, Suggest, nearest, resolve
+from helmdash.core.plan_calls import Call, Miss, Suggest, nearest, resolve, with_run_id
 from helmdash.core.plan_shapes import (
     RATIONALE_MEMBERS,
     TOOL_MEMBERS,
@@ -92,7 +92,7 @@ def read_plan(
     answer = find_answer(value)
     if answer is None:
         raise UnusablePlan("plan.no_steps", "The answer is no plan: it has no list of steps.")
-    reading = _Reading(ToolNames(catalog), check_args, suggest, is_partial=partial)
+    reading = _Reading(ToolNames(catalog), intent, check_args, suggest, is_partial=partial)
     if partial:
         reading.note("The reply was cut off; the steps that were written to their end are kept.")
     if not answer.items:
@@ -103,10 +103,8 @@ def read_plan(
         raise UnusablePlan("plan.no_steps", "None of the steps in the answer can be read.")
     more = None
     if is_single:
-        for step in found:
-            if step.call is not None:
-                refuse_loop(step.call, taken, reading.names)
-        more = _more_steps(answer, found[0].step, reading)
+        refuse_loop(found[0].call, taken, reading.names)
+        more = _more_steps(answer, found[0].step, reading, is_cut=partial)
     steps = tuple(each.step for each in found)
     return Plan(
         steps=steps,
@@ -150,9 +148,11 @@ class _Reading:
     """One answer being read: what is looked up, and what has to be told."""
 
     names: ToolNames
+    intent: str
     check_args: CheckArgs
     suggest: Suggest
     is_partial: bool
+    left_out: int = 0
     notes: list[str] = field(default_factory=list)
     near: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -169,6 +169,7 @@ class _Reading:
     def steps(self, items: Sequence[object], most: int) -> list[_Found]:
         """Read steps in the order given, numbered from 1, up to `most` of them."""
         found: list[_Found] = []
+        dropped = 0
         for place, item in enumerate(items, start=1):
             if len(found) == most:
                 self._leave_out(len(items) - place + 1, most)
@@ -176,9 +177,15 @@ class _Reading:
             read = self._step(item, place, len(found) + 1)
             if read is not None:
                 found.append(read)
+            else:
+                dropped += 1
+        if dropped:
+            self.is_partial = True
+            self.note(f"{_count(dropped)} no object and left out.")
         return found
 
     def _leave_out(self, count: int, most: int) -> None:
+        self.left_out = count
         if most == 1:
             self.note(f"Only the first step was asked for; {_count(count)} after it left out.")
             return
@@ -190,8 +197,6 @@ class _Reading:
             self.note(f"Step {place} was a text instead of an object.")
             item = {"tool": item}
         if not isinstance(item, Mapping):
-            self.is_partial = True
-            self.note(f"Step {place} was no object and was left out.")
             return None
         asked, given, rationale = _read_call(item)
         call = resolve(asked, given, self.names)
@@ -227,7 +232,8 @@ class _Reading:
         )
 
     def _suggestions(self, miss: Miss, rationale: str) -> tuple[str, ...]:
-        text = f"{miss.asked[:_LONGEST_ASKED]} {rationale}".strip()
+        words = miss.asked[:_LONGEST_ASKED] if miss.tells_wish else ""
+        text = f"{words} {rationale}".strip() or self.intent
         if text not in self.near:
             # Past the bound only the words count, which cost next to nothing.
             asked = miss.asked if len(self.near) < _MOST_SPELLINGS else ""
@@ -258,9 +264,13 @@ def _without_steps(
     )
 
 
-def _more_steps(answer: Answer, step: Step, reading: _Reading) -> bool:
-    """Whether steps follow the one that was picked: as the model says, else as it behaves."""
-    if len(answer.items) > 1 and any(isinstance(item, Mapping) for item in answer.items[1:]):
+def _more_steps(answer: Answer, step: Step, reading: _Reading, *, is_cut: bool) -> bool:
+    """Whether steps follow the one that was picked: as the model says, else as it behaves.
+
+    Where it was cut off before it could say, they may: to ask once too often costs a call, not to
+    ask costs the rest of the work.
+    """
+    if reading.left_out:
         return True
     told = to_bool(answer.members.get("more_steps_likely"))
     if told is not None:
@@ -271,7 +281,7 @@ def _more_steps(answer: Answer, step: Step, reading: _Reading) -> bool:
     if complexity in (Complexity.PACK_CHAIN, Complexity.SINGLE_ACTION):
         return complexity == Complexity.PACK_CHAIN
     reading.note("The model did not say whether more steps follow.")
-    return False
+    return is_cut
 
 
 def _read_call(item: Mapping[str, object]) -> tuple[str, Given, str]:
@@ -281,7 +291,7 @@ def _read_call(item: Mapping[str, object]) -> tuple[str, Given, str]:
     if isinstance(inner, Mapping):  # as tool calls are written: {"function": {"name", "arguments"}}
         item = inner
     tool = text_in(item, TOOL_MEMBERS)
-    return tool, read_args(item), clip(rationale, _LONGEST_RATIONALE)
+    return tool, with_run_id(tool, item, read_args(item)), clip(rationale, _LONGEST_RATIONALE)
 
 
 def _reasoning(answer: Answer) -> str:

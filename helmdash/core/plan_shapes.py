@@ -10,12 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from helmdash.core.arguments import ARGS_MEMBERS
-
-TOOL_MEMBERS: Final = ("tool", "tool_name", "name", "function", "pack", "pipeline")
+TOOL_MEMBERS: Final = ("tool", "tool_name", "pack", "pipeline", "function", "name")
 RATIONALE_MEMBERS: Final = ("rationale", "why", "reason", "reasoning", "description")
-# What only a call has; a `name` is anybody's.
+# What only a call has. A `name` is anybody's, and counts beside arguments only: a tool that is
+# described has `parameters`, and a step of a pipeline in the catalog has `pack` and `input`.
 _TELLING_MEMBERS: Final = ("tool", "tool_name")
+_NAMING_MEMBERS: Final = ("name", "function")
+_TELLING_ARGS: Final = ("args", "arguments")
+# What a catalog's pipeline has beside its steps: models repeat entries they were shown.
+_CATALOG_MEMBERS: Final = frozenset(
+    ("accepts", "produces", "supersedes", "outputs", "intent_keywords", "metadata", "builtin")
+)
 _WRAPPERS: Final = ("plan", "answer", "result", "response", "output", "data", "next_step", "step")
 # How deep an answer may be wrapped; two is the most that was seen.
 _MOST_WRAPPERS: Final = 3
@@ -90,8 +95,8 @@ def clip(text: str, longest: int) -> str:
 
 
 def text_of(value: object) -> str:
-    """A value as a trimmed text, "" when it is none."""
-    return value.strip() if isinstance(value, str) else ""
+    """A value as a trimmed text, "" when it is none; without NUL, which PostgreSQL stores not."""
+    return value.replace("\0", "\ufffd").strip() if isinstance(value, str) else ""
 
 
 def text_in(holder: Mapping[str, object], members: Sequence[str]) -> str:
@@ -105,12 +110,16 @@ def _items(value: Mapping[str, object]) -> Sequence[object] | None:
             return [value]
         # "Nothing is left to do" may come without a list.
         return [] if to_bool(value.get("done")) and _PLAN_MEMBERS.issuperset(value) else None
+    if not _CATALOG_MEMBERS.isdisjoint(value):
+        return None
     steps = value["steps"]
     if isinstance(steps, list):
         return steps
     if isinstance(steps, Mapping):
         numbered = list(steps.values())  # {"1": {...}, "2": {...}}
-        return numbered if numbered and all(map(_is_call, numbered)) else [steps]
+        if numbered and all(map(_is_call, numbered)):
+            return numbered
+        return [steps] if text_in(steps, TOOL_MEMBERS) else None
     return [] if steps is None and len(_PLAN_MEMBERS.intersection(value)) > 1 else None
 
 
@@ -121,8 +130,8 @@ def _is_call(value: object) -> bool:
         return True
     if isinstance(value.get("function"), Mapping):
         return "name" in value["function"]
-    is_named = any(isinstance(value.get(member), str) for member in TOOL_MEMBERS)
-    return is_named and any(member in value for member in ARGS_MEMBERS)
+    is_named = any(isinstance(value.get(member), str) for member in _NAMING_MEMBERS)
+    return is_named and any(member in value for member in _TELLING_ARGS)
 
 
 def _is_container(value: object) -> bool:

@@ -30,7 +30,7 @@ __all__ = [
 
 # Names the weights, word lists and rules of `lexical`, `past`, `text` and `synonyms` together:
 # an edit that can change an order needs a new version.
-RANKING_VERSION: Final = "lexical-1"
+RANKING_VERSION: Final = "lexical-2"
 
 _DIGITS: Final = 6  # scores closer than this are ties, decided by id
 # A pipeline that stands in for a pack which the intent names comes before that pack.
@@ -132,7 +132,11 @@ def order_entries(
     lexical = score_clauses(index.lexicon, clauses)
     stand_ins = _prefer_stand_ins(index, intent, lexical)
     lexical = [round(score, _DIGITS) if score else 0.0 for score in lexical]
-    past = _past_by_position(index, past_scores(history, clauses, hide))
+    places = index.positions
+    found = past_scores(
+        history, clauses, hide, lambda tool: lexical[places[tool]] if tool in places else 0.0
+    )
+    past = {places[tool]: round(score, _DIGITS) for tool, score in found.items() if tool in places}
     scores = lexical
     if past:
         scores = [round(s + past.get(at, 0.0), _DIGITS) for at, s in enumerate(lexical)]
@@ -141,11 +145,6 @@ def order_entries(
     return Ranking(
         order=tuple(order), scores=scores, lexical=lexical, history=past, stand_ins=stand_ins
     )
-
-
-def _past_by_position(index: Index, found: Mapping[str, float]) -> dict[int, float]:
-    places = ((index.positions.get(tool), score) for tool, score in found.items())
-    return {at: round(score, _DIGITS) for at, score in places if at is not None}
 
 
 def _stand_ins(catalog: Catalog, positions: Mapping[str, int]) -> list[StandIn]:

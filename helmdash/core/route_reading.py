@@ -106,7 +106,8 @@ def read_route(
     if partial:
         reading.note("The reply was cut off; what was written to its end is kept.")
     wanted, others = _recommended(members, reading)
-    if partial and not wanted:
+    kind = text_in(wanted, _KIND_MEMBERS).lower()
+    if partial and not text_in(wanted, _ID_MEMBERS) and kind != RouteKind.NONE:
         raise UnusablePlan("route.cut_off", "The reply ended before its recommendation.")
     return reading.route(wanted, others, members, partial=partial)
 

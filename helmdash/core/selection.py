@@ -17,17 +17,17 @@ catalog can be laid out alike for all intents, so that a provider's prefix cache
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from helmdash.core.board import Board
-from helmdash.core.budgets import EffectiveBudget, Tier
+from helmdash.core.budgets import EffectiveBudget
 from helmdash.core.compaction import COMPACTION_VERSION, render
 from helmdash.core.filter_pass import FILTER_VERSION, Doubt, doubt_of
 from helmdash.core.prepared import PreparedCatalog, prepare
 from helmdash.core.ranking import RANKING_VERSION, PastPlan, Ranking, order_entries
 from helmdash.core.receipt import list_fates, list_steps
+from helmdash.core.seating import POLICY, SELECTION_VERSION, Seats, compact_board, fit_board
 from helmdash.core.trim import LLM_FILTER, LOW_CONFIDENCE, Trim
 
 __all__ = [
@@ -40,36 +40,6 @@ __all__ = [
     "select",
     "stable_fits",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """How the room is shared out when entries have to go. A shipped version is never edited.
-
-    rich_entries: how many of the best-ranked are sure of a seat and shown richly, by tier (the
-        seed's top-N).
-    name_share: the part of the room that bare names of further entries may take before anything
-        is told about any entry: breadth before wealth, as a tool not shown cannot be planned.
-    rich_share: the part kept back from one-liners for the detail of the best.
-    long_line_share: a one-liner that adds more than this part of the room is detail, since a
-        description without a sentence end is not cut and could take the room of ten others.
-    """
-
-    version: str
-    rich_entries: Mapping[Tier, int]
-    name_share: float
-    rich_share: float
-    long_line_share: float
-
-
-POLICY: Final = Policy(
-    version="selection-1",
-    rich_entries={Tier.A: 25, Tier.B: 25, Tier.C: 12},
-    name_share=0.40,
-    rich_share=0.15,
-    long_line_share=0.05,
-)
-SELECTION_VERSION: Final = POLICY.version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,17 +56,6 @@ class Selection:
     order: tuple[int, ...]
     is_stable: bool
     doubt: Doubt | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Seats:
-    """Who is seated first: all by relevance, the filter's picks, those that stand in for named
-    packs, and how many of the first are sure of a seat."""
-
-    order: Sequence[int]
-    picked: Sequence[int]
-    stand_ins: Collection[int]
-    rich: int
 
 
 def room_for_catalog(budget: EffectiveBudget, fixed_bytes: int = 0) -> int:
@@ -145,14 +104,17 @@ def select(
     board = _stable_board(prepared, budget, room) if stable else None
     is_stable = board is not None
     picked = _picked(prepared, ranking, preferred)
-    order = [*picked, *(at for at in ranking.order if at not in picked)] if picked else ranking.order
+    order = (
+        [*picked, *(at for at in ranking.order if at not in picked)] if picked else ranking.order
+    )
     if board is None:
         board = Board(prepared, room)
         rich = max(POLICY.rich_entries[budget.tier], len(picked))
-        _fit(board, _Seats(order=order, picked=picked, stand_ins=ranking.stand_ins, rich=rich))
+        fit_board(board, Seats(order=order, picked=picked, stand_ins=ranking.stand_ins, rich=rich))
     catalog = _assemble(board, order)
     hidden = frozenset(at for at in ranking.order if board.is_hidden(at))
-    doubt = doubt_of(prepared, intent, hidden=hidden)
+    recalled = max(ranking.history.values(), default=0.0)
+    doubt = doubt_of(prepared, intent, hidden=hidden, recalled=recalled)
     flags = [LOW_CONFIDENCE] if doubt or preferred else []
     if preferred:
         kept = sum(not board.is_hidden(at) for at in picked)
@@ -175,9 +137,7 @@ def _picked(
     return tuple(at for at in ranking.order if at in wanted) if wanted else ()
 
 
-def _stable_board(
-    prepared: PreparedCatalog, budget: EffectiveBudget, room: int
-) -> Board | None:
+def _stable_board(prepared: PreparedCatalog, budget: EffectiveBudget, room: int) -> Board | None:
     """The layout for any intent: by id, into the room there is with nothing else sent.
 
     None where entries would have to go, or where the layout does not fit into `room`.
@@ -186,113 +146,8 @@ def _stable_board(
     if prepared.totals[-1] > room:
         return None
     board = Board(prepared, widest)
-    _compact(board, prepared.index.by_id)
+    compact_board(board, prepared.index.by_id)
     return board if board.used <= room else None
-
-
-def _fit(board: Board, seats: _Seats) -> None:
-    """Bring the board within its room, and use that room."""
-    order = seats.order
-    if _compact(board, order):
-        return
-    board.show_level(len(board.prepared.totals) - 1)
-    board.hide_extras()
-    if board.left < 0 and order:
-        board.clear()
-        _seat(board, seats)
-    _refill(board, order)
-    if not board.filled and order:
-        board.show(order[0], board.layouts[order[0]].bare)
-
-
-def _compact(board: Board, order: Sequence[int]) -> bool:
-    """Show every entry with what the ladder leaves of it; False where that does not suffice."""
-    totals = board.prepared.totals
-    board.show_level(0)
-    if board.left >= 0:
-        return True
-    for step in range(1, len(totals)):
-        if totals[step] <= board.room:
-            _step_down(board, order, step)
-            _refill(board, order)
-            return True
-    return False
-
-
-def _step_down(board: Board, order: Sequence[int], step: int) -> None:
-    """The last step needed: from the least relevant entry up, only until it fits."""
-    board.show_level(step - 1)
-    for at in reversed(order):
-        if board.left >= 0:
-            return
-        board.show(at, board.layouts[at].levels[step])
-
-
-def _seat(board: Board, seats: _Seats) -> None:
-    """Entries have to go: decide who is shown, and the best how richly."""
-    best = seats.order[: seats.rich]
-    _seat_best(board, seats)
-    named = _name_others(board, seats.order[seats.rich :])
-    _tell_in_one_line(board, [*best, *named])
-    spare = board.spare_beyond(POLICY.rich_share)
-    for at in best:
-        if not board.is_hidden(at):
-            board.try_show(at, board.layouts[at].levels[-1], spare)
-    for at in best:
-        board.enrich(at, spare)
-
-
-def _seat_best(board: Board, seats: _Seats) -> None:
-    """Bare names of the best, and of those that stand in for a pack the intent names.
-
-    All of the best are seated where they fit. Where they do not, some have to go anyway: the
-    picks of a filter pass come first, then the stand-ins.
-    """
-    layouts = board.layouts
-    best = seats.order[: seats.rich]
-    stand_ins = [at for at in seats.order if at in seats.stand_ins]
-    if not all(board.try_show(at, layouts[at].bare) for at in best):
-        board.clear()
-        best, stand_ins = [*seats.picked, *stand_ins], list(best)
-    for at in (*best, *stand_ins):
-        if board.is_hidden(at):
-            board.try_show(at, layouts[at].bare)
-
-
-def _name_others(board: Board, others: Sequence[int]) -> list[int]:
-    """Bare names of further entries in rank order; tells which of them are shown now."""
-    spare = board.spare_beyond(POLICY.name_share)
-    for reached, at in enumerate(others):
-        if board.left - spare < board.prepared.smallest_bare:
-            others = others[:reached]
-            break
-        if board.is_hidden(at):
-            board.try_show(at, board.layouts[at].bare, spare)
-    return [at for at in others if not board.is_hidden(at)]
-
-
-def _tell_in_one_line(board: Board, seated: Sequence[int]) -> None:
-    """One-liners in rank order, with something kept back for the detail of the best."""
-    spare = int(board.room * POLICY.rich_share)
-    longest = int(board.room * POLICY.long_line_share)
-    for at in seated:
-        line = board.layouts[at].one_line
-        if not board.is_hidden(at) and board.price(at, line) <= longest:
-            board.try_show(at, line, spare)
-
-
-def _refill(board: Board, order: Sequence[int]) -> None:
-    """Use the room that is left: bare names of hidden entries, then dropped detail, by rank."""
-    for at in order:
-        if board.left < board.prepared.smallest_bare:
-            break
-        if board.is_hidden(at):
-            board.try_show(at, board.layouts[at].bare)
-    for at in order:
-        if board.left < board.prepared.cheapest_unit:
-            break
-        board.enrich(at)
-    board.refill_extras()
 
 
 def _assemble(board: Board, order: Sequence[int]) -> dict[str, object]:

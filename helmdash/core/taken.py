@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from helmdash.core.arguments import ARGS_MEMBERS, Given, read_args
+from helmdash.core.arguments import ARGS_MEMBERS, Given, as_args, read_args
 from helmdash.core.plan_calls import Call, Miss, resolve
 from helmdash.core.plan_shapes import TOOL_MEMBERS, text_in, text_of
 from helmdash.core.plans import TakenStep, UnusablePlan
@@ -55,8 +55,8 @@ def taken_steps(context: Mapping[str, object] | None) -> tuple[TakenStep, ...]:
     return tuple(found[-_MOST_LISTED:])
 
 
-def refuse_loop(call: Call, taken: Sequence[TakenStep], names: ToolNames) -> None:
-    """Refuse a step that was taken already, and any step of a chain that does not end.
+def refuse_loop(call: Call | None, taken: Sequence[TakenStep], names: ToolNames) -> None:
+    """Refuse a step that was taken already, and any step (None: a gap) of a chain without end.
 
     The same entry with other arguments is fine. Arguments nobody knows (the context lists none, or
     the model picked none) tell nothing apart: reading a second file then looks like reading the
@@ -68,9 +68,11 @@ def refuse_loop(call: Call, taken: Sequence[TakenStep], names: ToolNames) -> Non
             "plan.too_many_steps",
             f"{len(taken)} steps were taken already, and a chain may have {MOST_TAKEN}.",
         )
+    if call is None:
+        return
     alike = 0
     for step in taken:
-        earlier = resolve(step.tool, Given(step.args), names)
+        earlier = resolve(step.tool, _given(step), names)
         if isinstance(earlier, Miss) or earlier.entry.id != call.entry.id:
             continue
         if step.args is not None and earlier.key == call.key:
@@ -78,6 +80,10 @@ def refuse_loop(call: Call, taken: Sequence[TakenStep], names: ToolNames) -> Non
         alike += step.args is None or not call.given
     if alike >= _MOST_ALIKE:
         raise _repeats(call, f"{alike} times, without arguments that tell the calls apart")
+
+
+def _given(step: TakenStep) -> Given:
+    return Given(None) if step.args is None else as_args(step.args)
 
 
 def _repeats(call: Call, how: str) -> UnusablePlan:

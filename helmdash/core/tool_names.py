@@ -23,7 +23,8 @@ _PREFIX: Final = re.compile(
     r"(?:functions|tools|mcp|helmdeck|helmdash)(?:__|[.:/_-])|[\w-]{1,64}?__", re.IGNORECASE
 )
 _QUOTES: Final = " \t\r\n\"'`*\u2018\u2019\u201c\u201d"
-_NO_LETTER: Final = re.compile(r"[\W_]+")
+_BETWEEN_WORDS: Final = re.compile(r"[\s._:/-]+")
+_BLANK: Final = frozenset(("", "-"))
 _NOT_IN_CLIENT_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 # Names are short. Of a longer text only the start is compared, so that noise costs no time.
 _LONGEST_NAME: Final = 256
@@ -47,11 +48,11 @@ class ToolNames:
         self._by_id: dict[str, Entry] = {}
         self._by_spelling: dict[str, list[Entry]] = {}
         for entry in catalog.entries:
-            spelling = _spelling(entry.id)
-            if spelling in _META_SPELLINGS:
+            if _spelling(entry.id) in _META_SPELLINGS:
                 continue
             self._by_id[entry.id] = entry
-            self._by_spelling.setdefault(spelling, []).append(entry)
+            for spelling in {_spelling(entry.id), _spelling(_shown(entry.id))} - _BLANK:
+                self._by_spelling.setdefault(spelling, []).append(entry)
 
     def __contains__(self, id: str) -> bool:
         return id in self._by_id
@@ -103,7 +104,7 @@ def client_name(tool: str) -> str:
     """
     if tool == PIPELINE_RUN:
         return tool
-    return _CLIENT_PREFIX + _NOT_IN_CLIENT_NAMES.sub("-", tool)
+    return _CLIENT_PREFIX + _shown(tool)
 
 
 def is_pipeline_run(asked: str) -> bool:
@@ -133,8 +134,15 @@ def _stripped(bare: str) -> Iterator[str]:
 
 
 def _spelling(name: str) -> str:
-    """What spellings of one name have in common: neither case nor the marks between words count."""
-    return _NO_LETTER.sub("-", name.casefold()).strip("-")
+    """What spellings of one name have in common: neither case nor the marks between words count.
+
+    Other marks do: "C#" is not "C++".
+    """
+    return _BETWEEN_WORDS.sub("-", name.casefold())
+
+
+def _shown(tool: str) -> str:
+    return _NOT_IN_CLIENT_NAMES.sub("-", tool)
 
 
 # What the planner and the router are called under this server's name, and by its own MCP tools.

@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 
 # A whole body has to be here by then: 8 MiB at a megabit a second.
 _BODY_PATIENCE_S = 60.0
+# Keys are looked up in threads of their own: a fit takes long, and nobody waits for others' fits
+# to be let in. Two cores have no use for more.
+_KEY_THREADS, _WORK_THREADS = 2, 4
 
 
 class Disconnected(Exception):
@@ -44,7 +47,8 @@ class McpApp:
 
     def __init__(self, *, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
-        self._threads = Threads()
+        self._keys = Threads(_KEY_THREADS, "mcp-keys")
+        self._threads = Threads(_WORK_THREADS, "mcp")
         self._transport = Transport(limit_bytes)
 
     async def start(self) -> None:
@@ -53,13 +57,14 @@ class McpApp:
     async def stop(self) -> None:
         """Give up what is still under way."""
         await self._transport.stop()
+        self._keys.close()
         self._threads.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         headers = _headers_of(scope)
         try:
-            caller = await identify(headers, self._threads)
+            caller = await identify(headers, self._keys)
             check_address(headers)
             if scope["method"] != "POST":
                 raise wrong_method()
@@ -70,17 +75,22 @@ class McpApp:
             return
         except Disconnected:
             return
-        visit = Visit(caller=caller, threads=self._threads, shared=shared_of(scope))
         try:
-            await self._transport.handle(
-                {**scope, VISIT_KEY: visit},
-                _replay(body, receive),
-                send,
-                streams=_may_stream(headers, asked),
-            )
-        except ImportError:
+            await self._transport.ready()
+        except Exception:
             log.exception("the MCP server could not be loaded")
             await send_refusal(send, unavailable("The MCP server could not be loaded."))
+            return
+        shared = shared_of(scope)
+        if shared is None:
+            raise RuntimeError("McpApp works only in the house that asgi.py builds")
+        visit = Visit(caller=caller, threads=self._threads, shared=shared)
+        await self._transport.handle(
+            {**scope, VISIT_KEY: visit},
+            _replay(body, receive),
+            send,
+            streams=_may_stream(headers, asked),
+        )
 
     async def _read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
         """The whole body. Raises Refusal (408, 413), or Disconnected."""
@@ -111,10 +121,25 @@ def _parse(body: bytes) -> dict[str, Any]:
         asked = read_object(body)
     except BadJson as error:
         raise malformed(str(error)) from None
-    is_answer = "result" in asked or "error" in asked
-    if not isinstance(asked.get("method"), str) and not is_answer:
-        raise not_a_request("Send one JSON-RPC 2.0 request or notification: `method` is missing.")
+    fault = _fault(asked)
+    if fault is not None:
+        raise not_a_request(f"Send one JSON-RPC 2.0 request or notification: {fault}.")
     return asked
+
+
+def _fault(asked: Mapping[str, Any]) -> str | None:
+    """What keeps an object from being a request or a notification. (An answer is neither: this
+    server never asks.) The SDK would say it, too, but in its library's words."""
+    if asked.get("jsonrpc") != "2.0":
+        return '`jsonrpc` has to be "2.0"'
+    if not isinstance(asked.get("method"), str):
+        return "`method` has to be a string"
+    if not isinstance(asked.get("params", {}), Mapping):
+        return "`params` has to be an object"
+    # true is no number
+    if type(asked.get("id", 0)) not in (str, int):
+        return "`id` has to be a string or a whole number"
+    return None
 
 
 def _may_stream(headers: Mapping[bytes, bytes], asked: Mapping[str, Any]) -> bool:

@@ -18,8 +18,6 @@ from helmdash.queries import budgets, upstreams
 from helmdash.queries.defaults import caller_defaults
 from helmdash.queries.moments import rfc3339
 from helmdash.queries.plans import my_plans
-from helmdash.upstream.client import UpstreamClient
-from helmdash.upstream.listings import Listings
 
 SCOPE: Final = "read"
 MIME_TYPE: Final = "application/json"
@@ -122,16 +120,7 @@ async def _routing_guide(visit: Visit) -> Body:
 
 async def _models(visit: Visit) -> Body:
     endpoints = await visit.threads.run(upstreams.endpoints, project_id=visit.project.id)
-    if visit.shared is not None:
-        ids = await visit.shared.listings.all_ids(endpoints)
-    else:
-        client = UpstreamClient()
-        listings = Listings(client)
-        try:
-            ids = await listings.all_ids(endpoints)
-        finally:
-            await listings.aclose()
-            await client.aclose()
+    ids = await visit.shared.listings.all_ids(endpoints)
     return {
         "models": [{"id": each, "provider": each.partition("/")[0]} for each in ids],
         "fetched_at": rfc3339(timezone.now()),

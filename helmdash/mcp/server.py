@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import version
 from typing import Any, cast
 
 from mcp.server.context import ServerRequestContext
@@ -35,8 +34,10 @@ from mcp_types import (
 from mcp_types import Resource as ResourceShape
 from mcp_types import ResourceTemplate as TemplateShape
 from mcp_types import Tool as ToolShape
+from sse_starlette.sse import AppStatus
 from starlette.requests import Request
 
+from helmdash import __version__
 from helmdash.mcp.jsontext import dump
 from helmdash.mcp.problems import Problem, forbidden, problem_of
 from helmdash.mcp.resources import HEALTH_TEMPLATE, MIME_TYPE, RESOURCES, read_resource
@@ -67,13 +68,21 @@ def build_manager(*, limit_bytes: int, streams: bool) -> StreamableHTTPSessionMa
     )
 
 
+def let_streams_end() -> None:
+    """When the server is to stop, answers under way get the time that all others get.
+
+    The library that writes the streams would cut them off at once, in the middle of a plan.
+    """
+    AppStatus.enable_automatic_graceful_drain = False
+
+
 @cache
 def _server() -> Server[Any]:
     schemas = {tool.name: tool.schema for tool in TOOLS}
     return Server(
         "helmdash",
         title="HelmDash",
-        version=version("helmdash"),
+        version=__version__,
         instructions=_INSTRUCTIONS,
         get_tool_input_schema=schemas.get,
         on_list_tools=_list_tools,
@@ -159,7 +168,7 @@ async def _read_resource(context: Context, params: ReadResourceRequestParams) ->
 
 def _error(problem: Problem, uri: str) -> MCPError:
     code = _CODES.get(problem.word, INTERNAL_ERROR)
-    return MCPError(code, problem.message, {**problem.body, "uri": uri})
+    return MCPError(code, problem.message, {**problem.body, "uri": uri[:200]})
 
 
 def _visit(context: Context) -> Visit:

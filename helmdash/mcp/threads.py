@@ -16,15 +16,12 @@ from helmdash.operations.holding import FileWatch
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-# Look-ups of keys, reads and fits; two cores have no use for more.
-_THREADS = 4
-
 
 class Threads:
     """A few threads of its own, each with its own connection. Used on one event loop."""
 
-    def __init__(self) -> None:
-        self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="mcp")
+    def __init__(self, count: int, name: str) -> None:
+        self._executor = ThreadPoolExecutor(count, thread_name_prefix=name)
         self._own = threading.local()
 
     async def run(

@@ -28,10 +28,14 @@ class Transport:
         self._keeper: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
 
+    async def ready(self) -> None:
+        """Wait until it runs; at once but for the first time. Raises what loading it raised."""
+        await asyncio.shield(self._start())
+
     async def handle(self, scope: Scope, receive: Receive, send: Send, *, streams: bool) -> None:
-        """Answer one request. `streams`: in a stream, if there is anything to tell before its
-        end; otherwise as one JSON body."""
-        managers = await asyncio.shield(self._start())
+        """Answer one request, when ready. `streams`: in a stream, if there is anything to tell
+        before its end; otherwise as one JSON body."""
+        managers = self._start().result()
         manager = managers.streaming if streams else managers.plain
         await manager.handle_request(scope, receive, send)
 
@@ -68,8 +72,9 @@ class Transport:
 
 def _load(limit_bytes: int) -> _Managers:
     # Here and not above: see the docstring of that module.
-    from helmdash.mcp.server import build_manager
+    from helmdash.mcp.server import build_manager, let_streams_end
 
+    let_streams_end()
     return _Managers(
         plain=build_manager(limit_bytes=limit_bytes, streams=False),
         streaming=build_manager(limit_bytes=limit_bytes, streams=True),

@@ -17,11 +17,11 @@ Report = Callable[[int, str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """What a tool or a resource needs to know. `shared` None: no house around (tests)."""
+    """What a tool or a resource needs to know."""
 
     caller: Caller
     threads: Threads
-    shared: Shared | None
+    shared: Shared
 
     @property
     def project(self) -> ProjectInfo:

@@ -52,13 +52,14 @@ class _TooMuchWork(Exception):
 class _Work:
     """What checking has cost: references for one value, steps for all of them."""
 
+    most_steps: int = _MAX_STEPS
     references: int = 0
     steps: int = 0
 
     def step(self, *walked: object) -> None:
         """Count a keyword, and the members of what it walks through."""
         self.steps += 1 + sum(len(each) for each in walked if isinstance(each, list | dict))
-        if self.steps > _MAX_STEPS:
+        if self.steps > self.most_steps:
             raise _TooMuchWork
 
     def follow(self) -> None:
@@ -76,22 +77,29 @@ def acceptor(schema: Mapping[str, Any] | None) -> Accepts | None:
     """
     if schema is None:
         return None
-    bounded = BoundedSchema(schema)
-    return bounded.accepts
+    check_schema(schema)
+    return BoundedSchema(schema).accepts
 
 
 class BoundedSchema:
     """A schema and the work done with it; for one reply. See `acceptor` for what is raised."""
 
     def __init__(
-        self, schema: Mapping[str, Any], *, without: Iterable[str] = (), **other: Checker
+        self,
+        schema: Mapping[str, Any],
+        *,
+        most_steps: int = _MAX_STEPS,
+        without: Iterable[str] = (),
+        **other: Checker,
     ) -> None:
-        """`without`: keywords that are ignored. `other`: keywords that are checked our own way."""
+        """`without`: keywords that are ignored. `other`: keywords that are checked our own way.
+
+        The schema is one that `check_schema` has let through.
+        """
         # The dialect is ours whatever it says: a part that names one is checked by the library's
         # own class for it, without our bounds, and a reference can lead from a part to the whole.
         schema = {name: part for name, part in schema.items() if name != "$schema"}
-        _check(schema)
-        self._work = _Work()
+        self._work = _Work(most_steps=most_steps)
         self._validator = _validator(schema, self._work, frozenset(without), other)
 
     def accepts(self, value: object) -> bool:
@@ -114,7 +122,9 @@ class BoundedSchema:
             raise _bad("takes too long to check on this text; simplify it or send less") from None
 
 
-def _check(schema: Mapping[str, Any]) -> None:
+def check_schema(schema: Mapping[str, Any]) -> None:
+    """Raise BadSchema for a malformed schema, and for what no bound would hold."""
+    schema = {name: part for name, part in schema.items() if name != "$schema"}
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
 from jsonschema import Draft202012Validator
@@ -18,7 +19,7 @@ from jsonschema.exceptions import ValidationError as SchemaMismatch
 from helmdash.core.arguments import is_deeper
 from helmdash.core.plan_shapes import clip
 from helmdash.core.plans import ArgFault
-from helmdash.operations.acceptance import BadSchema, BoundedSchema
+from helmdash.operations.acceptance import BadSchema, BoundedSchema, check_schema
 
 # What a person mends at a time.
 _MOST_FAULTS: Final = 10
@@ -34,6 +35,11 @@ _KINDS: Final = {
 }
 _LONGEST_MESSAGE: Final = 200
 _LONGEST_FIELD: Final = 120
+# The schemas of real tools have at most some 10,000 characters. One of 16,000 takes 0.1 s to check,
+# and a plan may have 50 of them.
+_LONGEST_SCHEMA: Final = 16_000
+# Keywords and members walked through for one call: 0.1 s. A call has a few dozen.
+_MOST_STEPS: Final = 20_000
 # Real schemas nest some ten levels; each level takes several frames of the checker.
 _MOST_DEPTH: Final = 40
 # A value that an earlier step will give: "${{ steps.1.output.url }}", "{{title}}", "<from step 1>",
@@ -66,8 +72,11 @@ def check_args(schema: Mapping[str, object], args: Mapping[str, object]) -> tupl
     """
     if is_deeper(schema, _MOST_DEPTH) or is_deeper(args, _MOST_DEPTH):
         return ()
+    usable = _checked(json.dumps(schema, ensure_ascii=False))
+    if usable is None:
+        return ()
     try:
-        bounded = BoundedSchema(_usable(schema), without=_WITHOUT, oneOf=_ANY_OF)
+        bounded = BoundedSchema(usable, most_steps=_MOST_STEPS, without=_WITHOUT, oneOf=_ANY_OF)
         found = bounded.faults(args, _MOST_READ)
     except BadSchema:
         return ()
@@ -75,6 +84,19 @@ def check_args(schema: Mapping[str, object], args: Mapping[str, object]) -> tupl
         fault for error in found if not _is_open(error) for fault in _faults(error)
     )
     return tuple(faults)[:_MOST_FAULTS]
+
+
+@lru_cache(maxsize=256)
+def _checked(written: str) -> Mapping[str, object] | None:
+    """A schema that can be used; None for any other. Kept: checking one takes most of the time."""
+    if len(written) > _LONGEST_SCHEMA:
+        return None
+    usable = _usable(json.loads(written))
+    try:
+        check_schema(usable)
+    except BadSchema:
+        return None
+    return usable
 
 
 def _usable(schema: Mapping[str, object]) -> dict[str, object]:

@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from helmdash.conf import ROOT
 from helmdash.core.capture import Capture, CapturedTrim, Sent
 from helmdash.operations.catalog import import_catalog
+from helmdash.operations.demo_plans import load_plans
 from helmdash.operations.fitting import fit_catalog
 from helmdash.operations.recording import record_calls
 from helmdash.queries.access import project_info
@@ -27,6 +28,10 @@ from helmdash.records.models import (
     Fit,
     HealthChange,
     Payload,
+    PlanAttempt,
+    PlanCatalog,
+    PlanRecord,
+    PlanStep,
     Project,
     Round,
     StoredMessage,
@@ -64,7 +69,8 @@ def load_demo(*, now: datetime) -> int:
         )
     captures = list(_captures(data["conversations"], now))
     record_calls(project=project, captures=captures, caller=_CALLER, now=now)
-    return len(captures)
+    planned = load_plans(project=project, caller=_CALLER, now=now)
+    return len(captures) + planned
 
 
 def remove_demo() -> bool:
@@ -84,6 +90,10 @@ def remove_demo() -> bool:
             Conversation,
             StoredMessage,
             Fit,
+            PlanStep,
+            PlanAttempt,
+            PlanRecord,
+            PlanCatalog,
         ):
             model.objects.filter(project=project)._raw_delete(connection.alias)
         Project.objects.filter(pk=project.pk).update(current_catalog=None)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from helmdash.core.budgets import PromptVariant
 from helmdash.core.capture import STRUCTURED_PURPOSES, Capture, CapturedTrim, Sent
 from helmdash.operations.recording import record_calls
 from helmdash.queries.access import ProjectInfo, project_info
@@ -112,6 +113,12 @@ class _Model:
     reset_at: int
     """Where careful agents begin anew; careless ones go on."""
     reports_usage: bool = True
+
+    @property
+    def variant(self) -> str:
+        """The prompt it plans with: small and free models pick one step at a time."""
+        is_small = self.reset_at < 50_000
+        return (PromptVariant.SINGLE_PICK if is_small else PromptVariant.FULL_STEPS).value
 
 
 _MODELS = (
@@ -227,18 +234,20 @@ def _talk(chance: random.Random, name: str | None, length: int) -> _Talk:
 def _call(chance: random.Random, talk: _Talk, name: str, at: datetime) -> Capture:
     talk.number += 1
     trim = _grow(chance, talk)
+    purpose = chance.choices(list(_PURPOSES), list(_PURPOSES.values()))[0]
     call = Capture(
         id=name,
         conversation=talk.name,
         model=talk.model.name,
         provider=talk.model.name.split("/")[0],
         pack=talk.pack,
-        purpose=chance.choices(list(_PURPOSES), list(_PURPOSES.values()))[0],
+        purpose=purpose,
         correlation_id=f"trace-{name[:-1]}" if chance.random() < 0.1 else None,
         usage=_usage(chance, talk),
         finish_reason="tool_calls" if chance.random() < 0.3 else "stop",
         http_status=200,
         raw_content_len=chance.randint(40, 6_000),
+        prompt_variant=talk.model.variant if purpose in ("plan", "route") else None,
         latency_ms=int(chance.lognormvariate(7.6, 0.8)),
         ttft_ms=int(chance.lognormvariate(6.0, 0.6)),
         trim=trim,

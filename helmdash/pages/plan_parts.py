@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from helmdash.core.plans import PIPELINE_RUN, UNKNOWN_TOOL
 from helmdash.queries.plans import StepView
 
+_NO_ENTRY = "The catalog has no entry for it."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRow:
@@ -97,15 +99,18 @@ def _step(told: Mapping[str, object], at: int) -> StepRow:
     order = told.get("order")
     pipeline = _mapping(args).get("id") if tool == PIPELINE_RUN else None
     is_gap = bool(gap) or tool == UNKNOWN_TOOL
+    reason = _text(gap.get("reason")) or (_NO_ENTRY if is_gap else "")
+    rationale = _text(told.get("rationale"))
     return StepRow(
         order=order if isinstance(order, int) else at,
         tool="" if is_gap else _text(pipeline) or tool,
         client_tool=_text(told.get("client_tool")),
         is_pipeline=pipeline is not None,
         args=args,
-        rationale=_text(told.get("rationale")),
+        rationale=rationale,
         faults=_faults(told.get("arg_errors")),
-        gap=_text(gap.get("reason")) or ("the catalog has no entry for it" if is_gap else ""),
+        # A rationale of a gap may begin with the reason.
+        gap="" if reason in rationale else reason,
         asked=_text(gap.get("asked")),
         suggestions=_texts(gap.get("suggestions")),
     )
@@ -120,7 +125,7 @@ def _row(kept: StepView) -> StepRow:
         args=kept.args,
         rationale=kept.rationale or "",
         faults=(),
-        gap=kept.gap or ("" if kept.entry else "the catalog has no entry for it"),
+        gap=kept.gap or ("" if kept.entry else _NO_ENTRY),
         asked=kept.asked or "",
         suggestions=(),
     )

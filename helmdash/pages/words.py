@@ -120,6 +120,19 @@ def variant_task(value: str | None) -> str:
     return _VARIANTS.get(value or "", "")
 
 
+def ends(text: str, chars: int) -> str:
+    """A text with its middle left out: what is asked for stands before or after a paste."""
+    plain = " ".join(text.split())
+    if len(plain) <= chars:
+        return plain
+    tail = chars * 3 // 5  # it follows the paste more often than not
+    head = chars - tail - 3
+    # At the ends of words, unless there is but one.
+    before = plain[: head + 1].rpartition(" ")[0] or plain[:head]
+    after = plain[-tail - 1 :].partition(" ")[2] or plain[-tail:]
+    return f"{before} … {after}"
+
+
 def purpose_task(value: str) -> str:
     """What a call of a planning story was for."""
     return _PURPOSES.get(value, "")

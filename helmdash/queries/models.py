@@ -54,8 +54,9 @@ class ModelRow:
 
     bands: only calls whose size is known, `unsized` are the others. finish_reasons: most frequent
     first, None for calls that reported none. estimate_ratio: the median of our estimate by the
-    tokens the provider counted, over `estimated` calls. is_sample: the range holds more calls than
-    were read (MOST_CALLS, the newest).
+    tokens the provider counted, over `estimated` calls. cached_share: of all prompt tokens those
+    that the provider read from its cache, over the `cache_told` calls that told. is_sample: the
+    range holds more calls than were read (MOST_CALLS, the newest).
     """
 
     model: str
@@ -75,6 +76,8 @@ class ModelRow:
     unsized: int
     estimate_ratio: float | None
     estimated: int
+    cached_share: float | None
+    cache_told: int
     is_sample: bool
 
 
@@ -98,10 +101,19 @@ class RecentCall:
 
 
 def model_rows(
-    *, project_id: int, since: datetime | None = None, until: datetime | None = None
+    *,
+    project_id: int,
+    model: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> tuple[ModelRow, ...]:
-    """A row for each model, purpose and variant, those with most calls first. One query."""
+    """A row for each model, purpose and variant, those with most calls first. One query.
+
+    model: only its rows, of as many of its own calls as else of all models together.
+    """
     rows = Call.objects.filter(project_id=project_id)
+    if model is not None:
+        rows = rows.filter(model=model)
     if since is not None:
         rows = rows.filter(started_at__gte=since)
     if until is not None:
@@ -152,6 +164,7 @@ class _Facts(NamedTuple):
     sent_bytes: int | None
     estimate_tokens: int | None
     prompt_tokens: int | None
+    cached_tokens: int | None
 
 
 @dataclass(slots=True)
@@ -163,6 +176,9 @@ class _Group:
     sized: Counter[str] = field(default_factory=Counter)
     sized_clean: Counter[str] = field(default_factory=Counter)
     ratios: list[float] = field(default_factory=list)
+    cache_told: int = 0
+    cache_read: int = 0
+    cache_of: int = 0
 
     def add(self, call: _Facts) -> None:
         self.calls += 1
@@ -177,6 +193,10 @@ class _Group:
             self.sized_clean[band] += outcome is CallOutcome.CLEAN
         if call.estimate_tokens is not None and call.prompt_tokens:
             self.ratios.append(call.estimate_tokens / call.prompt_tokens)
+        if call.cached_tokens is not None and call.prompt_tokens:
+            self.cache_told += 1
+            self.cache_read += call.cached_tokens
+            self.cache_of += call.prompt_tokens
 
     def row(self, model: str, purpose: str, variant: str, *, is_sample: bool) -> ModelRow:
         self.latencies.sort()
@@ -201,6 +221,8 @@ class _Group:
             unsized=self.calls - sum(self.sized.values()),
             estimate_ratio=median(self.ratios) if self.ratios else None,
             estimated=len(self.ratios),
+            cached_share=self.cache_read / self.cache_of if self.cache_told else None,
+            cache_told=self.cache_told,
             is_sample=is_sample,
         )
 

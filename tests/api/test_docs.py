@@ -67,6 +67,21 @@ def test_every_body_has_an_example_that_its_schema_accepts() -> None:
             Draft202012Validator(schema).validate(example["value"])
 
 
+def test_every_example_of_an_answer_is_one() -> None:
+    contents = [
+        content
+        for operation in _operations()
+        for answer in operation["responses"].values()
+        for content in answer.get("content", {}).values()
+        if "example" in content
+    ]
+    assert len(contents) == 4
+
+    for content in contents:
+        schema = {**content["schema"], "components": document()["components"]}
+        Draft202012Validator(schema).validate(content["example"])
+
+
 def test_every_operation_says_what_it_does_and_what_can_go_wrong() -> None:
     for operation in _operations():
         assert operation["summary"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -11,8 +13,9 @@ from helmdash.conf import ROOT, BadSetting, Env, read_env, unknown_variables, va
 from helmdash.operations import access, shipped
 from helmdash.queries import conversations
 from helmdash.queries.access import default_project, find_caller, find_project
-from helmdash.records.models import Budget
-from tests.factories import make_project
+from helmdash.records.models import Budget, PlanRecord
+from tests.factories import NOW, make_project
+from tests.plan_rows import make_plan
 
 
 def run(*arguments: str) -> str:
@@ -178,3 +181,23 @@ def test_a_misspelt_setting_is_pointed_out(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("HELMDASH_DATADIR", "elsewhere")
 
     assert "did you mean HELMDASH_DATA_DIR?" in " ".join(unknown_variables())
+
+
+@pytest.mark.django_db
+def test_retain_says_what_goes_and_lets_go_of_waiting_answers() -> None:
+    project = make_project(slug="short", retention_days=30)
+    make_plan(project, "old", days=40_000, result={"steps": []}, result_until=NOW)
+    waiting: dict[str, Any] = {
+        "result": {"steps": []},
+        "result_until": datetime(2020, 1, 1, tzinfo=UTC),
+    }
+    make_plan(default_project(), **waiting)
+
+    told = run("retain", "--dry-run")
+    assert "short: would delete 0 calls, 0 conversations, 0 fits, 1 plans older than 30" in told
+    assert PlanRecord.objects.exclude(result=None).count() == 2
+
+    told = run("retain")
+    assert "short: deleted 0 calls, 0 conversations, 0 fits, 1 plans older than 30" in told
+    assert "let go of 1 answers that waited to be fetched" in told
+    assert PlanRecord.objects.get().result is None

@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 from helmdash.core.budgets import Tier
 from helmdash.core.catalog import parse_catalog
 from helmdash.core.detail import field_names, slim_step
-from helmdash.core.selection import PreparedCatalog, Selection, prepare, room_for_catalog, select
+from helmdash.core.selection import (
+    PreparedCatalog,
+    Selection,
+    prepare,
+    room_for_catalog,
+    select,
+    stable_fits,
+)
 from helmdash.core.sentences import sentence_ends
 from tests.core.catalogs import (
     catalogs,
@@ -220,6 +227,85 @@ def test_fitting_is_repeatable_and_fits_only_once(
     assert again.trim == first.trim
     if first.trim.fits:
         assert compact(of_result.catalog) == compact(first.catalog)
+
+
+@settings(laws, max_examples=30)
+@given(
+    catalog=catalogs(),
+    room=st.integers(1, 20_000) | st.integers(1, 3_000),
+    intent=texts,
+    tier=st.sampled_from(Tier),
+    data=st.data(),
+)
+def test_the_picks_of_a_filter_go_first_within_the_same_room(
+    catalog: dict[str, Any], room: int, intent: str, tier: Tier, data: st.DataObject
+) -> None:
+    ids = sorted(entries_of(catalog))
+    picks = data.draw(st.lists(st.sampled_from([*ids, "no.such"]), unique=True, max_size=12))
+    bare_picks = {
+        member: [bare(entry) for entry in catalog[member] if entry[key] in picks]
+        for member, key in (("packs", "name"), ("pipelines", "id"))
+        if member in catalog
+    }
+    plain = fit(catalog, room, intent, tier=tier)
+
+    fitted = fit(catalog, room, intent, tier=tier, preferred=picks)
+
+    trim, shown = fitted.trim, entries_of(fitted.catalog)
+    assert trim.after_bytes == len(compact(fitted.catalog))
+    assert trim.fits == (trim.after_bytes <= room)
+    assert sum(step.bytes_saved for step in trim.steps) == trim.before_bytes - trim.after_bytes
+    assert {entry.id for entry in trim.kept} == set(shown)
+    # Ranks and scores are the intent's, whatever was picked.
+    assert set(trim.kept + trim.removed) == set(plain.trim.kept + plain.trim.removed)
+    assert fitted.order == plain.order
+    if not picks:
+        assert trim == plain.trim
+        return
+    if len(compact(bare_picks)) <= room:
+        assert set(picks) & set(ids) <= set(shown)
+    kept = len(set(picks) & set(shown))
+    assert f"llm_filter(picks={len(picks)},kept={kept})" in trim.dropped
+    assert trim.versions["filter"]
+    if trim.removed:
+        rank_of = {entry.id: entry.rank for entry in trim.kept}
+        sent: dict[str, Any] = fitted.catalog
+        for key in ("packs", "pipelines"):
+            listed = [entry.get("id", entry["name"]) for entry in sent.get(key) or ()]
+            assert listed == sorted(listed, key=lambda id: (id not in picks, rank_of[id]))
+
+
+@settings(laws, max_examples=30)
+@given(
+    catalog=catalogs(),
+    cap=st.just(0) | st.integers(1, 20_000),
+    ceiling=st.integers(10, 10_000),
+    asked=st.lists(st.tuples(texts, st.integers(0, 4_000)), min_size=2, max_size=4),
+)
+def test_a_stable_layout_is_the_same_for_every_intent(
+    catalog: dict[str, Any], cap: int, ceiling: int, asked: list[tuple[str, int]]
+) -> None:
+    ready = prepared(catalog)
+    budget = make_budget(Tier.B, max_catalog_bytes=cap, input_tokens=ceiling)
+    stable: set[bytes] = set()
+
+    for intent, fixed in asked:
+        fitted = select(ready, intent=intent, budget=budget, fixed_bytes=fixed, stable=True)
+        assert fitted.is_stable == stable_fits(ready, budget=budget, fixed_bytes=fixed)
+        assert fitted.trim.after_bytes == len(compact(fitted.catalog))
+        saved = sum(step.bytes_saved for step in fitted.trim.steps)
+        assert saved == fitted.trim.before_bytes - fitted.trim.after_bytes
+        if fitted.is_stable:
+            assert fitted.trim.fits
+            assert not fitted.trim.removed
+            assert fitted.doubt is None
+            stable.add(compact(fitted.catalog))
+        else:
+            plain = select(ready, intent=intent, budget=budget, fixed_bytes=fixed)
+            assert compact(fitted.catalog) == compact(plain.catalog)
+            assert not plain.is_stable
+
+    assert len(stable) <= 1
 
 
 # --- the ladder --------------------------------------------------------------------------------
@@ -551,3 +637,69 @@ def test_the_room_is_used_whatever_it_is(room: int) -> None:
     trim = fit(DEMO, room, "make a blog post from this PDF").trim
 
     assert 0.97 * room <= trim.after_bytes <= room
+
+
+# --- picks, doubt and stable layouts -----------------------------------------------------------
+
+
+def test_a_catalog_that_only_needs_compaction_can_be_laid_out_alike_for_all() -> None:
+    intents = ["make a blog post from this PDF", "take a screenshot", "メールを送って"]
+    budget = make_budget(Tier.B, max_catalog_bytes=26_000, input_tokens=32_000)
+    ready = prepared(DEMO)
+
+    by_rank = [select(ready, intent=intent, budget=budget) for intent in intents]
+    alike = [select(ready, intent=intent, budget=budget, stable=True) for intent in intents]
+
+    assert len({compact(found.catalog) for found in by_rank}) > 1
+    assert len({compact(found.catalog) for found in alike}) == 1
+    assert all(found.is_stable and found.trim.fits for found in alike)
+    assert alike[0].trim.after_bytes >= 0.97 * 26_000
+    assert [entry.id for entry in alike[0].trim.kept] == [
+        entry.id for entry in by_rank[0].trim.kept
+    ]
+
+
+def test_no_layout_is_alike_for_all_where_entries_have_to_go() -> None:
+    budget = make_budget(Tier.C, max_catalog_bytes=4_000)
+    ready = prepared(DEMO)
+
+    fitted = select(ready, intent="make a blog post", budget=budget, stable=True)
+
+    assert not fitted.is_stable
+    assert fitted.trim.removed
+
+
+def test_a_pasted_page_that_needs_the_room_ends_the_stable_layout() -> None:
+    budget = make_budget(Tier.B, max_catalog_bytes=0, input_tokens=12_000)
+    ready = prepared(DEMO)
+    room = room_for_catalog(budget)
+
+    assert stable_fits(ready, budget=budget)
+    assert stable_fits(ready, budget=budget, fixed_bytes=room - len(compact(DEMO)))
+    assert not stable_fits(ready, budget=budget, fixed_bytes=room - len(compact(DEMO)) + 1)
+
+
+def test_what_a_filter_picks_is_shown_richly_where_the_ranking_left_it_out() -> None:
+    intent = "frobnicate the zorgs with a quux"
+    before = fit(DEMO, 3_000, intent)
+    left_out = [entry.id for entry in before.trim.removed[:3]]
+
+    after = fit(DEMO, 3_000, intent, preferred=left_out)
+
+    shown = entries_of(after.catalog)
+    assert before.doubt is not None
+    assert before.trim.dropped[-1] == "lexical.low_confidence"
+    assert all("description" in shown[id] for id in left_out)
+    assert after.trim.after_bytes <= 3_000
+    assert after.trim.dropped[-2:] == ("lexical.low_confidence", "llm_filter(picks=3,kept=3)")
+    assert not {"lexical.low_confidence"} & {step.label for step in after.trim.steps}
+
+
+def test_labels_come_steps_first_and_what_is_over_last() -> None:
+    trim = fit(DEMO, 1, "frobnicate the zorgs", preferred=["blog.publish", "web.scrape"]).trim
+
+    *steps, doubt, picks, over = trim.dropped
+    assert steps == [step.label for step in trim.steps]
+    assert doubt == "lexical.low_confidence"
+    assert picks == "llm_filter(picks=2,kept=1)"
+    assert over.startswith("still_over_budget(")

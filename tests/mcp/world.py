@@ -50,7 +50,7 @@ PLAN = {
     "complexity": "pack-chain",
     "reasoning": "In order.",
 }
-ROUTE = {
+ROUTE: dict[str, Any] = {
     "recommendation": {"kind": "pipeline", "id": "digest", "why": "It does both."},
     "alternatives": [],
     "gap_warning": None,
@@ -77,7 +77,7 @@ for name, secret, project, scopes in (
     key.save()
 Upstream.objects.create(
     name="sim", kind="openai", base_url={url!r}, allow_private=True,
-    models_served="planner\\nmute\\nslow",
+    models_served="planner\\nmute\\nslow*",
 )
 import_catalog(project_id=own.pk, name="house", body={catalog!r}, now=timezone.now())
 """
@@ -88,7 +88,7 @@ def answer(heard: Heard) -> Said:
     if heard.model == "mute":
         return Said(content="")
     said = ROUTE if "recommendation" in heard.system else PLAN
-    return Said(content=json.dumps(said), delay_s=0.5 if heard.model == "slow" else 0)
+    return Said(content=json.dumps(said), delay_s=0.5 if heard.model.startswith("slow") else 0)
 
 
 def furnish(served: Served, url: str) -> None:

@@ -201,6 +201,7 @@ def test_what_is_not_known_is_in_no_figure(project: ProjectInfo) -> None:
 
     assert (row.latency_p50_ms, row.latency_p95_ms, row.timed) == (None, None, 0)
     assert (row.estimate_ratio, row.estimated) == (None, 0)
+    assert (row.cached_share, row.cache_told) == (None, 0)
 
 
 def test_the_estimate_is_compared_with_what_was_counted(project: ProjectInfo) -> None:
@@ -216,6 +217,21 @@ def test_the_estimate_is_compared_with_what_was_counted(project: ProjectInfo) ->
 
     # 4,000 bytes by 4 a token, by the safety factor of 1.2.
     assert (row.estimate_ratio, row.estimated) == (pytest.approx(1.2), 3)
+
+
+def test_the_share_read_from_a_cache_is_of_the_calls_that_told(project: ProjectInfo) -> None:
+    for usage in (
+        # OpenAI's count of the prompt includes what was cached
+        {"prompt_tokens": 1_000, "prompt_tokens_details": {"cached_tokens": 0}},
+        {"prompt_tokens": 3_000, "prompt_tokens_details": {"cached_tokens": 2_000}},
+        # nothing is said about a cache
+        {"prompt_tokens": 9_000},
+    ):
+        record(project, make_capture(usage={**usage, "completion_tokens": 1}))
+
+    row = only(project)
+
+    assert (row.cached_share, row.cache_told, row.calls) == (0.5, 2, 3)
 
 
 def test_percentiles_are_values_that_were_measured(project: ProjectInfo) -> None:
@@ -248,6 +264,10 @@ def test_a_range_with_too_many_calls_is_told_by_its_newest(
     assert [(row.model, row.calls, row.is_sample) for row in found] == [
         ("openai/gpt-4o", 2, True),
         ("acme/new", 1, True),
+    ]
+    # Of one model as many are read again.
+    assert [(row.calls, row.is_sample) for row in rows(project, model="openai/gpt-4o")] == [
+        (3, False)
     ]
 
 

@@ -14,6 +14,7 @@ from helmdash.operations.catalog import import_catalog
 from helmdash.operations.fitting import fit_catalog
 from helmdash.queries.access import ProjectInfo
 from tests.factories import make_capture, make_project, record
+from tests.plan_rows import add_attempt, make_plan
 
 CATALOG = {
     "packs": [
@@ -54,7 +55,7 @@ def viewer(project: ProjectInfo) -> Client:
 
 @pytest.fixture
 def filled(project: ProjectInfo) -> str:
-    """Calls at every level, with causes, a Trim and a stored fit. Gives the fit's id."""
+    """Calls at every level, with causes, a Trim, a stored fit and a plan. Gives the fit's id."""
     now = timezone.now()
     import_catalog(project_id=project.id, name="tools", body=CATALOG, now=now)
     fit = fit_catalog(
@@ -100,4 +101,5 @@ def filled(project: ProjectInfo) -> str:
         ),
     ]
     record(*captures, project=project)
+    add_attempt(make_plan(project, fit_name=fit.fit_id, before_bytes=30_000, after_bytes=9_000))
     return fit.fit_id

@@ -17,7 +17,8 @@ SILENT_BEYOND = 16_000
 OWN_CAP_TOKENS = 1_500
 
 INTENT = (
-    "MiniMax just launched M3. " + "The M3 model writes long code, reads images and costs little. " * 24
+    "MiniMax just launched M3. "
+    + "The M3 model writes long code, reads images and costs little. " * 24
     + "\n\nRemember this launch, then draft a blog about it, and generate an illustration for it."
 )
 # Each action with the tools that serve it; any of the first is the right first step.
@@ -56,7 +57,12 @@ def answer(heard: Heard) -> Said:
         return _said(heard, {"recommendation": {"kind": kind, "id": tool}, "reasoning": "It fits."})
     return _said(
         heard,
-        {"steps": [_step(tool)], "complexity": "pack-chain", "more_steps_likely": True, "reasoning": "-"},
+        {
+            "steps": [_step(tool)],
+            "complexity": "pack-chain",
+            "more_steps_likely": True,
+            "reasoning": "-",
+        },
     )
 
 

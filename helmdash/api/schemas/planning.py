@@ -40,7 +40,10 @@ class AskIn(TypedDict, total=False):
     ]
     context: Annotated[
         FreeObject | None,
-        Field(description="What the model should know besides; the steps taken so far, say."),
+        Field(
+            description="What the model should know besides. `steps_taken` lists steps that are "
+            "done, each with its `tool` and `args`: they are not planned again."
+        ),
     ]
     max_tokens: Annotated[
         Annotated[SmallPositive, Field(le=MOST_OUTPUT_TOKENS)] | None,

@@ -7,11 +7,11 @@ under way nor the record of the plan.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Annotated, Any, Literal, Required
 
-from asgiref.sync import ThreadSensitiveContext
 from django.utils import timezone
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -32,6 +32,8 @@ from helmdash.operations.planning import Ask, Made, make_plan
 from helmdash.queries import budgets, upstreams
 from helmdash.upstream.completing import completer
 from helmdash.upstream.sharing import Stopping
+
+log = logging.getLogger(__name__)
 
 Kind = Literal["plan", "route"]
 Step = tuple[int, str]
@@ -75,15 +77,8 @@ async def _make(visit: Visit, kind: Kind, given: Arguments, report: Report) -> d
         steps.put_nowait((percent, sentence))
 
     promise: asyncio.Future[Made] = asyncio.get_running_loop().create_future()
-    work = _keep(promise, visit, ask, note)
-    if visit.shared is not None:
-        visit.shared.spawn(work)
-        return (await _follow(promise, steps, report)).body
-    task = asyncio.ensure_future(_apart(work))
-    try:
-        return (await _follow(promise, steps, report)).body
-    finally:
-        await task
+    visit.shared.spawn(_keep(promise, visit, ask, note))
+    return (await _follow(promise, steps, report)).body
 
 
 async def _work(visit: Visit, ask: Ask, note: Report) -> Made:
@@ -142,13 +137,11 @@ async def _follow(
 async def _tell(steps: asyncio.Queue[Step], report: Report) -> None:
     while True:
         percent, sentence = await steps.get()
-        await report(percent, sentence)
-
-
-async def _apart(work: Awaitable[None]) -> None:
-    """A thread and connections of its own, where no house gives them."""
-    async with ThreadSensitiveContext():
-        await work
+        try:
+            await report(percent, sentence)
+        except Exception:
+            # Only news: whoever has hung up does not get them.
+            log.debug("progress could not be told", exc_info=True)
 
 
 def _ask(kind: Kind, given: AskIn) -> Ask:

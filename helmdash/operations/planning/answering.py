@@ -102,7 +102,7 @@ def _step(step: Step) -> Body:
     if step.client_tool:
         told["client_tool"] = step.client_tool
     if step.arg_faults:
-        told["arg_errors"] = _faults(step.arg_faults)
+        told["arg_errors"] = _faults("args", step.arg_faults)
     if step.gap is not None:
         told["gap"] = {
             "reason": step.gap.reason,
@@ -133,9 +133,13 @@ def _destination(place: Destination) -> Body:
     if place.why:
         told["why"] = place.why
     if place.arg_faults:
-        told["arg_errors"] = _faults(place.arg_faults)
+        told["arg_errors"] = _faults("suggested_inputs", place.arg_faults)
     return told
 
 
-def _faults(faults: Sequence[ArgFault]) -> list[dict[str, str]]:
-    return [{"field": fault.field, "message": fault.message} for fault in faults]
+def _faults(where: str, faults: Sequence[ArgFault]) -> list[dict[str, str]]:
+    """Each with the path that leads to it from its step or recommendation."""
+    return [
+        {"field": f"{where}.{fault.field}" if fault.field else where, "message": fault.message}
+        for fault in faults
+    ]

@@ -79,7 +79,8 @@ class Question:
     history: tuple[PastPlan, ...]
     hide: Callable[[str], str]
     defaults: Mapping[str, object] | None
-    taken: tuple[TakenStep, ...]
+    taken: tuple[TakenStep, ...]  # what the model is told was done
+    known_taken: tuple[TakenStep, ...]  # the same, told apart where their texts are not kept
     chain: Chain
     asked_at: datetime
 
@@ -108,6 +109,8 @@ def read_question(
     prepared, catalog_name = _catalog_of(project, ask)
     intent_sha, sketch = hide_intent(project.id, intent)
     chain = _chain_of(project, ask, caller, intent_sha, now, plan_id)
+    # An agent that lists what it did knows better than the chain what came of it.
+    listed = taken_steps(ask.context)
     return Question(
         project=project,
         ask=ask,
@@ -124,7 +127,8 @@ def read_question(
         history=plan_history.past_plans(project_id=project.id, now=now),
         hide=hider(project.id),
         defaults=_defaults(project, caller, now),
-        taken=(*chain.taken, *taken_steps(ask.context)),
+        taken=listed or chain.taken,
+        known_taken=listed or chain.known_taken,
         chain=chain,
         asked_at=now,
     )

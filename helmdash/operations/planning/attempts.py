@@ -12,9 +12,9 @@ from typing import Generic, TypeVar
 
 from helmdash.core.capture import Capture, CapturedTrim
 from helmdash.core.completion import Complete, Completion
-from helmdash.core.decoding import Decoded, Undecodable, decode
+from helmdash.core.decoding import Decoded, Undecodable
 from helmdash.core.failures import Cause
-from helmdash.core.finish import normalise_finish_reason
+from helmdash.core.finish import FinishReason, normalise_finish_reason
 from helmdash.core.plans import UnusablePlan
 from helmdash.core.trim import Trim
 from helmdash.operations.judging import judge
@@ -69,12 +69,13 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Reader(Generic[Answer]):
-    """How a reply is read: which value is the answer, and what it comes to.
+    """How a reply is read: how its JSON is found, and what that comes to.
 
-    `read` gets the value and whether the reply was cut off; it raises UnusablePlan.
+    `find` raises Undecodable. `read` gets the value and whether the reply was cut off; it raises
+    UnusablePlan.
     """
 
-    accepts: Callable[[object], bool]
+    find: Callable[[str, FinishReason | None], Decoded]
     read: Callable[[object, bool], Answer]
 
 
@@ -178,12 +179,7 @@ def _read(capture: Capture, reader: Reader[Answer]) -> tuple[Answer | None, Capt
         return None, capture, ""
     capture = replace(capture, content=capture.content or "")
     try:
-        decoded: Decoded = decode(
-            capture.content or "",
-            finish_reason=normalise_finish_reason(capture.finish_reason),
-            accepts=reader.accepts,
-            label=capture.purpose,
-        )
+        decoded = reader.find(capture.content or "", normalise_finish_reason(capture.finish_reason))
     except Undecodable:
         return None, replace(capture, decoded=False), ""
     try:

@@ -8,7 +8,7 @@ a context this time, right after an answer that promised more steps, goes on wit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from helmdash.core.messages import canonical_json
@@ -28,12 +28,14 @@ _MOST_GUESSED = 2
 class Chain:
     """Earlier answers to the same piece of work, oldest first.
 
-    `marks` are (entry, hash of its arguments). `is_named`: the agent said so, it was not guessed.
+    `marks` are (entry, hash of its arguments). `taken` have no arguments where texts are not kept;
+    in `known_taken` the hash stands for them. `is_named`: the agent said so, it was not guessed.
     """
 
     plan_ids: tuple[str, ...] = ()
     marks: tuple[tuple[str, str], ...] = ()
     taken: tuple[TakenStep, ...] = ()
+    known_taken: tuple[TakenStep, ...] = ()
     is_named: bool = False
 
     @property
@@ -109,6 +111,7 @@ def _chain(plans: Sequence[PlanRecord], *, is_named: bool) -> Chain:
         marks=tuple((step.entry, step.args_sha) for step in real),
         # A guess is only for the guard: what the agent has really done, its context says.
         taken=tuple(_taken(step) for step in real) if is_named else (),
+        known_taken=tuple(_known(step) for step in real) if is_named else (),
         is_named=is_named,
     )
 
@@ -118,3 +121,8 @@ def _taken(step: PlanStep) -> TakenStep:
     if step.is_pipeline:
         return TakenStep(tool=PIPELINE_RUN, args=args or {"id": step.entry})
     return TakenStep(tool=step.entry, args=args)
+
+
+def _known(step: PlanStep) -> TakenStep:
+    taken = _taken(step)
+    return taken if step.args is not None else replace(taken, args={"hash": step.args_sha})

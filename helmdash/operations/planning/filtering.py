@@ -11,7 +11,9 @@ from collections.abc import Callable
 from datetime import datetime
 
 from helmdash.core.completion import Complete, Completion
+from helmdash.core.decoding import Decoded, decode
 from helmdash.core.filter_pass import Picks, build_filter_prompt, is_picks_shaped, read_picks
+from helmdash.core.finish import FinishReason
 from helmdash.core.plans import UnusablePlan
 from helmdash.core.prompts import Prompt
 from helmdash.core.recovery import filter_tokens
@@ -79,7 +81,11 @@ async def ask_filter(
         question,
         attempt,
         completion,
-        Reader(is_picks_shaped, read),
+        Reader(_find, read),
         complete=complete,
         clock=clock,
     )
+
+
+def _find(raw: str, finish_reason: FinishReason | None) -> Decoded:
+    return decode(raw, finish_reason=finish_reason, accepts=is_picks_shaped, label="filter")

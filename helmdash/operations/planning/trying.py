@@ -9,14 +9,15 @@ from time import perf_counter
 
 from helmdash.core.budgets import EffectiveBudget, PromptVariant
 from helmdash.core.completion import Complete, Completion, UnknownModel
-from helmdash.core.decoding import Accepts
+from helmdash.core.decoding import Decoded
 from helmdash.core.failures import Advice, Cause, FailureCause
-from helmdash.core.plan_reading import is_plan_shaped, read_plan
+from helmdash.core.finish import FinishReason
+from helmdash.core.plan_reading import decode_plan, read_plan
 from helmdash.core.plans import META_TOOLS, Plan, Route, UnusablePlan
 from helmdash.core.prompts import Prompt, Task, build_prompt, fixed_bytes
 from helmdash.core.ranking import rank
 from helmdash.core.recovery import TrySettings
-from helmdash.core.route_reading import is_route_shaped, read_route
+from helmdash.core.route_reading import decode_route, read_route
 from helmdash.core.selection import Selection, select
 from helmdash.operations.arguments import check_args
 from helmdash.operations.fitting import Fitted, goes_in_prefix, keep_fit, new_fit_id
@@ -93,7 +94,7 @@ class Teller:
             question,
             attempt,
             completion,
-            Reader(_shape_of(question.task), self._reader(settings.variant)),
+            Reader(_finder_of(question.task), self._reader(settings.variant)),
             complete=self._complete,
             clock=self._clock,
             trim=fit.selection.trim,
@@ -252,7 +253,7 @@ class Teller:
                 intent=question.intent,
                 check_args=check_args,
                 suggest=self._suggest,
-                taken=question.taken,
+                taken=question.known_taken,
                 partial=partial,
             )
             self._guard(plan, variant)
@@ -280,8 +281,9 @@ class Teller:
         return tuple(near)[:_SUGGESTIONS]
 
 
-def _shape_of(task: Task) -> Accepts:
-    return is_plan_shaped if task is Task.PLAN else is_route_shaped
+def _finder_of(task: Task) -> Callable[[str, FinishReason | None], Decoded]:
+    find = decode_plan if task is Task.PLAN else decode_route
+    return lambda raw, finish_reason: find(raw, finish_reason=finish_reason)
 
 
 def _capped(budget: EffectiveBudget, catalog_bytes: int | None) -> EffectiveBudget:

@@ -22,6 +22,7 @@ register = template.Library()
 for plain in (
     words.advice,
     words.denominator,
+    words.ends,
     words.message_text,
     words.percent,
     words.pretty,

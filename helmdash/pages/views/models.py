@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -48,7 +49,9 @@ def model_page(request: PageRequest) -> HttpResponse:
         rows = models.model_rows(
             project_id=project.id, since=wanted["since"], until=wanted["until"]
         )
-        shown = [row for row in rows if _is_wanted(row, wanted["model"], wanted["purpose"])]
+        shown = _by_model(
+            [row for row in rows if _is_wanted(row, wanted["model"], wanted["purpose"])]
+        )
         latest_of = wanted["model"] or _first(shown)
         context |= {
             "rows": shown,
@@ -75,6 +78,14 @@ def _is_wanted(row: ModelRow, model: str | None, purpose: str | None) -> bool:
     return purpose is None or row.purpose == (
         purpose if purpose in models.PURPOSES else models.OTHER
     )
+
+
+def _by_model(rows: Sequence[ModelRow]) -> list[ModelRow]:
+    """The rows of a model together, the models with most calls first."""
+    calls: Counter[str] = Counter()
+    for row in rows:
+        calls[row.model] += row.calls
+    return sorted(rows, key=lambda row: (-calls[row.model], row.model))
 
 
 def _first(rows: Sequence[ModelRow]) -> str | None:

@@ -113,14 +113,17 @@ def note_followed(request: PageRequest, name: str) -> HttpResponse:
 def _plan(request: PageRequest, detail: PlanView) -> Mapping[str, object]:
     project = scope.current_project(request)
     plan = detail.item
+    is_running = plan.outcome == "running"
     form = reverse("try-route" if plan.kind == "route" else "try-plan")
     return {
         "detail": detail,
         "plan": plan,
-        "is_running": plan.outcome == "running",
+        "is_running": is_running,
         "parts": parts_of(detail.result, detail.steps),
         "attempts": detail.attempts,
-        "similar": plans.similar(project_id=project.id, plan_id=plan.id, now=request.now),
+        "similar": ()
+        if is_running
+        else plans.similar(project_id=project.id, plan_id=plan.id, now=request.now),
         "again": f"{form}?{urlencode({'like': plan.id})}",
         "go_on": f"{form}?{urlencode({'continues': plan.id})}",
         "curl": snippets.post(_url(request, plan.kind), _asked_again(detail)),

@@ -90,7 +90,7 @@ def _block(item: Json, path: str) -> Part:
 
 
 def _text(block: Object, path: str) -> Part:
-    is_marked = isinstance(block.get("cache_control"), dict)
+    is_marked = "cache_control" in block and isinstance(block["cache_control"], dict)
     return Text(text=text_at(block.get("text"), f"{path}.text"), cache=is_marked or None)
 
 

@@ -166,7 +166,7 @@ def _read_part(item: Json, *, at: str) -> Part:
     match item.get("type"):
         case "text" | "input_text" | "output_text" if isinstance(item.get("text"), str):
             # OpenRouter's word for the end of a cacheable prefix; it is Anthropic's.
-            is_marked = isinstance(item.get("cache_control"), dict)
+            is_marked = "cache_control" in item and isinstance(item["cache_control"], dict)
             return Text(text=item["text"], cache=is_marked or None)
         case "refusal" if isinstance(item.get("refusal"), str):
             return Text(text=item["refusal"])

@@ -1,0 +1,246 @@
+"""The plans of the demo project: rows as planning leaves them, without a model being called.
+
+Their calls go through the same door as recorded ones, and their catalogs through a real fit. Ids
+and figures are the same at every load; only times move along.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from helmdash.conf import ROOT
+from helmdash.core.capture import Capture, CapturedTrim, Sent
+from helmdash.core.learning import learned_inputs
+from helmdash.core.plans import PIPELINE_RUN
+from helmdash.core.tokens import compact_json
+from helmdash.operations.fitting import Fitted, fit_catalog
+from helmdash.operations.recording import record_calls
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.hiding import hide_intent, hide_value
+from helmdash.records.models import Call, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
+
+_PLANS = ROOT / "fixtures" / "demo_plans.json"
+# What the instructions around a catalog take: about as much as those of operations.planning.
+_AROUND_BYTES = 3_600
+
+# A plan as the fixture tells it.
+Told = Mapping[str, Any]
+
+
+def load_plans(*, project: ProjectInfo, caller: str, now: datetime) -> int:
+    """Store the plans of the fixture with times up to `now`. Gives the number of calls recorded.
+
+    The calls that lie elsewhere (ADR 053's) must be recorded before.
+    """
+    plans: list[Told] = json.loads(_PLANS.read_text(encoding="utf-8"))["plans"]
+    fits = {told["id"]: _fit(project, told, caller, now) for told in plans}
+    captures = [
+        capture for told in plans for capture in _captures(told, fits[told["id"]], caller, now)
+    ]
+    record_calls(project=project, captures=captures, caller=caller, now=now)
+    calls: dict[str, list[Call]] = {}
+    stories = Call.objects.filter(project_id=project.id, correlation_id__in=list(fits))
+    for call in stories.order_by("started_at", "id"):
+        calls.setdefault(call.correlation_id, []).append(call)
+    for told in plans:
+        _store(project, told, fits[told["id"]], calls[told["id"]], caller, now)
+    return len(captures)
+
+
+def _fit(project: ProjectInfo, told: Told, caller: str, now: datetime) -> Fitted:
+    return fit_catalog(
+        project=project,
+        model=told["model"],
+        intent=told["intent"],
+        catalog=None,
+        catalog_name=None,
+        context=None,
+        defaults=None,
+        history=(),
+        caller=caller,
+        now=now - timedelta(minutes=told.get("minutes_ago", 180)),
+    )
+
+
+def _captures(told: Told, fitted: Fitted, caller: str, now: datetime) -> list[Capture]:
+    """The calls of one plan, each beginning where the one before it ended."""
+    if "calls" not in told:
+        return []
+    at = now - timedelta(minutes=told["minutes_ago"])
+    found = []
+    for number, call in enumerate(told["calls"], start=1):
+        trim = fitted.trim
+        capture = Capture(
+            id=f"{told['id']}-call-{number}",
+            model=told["model"],
+            provider=told["model"].split("/")[0],
+            pack=f"helmdeck.{told['kind']}",
+            correlation_id=told["id"],
+            attempt=number,
+            caller=caller,
+            http_status=200,
+            started_at=at,
+            fit_id=fitted.fit_id,
+            sent=Sent(bytes=_sent_bytes(told, fitted), messages=2),
+        )
+        if trim.dropped:
+            cut = CapturedTrim(
+                before_bytes=trim.before_bytes,
+                after_bytes=trim.after_bytes,
+                dropped=trim.dropped,
+            )
+            capture = replace(capture, trim=cut)
+        found.append(replace(capture, **call))
+        at += timedelta(milliseconds=call["latency_ms"])
+    return found
+
+
+def _sent_bytes(told: Told, fitted: Fitted) -> int:
+    return fitted.trim.after_bytes + _AROUND_BYTES + len(told["intent"].encode())
+
+
+def _store(
+    project: ProjectInfo,
+    told: Told,
+    fitted: Fitted,
+    calls: Sequence[Call],
+    caller: str,
+    now: datetime,
+) -> None:
+    answer: Told | None = told["answer"]
+    steps = _steps(told["kind"], answer)
+    gaps = sum("gap" in step for step in steps)
+    sha, sketch = hide_intent(project.id, told["intent"])
+    last = calls[-1]
+    took = sum(call.latency_ms or 0 for call in calls)
+    row = PlanRecord(
+        project_id=project.id,
+        name=told["id"],
+        kind=told["kind"],
+        intent=told["intent"],
+        intent_sha=sha,
+        sketch=[list(clause) for clause in sketch],
+        model=told["model"],
+        caller=caller,
+        prompt_variant=told["variant"],
+        complexity=(answer or {}).get("complexity", ""),
+        outcome=_outcome(answer, gaps),
+        step_count=len(steps),
+        gap_count=gaps,
+        more_steps_likely=told.get("more_steps_likely"),
+        continues=told.get("continues", ""),
+        fit_name=fitted.fit_id,
+        before_bytes=fitted.trim.before_bytes,
+        after_bytes=fitted.trim.after_bytes,
+        catalog_name="demo",
+        progress=100,
+        followed=told.get("followed"),
+        latency_ms=took,
+        started_at=calls[0].started_at,
+        finished_at=calls[0].started_at + timedelta(milliseconds=took),
+    )
+    if answer is None:
+        row.cause, row.cause_rule = last.cause, last.cause_rule
+        row.cause_advice, row.cause_detail = last.cause_advice, last.cause_detail
+    else:
+        row.result = _result(told, answer, took)
+    row.save()
+    PlanStep.objects.bulk_create(
+        _step_row(row, position, step) for position, step in enumerate(steps, start=1)
+    )
+    body = compact_json(fitted.catalog)
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    PlanCatalog.objects.get_or_create(
+        project_id=project.id, digest=digest, defaults={"body": body, "latest_used_at": now}
+    )
+    PlanAttempt.objects.bulk_create(
+        _attempt_row(row, number, attempt, call, digest if call.purpose != "filter" else "")
+        for number, (attempt, call) in enumerate(zip(told["attempts"], calls, strict=True), start=1)
+    )
+
+
+def _outcome(answer: Told | None, gaps: int) -> str:
+    if answer is None:
+        return "failed"
+    if answer.get("partial"):
+        return "partial"
+    return "gap" if gaps else "ok"
+
+
+def _steps(kind: str, answer: Told | None) -> list[Told]:
+    """The steps of a plan; of a route its recommendation, as the one step it stands for."""
+    if answer is None:
+        return []
+    if kind == "plan":
+        return list(answer["steps"])
+    place = answer["recommendation"]
+    args = place.get("suggested_inputs", {})
+    if place["kind"] == "pipeline":
+        args = {"id": place["id"], "inputs": args}
+    tool = PIPELINE_RUN if place["kind"] == "pipeline" else place["id"]
+    return [{"tool": tool, "args": args, "rationale": place["why"]}]
+
+
+def _step_row(plan: PlanRecord, position: int, step: Told) -> PlanStep:
+    args, gap = step["args"], step.get("gap", {})
+    is_pipeline = step["tool"] == PIPELINE_RUN
+    entry = args["id"] if is_pipeline else step["tool"]
+    return PlanStep(
+        project_id=plan.project_id,
+        plan=plan,
+        position=position,
+        entry="" if gap else entry,
+        is_pipeline=is_pipeline,
+        asked=gap.get("asked", ""),
+        gap=gap.get("reason", ""),
+        args=args,
+        args_sha=hide_value(plan.project_id, compact_json(args)),
+        learned=learned_inputs(args.get("inputs", {}) if is_pipeline else args) or None,
+        rationale=step["rationale"],
+    )
+
+
+def _attempt_row(
+    plan: PlanRecord, number: int, attempt: Told, call: Call, digest: str
+) -> PlanAttempt:
+    return PlanAttempt(
+        project_id=plan.project_id,
+        plan=plan,
+        number=number,
+        purpose=call.purpose,
+        call_name=call.name,
+        model=call.model,
+        prompt_variant=call.prompt_variant,
+        response_format=call.response_format,
+        max_tokens=attempt["max_tokens"],
+        reason=attempt["reason"],
+        cause=call.cause,
+        finish_reason=call.finish_reason,
+        latency_ms=call.latency_ms,
+        prompt_bytes=call.sent_bytes,
+        catalog_digest=digest,
+        catalog_bytes=plan.after_bytes if digest else None,
+        fit_name=plan.fit_name if digest else "",
+    )
+
+
+def _result(told: Told, answer: Told, took: int) -> dict[str, object]:
+    """The answer as the API would have given it, but for the attempts, which are rows as well."""
+    told_answer = dict(answer)
+    if "steps" in answer:
+        told_answer["steps"] = [
+            {"order": order, **step} for order, step in enumerate(answer["steps"], start=1)
+        ]
+    return {
+        "plan_id": told["id"],
+        **told_answer,
+        "model": told["model"],
+        "prompt_variant_used": told["variant"],
+        "attempts": [],
+        "latency_ms": took,
+    }

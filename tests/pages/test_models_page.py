@@ -1,0 +1,183 @@
+"""The page of models: rates with n and interval, and the rows of ADR 053 read as what they are."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from helmdash.core.capture import Sent
+from helmdash.pages.templatetags import formats
+from helmdash.pages.words import ends, seconds
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.models import Rate
+from tests.factories import make_capture, record
+from tests.pages.hygiene import faults
+from tests.plan_rows import make_plan
+
+MODEL = "openrouter/nvidia/nemotron-3-super-120b-a12b:free"
+# ADR 053's table, oldest first: end, latency in ms, finish reason, output tokens, answer in bytes.
+ADR_053 = [
+    ("14:36:59", 34_139, "length", 600, 2_549),
+    ("14:38:34", 94_958, "stop", 1_547, 685),
+    ("14:38:49", 14_776, "stop", 423, 71),
+    ("14:39:17", 28_854, "stop", 710, 791),
+    ("14:39:33", 15_184, "length", 600, 2_627),
+    ("14:41:03", 90_199, "stop", 1_535, 743),
+]
+
+
+@pytest.fixture
+def nemotron(project: ProjectInfo) -> str:
+    """The six calls as three stories of a filter pass and its plan. Gives the model's id."""
+    for row, (end, latency, finish, tokens, size) in enumerate(ADR_053):
+        ended = datetime.fromisoformat(f"2026-06-05T{end}").replace(tzinfo=UTC)
+        story = f"plan_{row // 2}"
+        record(
+            make_capture(
+                id=f"row-{row}",
+                conversation=None,
+                model=MODEL,
+                purpose="plan" if row % 2 else "filter",
+                prompt_variant="full_steps" if row % 2 else None,
+                correlation_id=story,
+                started_at=ended - timedelta(milliseconds=latency),
+                latency_ms=latency,
+                finish_reason=finish,
+                raw_content_len=size,
+                usage={"prompt_tokens": 3_000, "completion_tokens": tokens},
+                sent=Sent(bytes=12_000, messages=2),
+            ),
+            project=project,
+        )
+    make_plan(project, "plan_0")
+    return MODEL
+
+
+def read(client: Client, path: str) -> tuple[str, str]:
+    """A page's own part as markup, and as people read it; it is clean."""
+    response = client.get(path)
+    html = response.content.decode()
+    assert (path, response.status_code, faults(html)) == (path, 200, [])
+    main = html.split("<main", 1)[1].split("</main>", 1)[0]
+    return main, " ".join(unescape(re.sub(r"<[^>]+>", " ", main)).split())
+
+
+def test_filter_passes_and_plans_are_counted_apart(owner: Client, nemotron: str) -> None:
+    _, text = read(owner, "/models/")
+
+    assert f"{MODEL} plan full_steps 100 % · 3 of 3 43 % to 100 %" in text
+    assert f"{MODEL} filter 33 % · 1 of 3 6.1 % to 79 % 66 % 2 of 3" in text
+    assert "The table of ADR 053 took filter passes for plans" in text
+
+
+def test_the_latest_calls_are_the_rows_of_the_adr_as_three_stories(
+    owner: Client, nemotron: str
+) -> None:
+    html, text = read(owner, "/models/")
+
+    assert text.count("One story of 2 calls") == 3
+    assert "One story of 2 calls, 2 min 9 s in all: plan_0" in text
+    # The story that is a plan of ours leads to it, the others to their calls.
+    assert 'href="/plans/plan_0/"' in html
+    assert 'href="/calls/?q=plan_1"' in html
+    latest = text.split("Latest calls of", 1)[1]
+    assert "filter length 600 2,549 34.1 s Truncated length_truncated row-0" in latest
+    assert "plan full_steps stop 1,547 685 95.0 s" not in latest
+    assert "plan full_steps stop 1,547 685 1 min 35 s Clean row-1" in latest
+    assert latest.index("row-4") < latest.index("row-5") < latest.index("row-2")
+
+
+def test_rates_say_sizes_finish_reasons_and_how_good_the_estimate_was(
+    owner: Client, nemotron: str
+) -> None:
+    _, text = read(owner, "/models/?purpose=filter")
+
+    assert "length 2 of 3" in text
+    assert "stop 1 of 3" in text
+    assert "4 to 16 KB 33 % · 1 of 3" in text
+    assert re.search(r"\d\.\d\d n 3", text)
+
+
+# filter, words that are there, words that are not
+NARROWED = [
+    (f"?model={MODEL}", [MODEL, "3 of 3"], ["openai/gpt-4o"]),
+    ("?purpose=filter", ["1 of 3"], ["3 of 3"]),
+    ("?purpose=invented", ["No call matches these filters"], [MODEL]),
+    ("?model=nobody", ["No call matches these filters"], [MODEL]),
+    ("?until=2026-06-05T14:38:45Z", ["1 of 1", "1 of 2"], ["3 of 3"]),
+]
+
+
+@pytest.mark.parametrize(("query", "there", "not_there"), NARROWED)
+def test_filters_narrow_the_rates(
+    owner: Client,
+    project: ProjectInfo,
+    nemotron: str,
+    query: str,
+    there: list[str],
+    not_there: list[str],
+) -> None:
+    record(make_capture(id="other"), project=project)
+
+    _, text = read(owner, f"/models/{query}")
+
+    assert [words for words in there if words not in text] == []
+    assert [words for words in not_there if words in text] == []
+
+
+def test_without_a_call_there_is_a_word_about_it(owner: Client, project: ProjectInfo) -> None:
+    assert "Nothing received yet" in read(owner, "/models/")[1]
+    assert "No call matches these filters" in read(owner, "/models/?since=1h")[1]
+
+
+def test_the_rows_of_a_model_stand_together(owner: Client, project: ProjectInfo) -> None:
+    for model, purpose, count in (("a", "chat", 3), ("b", "chat", 4), ("a", "plan", 2)):
+        record(*(make_capture(model=model, purpose=purpose) for _ in range(count)), project=project)
+
+    html, _ = read(owner, "/models/")
+
+    assert re.findall(r'data-row href="[^"]*" title="(.)"', html) == ["a", "a", "b"]
+
+
+def test_a_rate_of_nothing_is_a_dash() -> None:
+    nothing = Rate(count=0, n=0, share=None, low=None, high=None)
+
+    assert "no call was counted" in formats.rate(nothing)
+    assert "no call was counted" in formats.interval(nothing)
+
+
+def test_an_interval_is_drawn_where_it_lies() -> None:
+    drawn = formats.interval(Rate(count=1, n=2, share=0.5, low=0.1, high=0.9))
+
+    assert '<rect class="bar-range" x="10.0" width="80.0" height="6"/>' in drawn
+    assert '<rect class="bar-mark" x="50.0"' in drawn
+
+
+# ms, as people read it
+SPANS = [
+    (None, "–"),
+    (0, "0 ms"),
+    (999, "999 ms"),
+    (1_000, "1.0 s"),
+    (59_949, "59.9 s"),
+    (59_950, "1 min 0 s"),
+    (123_400, "2 min 3 s"),
+]
+
+
+@pytest.mark.parametrize(("ms", "said"), SPANS)
+def test_a_duration_is_told_in_the_unit_people_use(ms: int | None, said: str) -> None:
+    assert seconds(ms) == said
+
+
+def test_of_a_long_text_both_ends_are_shown() -> None:
+    text = "First the paste. " + "And more of it. " * 50 + "Then remember this."
+
+    assert ends("short", 40) == "short"
+    assert ends(text, 60).startswith("First the paste.")
+    assert ends(text, 60).endswith("Then remember this.")
+    assert len(ends(text, 60)) <= 60

@@ -1,0 +1,337 @@
+"""Plans and routes with a model by hand: what is tried, told, recorded and kept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from helmdash.operations.planning import AskProblem, PlanFailed
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import (
+    Call,
+    Fit,
+    PlanAttempt,
+    PlanCatalog,
+    PlanRecord,
+    PlanStep,
+    Project,
+)
+from tests.factories import make_project
+from tests.planning.telling import CATALOG, Replies, steps, tell
+
+TIER_C = "openrouter/openrouter/free"
+
+
+def keeping(payload: str) -> ProjectInfo:
+    """A project with the shipped budgets that keeps texts so far."""
+    project = make_project()
+    Project.objects.filter(pk=project.id).update(payload=payload)
+    return replace(project, payload=payload)
+
+
+@pytest.fixture
+def project(db: None) -> ProjectInfo:
+    return keeping("full")
+
+
+def test_a_chain_of_three_is_numbered_checked_and_kept(project: ProjectInfo) -> None:
+    replies = Replies([steps("web.scrape", "image.generate", "blog.publish")])
+
+    made = tell(project, replies)
+
+    body: Any = made.body
+    assert [step["tool"] for step in body["steps"]] == [
+        "web.scrape",
+        "image.generate",
+        "blog.publish",
+    ]
+    assert [step["order"] for step in body["steps"]] == [1, 2, 3]
+    assert body["complexity"] == "pack-chain"
+    assert body["prompt_variant_used"] == "full_steps"
+    assert "more_steps_likely" not in body
+    assert "compaction" not in body
+    row = PlanRecord.objects.get(name=made.plan_id)
+    assert (row.outcome, row.step_count, row.gap_count, row.progress) == ("ok", 3, 0, 100)
+    assert list(PlanStep.objects.order_by("position").values_list("entry", flat=True)) == [
+        "web.scrape",
+        "image.generate",
+        "blog.publish",
+    ]
+    call = Call.objects.get(correlation_id=made.plan_id)
+    assert (call.purpose, call.pack, call.caller) == ("plan", "helmdeck.plan", "owner")
+    assert call.fit_name == Fit.objects.get().name == PlanAttempt.objects.get().fit_name
+    assert PlanCatalog.objects.get().digest == PlanAttempt.objects.get().catalog_digest
+
+
+def test_the_prompt_holds_the_catalog_as_it_was_counted(project: ProjectInfo) -> None:
+    replies = Replies([steps("web.scrape")])
+
+    tell(project, replies)
+
+    sent = replies.sent[0]
+    assert PlanCatalog.objects.get().body in sent.system  # gpt-4o caches prefixes
+    assert sent.caches_system is True
+    assert sent.json_mode is True
+    attempt = PlanAttempt.objects.get()
+    assert attempt.prompt_bytes == len(sent.system.encode()) + len(sent.user.encode())
+
+
+def test_the_system_prompt_is_the_same_for_every_intent(project: ProjectInfo) -> None:
+    replies = Replies([steps("web.scrape")])
+
+    tell(project, replies)
+    tell(project, replies, user_intent="Draw a cat", context={"style": "ink"})
+
+    assert replies.sent[0].system == replies.sent[1].system
+    assert replies.sent[0].user != replies.sent[1].user
+
+
+RECOVERIES: list[tuple[str, dict[str, Any], str]] = [
+    # the output was cut off before a step was complete: ask for one step only
+    ("openai/gpt-4o", {"content": '{"steps": [{"ord', "finish_reason": "length"}, "single_pick"),
+    # broken in JSON mode: without it
+    ("openai/gpt-4o", {"content": "{steps: [}"}, "full_steps"),
+    # nothing came: a smaller catalog
+    (TIER_C, {"content": "", "finish_reason": None}, "single_pick"),
+]
+
+
+@pytest.mark.parametrize(("model", "first", "variant"), RECOVERIES)
+def test_a_cause_leads_to_another_try(
+    project: ProjectInfo, model: str, first: dict[str, Any], variant: str
+) -> None:
+    catalog = {
+        "packs": CATALOG["packs"]
+        + [{"name": f"noise.{n}", "description": "Makes noise. " * 20} for n in range(60)]
+    }
+    replies = Replies([first, steps("web.scrape", more_steps_likely=True)])
+
+    body: Any = tell(project, replies, model=model, catalog=catalog).body
+
+    assert body["prompt_variant_used"] == variant
+    assert [each["number"] for each in body["attempts"]] == [1, 2]
+    assert body["attempts"][0]["cause"]["name"]
+    assert body["attempts"][1]["cause"] is None
+    assert body["attempts"][1]["reason"] != body["attempts"][0]["reason"]
+    assert replies.sent[0] != replies.sent[1]
+
+
+def test_nothing_is_tried_more_than_three_times(project: ProjectInfo) -> None:
+    replies = Replies([{"content": "I would rather talk about the weather."}])
+
+    with pytest.raises(PlanFailed) as failed:
+        tell(project, replies)
+
+    assert failed.value.cause.name.value == "undecodable"
+    assert len(replies.sent) == len(failed.value.attempts) <= 3
+    row = PlanRecord.objects.get(name=failed.value.plan_id)
+    assert (row.outcome, row.cause) == ("failed", "undecodable")
+    assert Call.objects.filter(correlation_id=row.name).count() == len(replies.sent)
+
+
+@pytest.mark.parametrize(
+    "empty", ["{}", "null", "[]", '{"steps": []}', '{"colour": "red"}', '{"steps": null}']
+)
+def test_an_empty_plan_is_never_a_success(project: ProjectInfo, empty: str) -> None:
+    with pytest.raises(PlanFailed) as failed:
+        tell(project, Replies([empty]))
+
+    assert failed.value.cause.name.value in ("empty_plan", "undecodable")
+    assert PlanRecord.objects.get().outcome == "failed"
+
+
+def test_what_is_safe_to_say_stays_with_the_caller(project: ProjectInfo) -> None:
+    with pytest.raises(PlanFailed) as failed:
+        tell(project, Replies([{"content": "", "finish_reason": "content_filter"}]))
+
+    assert failed.value.cause.name.value == "safety_filtered"
+    assert failed.value.cause.advice.value == "surface"
+    assert len(failed.value.attempts) == 1
+
+
+def test_a_cut_plan_keeps_its_complete_steps(project: ProjectInfo) -> None:
+    whole = steps("web.scrape", "blog.publish")
+    cut = whole[: whole.index('"order": 2') + 20]
+
+    body: Any = tell(project, Replies([{"content": cut, "finish_reason": "length"}])).body
+
+    assert body["partial"] is True
+    assert [step["tool"] for step in body["steps"]] == ["web.scrape"]
+    assert PlanRecord.objects.get().outcome == "partial"
+
+
+def test_hallucinations_and_self_calls_become_gaps(project: ProjectInfo) -> None:
+    body: Any = tell(
+        project, Replies([steps("web.scrape", "blog.publisher", "helmdeck__plan", "")])
+    ).body
+
+    assert [step["tool"] for step in body["steps"]] == ["web.scrape", *["unknown"] * 3]
+    assert "blog.publish" in body["steps"][1]["gap"]["suggestions"]
+    assert body["gap_warning"]["steps"] == [2, 3, 4]
+    assert PlanRecord.objects.get().outcome == "gap"
+
+
+def test_a_pipeline_is_called_by_its_runner_whatever_the_model_wrote(project: ProjectInfo) -> None:
+    body: Any = tell(project, Replies([steps("builtin.scrape-blog")])).body
+
+    step = body["steps"][0]
+    assert (step["tool"], step["args"]["id"]) == ("helmdeck__pipeline-run", "builtin.scrape-blog")
+    assert body["complexity"] == "pipeline-direct"
+    stored = PlanStep.objects.get()
+    assert (stored.entry, stored.is_pipeline) == ("builtin.scrape-blog", True)
+
+
+def test_arguments_are_held_against_the_pack_schema(project: ProjectInfo) -> None:
+    reply = json.dumps({"steps": [{"tool": "web.scrape", "args": {"url": 7, "limit": "many"}}]})
+
+    body: Any = tell(project, Replies([reply])).body
+
+    assert {fault["field"] for fault in body["steps"][0]["arg_errors"]} == {
+        "args.url",
+        "args.limit",
+    }
+
+
+def test_the_chain_of_a_named_plan_does_not_repeat_itself(project: ProjectInfo) -> None:
+    one = Replies([steps("web.scrape", more_steps_likely=True)])
+    first = tell(project, one, model=TIER_C)
+
+    with pytest.raises(PlanFailed) as failed:
+        tell(project, one, model=TIER_C, continues=first.plan_id)
+
+    assert failed.value.cause.rule == "plan.repeats_itself"
+    assert "web.scrape" in one.sent[-1].user  # the model was told what was done
+
+
+def test_an_agent_that_repeats_its_context_gets_out_of_the_loop(project: ProjectInfo) -> None:
+    stuck = Replies([steps("web.scrape", more_steps_likely=True)])
+
+    def go_on() -> None:
+        for turn in range(10):
+            tell(project, stuck, model=TIER_C, context={"turn": turn})
+
+    with pytest.raises(PlanFailed) as failed:
+        go_on()
+
+    assert failed.value.cause.name.value == "empty_plan"
+
+
+def test_the_same_question_twice_is_no_loop(project: ProjectInfo) -> None:
+    same = Replies([steps("web.scrape", more_steps_likely=True)])
+
+    for _ in range(5):
+        body: Any = tell(project, same, model=TIER_C).body
+        assert body["steps"][0]["tool"] == "web.scrape"
+
+
+def test_a_continued_plan_may_be_done(project: ProjectInfo) -> None:
+    first = tell(project, Replies([steps("web.scrape", more_steps_likely=True)]), model=TIER_C)
+    done = Replies([json.dumps({"steps": [], "done": True, "reasoning": "All is done."})])
+
+    body: Any = tell(project, done, model=TIER_C, continues=first.plan_id).body
+
+    assert (body["steps"], body["done"], body["more_steps_likely"]) == ([], True, False)
+    assert [each["cause"] for each in body["attempts"]] == [None]
+
+
+@pytest.mark.parametrize("payload", ["off", "redacted"])
+def test_a_project_that_keeps_no_texts_keeps_none_of_a_plan(db: None, payload: str) -> None:
+    project = keeping(payload)
+    secret = "sk-abcdefghijklmnop0123"
+    reply = {"steps": [{"tool": "web.scrape", "args": {"url": secret}, "rationale": secret}]}
+
+    made = tell(project, Replies([json.dumps(reply)]), user_intent=f"Fetch with {secret}")
+
+    body: Any = made.body
+    assert body["steps"][0]["args"] == {"url": secret}
+    row = PlanRecord.objects.get()
+    step = PlanStep.objects.get()
+    kept = json.dumps([row.intent, row.result, step.args, step.rationale, row.sketch])
+    assert secret not in kept
+    assert (row.intent == "") is (payload == "off")
+    assert row.intent_sha
+    assert step.args_sha
+
+
+def test_the_same_request_about_another_paste_is_the_same_intent(project: ProjectInfo) -> None:
+    for paste in ("A text about whales and the sea.", "Numbers of the third quarter rose."):
+        tell(
+            project,
+            Replies([steps("blog.publish")]),
+            user_intent=f"{paste}\n\nPlease publish a blog post.",
+        )
+
+    assert PlanRecord.objects.values_list("intent_sha", flat=True).distinct().count() == 1
+
+
+def test_a_request_too_large_for_the_budget_calls_no_model(project: ProjectInfo) -> None:
+    replies = Replies([steps("web.scrape")])
+
+    with pytest.raises(PlanFailed) as failed:
+        tell(project, replies, model=TIER_C, context={"text": "x" * 200_000})
+
+    assert replies.sent == []
+    assert failed.value.cause.name.value == "context_overflow"
+
+
+PROBLEMS: list[tuple[dict[str, Any], str]] = [
+    ({"user_intent": "   "}, "user_intent"),
+    ({"model": " "}, "model"),
+    ({"model": None}, "model"),  # and the server has no default
+    ({"catalog": None}, "catalog"),  # and the project has none
+    ({"catalog": None, "catalog_name": "nope"}, "catalog_name"),
+    ({"catalog": {"packs": []}}, "catalog"),
+    ({"continues": "plan_nope"}, "continues"),
+    ({"prompt_variant": "hybrid"}, "prompt_variant"),
+]
+
+
+@pytest.mark.parametrize(("over", "field"), PROBLEMS)
+def test_a_bad_question_names_its_field_and_leaves_no_plan(
+    project: ProjectInfo, over: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(AskProblem) as problem:
+        tell(project, Replies([steps("web.scrape")]), **over)
+
+    assert problem.value.field == field
+    assert not PlanRecord.objects.exists()
+
+
+def test_a_route_names_one_entry_of_its_real_kind(project: ProjectInfo) -> None:
+    reply = {
+        "recommendation": {"kind": "pack", "id": "builtin.scrape-blog", "why": "It does both."},
+        "alternatives": [{"kind": "pack", "id": "blog.publish"}, {"kind": "pack", "id": "nope"}],
+        "reasoning": "It supersedes both packs.",
+    }
+
+    body: Any = tell(project, Replies([json.dumps(reply)]), kind="route").body
+
+    assert body["recommendation"]["kind"] == "pipeline"
+    assert [each["id"] for each in body["alternatives"]] == ["blog.publish"]
+    row = PlanRecord.objects.get()
+    assert (row.kind, row.outcome) == ("route", "ok")
+    assert Call.objects.get().purpose == "route"
+
+
+def test_an_honest_none_is_an_answer(project: ProjectInfo) -> None:
+    reply = {"recommendation": {"kind": "none", "id": ""}, "reasoning": "Nothing sends faxes."}
+
+    body: Any = tell(
+        project, Replies([json.dumps(reply)]), kind="route", user_intent="Send a fax"
+    ).body
+
+    assert body["recommendation"]["kind"] == "none"
+    assert body["gap_warning"]["missing_capability"]
+    assert PlanRecord.objects.get().outcome == "gap"
+
+
+def test_later_plans_learn_from_those_that_were_made(project: ProjectInfo) -> None:
+    tell(project, Replies([steps("image.generate")]), user_intent="quarterly figures, please")
+
+    tell(project, Replies([steps("image.generate")]), user_intent="quarterly figures again please")
+
+    trims = [fit.trim["kept"] for fit in Fit.objects.order_by("id")]
+    assert trims[1][0]["id"] == "image.generate"
