@@ -38,7 +38,7 @@ MAX_PICKS: Final = 12
 
 TOOLS_HEADER: Final = "AVAILABLE TOOLS:"
 INTENT_HEADER: Final = "INTENT:"
-LAST_LINE: Final = 'Answer now with {"ids":[numbers]} and nothing else. It begins with {"ids":['
+LAST_LINE: Final = 'Answer now with {"ids":[numbers]} and nothing else.'
 CUT_MARK: Final = "\n[...]\n"
 
 # Longer descriptions without a sentence end would take the room of ten others.

@@ -71,6 +71,9 @@ _COMMON_SHARE: Final = 0.05
 # Where a feature occurs (positions in the catalog), and what it weighs there. Plain lists: an
 # index of 75 entries has thousands of these, and objects around them would cost most of its time.
 Postings = tuple[list[int], list[float]]
+# Letter groups that occur in the same words: their number, what one of them counts in a query,
+# and where they are.
+Group = tuple[int, float, Postings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +91,23 @@ class Lexicon:
 
     size: int
     stems: Mapping[str, Postings]
-    grams: Mapping[str, tuple[float, Postings]]  # with the query's own weight for the group
+    grams: Mapping[str, Group]
     phrases: Mapping[str, tuple[Phrase, ...]]  # by the rarest stem of the phrase
 
 
 def read_catalog(catalog: Catalog) -> Lexicon:
     """Collect the words of all entries, field by field."""
-    phrases = [_phrases_of(entry) for entry in catalog.entries]
+    known: dict[str, list[str]] = {}  # keyword phrases are often argument names: they come again
+    phrases = [_phrases_of(entry, known) for entry in catalog.entries]
     fields = [_fields(entry, of) for entry, of in zip(catalog.entries, phrases, strict=True)]
-    bags = _bags(fields)
-    stems, rarity = _stem_postings(bags)
+    words = _word_postings(fields)
+    # Sorted, so that no sum depends on the order of the catalog.
+    order = sorted(words)
+    stems, rarity = _stem_postings(words, order, len(fields))
     return Lexicon(
-        size=len(bags),
+        size=len(fields),
         stems=stems,
-        grams=_gram_postings(fields),
+        grams=_gram_postings(words, order, len(fields)),
         phrases=_phrase_postings(phrases, rarity),
     )
 
@@ -140,12 +146,16 @@ def _score(lexicon: Lexicon, words: Sequence[str]) -> list[float]:
         if postings is not None:
             for at, weight in zip(*postings):  # noqa: B905  (the hot loop)
                 scores[at] += factor * weight
+    groups: dict[int, tuple[float, Postings]] = {}
     for gram in dict.fromkeys(gram for found in terms for gram in found.grams):
-        known = lexicon.grams.get(gram)
-        if known is not None:
-            factor, postings = known
-            for at, weight in zip(*postings):  # noqa: B905  (the hot loop)
-                scores[at] += factor * weight
+        group = lexicon.grams.get(gram)
+        if group is not None:
+            number, factor, postings = group
+            had = groups.get(number)
+            groups[number] = (factor + had[0] if had else factor, postings)
+    for factor, postings in groups.values():
+        for at, weight in zip(*postings):  # noqa: B905  (the hot loop)
+            scores[at] += factor * weight
     for stem in own:
         for phrase in lexicon.phrases.get(stem, ()):
             if phrase.stems <= own.keys():
@@ -183,9 +193,13 @@ def _best_clause(scores: Sequence[list[float]], factors: Sequence[float]) -> lis
     return best
 
 
-def _phrases_of(entry: Entry) -> list[list[str]]:
+def _phrases_of(entry: Entry, known: dict[str, list[str]]) -> list[list[str]]:
     """The telling words of each keyword phrase."""
-    found = (words_of(text) for text in entry.metadata_texts("intent_keywords"))
+    found = []
+    for text in entry.metadata_texts("intent_keywords"):
+        if text not in known:
+            known[text] = words_of(text)
+        found.append(known[text])
     return [words for words in found if words]
 
 
@@ -206,102 +220,95 @@ def _fields(entry: Entry, phrases: Sequence[Sequence[str]]) -> dict[str, list[st
     return {field: words for field, words in found.items() if words}
 
 
-def _bags(fields: Sequence[Mapping[str, Sequence[str]]]) -> list[dict[str, float]]:
-    """For each entry, what its words count: more in telling fields, less in long ones."""
+def _word_postings(fields: Sequence[Mapping[str, Sequence[str]]]) -> dict[str, Postings]:
+    """Where each word stands, and what it counts: more in telling fields, less in long ones."""
     lengths: dict[str, list[int]] = {field: [] for field in WEIGHTS.fields}
     for of_entry in fields:
         for field, words in of_entry.items():
             lengths[field].append(len(words))
     usual = {field: sum(found) / len(found) for field, found in lengths.items() if found}
-    bags: list[dict[str, float]] = []
-    for of_entry in fields:
+    postings: dict[str, Postings] = {}
+    for at, of_entry in enumerate(fields):
         bag: dict[str, float] = {}
         for field, words in of_entry.items():
             dilution = 1 - WEIGHTS.length + WEIGHTS.length * len(words) / usual[field]
             count = WEIGHTS.fields[field] / dilution
             for word in words:
                 bag[word] = bag.get(word, 0.0) + count
-        bags.append(bag)
-    return bags
+        for word, count in bag.items():
+            known = postings.get(word)
+            if known is None:
+                known = postings[word] = ([], [])
+            known[0].append(at)
+            known[1].append(count)
+    return postings
 
 
 def _stem_postings(
-    bags: Sequence[Mapping[str, float]],
+    words: Mapping[str, Postings], order: Sequence[str], size: int
 ) -> tuple[dict[str, Postings], dict[str, float]]:
-    found: dict[str, Postings] = {}
-    for at, bag in enumerate(bags):
-        counts: dict[str, float] = {}
-        for word, count in bag.items():
-            for stem in term(word).stems:
-                counts[stem] = counts.get(stem, 0.0) + count
-        for stem, count in counts.items():
-            known = found.get(stem)
-            if known is None:
-                known = found[stem] = ([], [])
-            known[0].append(at)
-            known[1].append(count)
+    """BM25 weights. Stems of the same words share one list."""
     k1 = WEIGHTS.saturation
-    rarity = {stem: _bm25_rarity(len(bags), len(places)) for stem, (places, _) in found.items()}
-    for stem, (_, values) in found.items():
-        most = rarity[stem] * (k1 + 1)
-        values[:] = [most * tf / (k1 + tf) for tf in values]
+    found: dict[str, Postings] = {}
+    rarity: dict[str, float] = {}
+    for of_stems, stems in _by_words({word: term(word).stems for word in order}).items():
+        places, values = _merged([words[word] for word in of_stems])
+        rare = _bm25_rarity(size, len(places))
+        most = rare * (k1 + 1)
+        weighed = (places, [most * tf / (k1 + tf) for tf in values])
+        for stem in stems:
+            found[stem], rarity[stem] = weighed, rare
     return found, rarity
 
 
 def _gram_postings(
-    fields: Sequence[Mapping[str, Sequence[str]]],
-) -> dict[str, tuple[float, Postings]]:
-    """Cosine weights: each entry's groups have the length 1 together."""
-    found = _count_grams(fields)
-    lengths = [0.0] * len(fields)
-    rarity: dict[str, float] = {}
-    # Sorted, so that the sums do not depend on the order of the catalog.
-    for gram in sorted(found):
-        places, values = found[gram]
-        rarity[gram] = rare = math.log((len(fields) + 1) / (len(places) + 0.5))
-        values[:] = [math.log1p(count) * rare for count in values]
-        for at, value in zip(places, values, strict=True):
-            lengths[at] += value * value
+    words: Mapping[str, Postings], order: Sequence[str], size: int
+) -> dict[str, Group]:
+    """Cosine weights: each entry's groups of letters have the length 1 together.
+
+    Those that always occur in the same words share one list; those found nearly everywhere are
+    left out.
+    """
+    most = max(_COMMON_IN, size * _COMMON_SHARE)
+    rare_enough = {word: term(word).grams for word in order}
+    common = {gram for word in order if len(words[word][0]) > most for gram in rare_enough[word]}
+    lengths = [0.0] * size
+    groups: list[tuple[list[str], float, Postings]] = []
+    for of_grams, grams in _by_words(rare_enough).items():
+        if grams[0] in common:
+            continue
+        places, counts = _merged([words[word] for word in of_grams])
+        if len(places) <= most:
+            rare = math.log((size + 1) / (len(places) + 0.5))
+            values = [math.log1p(count) * rare for count in counts]
+            for at, value in zip(places, values, strict=True):
+                lengths[at] += value * value * len(grams)
+            groups.append((grams, rare, (places, values)))
     shrink = [1 / math.sqrt(length) if length else 0.0 for length in lengths]
-    for places, values in found.values():
+    found: dict[str, Group] = {}
+    for number, (grams, rare, (places, values)) in enumerate(groups):
         values[:] = [value * shrink[at] for at, value in zip(places, values, strict=True)]
-    return {gram: (WEIGHTS.letters * rare, found[gram]) for gram, rare in rarity.items()}
+        group = (number, WEIGHTS.letters * rare, (places, values))
+        for gram in grams:
+            found[gram] = group
+    return found
 
 
-def _count_grams(fields: Sequence[Mapping[str, Sequence[str]]]) -> dict[str, Postings]:
-    """How much of each letter group the entries have; those found everywhere are left out."""
-    holders = _word_postings(fields)
+def _by_words(features: Mapping[str, Sequence[str]]) -> dict[tuple[str, ...], list[str]]:
+    """The features (stems, letter groups) by the words that have them."""
     words_with: dict[str, list[str]] = {}
-    for word in holders:
-        for gram in term(word).grams:
-            words_with.setdefault(gram, []).append(word)
-    most = max(_COMMON_IN, len(fields) * _COMMON_SHARE)
-    merged = ((gram, _merged([holders[word] for word in ws])) for gram, ws in words_with.items())
-    return {gram: postings for gram, postings in merged if len(postings[0]) <= most}
-
-
-def _word_postings(fields: Sequence[Mapping[str, Sequence[str]]]) -> dict[str, Postings]:
-    """Where each word stands, and how prominently, in the fields written to be found by."""
-    found: dict[str, Postings] = {}
-    for at, of_entry in enumerate(fields):
-        counts: dict[str, float] = {}
-        for field in _FIELDS_OF_LETTERS:
-            weight = WEIGHTS.fields[field]
-            for word in of_entry.get(field, ()):
-                counts[word] = counts.get(word, 0.0) + weight
-        for word, count in counts.items():
-            known = found.get(word)
-            if known is None:
-                known = found[word] = ([], [])
-            known[0].append(at)
-            known[1].append(count)
+    for word, of_word in features.items():
+        for feature in of_word:
+            words_with.setdefault(feature, []).append(word)
+    found: dict[tuple[str, ...], list[str]] = {}
+    for feature, words in words_with.items():
+        found.setdefault(tuple(words), []).append(feature)
     return found
 
 
 def _merged(postings: Sequence[Postings]) -> Postings:
     if len(postings) == 1:
-        places, counts = postings[0]
-        return places, counts.copy()
+        return postings[0]
     total: dict[int, float] = {}
     for places, counts in postings:
         for at, count in zip(places, counts, strict=True):

@@ -70,6 +70,7 @@ _FARTHEST: Final = 0.05  # plans less near than this do not vote
 _FEWEST_WORDS: Final = 3.0  # a match of less rarity than this is never perfect
 _GOOD_COMPANY: Final = 0.1  # tools that score less than this bring nobody along
 _BEST_COMPANY: Final = 1.5  # and more than this brings no more
+_DIGITS: Final = 6  # nearer to each other than this is equally near
 _MOST_PLANS: Final = 2_000  # the newest; more would not fit into a fit's time
 
 
@@ -131,13 +132,12 @@ def similar_to_sketch(
 def _nearest(
     history: Sequence[PastPlan], queries: Sequence[Query], hide: Hide | None, limit: int
 ) -> tuple[tuple[int, float], ...]:
-    first = max(0, len(history) - _MOST_PLANS)
-    plans = tuple([_plan(plan) for plan in history[first:]])
-    if not plans or not queries:
+    if not history or not queries:
         return ()
-    hide = _needed(hide, plans)
-    found = enumerate(_nearness(read_past(plans, hide), hidden(queries, hide)), start=first)
-    near = [(at, min(round(value, 6), 1.0)) for at, value in found]
+    first = max(0, len(history) - _MOST_PLANS)
+    past, hide = _read(tuple(replace(plan, weight=1.0) for plan in history[first:]), hide)
+    found = enumerate(_nearness(past, hidden(queries, hide)), start=first)
+    near = [(at, min(round(value, _DIGITS), 1.0)) for at, value in found]
     near.sort(key=lambda pair: (-pair[1], -pair[0]))
     return tuple(pair for pair in near[:limit] if pair[1] > 0)
 

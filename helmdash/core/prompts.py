@@ -27,8 +27,9 @@ REQUEST_HEADER: Final = "USER REQUEST:"
 TAKEN_HEADER: Final = "STEPS TAKEN (done already; never repeat one):"
 CONTEXT_HEADER: Final = "OPTIONAL CONTEXT:"
 NOTE_HEADER: Final = "NOTE:"
-# The last thing a weak model reads is how its answer begins.
-LAST_LINE: Final = "Answer now with the one JSON object. It begins with "
+# No more than this: told how its answer begins as well, a small model talks about it instead
+# (tried on a model of 135 million weights; shapes with "..." in them it copied as they are).
+LAST_LINE: Final = "Answer now with the one JSON object."
 
 # What the request stands between. Models know where a tag begins and ends, whatever was pasted.
 REQUEST_TAG: Final = "user_request"
@@ -44,12 +45,6 @@ class Task(StrEnum):
 
     PLAN = "plan"
     ROUTE = "route"
-
-
-_BEGINNINGS: Final[Mapping[Task, str]] = {
-    Task.PLAN: '{"steps":[',
-    Task.ROUTE: '{"recommendation":{',
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +82,7 @@ def build_prompt(
     return _lay_out(
         role_of(task, variant),
         f"{CATALOG_HEADER}\n{compact_json(catalog)}",
-        list(_asking(task, defaults, intent, taken, context, note)),
+        list(_asking(defaults, intent, taken, context, note)),
         in_system=in_system,
     )
 
@@ -104,7 +99,7 @@ def fixed_bytes(
     note: str = "",
 ) -> int:
     """UTF-8 bytes of the prompt without its catalog, to the byte: what `select` has to spare."""
-    asking = list(_asking(task, defaults, intent, taken, context, note))
+    asking = list(_asking(defaults, intent, taken, context, note))
     empty = _lay_out(role_of(task, variant), f"{CATALOG_HEADER}\n", asking, in_system=in_system)
     return empty.bytes
 
@@ -126,7 +121,6 @@ def _lay_out(role: str, catalog: str, asking: Sequence[str], *, in_system: bool)
 
 
 def _asking(
-    task: Task,
     defaults: Mapping[str, object] | None,
     intent: str,
     taken: Sequence[TakenStep],
@@ -143,7 +137,7 @@ def _asking(
         yield f"{CONTEXT_HEADER}\n{_json(context)}"
     if note:
         yield f"{NOTE_HEADER} {' '.join(note.split())}"
-    yield f"{LAST_LINE}{_BEGINNINGS[task]}"
+    yield LAST_LINE
 
 
 def _lines_of(taken: Sequence[TakenStep]) -> Iterator[str]:
@@ -201,7 +195,8 @@ complexity, exactly one of: "single-action" (one pack), "pipeline-direct" (one p
 "pack-chain" (several steps).
 
 Reply with one JSON object only; no prose, no code fences, no rewritten_prompt:
-{{"steps":[{{"order":1,"tool":"<tool>","args":{{}},"rationale":"<why>"}}],"complexity":"<one>","reasoning":"<text>"}}
+{{"steps":[{{"order":1,"tool":"<tool>","args":{{}},"rationale":"<why>"}}],"complexity":"<one>",\
+"reasoning":"<text>"}}
 reasoning: 1 to 3 sentences; name what a chosen pipeline supersedes."""
 
 _SINGLE_PICK: Final = f"""\
@@ -227,7 +222,7 @@ complexity and more_steps_likely: "single-action" (one pack does it all): false.
 
 Reply with one JSON object only, under 300 tokens; no prose, no code fences:
 {{"steps":[{{"order":1,"tool":"<tool>","args":{{}},"rationale":"<why>"}}],"complexity":"<one>",\
-"more_steps_likely":false,"reasoning":"<text>"}}"""
+"more_steps_likely":true,"reasoning":"<text>"}}"""
 
 _PLAN: Final[Mapping[PromptVariant, str]] = {
     PromptVariant.FULL_STEPS: _FULL_STEPS,
@@ -249,14 +244,14 @@ R4 suggested_inputs: from the request and from common_inputs of that very id in 
 else {{}}.
 R5 Copy ids exactly from CATALOG. If two serve alike, take the one the defaults show in use. Never \
 {_NOT_ITSELF}.
-R6 If nothing serves, or only a part is served, fill gap_warning and say so in reasoning. \
-Still give a recommendation: the nearest entry, or kind "none" with id "". The proposed pack has \
-a realistic name in lower case with a dot ("family.verb"), sketches of both schemas, how it would \
-be connected, and why it is useful. Otherwise gap_warning is null.
+R6 If nothing serves, or only a part is served, say so in reasoning and give gap_warning as \
+{{"missing_capability":"<text>","proposed_pack":{{"name":"<family.verb>","input_schema":{{}},\
+"output_schema":{{}},"integration_pattern":"<text>","why_useful":"<text>"}}}}: a realistic name in \
+lower case with a dot, sketches of both schemas, how it would be connected. Still give a \
+recommendation: the nearest entry, or kind "none" with id "". Else gap_warning is null.
 
 At most 3 alternatives. Reply with one JSON object only; no prose, no code fences:
 {{"recommendation":{{"kind":"pack|pipeline|none","id":"<id>","suggested_inputs":{{}},"why":"<why>"}},\
 "alternatives":[{{"kind":"<kind>","id":"<id>","why":"<why>"}}],\
-"gap_warning":{{"missing_capability":"<text>","proposed_pack":{{"name":"<name>","input_schema":{{}},\
-"output_schema":{{}},"integration_pattern":"<text>","why_useful":"<text>"}}}},"reasoning":"<text>"}}
+"gap_warning":null,"reasoning":"<text>"}}
 reasoning: 1 to 3 sentences; name what a chosen pipeline supersedes."""

@@ -85,23 +85,31 @@ class Clause:
 
 def words_of(text: str) -> list[str]:
     """The telling words of a text, in order: no stop words, no lone letters."""
-    return [word for word in all_words(text) if word not in _STOP_WORDS and _tells(word)]
+    return [word for token in _tokens(text) for word in _telling_words(token)]
 
 
 def all_words(text: str) -> list[str]:
     """Every word of a text, in order; a camelCase name gives its parts and the whole."""
+    return [word for token in _tokens(text) for word in _words(token)]
+
+
+def _tokens(text: str) -> list[str]:
     if "." in text or "/" in text:
         text = _URL.sub(_url_words, text)
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
-    found: list[str] = []
-    for token in _WORD.findall(text):
-        token = token[:_LONGEST_WORD]
-        if token.isascii() and token.islower():
-            found.append(token)
-        else:
-            found.extend(_parts(token))
-    return found
+    return _WORD.findall(text)
+
+
+def _words(token: str) -> Sequence[str]:
+    token = token[:_LONGEST_WORD]
+    return (token,) if token.isascii() and token.islower() else _parts(token)
+
+
+@lru_cache(maxsize=50_000)
+def _telling_words(token: str) -> tuple[str, ...]:
+    """Pure; kept because the same tokens come again and again."""
+    return tuple(word for word in _words(token) if word not in _STOP_WORDS and _tells(word))
 
 
 def clauses_of(text: str) -> list[Clause]:

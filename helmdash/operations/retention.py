@@ -11,10 +11,9 @@ from datetime import datetime, timedelta
 
 from django.db import connection, transaction
 
-from helmdash.core.redaction import redact
 from helmdash.operations.recording import MESSAGE_SEEN_PRECISION
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.bulk import storable
+from helmdash.queries.plans import kept_answer
 from helmdash.records.models import (
     Call,
     CallPayload,
@@ -22,7 +21,6 @@ from helmdash.records.models import (
     ConversationMark,
     Fit,
     HealthChange,
-    Payload,
     PlanAttempt,
     PlanCatalog,
     PlanRecord,
@@ -36,7 +34,7 @@ BATCH_ROWS = 2000
 # Answers of plans hold a catalog's worth of text each; they are read here to be redacted.
 _BATCH_ANSWERS = 100
 # The time of a shown catalog's latest use is renewed once a day.
-_CATALOG_SEEN_PRECISION = timedelta(days=1)
+CATALOG_SEEN_PRECISION = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +154,7 @@ def _delete_catalogs(project_id: int, before: datetime, batch: int) -> int:
     """Catalogs as they were shown, for plans of before the line only."""
     with transaction.atomic():
         rows = PlanCatalog.objects.filter(
-            project_id=project_id, latest_used_at__lt=before - _CATALOG_SEEN_PRECISION
+            project_id=project_id, latest_used_at__lt=before - CATALOG_SEEN_PRECISION
         )
         ids = list(rows.order_by("latest_used_at", "id").values_list("id", flat=True)[:batch])
         PlanCatalog.objects.filter(id__in=ids)._raw_delete(connection.alias)
@@ -168,11 +166,8 @@ def _forget_batch(now: datetime, batch: int) -> int:
         waited = PlanRecord.objects.filter(result_until__lt=now).select_related("project")
         rows = list(waited.only("result", "result_until", "project__payload")[:batch])
         for row in rows:
+            row.result = kept_answer(row.result, row.project.payload)
             row.result_until = None
-            if row.project.payload == Payload.OFF.value:
-                row.result = None
-            elif row.project.payload == Payload.REDACTED.value and row.result is not None:
-                row.result = storable(redact(row.result))
         PlanRecord.objects.bulk_update(rows, ["result", "result_until"])
     return len(rows)
 

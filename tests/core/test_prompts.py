@@ -122,7 +122,7 @@ def test_a_role_is_short(task: Task, variant: PromptVariant, most_bytes: int) ->
         # R1 to R6
         (Task.ROUTE, FULL, ["Prefer a pipeline", "supersedes", "intent_keywords", "very id"]),
         (Task.ROUTE, FULL, ["Copy ids exactly", "gap_warning", "Still give a recommendation"]),
-        (Task.ROUTE, FULL, ["At most 3", "integration_pattern", "why_useful", '"none"']),
+        (Task.ROUTE, FULL, ["At most 3", "integration_pattern", "why_useful", 'kind "none"']),
     ],
 )
 def test_a_role_says_what_it_has_to(task: Task, variant: PromptVariant, needles: list[str]) -> None:
@@ -210,7 +210,7 @@ def test_the_user_message_has_its_blocks_in_order() -> None:
     assert block(found.user, DEFAULTS_HEADER).encode() == compact(DEFAULTS)
     assert block(found.user, CONTEXT_HEADER).encode() == compact(CONTEXT)
     assert f"{NOTE_HEADER} Try harder.\n" in found.user
-    assert found.user.endswith(f'{LAST_LINE}{{"steps":[')
+    assert found.user.endswith(LAST_LINE)
 
 
 @pytest.mark.parametrize("empty", [None, {}])

@@ -221,7 +221,7 @@ def test_the_tools_of_similar_intents_rise() -> None:
     [
         (),  # none
         (PastPlan(intent="", tools=()),),  # nothing was asked, nothing picked
-        (PastPlan(intent="the of and", tools=("mail.send",)),),  # no telling word
+        (PastPlan(intent="board", tools=("mail.send",), weight=0.0),),  # worth nothing
         (PastPlan(intent="get the board ready", tools=("gone.tool",)),),  # no longer there
     ],
 )

@@ -16,7 +16,7 @@ from helmdash.operations.retention import (
     delete_expired,
     forget_answers,
 )
-from helmdash.queries import calls
+from helmdash.queries import calls, plans
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
     Call,
@@ -263,10 +263,16 @@ def test_an_answer_that_waited_is_kept_as_its_project_keeps_texts(
     for number in range(4):
         make_plan(project, f"due-{number}", **due)
 
+    # What the clock has taken already is not told, whether or not anybody ran `retain`.
+    before = plans.find(project_id=project.id, plan_id="due", now=NOW)
+    assert before is not None
+    assert before.result == left
     assert forget_answers(now=NOW, batch=2) == 5
     assert forget_answers(now=NOW) == 0
 
     row = PlanRecord.objects.get(name="due")
     assert (row.result, row.result_until) == (left, None)
     assert PlanRecord.objects.filter(name="due", result__isnull=True).exists() is (left is None)
-    assert PlanRecord.objects.get(name="waits").result == answer
+    waits = plans.find(project_id=project.id, plan_id="waits", now=NOW)
+    assert waits is not None
+    assert waits.result == answer

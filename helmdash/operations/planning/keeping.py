@@ -24,14 +24,13 @@ from helmdash.operations.fitting import Fitted
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.attempts import Attempt
 from helmdash.operations.planning.chain import args_mark
+from helmdash.operations.retention import CATALOG_SEEN_PRECISION
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.bulk import storable
 from helmdash.records.models import Payload, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
 
 # A client that had its plan made in the background fetches it within this.
 ANSWER_WAITS = timedelta(hours=1)
-# A catalog's day of use is enough for retention.
-_SEEN_PRECISION = timedelta(days=1)
 # What may tell who somebody is: learned only where texts are kept (spec/helmdeck.md 18.2).
 _PERSONAL = frozenset({"title", "author"})
 
@@ -114,7 +113,7 @@ def keep_catalog(question: Question, catalog: Mapping[str, object], now: datetim
         digest=digest,
         defaults={"body": storable(body), "latest_used_at": now},
     )
-    if not is_new and now - row.latest_used_at > _SEEN_PRECISION:
+    if not is_new and now - row.latest_used_at > CATALOG_SEEN_PRECISION:
         PlanCatalog.objects.filter(pk=row.pk).update(latest_used_at=now)
     return digest
 

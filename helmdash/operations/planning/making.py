@@ -38,6 +38,7 @@ from helmdash.operations.planning.keeping import (
 )
 from helmdash.operations.planning.threads import in_thread
 from helmdash.operations.planning.trying import Teller, Tried
+from helmdash.operations.retention import forget_answers
 from helmdash.queries.access import ProjectInfo
 
 logger = logging.getLogger(__name__)
@@ -91,6 +92,8 @@ def begin_plan(*, project: ProjectInfo, ask: Ask, caller: str, now: datetime) ->
     """
     plan_id = new_plan_id(now)
     question = read_question(project=project, ask=ask, caller=caller, plan_id=plan_id, now=now)
+    # Who adds an answer that waits clears those that have waited long enough.
+    forget_answers(now=now)
     open_plan(question, waits=True)
     return plan_id
 

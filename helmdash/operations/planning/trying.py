@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -90,15 +91,20 @@ class Teller:
             json_mode=settings.json_mode,
             caches_system=fit.prompt.caches_system,
         )
-        reply = await attempt_call(
-            question,
-            attempt,
-            completion,
-            Reader(_finder_of(question.task), self._reader(settings.variant)),
-            complete=self._complete,
-            clock=self._clock,
-            trim=fit.selection.trim,
-        )
+        try:
+            reply = await attempt_call(
+                question,
+                attempt,
+                completion,
+                Reader(_finder_of(question.task), self._reader(settings.variant)),
+                complete=self._complete,
+                clock=self._clock,
+                trim=fit.selection.trim,
+            )
+        except asyncio.CancelledError:
+            # The call is recorded; the plan's page shall lead to it.
+            await asyncio.shield(self._note(attempt))
+            raise
         await self._note(reply.attempt)
         return Tried(
             settings=settings, answer=reply.answer, cause=reply.attempt.cause, fitted=fitted

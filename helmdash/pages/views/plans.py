@@ -24,7 +24,7 @@ from helmdash.pages.render import (
     unless_known,
 )
 from helmdash.queries import catalog, plans, seen
-from helmdash.queries.paging import BadCursor
+from helmdash.queries.paging import BadCursor, Page
 from helmdash.queries.plans import PlanItem, PlanView
 
 # What stands in a snippet for an intent that is not kept.
@@ -52,18 +52,11 @@ def plan_list(request: PageRequest) -> HttpResponse:
         else:
             context |= {"page": page, "tools": _tools(page.items)}
             request.etag = etag(request.get_full_path(), f"{page}{minute(request.now)}")
-            if not page.items and not form.is_narrowed:
-                context |= _first_plan(request)
-    if not request.htmx:
-        context["models"] = seen.values(project_id=project.id, column="model")
-    answer = show(
-        request,
-        "pages/plans.html",
-        context,
-        fragment="pages/_plans.html",
-        status=200 if form.is_valid() else 400,
-    )
-    return unless_known(request, lambda: answer) if "page" in context else answer
+
+    def answer() -> HttpResponse:
+        return _list(request, form, context)
+
+    return unless_known(request, answer) if "page" in context else answer()
 
 
 @require_safe
@@ -108,6 +101,23 @@ def note_followed(request: PageRequest, name: str) -> HttpResponse:
         else "Noted: the plan was not followed. It teaches the ranking nothing.",
     )
     return HttpResponseRedirect(reverse("plan", args=[name]))
+
+
+def _list(request: PageRequest, form: PlanFilterForm, found: Mapping[str, object]) -> HttpResponse:
+    context = dict(found)
+    page = context.get("page")
+    if isinstance(page, Page) and not page.items and not form.is_narrowed:
+        context |= _first_plan(request)
+    if not request.htmx:
+        project = scope.current_project(request)
+        context["models"] = seen.values(project_id=project.id, column="model")
+    return show(
+        request,
+        "pages/plans.html",
+        context,
+        fragment="pages/_plans.html",
+        status=200 if form.is_valid() else 400,
+    )
 
 
 def _plan(request: PageRequest, detail: PlanView) -> Mapping[str, object]:

@@ -8,6 +8,7 @@ from helmdash.queries.plans.detail import (
     PlanView,
     StepView,
     find,
+    kept_answer,
 )
 from helmdash.queries.plans.items import STALLED_AFTER, PlanItem, page
 from helmdash.queries.plans.mine import MyPlans, PlanGroup, my_plans
@@ -24,6 +25,7 @@ __all__ = [
     "SimilarPlan",
     "StepView",
     "find",
+    "kept_answer",
     "my_plans",
     "page",
     "similar",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from helmdash.core.failures import Advice, Cause, FailureCause
+from helmdash.core.redaction import redact
 from helmdash.queries.plans.items import PlanItem, has_stalled, item, rows_of_items
-from helmdash.records.models import Fit, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
+from helmdash.records.models import Fit, Payload, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
 
 STALLED: Final = "It was never finished: its server was stopped, or lost the task."
 # A chain of more single picks than a plan may have steps is no chain any more.
@@ -94,7 +95,7 @@ class PlanView:
 def find(*, project_id: int, plan_id: str, now: datetime) -> PlanView | None:
     """One plan by the id its answer carried. At most six queries."""
     rows = PlanRecord.objects.filter(project_id=project_id, name=plan_id)
-    row = rows_of_items(rows).first()
+    row = rows_of_items(rows).select_related("project").first()
     if row is None:
         return None
     others = _chain(row)
@@ -109,7 +110,7 @@ def find(*, project_id: int, plan_id: str, now: datetime) -> PlanView | None:
         item=item(row, _tools(steps.get(row.pk, ())), now),
         cause=_cause(row),
         problem=STALLED if is_stalled else row.cause_detail or None,
-        result=row.result,
+        result=_result(row, now),
         steps=tuple(map(_step, steps.get(row.pk, ()))),
         attempts=tuple(map(_attempt, attempts)),
         fit_id=row.fit_name or None,
@@ -122,6 +123,23 @@ def find(*, project_id: int, plan_id: str, now: datetime) -> PlanView | None:
         chain=tuple(_link(each, steps.get(each.pk, ()), now) for each in others),
         finished_at=row.finished_at,
     )
+
+
+def kept_answer(result: Any, payload: str) -> Any:
+    """An answer as far as a project keeps it, once nobody waits for it any more.
+
+    payload: the project's setting.
+    """
+    if payload == Payload.OFF.value or result is None:
+        return None
+    return redact(result) if payload == Payload.REDACTED.value else result
+
+
+def _result(row: PlanRecord, now: datetime) -> Any:
+    """The answer; a waiting one whose time is over as if retention had run already."""
+    if row.result_until is None or row.result_until >= now:
+        return row.result
+    return kept_answer(row.result, row.project.payload)
 
 
 def _chain(row: PlanRecord) -> list[PlanRecord]:

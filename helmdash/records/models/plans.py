@@ -8,6 +8,7 @@ that plans for like intents are found without their texts (helmdash.records.hidi
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Q
 
 from helmdash.core.budgets import PromptVariant
 from helmdash.core.failures import FailureCause
@@ -58,7 +59,12 @@ class PlanRecord(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["project", "name"], name="plan_name"),
+            models.UniqueConstraint(
+                fields=["project", "name"],
+                # Equality and prefix search ("starts with") by the same index.
+                opclasses=["int8_ops", "varchar_pattern_ops"],
+                name="plan_name",
+            ),
             one_of("plan", "kind", PLAN_KINDS),
             one_of("plan", "outcome", PLAN_OUTCOMES),
             one_of("plan", "prompt_variant", ["", *(each.value for each in PromptVariant)]),
@@ -73,6 +79,12 @@ class PlanRecord(models.Model):
             # The steps of a chain that a single_pick agent goes along.
             models.Index(
                 fields=["project", "intent_sha", "started_at", "id"], name="plan_by_intent"
+            ),
+            # Answers that have waited long enough.
+            models.Index(
+                fields=["result_until"],
+                condition=Q(result_until__isnull=False),
+                name="plan_answer_waiting",
             ),
         ]
 
