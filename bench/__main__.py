@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from importlib import import_module
@@ -11,7 +12,7 @@ from importlib.util import find_spec
 from bench.table import print_table
 
 # In this order: the quick ones first.
-NAMES = ("fitting", "recording", "gateway", "pages")
+NAMES = ("fitting", "ranking", "recording", "gateway", "pages")
 
 
 def main() -> int:
@@ -20,7 +21,11 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
-    names = parser.parse_args().names or NAMES
+    parser.add_argument("--data", metavar="DIR", help="for ranking: the data and its evaluator")
+    given = parser.parse_args()
+    if given.data:
+        os.environ["RANKBENCH_DATA"] = given.data
+    names = given.names or NAMES
     unknown = [name for name in names if find_spec(f"bench.{name}") is None]
     if unknown:
         parser.error(f"no benchmark called {', '.join(unknown)}; there are {', '.join(NAMES)}")

@@ -39,6 +39,11 @@ class Board:
         """Whether an entry is not shown at all."""
         return self.masks[at] == HIDDEN
 
+    def is_only_named(self, at: int) -> bool:
+        """Whether an entry is shown by its name alone, though there is more to tell."""
+        layout = self.layouts[at]
+        return self.masks[at] == layout.bare.mask != layout.one_line.mask
+
     def clear(self) -> None:
         """Hide every entry; what the frame shows stays."""
         self.masks = [HIDDEN] * len(self.layouts)

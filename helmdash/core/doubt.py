@@ -1,9 +1,10 @@
-"""Doubt: whether a ranking may be trusted with leaving entries out.
+"""Doubt: whether a ranking may be trusted with leaving out entries, or what they do.
 
 Source: product.md 3 and spec/helmdeck.md 24, B6. The seed looked at the gap between ranks 1 and 2,
 which several requests in one text close, and one accidental match opens. Here each request of the
 intent is heard alone: does any entry clearly serve it, and how much of what serves it is not
-shown? Several requests with several leaders are no doubt as long as their leaders are shown.
+shown? Where nothing clearly serves it, entries that are shown by their names alone leave a model
+to guess. Several requests with several leaders are no doubt as long as their leaders are shown.
 """
 
 from __future__ import annotations
@@ -57,15 +58,21 @@ class _Heard:
 
 
 def doubt_of(
-    prepared: PreparedCatalog, intent: str, *, hidden: Collection[int], recalled: float = 0.0
+    prepared: PreparedCatalog,
+    intent: str,
+    *,
+    hidden: Collection[int],
+    named: Collection[int] = (),
+    recalled: float = 0.0,
 ) -> Doubt | None:
-    """Say whether leaving out the `hidden` entries (positions) is in doubt; None: it is not.
+    """Say whether hiding entries (their positions) is in doubt; None: it is not.
 
-    Nothing hidden, no doubt: the model sees every entry and can choose for itself. recalled: the
+    named: shown by their names alone. With neither there is no doubt: the model is told of every
+    entry and can choose for itself. recalled: the
     most that past plans add to any entry's score; where they remember the intent well, it does
     not matter that no description has its words.
     """
-    if not hidden:
+    if not hidden and not named:
         return None
     clauses = clauses_of(both_ends(intent))
     asking = [clause for clause in clauses if clause.is_request] or clauses

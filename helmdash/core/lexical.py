@@ -3,7 +3,8 @@
 Rare words weigh more than common ones (inverse document frequency within the catalog). Words
 score by BM25 over weighted fields, and meet their relatives: other forms, synonyms, words that
 share groups of letters (the cosine of those). Both add up, so one pass over the words of an
-intent is enough. Deterministic: no set is iterated, counts are whole numbers.
+intent is enough. Deterministic: no set is iterated, and sums go in the order of the words, not
+of the catalog.
 """
 
 from __future__ import annotations
@@ -62,7 +63,6 @@ WEIGHTS: Final = Weights(
 )
 
 
-_FIELDS_OF_LETTERS: Final = ("name", "keywords", "description", "typical_use")
 # Letter groups in more entries than this tell nothing apart and cost the most time.
 _COMMON_IN: Final = 60
 _COMMON_SHARE: Final = 0.05
@@ -270,11 +270,12 @@ def _gram_postings(
     left out.
     """
     most = max(_COMMON_IN, size * _COMMON_SHARE)
-    rare_enough = {word: term(word).grams for word in order}
-    common = {gram for word in order if len(words[word][0]) > most for gram in rare_enough[word]}
+    grams_of = {word: term(word).grams for word in order}
+    # Known before anything is merged: one such word is enough to make its groups common.
+    common = {gram for word in order if len(words[word][0]) > most for gram in grams_of[word]}
     lengths = [0.0] * size
     groups: list[tuple[list[str], float, Postings]] = []
-    for of_grams, grams in _by_words(rare_enough).items():
+    for of_grams, grams in _by_words(grams_of).items():
         if grams[0] in common:
             continue
         places, counts = _merged([words[word] for word in of_grams])

@@ -15,6 +15,7 @@ Past intents may hold pasted text too; of those that ask for something only the 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -61,8 +62,8 @@ _AGE_STEP: Final = 0.25
 
 # Measured together with the rest of RANKING_VERSION.
 _VOTE: Final = 0.80  # what a certain vote adds to a lexical score of at most about 1
-_WORDS: Final = 0.42  # what a perfect match with a tool's past words adds
-_COMPANY: Final = 0.20  # what a tool earns that always comes along with a perfect one
+_WORDS: Final = 0.50  # what a perfect match with a tool's past words adds
+_COMPANY: Final = 0.30  # what a tool earns that always comes along with a perfect one
 _HABIT: Final = 0.20  # and one that is always picked
 _VOTE_TRUST: Final = 0.9  # no single past plan is certain
 _WHOLE: Final = 0.3  # how much of a nearness is that of the whole intents
@@ -187,7 +188,7 @@ def _nearness(past: Past, queries: Sequence[Query]) -> list[float]:
 
 
 def _raise_to_cosines(best: list[float], past: Past, query: Query, postings: Postings) -> None:
-    near: dict[int, float] = {}
+    near: dict[int, float] = defaultdict(float)
     norm = 0.0
     for stem in query:
         rarity = past.rarity.get(stem)
@@ -197,7 +198,7 @@ def _raise_to_cosines(best: list[float], past: Past, query: Query, postings: Pos
             continue
         norm += rarity * rarity
         for at, weight in postings.get(stem, ()):
-            near[at] = near.get(at, 0.0) + rarity * weight
+            near[at] += weight
     scale = 1 / math.sqrt(norm)
     for at, product in near.items():
         if product * scale > best[at]:
@@ -208,12 +209,12 @@ def _likeness_to_words(past: Past, queries: Sequence[Query]) -> list[float]:
     """For each tool, how much of a clause's rarity the words of its past intents cover."""
     best = [0.0] * len(past.tools)
     for query in queries:
-        found: dict[int, float] = {}
+        found: dict[int, float] = defaultdict(float)
         most = 0.0
         for stem in query:
             most += past.tool_rarity.get(stem, 1.0)
             for tool, weight in past.tool_words.get(stem, ()):
-                found[tool] = found.get(tool, 0.0) + weight
+                found[tool] += weight
         scale = 1 / max(most * (SATURATION + 1) / 2, _FEWEST_WORDS)
         for tool, weight in found.items():
             if weight * scale > best[tool]:

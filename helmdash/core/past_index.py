@@ -159,11 +159,12 @@ def _plan_rarity(queries: Sequence[Sequence[Query]], common: frozenset[str]) -> 
 def _cosine_postings(
     texts: Sequence[Query], rarity: Mapping[str, float]
 ) -> dict[str, list[tuple[int, float]]]:
+    """What each stem adds to a text's product with a query, before that is scaled."""
     found: dict[str, list[tuple[int, float]]] = {}
     for at, query in enumerate(texts):
         norm = math.sqrt(sum(rarity[stem] ** 2 for stem in query))
         for stem in query:
-            found.setdefault(stem, []).append((at, rarity[stem] / norm))
+            found.setdefault(stem, []).append((at, rarity[stem] ** 2 / norm))
     return found
 
 

@@ -28,8 +28,11 @@ __all__ = [
     "rank",
 ]
 
-# Names the weights, word lists and rules of `lexical`, `past`, `text` and `synonyms` together:
-# an edit that can change an order needs a new version.
+# Names the weights, word lists and rules of `lexical`, `past`, `text`, `synonyms` and
+# `request_words` together: an edit that can change an order needs a new version, and what a Trim
+# says stays true of the fits that carry it. "lexical-1" (until plans were recorded) cannot be run
+# any more: its weights are those of today, but the past counted by other rules (votes and words
+# only, without company, habit, age, or shared votes), and two sets of rules are not kept alive.
 RANKING_VERSION: Final = "lexical-2"
 
 _DIGITS: Final = 6  # scores closer than this are ties, decided by id

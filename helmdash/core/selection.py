@@ -113,8 +113,9 @@ def select(
         fit_board(board, Seats(order=order, picked=picked, stand_ins=ranking.stand_ins, rich=rich))
     catalog = _assemble(board, order)
     hidden = frozenset(at for at in ranking.order if board.is_hidden(at))
+    named = frozenset(at for at in ranking.order if board.is_only_named(at))
     recalled = max(ranking.history.values(), default=0.0)
-    doubt = doubt_of(prepared, intent, hidden=hidden, recalled=recalled)
+    doubt = doubt_of(prepared, intent, hidden=hidden, named=named, recalled=recalled)
     flags = [LOW_CONFIDENCE] if doubt or preferred else []
     if preferred:
         kept = sum(not board.is_hidden(at) for at in picked)

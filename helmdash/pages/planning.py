@@ -13,22 +13,13 @@ from asgiref.sync import async_to_sync
 from django.http import HttpRequest
 from django.utils import timezone
 
-from helmdash.core.catalog import CatalogError
+from helmdash import planner
 from helmdash.core.completion import UnknownModel
-from helmdash.operations.planning import (
-    Ask,
-    AskProblem,
-    PlanFailed,
-    begin_plan,
-    give_up_plan,
-    make_plan,
-)
-from helmdash.operations.planning.threads import in_thread
-from helmdash.queries import budgets, upstreams
+from helmdash.operations.planning import Ask, PlanFailed
+from helmdash.queries import upstreams
 from helmdash.queries.access import ProjectInfo
-from helmdash.upstream.completing import completer
 from helmdash.upstream.listings import unserved
-from helmdash.upstream.sharing import Shared, Stopping, shared_of
+from helmdash.upstream.sharing import Shared, shared_of
 
 # Upstreams that do not list their models are asked for them; they have five seconds for it.
 _FINDING_SECONDS = 8.0
@@ -53,15 +44,13 @@ def start(request: HttpRequest, trial: Trial) -> str:
     if shared is None:
         return async_to_sync(_now)(trial)
     _require_served(shared, trial)
-    plan_id = begin_plan(
-        project=trial.project, ask=trial.ask, caller=trial.caller, now=timezone.now()
+    return planner.begin(
+        project=trial.project,
+        ask=trial.ask,
+        caller=trial.caller,
+        shared=shared,
+        clock=timezone.now,
     )
-    try:
-        shared.spawn(_in_background(shared, trial, plan_id))
-    except Stopping as error:
-        _give_up(trial, plan_id, str(error))
-        raise
-    return plan_id
 
 
 def _require_served(shared: Shared, trial: Trial) -> None:
@@ -84,42 +73,13 @@ def _require_served(shared: Shared, trial: Trial) -> None:
 
 async def _now(trial: Trial) -> str:
     try:
-        return await _make(trial, shared=None, plan_id=None)
-    except PlanFailed as failed:
-        return failed.plan_id
-
-
-async def _in_background(shared: Shared, trial: Trial, plan_id: str) -> None:
-    try:
-        await _make(trial, shared=shared, plan_id=plan_id)
-    except (PlanFailed, UnknownModel):
-        return  # the plan's page says so
-    except (AskProblem, CatalogError) as error:
-        # What was there when it began is gone: the catalog, or the plan it goes on with.
-        await in_thread(_give_up, trial, plan_id, str(error))
-
-
-async def _make(trial: Trial, *, shared: Shared | None, plan_id: str | None) -> str:
-    project = trial.project
-    endpoints = await in_thread(upstreams.endpoints, project_id=project.id)
-    rules = await in_thread(budgets.table, project_id=project.id)
-    async with completer(
-        endpoints,
-        default=project.default_upstream,
-        clock=timezone.now,
-        shared=shared,
-        rules=rules,
-    ) as complete:
-        made = await make_plan(
-            project=project,
+        made = await planner.make(
+            project=trial.project,
             ask=trial.ask,
             caller=trial.caller,
-            complete=complete,
+            shared=None,
             clock=timezone.now,
-            plan_id=plan_id,
         )
+    except PlanFailed as failed:
+        return failed.plan_id
     return made.plan_id
-
-
-def _give_up(trial: Trial, plan_id: str, sentence: str) -> None:
-    give_up_plan(project=trial.project, plan_id=plan_id, sentence=sentence, now=timezone.now())

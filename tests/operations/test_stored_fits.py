@@ -94,7 +94,7 @@ def test_the_intent_is_kept_only_where_texts_are(
     kept = fitting.find(project_id=other.id, fit_id=done.fit_id)
     assert kept is not None
     assert kept.intent == intent
-    assert len(Fit.objects.get(name=done.fit_id).intent_sha) == 64
+    assert len(Fit.objects.get(name=done.fit_id).intent_sha) == 16
 
 
 def test_another_project_does_not_see_it(project: ProjectInfo) -> None:

@@ -431,7 +431,7 @@ def test_texts_of_callers_and_models_are_shown_as_text(
 
 
 # Answers that no version of ours writes: nothing of them breaks the page.
-ODD = [
+ODD: list[object] = [
     None,
     [],
     "text",

@@ -16,6 +16,7 @@ from django.utils import timezone
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from helmdash import planner
 from helmdash.mcp.arguments import (
     STRICT,
     CatalogName,
@@ -28,9 +29,7 @@ from helmdash.mcp.arguments import (
 )
 from helmdash.mcp.tools.base import Arguments, Schema, Tool, arguments, free_object, number, text
 from helmdash.mcp.visit import Report, Visit
-from helmdash.operations.planning import Ask, Made, make_plan
-from helmdash.queries import budgets, upstreams
-from helmdash.upstream.completing import completer
+from helmdash.operations.planning import Ask, Made
 from helmdash.upstream.sharing import Stopping
 
 log = logging.getLogger(__name__)
@@ -82,24 +81,14 @@ async def _make(visit: Visit, kind: Kind, given: Arguments, report: Report) -> d
 
 
 async def _work(visit: Visit, ask: Ask, note: Report) -> Made:
-    project = visit.project
-    endpoints = await visit.threads.run(upstreams.endpoints, project_id=project.id)
-    rules = await visit.threads.run(budgets.table, project_id=project.id)
-    async with completer(
-        endpoints,
-        default=project.default_upstream,
-        clock=timezone.now,
+    return await planner.make(
+        project=visit.project,
+        ask=ask,
+        caller=visit.caller.name,
         shared=visit.shared,
-        rules=rules,
-    ) as complete:
-        return await make_plan(
-            project=project,
-            ask=ask,
-            caller=visit.caller.name,
-            complete=complete,
-            clock=timezone.now,
-            progress=note,
-        )
+        clock=timezone.now,
+        progress=note,
+    )
 
 
 async def _keep(promise: asyncio.Future[Made], visit: Visit, ask: Ask, note: Report) -> None:

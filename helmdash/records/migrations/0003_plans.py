@@ -5,200 +5,346 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('records', '0002_gateway'),
+        ("records", "0002_gateway"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='PlanAttempt',
+            name="PlanAttempt",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField(help_text='From 1, filter passes included.')),
-                ('purpose', models.CharField(max_length=32)),
-                ('call_name', models.CharField(max_length=128)),
-                ('model', models.CharField(max_length=255)),
-                ('prompt_variant', models.CharField(blank=True, default='', max_length=32)),
-                ('response_format', models.CharField(blank=True, default='', max_length=32)),
-                ('max_tokens', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('reason', models.CharField(blank=True, default='', max_length=300)),
-                ('cause', models.CharField(blank=True, default='', max_length=24)),
-                ('finish_reason', models.CharField(blank=True, default='', max_length=16)),
-                ('latency_ms', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('prompt_bytes', models.PositiveBigIntegerField(blank=True, help_text='UTF-8 bytes of system and user message.', null=True)),
-                ('system_sha', models.CharField(blank=True, default='', max_length=16)),
-                ('catalog_digest', models.CharField(blank=True, default='', max_length=64)),
-                ('catalog_bytes', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('fit_name', models.CharField(blank=True, default='', max_length=64)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "number",
+                    models.PositiveIntegerField(help_text="From 1, filter passes included."),
+                ),
+                ("purpose", models.CharField(max_length=32)),
+                ("call_name", models.CharField(max_length=128)),
+                ("model", models.CharField(max_length=255)),
+                ("prompt_variant", models.CharField(blank=True, default="", max_length=32)),
+                ("response_format", models.CharField(blank=True, default="", max_length=32)),
+                ("max_tokens", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("reason", models.CharField(blank=True, default="", max_length=300)),
+                ("cause", models.CharField(blank=True, default="", max_length=24)),
+                ("finish_reason", models.CharField(blank=True, default="", max_length=16)),
+                ("latency_ms", models.PositiveBigIntegerField(blank=True, null=True)),
+                (
+                    "prompt_bytes",
+                    models.PositiveBigIntegerField(
+                        blank=True, help_text="UTF-8 bytes of system and user message.", null=True
+                    ),
+                ),
+                ("system_sha", models.CharField(blank=True, default="", max_length=16)),
+                ("catalog_digest", models.CharField(blank=True, default="", max_length=64)),
+                ("catalog_bytes", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("fit_name", models.CharField(blank=True, default="", max_length=64)),
             ],
         ),
         migrations.CreateModel(
-            name='PlanCatalog',
+            name="PlanCatalog",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('digest', models.CharField(help_text='SHA-256 of the body.', max_length=64)),
-                ('body', models.TextField(help_text='Compact JSON, the bytes that were sent.')),
-                ('latest_used_at', models.DateTimeField()),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("digest", models.CharField(help_text="SHA-256 of the body.", max_length=64)),
+                ("body", models.TextField(help_text="Compact JSON, the bytes that were sent.")),
+                ("latest_used_at", models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name='PlanRecord',
+            name="PlanRecord",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(help_text='The plan_id of the answer.', max_length=64)),
-                ('kind', models.CharField(max_length=5)),
-                ('intent', models.TextField(blank=True, default='')),
-                ('intent_sha', models.CharField(max_length=16)),
-                ('sketch', models.JSONField(help_text="The intent's clauses as hidden words.", null=True)),
-                ('model', models.CharField(max_length=255)),
-                ('caller', models.CharField(blank=True, default='', max_length=128)),
-                ('prompt_variant', models.CharField(blank=True, default='', max_length=32)),
-                ('complexity', models.CharField(blank=True, default='', max_length=16)),
-                ('outcome', models.CharField(default='running', max_length=8)),
-                ('cause', models.CharField(blank=True, default='', max_length=24)),
-                ('cause_rule', models.CharField(blank=True, default='', max_length=48)),
-                ('cause_advice', models.CharField(blank=True, default='', max_length=20)),
-                ('cause_detail', models.CharField(blank=True, default='', max_length=400)),
-                ('step_count', models.PositiveIntegerField(default=0)),
-                ('gap_count', models.PositiveIntegerField(default=0)),
-                ('more_steps_likely', models.BooleanField(null=True)),
-                ('continues', models.CharField(blank=True, default='', max_length=64)),
-                ('fit_name', models.CharField(blank=True, default='', max_length=64)),
-                ('before_bytes', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('after_bytes', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('catalog_name', models.CharField(blank=True, default='', max_length=120)),
-                ('progress', models.PositiveSmallIntegerField(default=0, help_text='Percent.')),
-                ('result', models.JSONField(help_text='The answer, where the project keeps texts.', null=True)),
-                ('result_until', models.DateTimeField(null=True)),
-                ('followed', models.BooleanField(help_text='Whether its steps were carried out.', null=True)),
-                ('latency_ms', models.PositiveBigIntegerField(blank=True, null=True)),
-                ('started_at', models.DateTimeField()),
-                ('finished_at', models.DateTimeField(null=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(help_text="The plan_id of the answer.", max_length=64)),
+                ("kind", models.CharField(max_length=5)),
+                ("intent", models.TextField(blank=True, default="")),
+                ("intent_sha", models.CharField(max_length=16)),
+                (
+                    "sketch",
+                    models.JSONField(help_text="The intent's clauses as hidden words.", null=True),
+                ),
+                ("model", models.CharField(max_length=255)),
+                ("caller", models.CharField(blank=True, default="", max_length=128)),
+                ("prompt_variant", models.CharField(blank=True, default="", max_length=32)),
+                ("complexity", models.CharField(blank=True, default="", max_length=16)),
+                ("outcome", models.CharField(default="running", max_length=8)),
+                ("cause", models.CharField(blank=True, default="", max_length=24)),
+                ("cause_rule", models.CharField(blank=True, default="", max_length=48)),
+                ("cause_advice", models.CharField(blank=True, default="", max_length=20)),
+                ("cause_detail", models.CharField(blank=True, default="", max_length=400)),
+                ("step_count", models.PositiveIntegerField(default=0)),
+                ("gap_count", models.PositiveIntegerField(default=0)),
+                ("more_steps_likely", models.BooleanField(null=True)),
+                ("continues", models.CharField(blank=True, default="", max_length=64)),
+                ("fit_name", models.CharField(blank=True, default="", max_length=64)),
+                ("before_bytes", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("after_bytes", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("catalog_name", models.CharField(blank=True, default="", max_length=120)),
+                ("progress", models.PositiveSmallIntegerField(default=0, help_text="Percent.")),
+                (
+                    "result",
+                    models.JSONField(
+                        help_text="The answer, where the project keeps texts.", null=True
+                    ),
+                ),
+                ("result_until", models.DateTimeField(null=True)),
+                (
+                    "followed",
+                    models.BooleanField(help_text="Whether its steps were carried out.", null=True),
+                ),
+                ("latency_ms", models.PositiveBigIntegerField(blank=True, null=True)),
+                ("started_at", models.DateTimeField()),
+                ("finished_at", models.DateTimeField(null=True)),
             ],
         ),
         migrations.CreateModel(
-            name='PlanStep',
+            name="PlanStep",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('position', models.PositiveIntegerField(help_text='From 1.')),
-                ('entry', models.CharField(blank=True, default='', max_length=255)),
-                ('is_pipeline', models.BooleanField(default=False)),
-                ('asked', models.CharField(blank=True, default='', max_length=255)),
-                ('gap', models.CharField(blank=True, default='', max_length=200)),
-                ('args', models.JSONField(help_text='Kept where the project keeps texts.', null=True)),
-                ('args_sha', models.CharField(blank=True, default='', max_length=16)),
-                ('learned', models.JSONField(help_text='Preferences among the arguments.', null=True)),
-                ('rationale', models.TextField(blank=True, default='')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("position", models.PositiveIntegerField(help_text="From 1.")),
+                ("entry", models.CharField(blank=True, default="", max_length=255)),
+                ("is_pipeline", models.BooleanField(default=False)),
+                ("asked", models.CharField(blank=True, default="", max_length=255)),
+                ("gap", models.CharField(blank=True, default="", max_length=200)),
+                (
+                    "args",
+                    models.JSONField(help_text="Kept where the project keeps texts.", null=True),
+                ),
+                ("args_sha", models.CharField(blank=True, default="", max_length=16)),
+                (
+                    "learned",
+                    models.JSONField(help_text="Preferences among the arguments.", null=True),
+                ),
+                ("rationale", models.TextField(blank=True, default="")),
             ],
         ),
         migrations.AddField(
-            model_name='budget',
-            name='fallback_model',
-            field=models.CharField(blank=True, default='', help_text='Model that makes a plan when this one times out or cannot be reached. Empty: none.', max_length=255),
+            model_name="budget",
+            name="fallback_model",
+            field=models.CharField(
+                blank=True,
+                default="",
+                help_text="Model that makes a plan when this one times out or cannot be reached. Empty: none.",
+                max_length=255,
+            ),
         ),
         migrations.AddField(
-            model_name='historicalbudget',
-            name='fallback_model',
-            field=models.CharField(blank=True, default='', help_text='Model that makes a plan when this one times out or cannot be reached. Empty: none.', max_length=255),
+            model_name="historicalbudget",
+            name="fallback_model",
+            field=models.CharField(
+                blank=True,
+                default="",
+                help_text="Model that makes a plan when this one times out or cannot be reached. Empty: none.",
+                max_length=255,
+            ),
         ),
         migrations.AlterField(
-            model_name='recorderledger',
-            name='in_flight_lost',
-            field=models.PositiveBigIntegerField(default=0, help_text='Calls that were under way when this process was killed.'),
+            model_name="recorderledger",
+            name="in_flight_lost",
+            field=models.PositiveBigIntegerField(
+                default=0, help_text="Calls that were under way when this process was killed."
+            ),
         ),
         migrations.AddIndex(
-            model_name='call',
-            index=models.Index(condition=models.Q(('pack', ''), _negated=True), fields=['project', 'caller', 'started_at'], name='call_by_packing_caller'),
+            model_name="call",
+            index=models.Index(
+                condition=models.Q(("pack", ""), _negated=True),
+                fields=["project", "caller", "started_at"],
+                name="call_by_packing_caller",
+            ),
         ),
         migrations.AddField(
-            model_name='planattempt',
-            name='project',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='records.project'),
+            model_name="planattempt",
+            name="project",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="+",
+                to="records.project",
+            ),
         ),
         migrations.AddField(
-            model_name='plancatalog',
-            name='project',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='records.project'),
+            model_name="plancatalog",
+            name="project",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="+",
+                to="records.project",
+            ),
         ),
         migrations.AddField(
-            model_name='planrecord',
-            name='project',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='records.project'),
+            model_name="planrecord",
+            name="project",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="+",
+                to="records.project",
+            ),
         ),
         migrations.AddField(
-            model_name='planattempt',
-            name='plan',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='records.planrecord'),
+            model_name="planattempt",
+            name="plan",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="attempts",
+                to="records.planrecord",
+            ),
         ),
         migrations.AddField(
-            model_name='planstep',
-            name='plan',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='steps', to='records.planrecord'),
+            model_name="planstep",
+            name="plan",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="steps",
+                to="records.planrecord",
+            ),
         ),
         migrations.AddField(
-            model_name='planstep',
-            name='project',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='records.project'),
+            model_name="planstep",
+            name="project",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="+",
+                to="records.project",
+            ),
         ),
         migrations.AddIndex(
-            model_name='plancatalog',
-            index=models.Index(fields=['project', 'latest_used_at'], name='plan_catalog_by_time'),
+            model_name="plancatalog",
+            index=models.Index(fields=["project", "latest_used_at"], name="plan_catalog_by_time"),
         ),
         migrations.AddConstraint(
-            model_name='plancatalog',
-            constraint=models.UniqueConstraint(fields=('project', 'digest'), name='plan_catalog_digest'),
+            model_name="plancatalog",
+            constraint=models.UniqueConstraint(
+                fields=("project", "digest"), name="plan_catalog_digest"
+            ),
         ),
         migrations.AddIndex(
-            model_name='planrecord',
-            index=models.Index(fields=['project', 'started_at', 'id'], name='plan_by_time'),
+            model_name="planrecord",
+            index=models.Index(fields=["project", "started_at", "id"], name="plan_by_time"),
         ),
         migrations.AddIndex(
-            model_name='planrecord',
-            index=models.Index(fields=['project', 'caller', 'started_at', 'id'], name='plan_by_caller'),
+            model_name="planrecord",
+            index=models.Index(
+                fields=["project", "caller", "started_at", "id"], name="plan_by_caller"
+            ),
         ),
         migrations.AddIndex(
-            model_name='planrecord',
-            index=models.Index(fields=['project', 'model', 'started_at', 'id'], name='plan_by_model'),
+            model_name="planrecord",
+            index=models.Index(
+                fields=["project", "model", "started_at", "id"], name="plan_by_model"
+            ),
         ),
         migrations.AddIndex(
-            model_name='planrecord',
-            index=models.Index(fields=['project', 'intent_sha', 'started_at', 'id'], name='plan_by_intent'),
+            model_name="planrecord",
+            index=models.Index(
+                fields=["project", "intent_sha", "started_at", "id"], name="plan_by_intent"
+            ),
         ),
         migrations.AddIndex(
-            model_name='planrecord',
-            index=models.Index(condition=models.Q(('result_until__isnull', False)), fields=['result_until'], name='plan_answer_waiting'),
+            model_name="planrecord",
+            index=models.Index(
+                condition=models.Q(("result_until__isnull", False)),
+                fields=["result_until"],
+                name="plan_answer_waiting",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='planrecord',
-            constraint=models.UniqueConstraint(fields=('project', 'name'), name='plan_name', opclasses=['int8_ops', 'varchar_pattern_ops']),
+            model_name="planrecord",
+            constraint=models.UniqueConstraint(
+                fields=("project", "name"),
+                name="plan_name",
+                opclasses=["int8_ops", "varchar_pattern_ops"],
+            ),
         ),
         migrations.AddConstraint(
-            model_name='planrecord',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['plan', 'route'])), name='plan_kind_known'),
+            model_name="planrecord",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["plan", "route"])), name="plan_kind_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='planrecord',
-            constraint=models.CheckConstraint(condition=models.Q(('outcome__in', ['running', 'ok', 'gap', 'partial', 'failed'])), name='plan_outcome_known'),
+            model_name="planrecord",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("outcome__in", ["running", "ok", "gap", "partial", "failed"])),
+                name="plan_outcome_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='planrecord',
-            constraint=models.CheckConstraint(condition=models.Q(('prompt_variant__in', ['', 'full_steps', 'single_pick'])), name='plan_prompt_variant_known'),
+            model_name="planrecord",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("prompt_variant__in", ["", "full_steps", "single_pick"])),
+                name="plan_prompt_variant_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='planrecord',
-            constraint=models.CheckConstraint(condition=models.Q(('cause__in', ['', 'safety_filtered', 'refused', 'length_truncated', 'reasoning_exhausted', 'context_overflow', 'constrained_deadlock', 'undecodable', 'likely_timeout', 'empty_completion', 'empty_plan', 'timed_out', 'rate_limited', 'auth_failed', 'unreachable', 'upstream_error', 'upstream_error_in_200', 'bad_request', 'client_disconnected'])), name='plan_cause_known'),
+            model_name="planrecord",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "cause__in",
+                        [
+                            "",
+                            "safety_filtered",
+                            "refused",
+                            "length_truncated",
+                            "reasoning_exhausted",
+                            "context_overflow",
+                            "constrained_deadlock",
+                            "undecodable",
+                            "likely_timeout",
+                            "empty_completion",
+                            "empty_plan",
+                            "timed_out",
+                            "rate_limited",
+                            "auth_failed",
+                            "unreachable",
+                            "upstream_error",
+                            "upstream_error_in_200",
+                            "bad_request",
+                            "client_disconnected",
+                        ],
+                    )
+                ),
+                name="plan_cause_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='planattempt',
-            constraint=models.UniqueConstraint(fields=('plan', 'number', 'project'), name='plan_attempt_place'),
+            model_name="planattempt",
+            constraint=models.UniqueConstraint(
+                fields=("plan", "number", "project"), name="plan_attempt_place"
+            ),
         ),
         migrations.AddIndex(
-            model_name='planstep',
-            index=models.Index(fields=['project', 'entry', 'plan'], name='plan_step_by_entry'),
+            model_name="planstep",
+            index=models.Index(fields=["project", "entry", "plan"], name="plan_step_by_entry"),
         ),
         migrations.AddConstraint(
-            model_name='planstep',
-            constraint=models.UniqueConstraint(fields=('plan', 'position', 'project'), name='plan_step_place'),
+            model_name="planstep",
+            constraint=models.UniqueConstraint(
+                fields=("plan", "position", "project"), name="plan_step_place"
+            ),
         ),
     ]

@@ -1,0 +1,99 @@
+"""The planner: plans of `operations`, made by a project's upstreams. For every face.
+
+Under a server the work runs on its event loop and belongs to no request: a client that leaves, or
+that never wanted to wait, ends neither the calls under way nor the record of the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from helmdash.core.budgets import BudgetTable
+from helmdash.core.catalog import CatalogError
+from helmdash.core.completion import UnknownModel
+from helmdash.core.endpoints import Endpoint
+from helmdash.operations.planning import (
+    Ask,
+    AskProblem,
+    Made,
+    PlanFailed,
+    Progress,
+    begin_plan,
+    give_up_plan,
+    make_plan,
+)
+from helmdash.operations.planning.threads import in_thread
+from helmdash.queries import budgets, upstreams
+from helmdash.queries.access import ProjectInfo
+from helmdash.upstream.completing import completer
+from helmdash.upstream.sharing import Shared, Stopping
+
+Clock = Callable[[], datetime]
+
+
+async def make(
+    *,
+    project: ProjectInfo,
+    ask: Ask,
+    caller: str,
+    shared: Shared | None,
+    clock: Clock,
+    progress: Progress | None = None,
+    plan_id: str | None = None,
+) -> Made:
+    """Plan or route. Raises AskProblem, CatalogError, UnknownModel, PlanFailed.
+
+    shared: None opens connections of its own. plan_id: one that `begin_plan` opened.
+    """
+    endpoints, rules = await in_thread(_standing, project.id)
+    async with completer(
+        endpoints, default=project.default_upstream, clock=clock, shared=shared, rules=rules
+    ) as complete:
+        return await make_plan(
+            project=project,
+            ask=ask,
+            caller=caller,
+            complete=complete,
+            clock=clock,
+            progress=progress,
+            plan_id=plan_id,
+        )
+
+
+def begin(*, project: ProjectInfo, ask: Ask, caller: str, shared: Shared, clock: Clock) -> str:
+    """Begin to plan or route in the background; the plan's id.
+
+    Raises AskProblem and CatalogError at once, Stopping when the server is about to stop.
+    """
+    plan_id = begin_plan(project=project, ask=ask, caller=caller, now=clock())
+
+    def give_up(sentence: str) -> None:
+        give_up_plan(project=project, plan_id=plan_id, sentence=sentence, now=clock())
+
+    async def work() -> None:
+        try:
+            await make(
+                project=project,
+                ask=ask,
+                caller=caller,
+                shared=shared,
+                clock=clock,
+                plan_id=plan_id,
+            )
+        except (PlanFailed, UnknownModel):
+            return  # the plan says so
+        except (AskProblem, CatalogError) as error:
+            # What was there when it began is gone: the catalog, or the plan it goes on with.
+            await in_thread(give_up, str(error))
+
+    try:
+        shared.spawn(work())
+    except Stopping as error:
+        give_up(str(error))
+        raise
+    return plan_id
+
+
+def _standing(project_id: int) -> tuple[tuple[Endpoint, ...], BudgetTable]:
+    return upstreams.endpoints(project_id=project_id), budgets.table(project_id=project_id)
