@@ -111,6 +111,15 @@ def test_where_everything_is_shown_there_is_no_doubt() -> None:
     assert fitted.doubt is None
 
 
+def test_a_vague_request_is_a_doubt_where_some_are_shown_by_name_only() -> None:
+    clear = fit("take a screenshot of github.com", 10_000)
+    vague = fit("help me with my stuff", 10_000)
+
+    assert (clear.doubt, clear.trim.removed) == (None, ())
+    assert vague.doubt is not None
+    assert vague.trim.removed == ()
+
+
 def test_a_past_that_knows_the_intent_needs_no_words() -> None:
     intent = "メールを送って"
     past = [PastPlan(intent=intent, tools=("http.fetch",)) for _ in range(3)]

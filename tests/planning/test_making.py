@@ -335,3 +335,56 @@ def test_later_plans_learn_from_those_that_were_made(project: ProjectInfo) -> No
 
     trims = [fit.trim["kept"] for fit in Fit.objects.order_by("id")]
     assert trims[1][0]["id"] == "image.generate"
+
+
+# 150 packs that all say the same: ten kilobytes cannot tell what each does.
+LIKE_EACH_OTHER = {
+    "packs": [
+        {"name": f"office.task_{n}", "description": f"Handles office work of kind {n}. " * 3}
+        for n in range(150)
+    ]
+}
+
+
+def test_where_the_ranking_is_in_doubt_the_filter_is_asked_first(project: ProjectInfo) -> None:
+    replies = Replies(['{"ids": [149, 150, 999]}', steps("office.task_149")])
+
+    made = tell(
+        project, replies, model=TIER_C, catalog=LIKE_EACH_OTHER, user_intent="Help with my things"
+    )
+
+    body: Any = made.body
+    assert [each["purpose"] for each in body["attempts"]] == ["filter", "plan"]
+    assert body["compaction"]["dropped"][-2:] == [
+        "lexical.low_confidence",
+        "llm_filter(picks=2,kept=2)",
+    ]
+    assert body["compaction"]["after_bytes"] <= 10_000
+    assert '"name":"office.task_149","description"' in replies.sent[1].user
+    assert replies.sent[0].max_tokens > 600
+    assert replies.sent[0].json_mode is False
+    calls = Call.objects.filter(correlation_id=made.plan_id).order_by("attempt")
+    assert [(call.purpose, call.attempt) for call in calls] == [("filter", 1), ("plan", 2)]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "no idea",
+        "{}",
+        '{"ids": []}',
+        '{"ids": [4000]}',
+        {"status": "error", "http_status": 500, "error_message": "down"},
+    ],
+)
+def test_a_filter_that_fails_does_not_fail_the_plan(project: ProjectInfo, reply: Any) -> None:
+    replies = Replies([reply, steps("office.task_7")])
+
+    body: Any = tell(
+        project, replies, model=TIER_C, catalog=LIKE_EACH_OTHER, user_intent="Help with my things"
+    ).body
+
+    assert [each["purpose"] for each in body["attempts"]] == ["filter", "plan"]
+    assert body["attempts"][0]["cause"] is not None
+    assert not [label for label in body["compaction"]["dropped"] if "llm_filter" in label]
