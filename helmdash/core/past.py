@@ -208,7 +208,7 @@ def _raise_to_cosines(best: list[float], past: Past, query: Query, postings: Pos
 def _likeness_to_words(past: Past, queries: Sequence[Query]) -> list[float]:
     """For each tool, how much of a clause's rarity the words of its past intents cover."""
     best = [0.0] * len(past.tools)
-    for query in queries:
+    for query in queries[:-1] or queries:
         found: dict[int, float] = defaultdict(float)
         most = 0.0
         for stem in query:

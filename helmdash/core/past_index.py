@@ -1,6 +1,6 @@
 """A history made ready to be asked: its intents and its tools, each by the stems in them.
 
-Only whole counts and sums in the order of the plans: the same history gives the same figures.
+All sums go in the order of the plans: the same history gives the same figures.
 """
 
 from __future__ import annotations
