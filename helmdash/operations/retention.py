@@ -13,7 +13,6 @@ from django.db import connection, transaction
 
 from helmdash.operations.recording import MESSAGE_SEEN_PRECISION
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.plans import kept_answer
 from helmdash.records.models import (
     Call,
     CallPayload,
@@ -31,8 +30,6 @@ from helmdash.records.models import (
 
 # A batch of this size holds SQLite's write lock for some tens of milliseconds.
 BATCH_ROWS = 2000
-# Answers of plans hold a catalog's worth of text each; they are read here to be redacted.
-_BATCH_ANSWERS = 100
 # The time of a shown catalog's latest use is renewed once a day.
 CATALOG_SEEN_PRECISION = timedelta(days=1)
 
@@ -89,17 +86,14 @@ def delete_expired(*, project: ProjectInfo, now: datetime, batch: int = BATCH_RO
     return Retained(calls=calls, conversations=conversations, fits=fits, plans=plans)
 
 
-def forget_answers(*, now: datetime, batch: int = _BATCH_ANSWERS) -> int:
-    """Treat answers that waited long enough as their project keeps texts; how many those are.
+def forget_answers(*, now: datetime) -> int:
+    """Drop whole answers that nobody fetched in time; how many those are. Every project.
 
-    A plan made in the background keeps its answer until it can have been fetched
-    (`result_until`), even in a project that keeps no texts: then it goes there, and is redacted
-    where texts are. Every project; in batches.
+    A plan made in the background keeps its whole answer, sealed, until it can have been fetched
+    (`result_until`), also in a project that keeps no texts.
     """
-    total = 0
-    while done := _forget_batch(now, batch):
-        total += done
-    return total
+    late = PlanRecord.objects.filter(result_until__lt=now)
+    return late.update(waiting="", result_until=None)
 
 
 def _line(project: ProjectInfo, now: datetime) -> datetime | None:
@@ -159,17 +153,6 @@ def _delete_catalogs(project_id: int, before: datetime, batch: int) -> int:
         ids = list(rows.order_by("latest_used_at", "id").values_list("id", flat=True)[:batch])
         PlanCatalog.objects.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)
-
-
-def _forget_batch(now: datetime, batch: int) -> int:
-    with transaction.atomic():
-        waited = PlanRecord.objects.filter(result_until__lt=now).select_related("project")
-        rows = list(waited.only("result", "result_until", "project__payload")[:batch])
-        for row in rows:
-            row.result = kept_answer(row.result, row.project.payload)
-            row.result_until = None
-        PlanRecord.objects.bulk_update(rows, ["result", "result_until"])
-    return len(rows)
 
 
 def _delete_messages(project_id: int, before: datetime, batch: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,6 +32,7 @@ from helmdash.records.models import (
     Round,
     StoredMessage,
 )
+from helmdash.records.secrets import seal
 from tests.factories import NOW, make_capture
 from tests.plan_rows import add_attempt, make_plan
 from tests.recording.support import make_ruled_project, record
@@ -256,23 +258,20 @@ def test_an_answer_that_waited_is_kept_as_its_project_keeps_texts(
 ) -> None:
     project = make_ruled_project(payload=payload)
     answer = {"steps": ["mail ann@example.com"]}
-    due: dict[str, Any] = {"result": answer, "result_until": days_ago(1)}
-    make_plan(project, "due", **due)
-    make_plan(project, "waits", result=answer, result_until=NOW + timedelta(minutes=1))
+    given: dict[str, Any] = {"result": left, "waiting": seal(json.dumps(answer))}
+    make_plan(project, "due", result_until=days_ago(1), **given)
+    make_plan(project, "waits", result_until=NOW + timedelta(minutes=1), **given)
     make_plan(project, "fetched", result=None)
-    for number in range(4):
-        make_plan(project, f"due-{number}", **due)
 
     # What the clock has taken already is not told, whether or not anybody ran `retain`.
     before = plans.find(project_id=project.id, plan_id="due", now=NOW)
     assert before is not None
     assert before.result == left
-    assert forget_answers(now=NOW, batch=2) == 5
+    assert forget_answers(now=NOW) == 1
     assert forget_answers(now=NOW) == 0
 
     row = PlanRecord.objects.get(name="due")
-    assert (row.result, row.result_until) == (left, None)
-    assert PlanRecord.objects.filter(name="due", result__isnull=True).exists() is (left is None)
+    assert (row.result, row.waiting, row.result_until) == (left, "", None)
     waits = plans.find(project_id=project.id, plan_id="waits", now=NOW)
     assert waits is not None
     assert waits.result == answer

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 
-from helmdash.operations.planning import AskProblem, PlanFailed
+from helmdash.operations.planning import Ask, AskProblem, PlanFailed, begin_plan, make_plan
+from helmdash.queries import plans
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
     Call,
@@ -19,7 +23,7 @@ from helmdash.records.models import (
     PlanStep,
     Project,
 )
-from tests.factories import make_project
+from tests.factories import NOW, make_project
 from tests.planning.telling import CATALOG, Replies, steps, tell
 
 TIER_C = "openrouter/openrouter/free"
@@ -206,17 +210,79 @@ def test_the_chain_of_a_named_plan_does_not_repeat_itself(project: ProjectInfo) 
     assert "web.scrape" in one.sent[-1].user  # the model was told what was done
 
 
-def test_an_agent_that_repeats_its_context_gets_out_of_the_loop(project: ProjectInfo) -> None:
+# What agents send along on their way, turn by turn.
+GROWING_CONTEXTS: list[Callable[[int], dict[str, Any]]] = [
+    lambda turn: {"notes": "It came back empty. " * turn},
+    lambda turn: {f"step{each}_output": "empty" for each in range(turn)},
+    lambda turn: {"steps_done": [{"tool": "web.scrape", "args": {}}] * turn},
+    lambda turn: {"completed": ["web.scrape"] * turn},
+]
+
+
+@pytest.mark.parametrize("context", GROWING_CONTEXTS)
+def test_an_agent_on_its_way_gets_out_of_a_loop(
+    project: ProjectInfo, context: Callable[[int], dict[str, Any]]
+) -> None:
     stuck = Replies([steps("web.scrape", more_steps_likely=True)])
 
     def go_on() -> None:
-        for turn in range(10):
-            tell(project, stuck, model=TIER_C, context={"turn": turn})
+        for turn in range(20):
+            tell(project, stuck, model=TIER_C, context=context(turn))
 
     with pytest.raises(PlanFailed) as failed:
         go_on()
 
     assert failed.value.cause.name.value == "empty_plan"
+    assert len(stuck.sent) < 12
+
+
+def test_the_same_work_may_be_done_many_times(project: ProjectInfo) -> None:
+    for run in range(6):
+        for turn, tool in enumerate(["web.scrape", "image.generate", "blog.publish"]):
+            body: Any = tell(
+                project,
+                Replies([steps(tool, more_steps_likely=turn < 2)]),
+                model=TIER_C,
+                context={f"output_{done}": f"of run {run}" for done in range(turn)},
+            ).body
+            assert body["steps"][0]["tool"] == tool
+
+
+def test_many_agents_may_do_the_same_work_at_once(project: ProjectInfo) -> None:
+    first = Replies([steps("web.scrape", more_steps_likely=True)])
+    second = Replies([steps("blog.publish", more_steps_likely=True)])
+    for _ in range(14):
+        tell(project, first, model=TIER_C)
+
+    for agent in range(14):
+        made = tell(project, second, model=TIER_C, context={"output": f"of agent {agent:02}"})
+        assert made.body["steps"]
+
+
+def test_the_same_request_about_another_text_is_other_work(project: ProjectInfo) -> None:
+    for text in range(8):
+        intent = f"Whale number {text} was seen off the coast.\n\nPlease publish this as a post."
+        for turn, tool in enumerate(["web.scrape", "blog.publish"]):
+            made = tell(
+                project,
+                Replies([steps(tool, more_steps_likely=True)]),
+                model=TIER_C,
+                user_intent=intent,
+                context={"output": "kept"} if turn else None,
+            )
+            assert made.body["steps"]
+
+
+def test_a_whole_plan_is_no_step_of_a_chain(project: ProjectInfo) -> None:
+    one = Replies([steps("web.scrape", more_steps_likely=True)])
+    for turn in range(18):
+        tell(project, one, model=TIER_C, context={"n": "x" * turn} if turn % 4 else None)
+
+    body: Any = tell(
+        project, Replies([steps("web.scrape", "blog.publish")]), context={"lang": "de"}
+    ).body
+
+    assert len(body["steps"]) == 2
 
 
 def test_the_same_question_twice_is_no_loop(project: ProjectInfo) -> None:
@@ -256,6 +322,36 @@ def test_a_project_that_keeps_no_texts_keeps_none_of_a_plan(db: None, payload: s
     assert step.args_sha
 
 
+def test_an_answer_made_in_the_background_waits_sealed(db: None) -> None:
+    project = keeping("off")
+    ask = Ask(
+        kind="plan",
+        user_intent="Fetch the secret page",
+        model="openai/gpt-4o",
+        catalog=CATALOG,
+    )
+    reply = {"steps": [{"tool": "web.scrape", "args": {"url": "secret-place"}}]}
+    plan_id = begin_plan(project=project, ask=ask, caller="owner", now=NOW)
+    async_to_sync(make_plan)(
+        project=project,
+        ask=ask,
+        caller="owner",
+        complete=Replies([json.dumps(reply)]),
+        clock=lambda: NOW,
+        plan_id=plan_id,
+    )
+
+    row = PlanRecord.objects.values().get()
+    assert "secret" not in json.dumps(row, default=str)
+    waiting = plans.find(project_id=project.id, plan_id=plan_id, now=NOW)
+    assert waiting is not None
+    result: Any = waiting.result
+    assert result["steps"][0]["args"] == {"url": "secret-place"}
+    later = plans.find(project_id=project.id, plan_id=plan_id, now=NOW + timedelta(hours=2))
+    assert later is not None
+    assert later.result is None
+
+
 def test_the_same_request_about_another_paste_is_the_same_intent(project: ProjectInfo) -> None:
     for paste in ("A text about whales and the sea.", "Numbers of the third quarter rose."):
         tell(
@@ -270,11 +366,13 @@ def test_the_same_request_about_another_paste_is_the_same_intent(project: Projec
 def test_a_request_too_large_for_the_budget_calls_no_model(project: ProjectInfo) -> None:
     replies = Replies([steps("web.scrape")])
 
-    with pytest.raises(PlanFailed) as failed:
+    with pytest.raises(AskProblem) as problem:
         tell(project, replies, model=TIER_C, context={"text": "x" * 200_000})
 
     assert replies.sent == []
-    assert failed.value.cause.name.value == "context_overflow"
+    assert problem.value.field == "context"
+    assert "16,000" in problem.value.message
+    assert not PlanRecord.objects.exists()
 
 
 PROBLEMS: list[tuple[dict[str, Any], str]] = [

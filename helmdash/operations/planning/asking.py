@@ -16,11 +16,12 @@ from helmdash.core.plans import TakenStep
 from helmdash.core.prepared import PreparedCatalog
 from helmdash.core.prompts import Task
 from helmdash.core.taken import taken_steps
+from helmdash.core.tokens import json_bytes
 from helmdash.operations.fitting import NoCatalog, find_catalog
-from helmdash.operations.planning.chain import Chain, guessed_chain, named_chain
+from helmdash.operations.planning.chain import Chain, Likeness, guessed_chain, named_chain
 from helmdash.queries import budgets, defaults, plan_history
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.hiding import hide_intent, hider
+from helmdash.records.hiding import hide_intent, hide_value, hider
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +74,7 @@ class Question:
     intent: str
     intent_sha: str
     sketch: tuple[tuple[str, ...], ...]
+    text_sha: str
     rules: BudgetTable
     prepared: PreparedCatalog
     catalog_name: str
@@ -108,9 +110,17 @@ def read_question(
     model = _model_of(ask)
     prepared, catalog_name = _catalog_of(project, ask)
     intent_sha, sketch = hide_intent(project.id, intent)
-    chain = _chain_of(project, ask, caller, intent_sha, now, plan_id)
-    # An agent that lists what it did knows better than the chain what came of it.
+    # An agent that lists what it did knows better than any chain what came of it.
     listed = taken_steps(ask.context)
+    likeness = Likeness(
+        project_id=project.id,
+        caller=caller,
+        model=model,
+        intent_sha=intent_sha,
+        text_sha=hide_value(project.id, intent),
+        context_bytes=json_bytes(ask.context) if ask.context and not listed else 0,
+    )
+    chain = _chain_of(ask, likeness, now, plan_id)
     return Question(
         project=project,
         ask=ask,
@@ -121,6 +131,7 @@ def read_question(
         intent=intent,
         intent_sha=intent_sha,
         sketch=sketch,
+        text_sha=likeness.text_sha,
         rules=budgets.table(project_id=project.id),
         prepared=prepared,
         catalog_name=catalog_name,
@@ -172,24 +183,16 @@ def _catalog_of(project: ProjectInfo, ask: Ask) -> tuple[PreparedCatalog, str]:
     return prepared, name
 
 
-def _chain_of(
-    project: ProjectInfo, ask: Ask, caller: str, intent_sha: str, now: datetime, plan_id: str
-) -> Chain:
+def _chain_of(ask: Ask, likeness: Likeness, now: datetime, plan_id: str) -> Chain:
     if ask.continues:
-        found = named_chain(project_id=project.id, plan_id=ask.continues)
+        found = named_chain(project_id=likeness.project_id, plan_id=ask.continues)
         if found is None:
             raise AskProblem("continues", f"there is no plan {ask.continues} in this project")
         return found
     # An agent that says nothing about what it did asks anew.
-    if ask.kind != "plan" or not ask.context:
+    if ask.kind != "plan" or not likeness.context_bytes:
         return Chain()
-    return guessed_chain(
-        project_id=project.id,
-        caller=caller,
-        intent_sha=intent_sha,
-        since=now - CHAIN_AGE,
-        besides=plan_id,
-    )
+    return guessed_chain(likeness=likeness, since=now - CHAIN_AGE, besides=plan_id)
 
 
 def _defaults(project: ProjectInfo, caller: str, now: datetime) -> Mapping[str, object] | None:

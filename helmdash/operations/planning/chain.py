@@ -1,8 +1,8 @@
 """The steps an agent has already been told, when it asks for one step after the other.
 
 Source: product.md 8 ("a loop guard for single_pick"), spec/helmdeck.md B15 and 27.11. An agent may
-name the plan it goes on with (`continues`); otherwise the same caller asking the same again, with
-a context this time, right after an answer that promised more steps, goes on with that one.
+name the plan it goes on with (`continues`), or list in its context what it did (`core.taken`).
+Otherwise the same caller asking for the same text with more and more context goes on with its work.
 """
 
 from __future__ import annotations
@@ -18,10 +18,24 @@ from helmdash.records.models import PlanRecord, PlanStep
 
 # A chain longer than this is a loop with variations: the seed's longest plans have six steps.
 MOST_LINKS = 12
-# Told by the agent itself, a step comes once. Guessed from its questions, the agent may have tried
-# again after a failure: the third time is a loop.
+# The same for a chain that is guessed at. Sixteen contexts that grow by chance are no danger.
+_MOST_GUESSED_LINKS = 16
+# Told by the agent itself, a step comes once. In a guessed chain several agents may be mixed, or
+# one tries again after failures: six in a row, each with more context, are no chance (1 in 720).
 _MOST_TOLD = 1
-_MOST_GUESSED = 2
+_MOST_GUESSED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Likeness:
+    """What plans for one piece of work have in common, and how much context came with this one."""
+
+    project_id: int
+    caller: str
+    model: str
+    intent_sha: str
+    text_sha: str
+    context_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +60,7 @@ class Chain:
     @property
     def is_full(self) -> bool:
         """So many steps that the next would be one too many."""
-        return len(self.plan_ids) >= MOST_LINKS
+        return len(self.plan_ids) >= (MOST_LINKS if self.is_named else _MOST_GUESSED_LINKS)
 
     def repeats(self, project_id: int, step: Step) -> bool:
         """Whether a step was told before, as often as is too often."""
@@ -67,11 +81,33 @@ def named_chain(*, project_id: int, plan_id: str) -> Chain | None:
     return _chain(plans, is_named=True) if plans else None
 
 
-def guessed_chain(
-    *, project_id: int, caller: str, intent_sha: str, since: datetime, besides: str
-) -> Chain:
-    """What the same caller was told for the same intent since then; empty for most."""
-    return _chain(_guessed(project_id, caller, intent_sha, since, besides), is_named=False)
+def guessed_chain(*, likeness: Likeness, since: datetime, besides: str) -> Chain:
+    """The steps that the same agent seems to have been told since it began; empty for most.
+
+    An agent on its way sends more context each time. So the chain is the newest row of plans for
+    the same text in which the context grows: another run, or another agent, begins without
+    context or sends no more of it than the one before.
+    """
+    rows = PlanRecord.objects.filter(
+        project_id=likeness.project_id,
+        intent_sha=likeness.intent_sha,
+        started_at__gte=since,
+        caller=likeness.caller,
+        model=likeness.model,
+        text_sha=likeness.text_sha,
+        kind="plan",
+    ).exclude(name=besides)
+    chain: list[PlanRecord] = []
+    larger = likeness.context_bytes
+    for plan in rows.order_by("-started_at", "-id")[:_MOST_GUESSED_LINKS]:
+        size = plan.context_bytes or 0
+        if size >= larger or plan.step_count != 1 or not plan.more_steps_likely:
+            break
+        chain.append(plan)
+        larger = size
+        if size == 0:
+            break  # here it began
+    return _chain(chain[::-1], is_named=False)
 
 
 def _named(project_id: int, name: str) -> list[PlanRecord]:
@@ -84,21 +120,6 @@ def _named(project_id: int, name: str) -> list[PlanRecord]:
         found.append(plan)
         name = plan.continues
     return found[::-1]
-
-
-def _guessed(
-    project_id: int, caller: str, intent_sha: str, since: datetime, besides: str
-) -> list[PlanRecord]:
-    rows = PlanRecord.objects.filter(
-        project_id=project_id,
-        intent_sha=intent_sha,
-        started_at__gte=since,
-        caller=caller,
-        kind="plan",
-        step_count=1,
-        more_steps_likely=True,
-    ).exclude(name=besides)
-    return list(rows.order_by("-started_at", "-id")[:MOST_LINKS])[::-1]
 
 
 def _chain(plans: Sequence[PlanRecord], *, is_named: bool) -> Chain:

@@ -19,7 +19,7 @@ from helmdash.core.failures import Cause
 from helmdash.core.learning import learned_inputs
 from helmdash.core.plans import Destination, Plan, Route, RouteKind, Step
 from helmdash.core.redaction import redact, redact_text
-from helmdash.core.tokens import compact_json
+from helmdash.core.tokens import compact_json, json_bytes
 from helmdash.operations.fitting import Fitted
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.attempts import Attempt
@@ -28,6 +28,7 @@ from helmdash.operations.retention import CATALOG_SEEN_PRECISION
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.bulk import storable
 from helmdash.records.models import Payload, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
+from helmdash.records.secrets import seal
 
 # A client that had its plan made in the background fetches it within this.
 ANSWER_WAITS = timedelta(hours=1)
@@ -62,7 +63,10 @@ def open_plan(question: Question, *, waits: bool) -> None:
         sketch=[list(clause) for clause in question.sketch],
         model=question.model,
         caller=question.caller,
-        continues=question.chain.newest,
+        text_sha=question.text_sha,
+        context_bytes=json_bytes(question.ask.context) if question.ask.context else None,
+        # A chain that was only guessed at is no fact to be kept.
+        continues=question.chain.newest if question.chain.is_named else "",
         catalog_name=question.catalog_name,
         progress=5,
         result_until=question.asked_at + ANSWER_WAITS if waits else None,
@@ -137,7 +141,8 @@ def close_plan(question: Question, ending: Ending, now: datetime) -> None:
         plan.fit_name = fitted.fit_id if fitted else ""
         plan.before_bytes = fitted.trim.before_bytes if fitted else None
         plan.after_bytes = fitted.trim.after_bytes if fitted else None
-        plan.result = _kept_result(question.project, plan, ending.body)
+        plan.result = _kept_result(question.project, ending.body)
+        plan.waiting = _sealed(question.project, plan, ending.body)
         plan.progress = 100
         plan.latency_ms = ending.latency_ms
         plan.finished_at = now
@@ -182,17 +187,19 @@ def _rows(question: Question) -> QuerySet[PlanRecord]:
     return PlanRecord.objects.filter(project_id=question.project.id, name=question.plan_id)
 
 
-def _kept_result(
-    project: ProjectInfo, plan: PlanRecord, body: Mapping[str, object] | None
-) -> object:
-    """The answer, as far as the project keeps texts; whole while it waits to be fetched."""
-    if body is None:
+def _kept_result(project: ProjectInfo, body: Mapping[str, object] | None) -> object:
+    """The answer, as far as the project keeps texts."""
+    if body is None or project.payload == Payload.OFF.value:
         return None
-    if project.payload == Payload.REDACTED.value and plan.result_until is None:
-        return storable(redact(body))
-    if project.payload == Payload.OFF.value and plan.result_until is None:
-        return None
-    return storable(body)
+    return storable(redact(body) if project.payload == Payload.REDACTED.value else body)
+
+
+def _sealed(project: ProjectInfo, plan: PlanRecord, body: Mapping[str, object] | None) -> str:
+    """The whole answer for who asked in the background, unreadable in the database; "" for none."""
+    is_kept = project.payload == Payload.FULL.value
+    if body is None or is_kept or plan.result_until is None:
+        return ""
+    return seal(compact_json(storable(body)))
 
 
 def _step_rows(question: Question, plan: PlanRecord, steps: Sequence[Step]) -> list[PlanStep]:

@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from time import perf_counter
 
+from helmdash.core.budgets import PromptVariant
 from helmdash.core.completion import Complete, UnknownModel
 from helmdash.core.failures import Advice, Cause, FailureCause
 from helmdash.core.plans import Plan, Route
 from helmdash.core.recovery import TrySettings, first_try, next_try
+from helmdash.core.tokens import json_bytes, utf8_bytes
 from helmdash.operations.planning.answering import Body, compaction, plan_body, route_body
 from helmdash.operations.planning.asking import (
     Ask,
+    AskProblem,
     Question,
     new_plan_id,
     read_question,
@@ -133,8 +136,14 @@ async def make_plan(
     teller = Teller(question, complete, clock, _reporter(question, progress))
     try:
         tried = await _try_until_answered(question, teller)
+        if plan_id is None and tried.is_too_large:
+            # Nobody was asked: it is the question that has to change.
+            await in_thread(drop_plan, question)
+            raise AskProblem(_largest_part(ask), tried.cause.detail if tried.cause else "")
         ending = _ending(question, tried, teller.attempts, _ms_since(started))
         await in_thread(close_plan, question, ending, clock())
+    except AskProblem:
+        raise
     except UnknownModel as error:
         if plan_id is None and not teller.attempts:
             await in_thread(drop_plan, question)
@@ -167,7 +176,7 @@ async def _try_until_answered(question: Question, teller: Teller) -> Tried:
         variant_override=variant_of(question.ask),
         max_tokens=question.ask.max_tokens,
     )
-    if question.chain.is_full:
+    if question.chain.is_full and settings.variant is PromptVariant.SINGLE_PICK:
         return Tried(settings=settings, cause=_too_long(question))
     tried: list[TrySettings] = []
     reason = "As it was asked."
@@ -190,6 +199,12 @@ async def _try_until_answered(question: Question, teller: Teller) -> Tried:
         if following is None:
             return found
         settings, reason = following
+
+
+def _largest_part(ask: Ask) -> str:
+    """The field that takes most of the room."""
+    context = json_bytes(ask.context) if ask.context else 0
+    return "context" if context > utf8_bytes(ask.user_intent) else "user_intent"
 
 
 def _too_long(question: Question) -> Cause:

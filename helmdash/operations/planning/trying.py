@@ -43,6 +43,7 @@ class Tried:
     answer: Plan | Route | None = None
     cause: Cause | None = None
     fitted: Fitted | None = None
+    is_too_large: bool = False  # no model was asked: there is no room for any catalog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,12 @@ class Teller:
         question = self._question
         fit = await in_thread(self._fit, settings)
         if not fit.selection.trim.fits:
-            return Tried(settings=settings, cause=_no_room(fit), fitted=self._fitted(fit))
+            return Tried(
+                settings=settings,
+                cause=_no_room(fit),
+                fitted=self._fitted(fit),
+                is_too_large=not self.attempts,
+            )
         fit = await self._filtered(settings, fit)
         fitted = self._fitted(fit)
         attempt = await in_thread(self._keep, settings, fit, fitted, reason)

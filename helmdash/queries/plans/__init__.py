@@ -8,7 +8,6 @@ from helmdash.queries.plans.detail import (
     PlanView,
     StepView,
     find,
-    kept_answer,
 )
 from helmdash.queries.plans.items import STALLED_AFTER, PlanItem, page
 from helmdash.queries.plans.mine import MyPlans, PlanGroup, my_plans
@@ -25,7 +24,6 @@ __all__ = [
     "SimilarPlan",
     "StepView",
     "find",
-    "kept_answer",
     "my_plans",
     "page",
     "similar",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from helmdash.core.failures import Advice, Cause, FailureCause
-from helmdash.core.redaction import redact
 from helmdash.queries.plans.items import PlanItem, has_stalled, item, rows_of_items
-from helmdash.records.models import Fit, Payload, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
+from helmdash.records.models import Fit, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
+from helmdash.records.secrets import unseal
 
 STALLED: Final = "It was never finished: its server was stopped, or lost the task."
 # A chain of more single picks than a plan may have steps is no chain any more.
@@ -125,21 +126,13 @@ def find(*, project_id: int, plan_id: str, now: datetime) -> PlanView | None:
     )
 
 
-def kept_answer(result: Any, payload: str) -> Any:
-    """An answer as far as a project keeps it, once nobody waits for it any more.
-
-    payload: the project's setting.
-    """
-    if payload == Payload.OFF.value or result is None:
-        return None
-    return redact(result) if payload == Payload.REDACTED.value else result
-
-
 def _result(row: PlanRecord, now: datetime) -> Any:
-    """The answer; a waiting one whose time is over as if retention had run already."""
-    if row.result_until is None or row.result_until >= now:
-        return row.result
-    return kept_answer(row.result, row.project.payload)
+    """The answer as it is kept; the whole of it while it waits to be fetched."""
+    if row.waiting and row.result_until is not None and row.result_until >= now:
+        whole = unseal(row.waiting)
+        if whole is not None:
+            return json.loads(whole)
+    return row.result
 
 
 def _chain(row: PlanRecord) -> list[PlanRecord]:

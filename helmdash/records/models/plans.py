@@ -31,6 +31,9 @@ class PlanRecord(models.Model):
     intent = models.TextField(blank=True, default="")
     intent_sha = models.CharField(max_length=16)
     sketch = models.JSONField(null=True, help_text="The intent's clauses as hidden words.")
+    # The whole text, pasted parts and all, as a keyed hash; and the size of the context with it.
+    text_sha = word_field(16)
+    context_bytes = count_field()
     model = models.CharField(max_length=255)
     caller = word_field(128)
     prompt_variant = word_field(32)
@@ -49,8 +52,10 @@ class PlanRecord(models.Model):
     after_bytes = count_field()
     catalog_name = word_field(120)
     progress = models.PositiveSmallIntegerField(default=0, help_text="Percent.")
-    result = models.JSONField(null=True, help_text="The answer, where the project keeps texts.")
-    # Where it does not, the answer of a plan made in the background waits this long to be fetched.
+    result = models.JSONField(null=True, help_text="The answer, as far as texts are kept.")
+    # Of a plan made in the background where texts are not kept in full: the whole answer, sealed,
+    # and how long it waits to be fetched.
+    waiting = models.TextField(blank=True, default="")
     result_until = models.DateTimeField(null=True)
     followed = models.BooleanField(null=True, help_text="Whether its steps were carried out.")
     latency_ms = count_field()
