@@ -7,12 +7,15 @@ is an object that JSON can carry and that nests no deeper than an argument needs
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from helmdash.core.catalog import Entry, EntryKind
 from helmdash.core.jsontext import NotJson, read_json
+from helmdash.core.plan_shapes import clip
 from helmdash.core.plans import ArgFault, CheckArgs
 
 ARGS_MEMBERS: Final = ("args", "arguments", "inputs", "input", "parameters", "params")
@@ -22,11 +25,19 @@ _JSON_TYPES: Final = frozenset(
 )
 # Arguments nest a few levels. Deeper ones are noise, and checking and storing them recurses.
 MAX_DEPTH: Final = 32
+# What a person fills in at a time.
+_MOST_MISSING: Final = 20
+# Objects looked into for what is missing: real arguments have a few, a schema may refer to itself.
+_MOST_WALKED: Final = 500
+_LONGEST_PATH: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The arguments a model gave, and what was wrong with their form. None: it gave none."""
+    """The arguments a model gave, and what was wrong with their form. None: it gave none.
+
+    Such a fault is of all of them, so it names no field.
+    """
 
     args: Mapping[str, object] | None
     faults: tuple[ArgFault, ...] = ()
@@ -62,11 +73,11 @@ def read_args(holder: Mapping[str, object], members: Iterable[str] = ARGS_MEMBER
     for member in members:
         value = holder.get(member)
         if value is not None:
-            return as_args(value, member)
+            return as_args(value)
     return Given(None)
 
 
-def as_args(value: object, member: str = "args") -> Given:
+def as_args(value: object) -> Given:
     """Read a value as arguments: an object that JSON can carry, else {} with a fault."""
     if isinstance(value, str):
         if not value.strip():
@@ -74,15 +85,15 @@ def as_args(value: object, member: str = "args") -> Given:
         try:
             value = read_json(value)
         except NotJson:
-            return _refused(member, "is a text; it must be an object")
+            return _refused("is a text; it must be an object")
     if not isinstance(value, Mapping):
-        return _refused(member, f"is {_kind_of(value)}; it must be an object")
+        return _refused(f"is {_kind_of(value)}; it must be an object")
     if is_deeper(value, MAX_DEPTH):
-        return _refused(member, f"nests deeper than {MAX_DEPTH} levels")
+        return _refused(f"nests deeper than {MAX_DEPTH} levels")
     try:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode("utf-8")
     except (TypeError, ValueError):
-        return _refused(member, "holds a value that JSON cannot carry")
+        return _refused("holds a value that JSON cannot carry")
     return Given({_no_nul(str(name)): _storable(part) for name, part in value.items()})
 
 
@@ -94,9 +105,39 @@ def check(
     if schema is None or not args:
         return ()
     return tuple(
-        ArgFault(".".join(filter(None, (under, fault.field))) or "args", fault.message)
-        for fault in check_args(schema, args)
+        ArgFault(joined(under, fault.field), fault.message) for fault in check_args(schema, args)
     )
+
+
+def joined(*path: str) -> str:
+    """A dotted path of its parts, the empty ones left out."""
+    return ".".join(filter(None, path))
+
+
+def missing_members(
+    schema: Mapping[str, object] | None, args: Mapping[str, object]
+) -> tuple[str, ...]:
+    """List the required members that arguments do not have: dotted paths, at most 20.
+
+    A member that is there counts as given, whatever it is: a template is filled in later, and
+    `check_args` says what is wrong with a value. Never raises, whoever wrote the schema.
+    """
+    found: dict[str, None] = {}
+    queue: deque[tuple[tuple[str, ...], object, object]] = deque([((), schema, args)])
+    for _ in range(_MOST_WALKED):
+        if not queue or len(found) >= _MOST_MISSING:
+            break
+        path, part, value = queue.popleft()
+        if not isinstance(part, Mapping):
+            continue
+        if isinstance(value, Mapping):
+            absent = (name for name in _required(part) if name not in value)
+            found |= dict.fromkeys(clip(".".join((*path, name)), _LONGEST_PATH) for name in absent)
+        queue.extend(((*path, name), inner, given) for name, inner, given in _inside(part, value))
+        same = part.get("allOf")
+        if isinstance(same, list):
+            queue.extend((path, other, value) for other in same[:_MOST_MISSING])
+    return tuple(found)[:_MOST_MISSING]
 
 
 def same_form(args: Mapping[str, object]) -> str:
@@ -148,8 +189,8 @@ def _plain(value: object) -> object:
     return value
 
 
-def _refused(member: str, message: str) -> Given:
-    return Given({}, (ArgFault(member, message),))
+def _refused(message: str) -> Given:
+    return Given({}, (ArgFault("", message),))
 
 
 def _kind_of(value: object) -> str:
@@ -164,6 +205,34 @@ def _kind_of(value: object) -> str:
             return "no JSON"
 
 
+def _required(part: Mapping[str, object]) -> Iterator[str]:
+    """The names a schema requires; `required: true` in a part counts, which authors write."""
+    listed = part.get("required")
+    if isinstance(listed, list):
+        yield from (name for name in listed if isinstance(name, str))
+    properties = part.get("properties")
+    if isinstance(properties, Mapping):
+        yield from (str(name) for name, inner in properties.items() if _is_required(inner))
+
+
+def _inside(part: Mapping[str, object], value: object) -> Iterator[tuple[str, object, object]]:
+    """The objects and lists inside a value: name, schema and value of each."""
+    if isinstance(value, Mapping):
+        properties = part.get("properties")
+        inner = properties if isinstance(properties, Mapping) else {}
+        pairs = ((name, inner.get(name), given) for name, given in value.items())
+    elif isinstance(value, list):
+        pairs = ((str(at), part.get("items"), given) for at, given in enumerate(value))
+    else:
+        return
+    looked = islice(pairs, _MOST_WALKED)
+    yield from (each for each in looked if isinstance(each[2], Mapping | list))
+
+
+def _is_required(part: object) -> bool:
+    return isinstance(part, Mapping) and part.get("required") is True
+
+
 # --- schemas -----------------------------------------------------------------------------------
 
 
@@ -171,9 +240,11 @@ def _object_schema(found: object) -> Mapping[str, object] | None:
     if isinstance(found, Mapping):
         if _is_json_schema(found):
             return found
-        return _closed({str(name): _input_schema(part) for name, part in found.items()})
+        required = [str(name) for name, part in found.items() if _is_required(part)]
+        return _closed({str(name): _input_schema(part) for name, part in found.items()}, required)
     if isinstance(found, list):
-        return _closed(_named_inputs(found))
+        required = [str(item["name"]) for item in found if _is_required(item) and "name" in item]
+        return _closed(_named_inputs(found), required)
     return None
 
 
@@ -202,11 +273,14 @@ def _named_inputs(found: Sequence[object]) -> dict[str, Mapping[str, object]]:
     return inputs
 
 
-def _closed(inputs: dict[str, Mapping[str, object]]) -> Mapping[str, object] | None:
+def _closed(
+    inputs: dict[str, Mapping[str, object]], required: list[str]
+) -> Mapping[str, object] | None:
     """Inputs are listed in full, so any other name is a mistake; no list at all says nothing."""
     if not inputs:
         return None
-    return {"type": "object", "properties": inputs, "additionalProperties": False}
+    closed = {"type": "object", "properties": inputs, "additionalProperties": False}
+    return closed | {"required": required} if required else closed
 
 
 def _input_schema(part: object) -> Mapping[str, object]:

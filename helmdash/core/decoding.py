@@ -2,8 +2,8 @@
 
 Source: product.md 7, ADR 051. Stages, each tried only where the ones before gave nothing that the
 caller accepts: the value the reply starts with; every outermost object and array of it, last
-first; the same mended; what is complete of a reply that was cut off; and last the json_repair
-library, which guesses.
+first; the same mended; what is complete of a reply that was cut off; the json_repair library,
+which guesses; and last, for a caller that knows what it looks for, thoughts that never close.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
+from typing import Final
 
 import json_repair
 
@@ -45,6 +46,18 @@ _MAX_MENDED = 200
 # and a plan of 1,500 tokens has a few hundred objects in it.
 _MAX_SHOWN = 2_000
 
+# Ends by which a reply may have been broken off while the model was still thinking: what its
+# thoughts hold by then is a draft.
+_BROKEN_OFF: Final = frozenset(
+    {
+        FinishReason.LENGTH,
+        FinishReason.CONTENT_FILTER,
+        FinishReason.REFUSAL,
+        FinishReason.ERROR,
+        FinishReason.CANCELLED,
+    }
+)
+
 Accepts = Callable[[object], bool]
 
 
@@ -56,6 +69,7 @@ class Stage(StrEnum):
     REPAIR = "repair"
     SALVAGE = "salvage"
     GUESS = "guess"
+    THOUGHTS = "thoughts"  # in a block of reasoning that the model never closed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +100,12 @@ def decode(
     """Find the JSON value in a model's reply.
 
     `accepts` says whether a value is the one looked for; without it the first object or array
-    counts, and any value that is the whole reply. `partial` means that the reply was cut off and
-    only complete elements were kept. A lone half of a surrogate pair comes back as U+FFFD. Of a
-    reply with thousands of values only the last 2,000 are shown to `accepts`, and the last 2,000
-    inside of those. Raises Undecodable, and whatever `accepts` raises.
+    counts, and any value that is the whole reply. With it, the last value inside of thoughts that
+    never close counts where nothing else does, unless the reply was broken off. `partial` means
+    that the reply was cut off and only complete elements were kept. A lone half of a surrogate
+    pair comes back as U+FFFD. Of a reply with thousands of values only the last 2,000 are shown to
+    `accepts`, and the last 2,000 inside of those. Raises Undecodable, and whatever `accepts`
+    raises.
     """
     stripped = strip_reasoning(raw)
     wanted = accepts or _anything
@@ -102,6 +118,15 @@ def decode(
                 partial=stage is Stage.SALVAGE,
                 stripped_bytes=stripped.stripped_bytes,
             )
+    if accepts is not None and stripped.unclosed and finish_reason not in _BROKEN_OFF:
+        for stage, value in _thoughts(replace_lone_surrogates(stripped.unclosed)):
+            if wanted(value):
+                return Decoded(
+                    value=value,
+                    stage=Stage.THOUGHTS,
+                    partial=stage is Stage.SALVAGE,
+                    stripped_bytes=stripped.stripped_bytes,
+                )
     raise Undecodable(_cause(raw, finish_reason), label=label)
 
 
@@ -125,6 +150,32 @@ def _values(body: str, accepts: Accepts | None) -> Iterator[tuple[Stage, object]
         inside, _ = _read_spans(tail, find_inner_spans(tail))
         for value in _found(inside, accepts):
             yield Stage.SCAN, value
+
+
+def _thoughts(body: str) -> Iterator[tuple[Stage, object]]:
+    """Give what thoughts hold from their end on, mended or not: what comes before is a draft."""
+    return islice(_from_the_end(body), _MAX_SHOWN)
+
+
+def _from_the_end(body: str) -> Iterator[tuple[Stage, object]]:
+    left = _MAX_GUESS_CHARS
+    for span in list(find_spans(body))[: -_MAX_MENDED - 1 : -1]:
+        text = body[span.start : span.end]
+        if span.end is None:
+            yield from _tail_values(text)
+            inside, _ = _read_spans(text, find_inner_spans(text))
+            yield from ((Stage.SCAN, value) for value in inside)
+            continue
+        try:
+            value, _ = read_first_json(text)
+        except NotJson:
+            yield from _mended(text, Stage.REPAIR)
+            left -= len(text)
+            if left >= 0:
+                yield from _guessed(text)
+        else:
+            yield Stage.SCAN, value
+            yield from ((Stage.SCAN, inner) for inner in _containers(value))
 
 
 def _first_value(body: str) -> Iterator[tuple[Stage, object]]:

@@ -51,7 +51,7 @@ class Facts:
     http: int | None
     kind: ErrorKind | None  # what the error's own words say
     is_answered: bool  # the provider gave a reply, as far as we were told
-    is_empty: bool | None  # None: neither content nor its length was told
+    is_empty: bool | None  # nothing to see or to read; None: neither content nor length was told
     has_reasoning: bool
     is_json_due: bool
     failed_to_read: bool  # JSON was due, or its reading was said to fail, and it cannot be read
@@ -68,13 +68,15 @@ def gather_facts(capture: Capture, usage: Usage, finish: FinishReason | None) ->
     decoded = False if kind is ErrorKind.READER else capture.decoded
     reply = _read_reply(capture, wants_json=json_due or decoded is False)
     removed_all = reply.is_empty is True and (capture.raw_content_len or 0) > 0
+    # Something came and was decoded: the answer stood in thoughts that were never closed.
+    was_read = decoded is True and (removed_all or bool((capture.content or "").strip()))
     return Facts(
         capture=capture,
         finish=finish,
         http=capture.http_status,
         kind=kind,
         is_answered=_is_answered(capture, finish),
-        is_empty=reply.is_empty,
+        is_empty=False if was_read else reply.is_empty,
         has_reasoning=(
             bool(usage.reasoning_tokens or capture.reasoning_len)
             or reply.has_reasoning

@@ -65,7 +65,8 @@ def read_json(text: str) -> object:
 def read_first_json(text: str, *, strict: bool = True) -> tuple[object, int]:
     """Read the JSON value a text starts with, and say where it ends; what follows is ignored.
 
-    `strict=False` allows raw line breaks inside strings. Raises NotJson.
+    `strict=False` allows raw line breaks inside strings, and reads a number that is too large to
+    hold as null. Raises NotJson.
     """
     start = len(text) - len(text.lstrip())
     decoder = _STRICT if strict else _LENIENT
@@ -194,5 +195,19 @@ def _finite(digits: str) -> float:
     return number
 
 
+def _finite_or_none(digits: str) -> float | None:
+    number = float(digits)
+    return number if isfinite(number) else None
+
+
+def _int_or_none(digits: str) -> int | None:
+    try:
+        return int(digits)
+    except ValueError:  # Python reads up to 4,300 digits
+        return None
+
+
 _STRICT = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
-_LENIENT = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, strict=False)
+_LENIENT = json.JSONDecoder(
+    parse_constant=_refuse, parse_float=_finite_or_none, parse_int=_int_or_none, strict=False
+)

@@ -10,10 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from helmdash.core.arguments import Given, as_args, check, input_schema_of, same_form
+from helmdash.core.arguments import (
+    Given,
+    as_args,
+    check,
+    input_schema_of,
+    joined,
+    missing_members,
+    same_form,
+)
 from helmdash.core.catalog import Entry, EntryKind
 from helmdash.core.plan_shapes import text_in, text_of
-from helmdash.core.plans import PIPELINE_RUN, ArgFault, CheckArgs
+from helmdash.core.plans import PIPELINE_RUN, UNKNOWN_TOOL, ArgFault, CheckArgs
 from helmdash.core.tool_names import ToolNames, is_meta, is_pipeline_run
 
 # Gives the ids of the entries that are most like a text, nearest first.
@@ -21,6 +29,8 @@ Suggest = Callable[[str], tuple[str, ...]]
 
 _ID_MEMBERS: Final = ("id", "pipeline_id", "pipeline")
 _INPUT_MEMBERS: Final = ("inputs", "input", "args", "arguments", "parameters", "params")
+# How models say that nothing serves; the first is how the prompt tells them to.
+NONE_WORDS: Final = frozenset((UNKNOWN_TOOL, "none", "null", "nil", "n/a", "na", "no match", "-"))
 # What people read at a glance.
 MOST_SUGGESTIONS: Final = 5
 # A reason is stored in a column of 200 characters, and read by people.
@@ -29,7 +39,7 @@ _LONGEST_QUOTE: Final = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A call of an entry. `given`: a pack's arguments, or a pipeline's inputs."""
+    """A call of an entry. `given`: a pack's arguments, or a pipeline's inputs; faults: theirs."""
 
     entry: Entry
     given: Mapping[str, object]
@@ -60,22 +70,35 @@ class Call:
 
         under: what stands before each field's name; as a step's arguments are nested by default.
         """
-        if under is None:
-            under = "inputs" if self.is_pipeline else ""
-        return self.faults + check(self.entry, self.given, check_args, under)
+        under = self._under if under is None else under
+        form = tuple(ArgFault(joined(under, each.field), each.message) for each in self.faults)
+        return form + check(self.entry, self.given, check_args, under)
+
+    def missing(self, under: str | None = None) -> tuple[str, ...]:
+        """The required arguments that were not given; `under` as in `checked`."""
+        under = self._under if under is None else under
+        found = missing_members(input_schema_of(self.entry), self.given)
+        return tuple(joined(under, path) for path in found)
+
+    @property
+    def _under(self) -> str:
+        return "inputs" if self.is_pipeline else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
     """A call of nothing: why, as a clause of a sentence; what was asked for; the likely ids.
 
-    tells_wish: whether the words that were asked for say what is wanted.
+    tells_wish: whether the words that were asked for say what is wanted. is_none: the model itself
+    says that there is no entry. missing: arguments whose lack makes it a miss.
     """
 
     reason: str
     asked: str
     tells_wish: bool = True
     rivals: tuple[str, ...] = ()
+    is_none: bool = False
+    missing: tuple[str, ...] = ()
 
 
 def resolve(asked: str, given: Given, names: ToolNames) -> Call | Miss:
@@ -90,6 +113,8 @@ def resolve(asked: str, given: Given, names: ToolNames) -> Call | Miss:
     if is_pipeline_run(asked):
         return _pipeline_run(args, given.faults, names)
     named = names.find(asked)
+    if named is None and is_none_word(asked):
+        return _none()
     if named is None:
         return _unknown(asked, f"tool {quote(asked)} is not in the catalog", names)
     return Call(entry=named.entry, given=args, faults=given.faults, note=_note(asked, named.entry))
@@ -115,6 +140,15 @@ def nearest(
     return tuple(dict.fromkeys(id for id in found if id in names))[:MOST_SUGGESTIONS]
 
 
+def is_none_word(asked: str) -> bool:
+    """Whether a name is a model's word for "there is no entry", rather than a name.
+
+    >>> is_none_word("<Unknown>")
+    True
+    """
+    return asked.strip(" \t\r\n\"'`<>()").lower() in NONE_WORDS
+
+
 def quote(text: str) -> str:
     """A text as a sentence quotes it: on one line, and not for pages.
 
@@ -129,7 +163,7 @@ def _named(asked: str, entry: Entry, given: Given) -> Call:
     """The call of an entry by its name; a pipeline's inputs may be wrapped as for a run."""
     args, faults = given.args or {}, given.faults
     if entry.kind is EntryKind.PIPELINE and _is_wrapped(entry, args):
-        inner = as_args(args["inputs"], "inputs")
+        inner = as_args(args["inputs"])
         args, faults = inner.args or {}, faults + inner.faults
     return Call(entry=entry, given=args, faults=faults, note=_note(asked, entry))
 
@@ -143,11 +177,14 @@ def _pipeline_run(
             reason="the pipeline run names no pipeline: args.id is missing",
             asked=PIPELINE_RUN,
             tells_wish=False,
+            missing=("id",),
         )
     id = str(args[member])
     if is_meta(id) and names.find(id) is None:
         return _self_call(id)
     named = names.find(id)
+    if named is None and is_none_word(id):
+        return _none()
     if named is None:
         return _unknown(id, f"pipeline {quote(id)} (args.id) is not in the catalog", names)
     inputs, note = _inputs(args, member)
@@ -165,7 +202,7 @@ def _inputs(args: Mapping[str, object], id_member: str) -> tuple[Given, str]:
     """The inputs of a pipeline run; loose beside the id, where models forget the member."""
     for member in _INPUT_MEMBERS:
         if args.get(member) is not None:
-            return as_args(args[member], "inputs"), ""
+            return as_args(args[member]), ""
     loose = {
         name: value
         for name, value in args.items()
@@ -184,6 +221,12 @@ def _is_wrapped(entry: Entry, args: Mapping[str, object]) -> bool:
 
 def _note(asked: str, entry: Entry) -> str:
     return "" if asked.strip() == entry.id else f"{quote(asked)} was read as {entry.id}."
+
+
+def _none() -> Miss:
+    return Miss(
+        reason="the model found no entry for this part", asked="", tells_wish=False, is_none=True
+    )
 
 
 def _self_call(asked: str) -> Miss:

@@ -32,7 +32,7 @@ class Complexity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ArgFault:
-    """One thing wrong with a step's arguments: where (a dotted path) and what."""
+    """One thing wrong with arguments: where (a dotted path; "" is all of them) and what."""
 
     field: str
     message: str
@@ -45,10 +45,14 @@ CheckArgs = Callable[[Mapping[str, object], Mapping[str, object]], tuple[ArgFaul
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Why a step names no entry: a sentence, what the model wrote, and the nearest entries."""
+    """Why a step names no entry: a sentence, what the model wrote, and the nearest entries.
+
+    wish: what it wanted, in its words, where it wrote on purpose that there is no entry.
+    """
 
     reason: str
     asked: str
+    wish: str = ""
     suggestions: tuple[str, ...] = ()
 
 
@@ -57,7 +61,8 @@ class Step:
     """One call of a plan.
 
     tool: a pack's name, PIPELINE_RUN or UNKNOWN_TOOL. entry: the catalog's id of the pack or
-    pipeline; None for a gap. client_tool: the name MCP clients show the tool by.
+    pipeline; None for a gap. client_tool: the name MCP clients show the tool by. missing_args:
+    dotted paths of required arguments that are left to whoever takes the step (rule S3).
     """
 
     order: int
@@ -69,6 +74,7 @@ class Step:
     is_pipeline: bool = False
     gap: Gap | None = None
     arg_faults: tuple[ArgFault, ...] = ()
+    missing_args: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,13 +114,17 @@ class RouteKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """A recommended entry; id "" and kind NONE when none serves."""
+    """A recommended entry; id "" and kind NONE when none serves.
+
+    missing_args: dotted paths of required inputs that are not among the suggested ones.
+    """
 
     kind: RouteKind
     id: str
     why: str = ""
     suggested_inputs: Mapping[str, object] | None = None
     arg_faults: tuple[ArgFault, ...] = ()
+    missing_args: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,10 +19,14 @@ from helmdash.core.tokens import utf8_bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stripped:
-    """A reply without its reasoning (trimmed), and how many UTF-8 bytes went."""
+    """A reply without its reasoning (trimmed), and how many UTF-8 bytes went.
+
+    `unclosed`: what the last block holds, where it was never closed; "" where none is open.
+    """
 
     text: str
     stripped_bytes: int
+    unclosed: str = ""
 
 
 # Tag names; those on one line close each other, as models mix them.
@@ -84,27 +88,31 @@ def strip_reasoning(text: str) -> Stripped:
     '{"b": 2}'
     """
     whole = text.strip()
-    left = whole
+    left, unclosed = whole, ""
     for _ in range(_MAX_PASSES):
         before = left
-        left = _strip_once(before)
+        left, opened = _strip_once(before)
+        unclosed = unclosed or opened
         if left == before:
-            return Stripped(text=left, stripped_bytes=utf8_bytes(whole) - utf8_bytes(left))
+            stripped_bytes = utf8_bytes(whole) - utf8_bytes(left)
+            return Stripped(text=left, stripped_bytes=stripped_bytes, unclosed=unclosed)
     return Stripped(text="", stripped_bytes=utf8_bytes(whole))
 
 
-def _strip_once(text: str) -> str:
+def _strip_once(text: str) -> tuple[str, str]:
+    """What is left after one pass, and what a block holds that reaches to the end of the text."""
     if not _may_hold_markers(text):
-        return text
+        return text, ""
     tokens = _tokens(text)
     if not tokens and _keep_answer_channels(text) is text:
-        return text
+        return text, ""
     if _is_data(text):
-        return text
-    stripped = _keep_answer_channels(_Cutter(text).cut(tokens))
+        return text, ""
+    cutter = _Cutter(text)
+    stripped = _keep_answer_channels(cutter.cut(tokens))
     if stripped == text:
-        return text
-    return _BLANK_LINES.sub("\n\n", stripped).strip()
+        return text, ""
+    return _BLANK_LINES.sub("\n\n", stripped).strip(), cutter.unclosed
 
 
 def _may_hold_markers(text: str) -> bool:
@@ -140,6 +148,7 @@ class _Cutter:
     position: int = 0  # where the text not yet kept or dropped begins
     stack: list[str] = field(default_factory=list)  # families of the open blocks
     is_open: Counter[str] = field(default_factory=Counter)
+    opened_at: int = 0  # where the outermost open block begins, behind its marker
     last_close: int | None = None  # index of the last closing marker inside the outermost block
     quotes_from: int = 0
     is_quoted: bool = False
@@ -158,6 +167,11 @@ class _Cutter:
             self.kept.append(self.text[self.position :])
         return "".join(self.kept)
 
+    @property
+    def unclosed(self) -> str:
+        """What the block holds that was still open at the end; "" where none was."""
+        return self.text[self.opened_at :].strip() if self.stack else ""
+
     def _take(self, token: _Token, index: int) -> None:
         if self.stack:
             self._take_inside(token, index)
@@ -171,6 +185,7 @@ class _Cutter:
             self.kept.append(self.text[self.position : token.start])
         if token.family and token.opens:
             self._push(token.family)
+            self.opened_at = token.end
             self.last_close = None
         else:
             self._leave(token)

@@ -22,7 +22,8 @@ def list_fates(
     for place, at in enumerate(ranking.order, start=1):
         entry = board.layouts[at].entry
         fate = removed if board.is_hidden(at) else kept
-        fate.append(TrimEntry(entry.id, entry.kind, place, ranking.scores[at]))
+        past = ranking.history.get(at, 0.0)
+        fate.append(TrimEntry(entry.id, entry.kind, place, ranking.scores[at], past))
     return tuple(kept), tuple(removed)
 
 

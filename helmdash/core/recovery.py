@@ -1,7 +1,8 @@
 """Recovery: how the next try differs, for each cause of a failed one.
 
 Source: product.md 8 and spec/helmdeck.md 27.6 (act on causes, within bounds, recorded). A try
-that would be the same as an earlier one is never made: the model already answered it.
+that would be the same as an earlier one is not made, since the model already answered it; but for
+an error inside of a reply, once, as the transport does after the same error with a status.
 """
 
 from __future__ import annotations
@@ -83,9 +84,9 @@ def next_try(
 ) -> tuple[TrySettings, str] | None:
     """What to try after `settings` failed by `cause`, and why; None: give the failure back.
 
-    catalog_bytes: of the catalog sent. tried: all settings so far, with or without these.
-    fallback: the budget of `budget.fallback_model`; without it a fallback keeps the variant and
-    the output cap, and goes without JSON mode.
+    catalog_bytes: of the catalog sent. tried: all settings so far, with or without these (with
+    them once they are a repetition). fallback: the budget of `budget.fallback_model`; without it
+    a fallback keeps the variant and the output cap, and goes without JSON mode.
     """
     so_far = [*tried, settings] if settings not in tried else list(tried)
     if len(so_far) >= MAX_TRIES:
@@ -101,7 +102,7 @@ def next_try(
     )
     ways = _WAYS.get(cause.name)
     found = ways(known) if ways else iter(())
-    return next(((then, why) for then, why in found if then not in so_far), None)
+    return next(((then, why) for then, why in found if _is_new(then, known)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +116,15 @@ class _Failed:
     tried: tuple[TrySettings, ...]
     task: Task
     fallback: EffectiveBudget | None
+
+
+def _is_new(then: TrySettings, failed: _Failed) -> bool:
+    """Whether a try is none of those made; or the same once more, where that may help."""
+    if then not in failed.tried:
+        return True
+    is_first_repetition = len(set(failed.tried)) == len(failed.tried)
+    may_repeat = failed.cause.name is FailureCause.UPSTREAM_ERROR_IN_200
+    return may_repeat and is_first_repetition and then == failed.settings
 
 
 # Ways out, the best first.
@@ -139,16 +149,35 @@ def _after_thoughts(failed: _Failed) -> _Ways:
 
 
 def _after_garble(failed: _Failed) -> _Ways:
-    """What came was no usable JSON."""
+    """What came was no usable JSON: weak models fall into prose when the prompt is large."""
     yield from _without_json_mode(failed)
     yield from _single_pick(
         failed, "The answer could not be read, so only the next step is asked for."
     )
-    if not failed.settings.note:
-        yield (
-            replace(failed.settings, note=_ONLY_JSON),
-            "The answer could not be read, so the model is told to give the JSON object only.",
+    told = replace(failed, settings=replace(failed.settings, note=_ONLY_JSON))
+    smaller = (
+        (
+            then,
+            f"The answer could not be read, so the catalog is cut to {then.catalog_bytes:,} bytes "
+            "and the model is told to give the JSON object only.",
         )
+        for then, _ in _smaller_catalog(told)
+    )
+    with_note = (
+        told.settings,
+        "The answer could not be read, so the model is told to give the JSON object only.",
+    )
+    if _shows_all(failed.budget) and len(failed.tried) < MAX_TRIES - 1:
+        yield with_note
+        yield from smaller
+    else:
+        yield from smaller
+        yield with_note
+
+
+def _shows_all(budget: EffectiveBudget) -> bool:
+    """Whether the model can take a whole catalog, so that less of it is the last thing to try."""
+    return budget.tier is not Tier.C and budget.max_catalog_bytes <= 0
 
 
 def _after_silence(failed: _Failed) -> _Ways:
@@ -169,6 +198,15 @@ def _after_empty_plan(failed: _Failed) -> _Ways:
             replace(failed.settings, note=f"Your last answer could not be used: {detail}"),
             "The answer could not be used, so the model is told what was wrong with it.",
         )
+    yield from _other_model(failed)
+
+
+def _after_error_in_reply(failed: _Failed) -> _Ways:
+    """The provider's trouble under a status of success, which the transport does not repeat."""
+    yield (
+        failed.settings,
+        "The reply was an error under a status of success, so the same is asked once more.",
+    )
     yield from _other_model(failed)
 
 
@@ -201,7 +239,7 @@ _WAYS: Final[Mapping[FailureCause, Callable[[_Failed], _Ways]]] = {
     FailureCause.RATE_LIMITED: _after_trouble,
     FailureCause.UNREACHABLE: _after_trouble,
     FailureCause.UPSTREAM_ERROR: _after_trouble,
-    FailureCause.UPSTREAM_ERROR_IN_200: _after_trouble,
+    FailureCause.UPSTREAM_ERROR_IN_200: _after_error_in_reply,
     FailureCause.BAD_REQUEST: _after_bad_request,
 }
 

@@ -33,6 +33,7 @@ class TrimEntryJson(TypedDict):
     kind: str
     rank: int
     score: float
+    history: float
 
 
 class TrimJson(TypedDict):
@@ -61,12 +62,16 @@ class TrimStep:
 
 @dataclass(frozen=True, slots=True)
 class TrimEntry:
-    """One entry's place in the ranking: `rank` counts from 1, the best."""
+    """One entry's place in the ranking: `rank` counts from 1, the best.
+
+    `history` is the part of the score that past plans gave.
+    """
 
     id: str
     kind: EntryKind
     rank: int
     score: float
+    history: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,4 +130,10 @@ class Trim:
 
 
 def _entry_json(entry: TrimEntry) -> TrimEntryJson:
-    return {"id": entry.id, "kind": entry.kind.value, "rank": entry.rank, "score": entry.score}
+    return {
+        "id": entry.id,
+        "kind": entry.kind.value,
+        "rank": entry.rank,
+        "score": entry.score,
+        "history": entry.history,
+    }

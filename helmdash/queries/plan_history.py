@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from django.db.models import F
+from django.db.models import F, Q
 
 from helmdash.core.past import PastPlan
 from helmdash.core.plans import META_TOOLS
@@ -25,14 +25,16 @@ _SECONDS_A_DAY: Final = 86_400
 def past_plans(*, project_id: int, now: datetime, limit: int = 500) -> tuple[PastPlan, ...]:
     """The newest plans and routes that picked something, oldest first. Two queries.
 
-    Those known not to have been followed are left out, as are the planner's own tools (B20).
+    Only those that succeeded, or were followed as far as they went; those known not to have been
+    followed are left out, as are the planner's own tools (B20).
     """
     rows = (
-        PlanRecord.objects.filter(
-            project_id=project_id, outcome__in=["ok", "gap"], step_count__gt=F("gap_count")
+        PlanRecord.objects.filter(project_id=project_id, step_count__gt=F("gap_count"))
+        .annotate(shown=shown_by_a_call())
+        .filter(
+            Q(outcome="ok") | Q(Q(followed=True) | Q(shown=True), outcome__in=["gap", "partial"])
         )
         .exclude(followed=False)
-        .annotate(shown=shown_by_a_call())
         .order_by("-started_at", "-id")
     )
     found = list(rows.values_list("id", "sketch", "started_at", "followed", "shown")[:limit])[::-1]

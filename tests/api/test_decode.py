@@ -28,6 +28,17 @@ def test_half_a_surrogate_pair_comes_back_as_the_replacement_character(
     assert response.json()["value"]["a"] == "\ufffd"
 
 
+def test_an_answer_in_thoughts_that_never_close_is_told_as_such(owner: Door) -> None:
+    raw = '<think>So:\n{"steps":[]}'
+
+    found = owner.post("/decode", {"raw": raw, "schema": STEPS})
+    unasked = owner.post("/decode", {"raw": raw})
+
+    assert (found.status_code, found.json()["stage"]) == (200, "thoughts")
+    assert found.json()["value"] == {"steps": []}
+    assert (unasked.status_code, unasked.json()["code"]) == (422, "undecodable")
+
+
 @pytest.mark.parametrize("raw", ["\\ud800", "\\ud800 {", '{"\\ud800', "[\\ud800"])
 def test_half_a_surrogate_pair_in_what_is_no_json_is_undecodable(owner: Door, raw: str) -> None:
     response = owner.post("/decode", {"raw": raw})

@@ -63,7 +63,7 @@ def test_a_large_catalog_is_cut_and_the_receipt_is_true(owner: Door) -> None:
     named = {each["id"] for each in compaction["kept"] + compaction["removed"]}
     assert named == {f"pack.{n}" for n in range(120)} | {"both"}
     for each in compaction["kept"]:
-        assert set(each) == {"id", "kind", "rank", "score"}
+        assert set(each) == {"id", "kind", "rank", "score", "history"}
 
 
 def test_the_same_fit_gives_the_same_bytes(owner: Door) -> None:

@@ -11,6 +11,7 @@ from helmdash.core.arguments import (
     as_args,
     input_schema_of,
     is_deeper,
+    missing_members,
     read_args,
     same_form,
 )
@@ -51,7 +52,10 @@ def closed(**inputs: object) -> dict[str, object]:
     [
         ({"text": {"type": "string"}}, closed(text={"type": "string"})),
         ({"text": "string", "page": "url"}, closed(text={"type": "string"}, page={})),
-        ({"n": {"type": "integer", "required": True}}, closed(n={"type": "integer"})),
+        (
+            {"n": {"type": "integer", "required": True}, "m": {"required": False}},
+            {**closed(n={"type": "integer"}, m={}), "required": ["n"]},
+        ),
         ({"n": {"type": "markdown", "title": "t"}}, closed(n={"title": "t"})),
         ({"type": {"type": "string"}}, closed(type={"type": "string"})),  # an input called "type"
         ({"properties": {"type": "object"}}, closed(properties={"type": "object"})),
@@ -106,7 +110,51 @@ def test_other_arguments_are_none_with_a_fault(value: object, message: str) -> N
     found = as_args(value)
 
     assert found.args == {}
-    assert [(fault.field, fault.message) for fault in found.faults] == [("args", message)]
+    assert [(fault.field, fault.message) for fault in found.faults] == [("", message)]  # of all of them
+
+
+NESTED = {
+    "type": "object",
+    "required": ["url", "deep", 3],
+    "properties": {
+        "url": {"type": "string"},
+        "deep": {"type": "object", "required": ["a"], "properties": {"b": {"required": ["c"]}}},
+        "rows": {"type": "array", "items": {"required": ["id"]}},
+        "loose": {"type": "string", "required": True},  # as no JSON Schema has it
+    },
+    "allOf": [{"required": ["url", "more"]}, 3],
+}
+
+
+@pytest.mark.parametrize(
+    ("args", "missing"),
+    [
+        ({}, ["url", "deep", "loose", "more"]),
+        ({"url": "{{url}}", "deep": "$step1", "loose": None, "more": ""}, []),  # given, somehow
+        ({"url": 1, "deep": {}, "loose": 1, "more": 1}, ["deep.a"]),
+        ({"url": 1, "deep": {"a": 1, "b": {}}, "loose": 1, "more": 1}, ["deep.b.c"]),
+        (
+            {"url": 1, "deep": {"a": 1}, "loose": 1, "more": 1, "rows": [{"id": 1}, {}, "{{x}}"]},
+            ["rows.1.id"],
+        ),
+    ],
+)
+def test_required_members_that_are_absent_are_missing(args: dict[str, Any], missing: Any) -> None:
+    assert list(missing_members(NESTED, args)) == missing
+
+
+def test_what_is_missing_is_bounded_and_odd_schemas_require_nothing() -> None:
+    many = {"required": [f"m{n}" for n in range(1_000)]}
+    rows = {"properties": {"rows": {"items": {"required": ["x" * 1_000]}}}}
+    loop: dict[str, Any] = {"required": ["a"]}
+    loop["allOf"] = [loop] * 3
+
+    assert len(missing_members(many, {})) == 20
+    assert len(missing_members(rows, {"rows": [{}] * 100_000})) == 20
+    assert len(missing_members(rows, {"rows": [{}]})[0]) < 200
+    assert missing_members(loop, {}) == ("a",)
+    for odd in (None, {"required": "a"}, {"properties": 3}, {"properties": {"a": True}}):
+        assert missing_members(odd, {"a": {}}) == ()
 
 
 @pytest.mark.parametrize(("levels", "is_kept"), [(MAX_DEPTH, True), (MAX_DEPTH + 1, False)])

@@ -75,6 +75,9 @@ def is_full_plan(value: object) -> bool:
         ),
         ('{"a": "True, None,}"', {"a": "True, None,}"}, None),  # strings stay; see below
         ('{"a":NaN,"b":-Infinity,"c":undefined}', {"a": None, "b": None, "c": None}, "repair"),
+        # numbers that nothing holds, as bare Infinity
+        ('{"a":1e999,"b":[-1e999,2]}', {"a": None, "b": [None, 2]}, "repair"),
+        (f'{{"a":{"9" * 5_000}}}', {"a": None}, "repair"),
         ('{"a":"two\nlines"}', {"a": "two\nlines"}, "repair"),
         ("{\u201ca\u201d: \u201cb\u201d}", {"a": "b"}, "repair"),
         (f"Plan: {PLAN[:-2]},]}}", PLAN_VALUE, "repair"),
@@ -160,6 +163,91 @@ def test_a_caller_that_knows_what_it_wants_gets_it(raw: str, value: object, stag
 
     assert decoded.value == value
     assert decoded.stage == stage
+
+
+OTHER = '{"steps":[{"order":1,"tool":"z"}]}'
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        f"<think>\nI should scrape.\nFinal answer:\n{PLAN}",
+        f"<think>{PLAN}",
+        f"<thinking>hm{PLAN}",
+        f"<think>\nSo:\n```json\n{PLAN}\n```",
+        f"<think>\nSo:\n```json\n{PLAN}",
+        f"<think>{PLAN} is my answer.",
+        f"Let me think. <think>hm {PLAN}",
+        f"◁think▷hm {PLAN}",
+        f"<think>hm</think><think>{PLAN}",
+        f'<think>{{"plan":{PLAN}}}',
+        f"<think>{PLAN[:-1]},}}",
+        f"<think>{PLAN} or [1, 2] or {{'b': 1}}",
+        f'<think>one of ["a", "b" or so: {PLAN}',
+        # the last one; what stands before it is a draft, whatever has to be mended
+        f"<think>{OTHER} no, {PLAN}",
+        f"<think>{OTHER} no, {PLAN[:-1]},}}",
+        f"<think>{OTHER} no, {PLAN.replace(',', ' ')}",
+    ],
+)
+@pytest.mark.parametrize("finish", [None, FinishReason.STOP, FinishReason.OTHER])
+def test_an_answer_in_thoughts_that_never_close_is_found(
+    raw: str, finish: FinishReason | None
+) -> None:
+    decoded = decode(raw, finish_reason=finish, accepts=is_full_plan)
+
+    assert (decoded.value, decoded.stage, decoded.partial) == (PLAN_VALUE, "thoughts", False)
+    assert decoded.stripped_bytes > 0
+
+
+def test_what_is_complete_of_an_answer_in_thoughts_is_partial() -> None:
+    decoded = decode(f'<think>{OTHER} no: {PLAN[:-2]},{{"order":2', accepts=is_full_plan)
+
+    assert (decoded.value, decoded.stage, decoded.partial) == (PLAN_VALUE, "thoughts", True)
+
+
+@pytest.mark.parametrize(
+    ("raw", "stage"),
+    [
+        (f"{PLAN}<think>or {OTHER}", "first_value"),
+        (f"<think>{OTHER}</think>{PLAN}", "first_value"),
+        (f"So {PLAN} <think>or {OTHER}", "scan"),
+        (f"{PLAN[:-1]},}}<think>or {OTHER}", "repair"),
+    ],
+)
+def test_an_answer_outside_of_thoughts_goes_first(raw: str, stage: str) -> None:
+    decoded = decode(raw, accepts=is_full_plan)
+
+    assert (decoded.value, decoded.stage) == (PLAN_VALUE, stage)
+
+
+@pytest.mark.parametrize(
+    ("raw", "finish", "rule"),
+    [
+        # closed
+        (f"<think>{PLAN}</think>", "stop", "empty.reply"),
+        (f"{PLAN}</think>", "stop", "empty.reply"),
+        (f"<think>{PLAN}</think><think>hm", "stop", "empty.reply"),
+        (f"<think>{PLAN}</think>I cannot.", "stop", "undecodable.reply"),
+        # the reply was broken off while the model was thinking
+        (f"<think>hm {PLAN} or", "length", "length.reasoning"),
+        (f"<think>hm {PLAN} or", "content_filter", "safety.finish_reason"),
+        (f"<think>hm {PLAN} or", "error", "upstream.finish_reason"),
+        # nothing there
+        ('<think>hm {"a":1}', "stop", "empty.reply"),
+        ("<think>hm", "stop", "empty.reply"),
+    ],
+)
+def test_other_thoughts_hold_no_answer(raw: str, finish: str, rule: str) -> None:
+    with pytest.raises(Undecodable) as raised:
+        decode(raw, finish_reason=FinishReason(finish), accepts=is_full_plan)
+
+    assert raised.value.cause.rule == rule
+
+
+def test_without_a_check_thoughts_stay_thoughts() -> None:
+    with pytest.raises(Undecodable):
+        decode(f"<think>{PLAN}")
 
 
 def test_a_refused_value_at_every_stage_is_undecodable() -> None:
@@ -262,9 +350,12 @@ def test_the_caller_judges_the_text_that_it_will_get() -> None:
     assert shown == [{"a": "\ufffd"}]
 
 
-def test_a_number_too_large_to_hold_is_not_decoded_as_infinity() -> None:
-    with pytest.raises(Undecodable):
-        decode('{"a":1e999}')
+def test_a_number_too_large_to_hold_spoils_nothing_but_itself() -> None:
+    raw = '{"steps":[{"tool":"a","args":{"n":1e999,"url":"x"}}]}'
+
+    decoded = decode(raw, accepts=is_full_plan)
+
+    assert decoded.value == {"steps": [{"tool": "a", "args": {"n": None, "url": "x"}}]}
 
 
 def test_depth_beyond_the_reader_is_undecodable() -> None:
@@ -395,8 +486,9 @@ def test_nothing_but_undecodable_is_ever_raised(raw: str, finish: FinishReason |
         ",",
     ],
 )
-def test_a_large_reply_of_noise_comes_to_an_end(piece: str) -> None:
-    raw = piece * (100_000 // len(piece))
+@pytest.mark.parametrize("before", ["", "<think>"])
+def test_a_large_reply_of_noise_comes_to_an_end(piece: str, before: str) -> None:
+    raw = before + piece * (100_000 // len(piece))
 
     with pytest.raises(Undecodable):
         decode(raw, accepts=is_plan)
@@ -411,7 +503,8 @@ def test_a_large_reply_of_noise_comes_to_an_end(piece: str) -> None:
     ],
     ids=["many", "inside", "never closes"],
 )
-def test_a_caller_is_asked_a_bounded_number_of_times(raw: str) -> None:
+@pytest.mark.parametrize("before", ["", "<think>"])
+def test_a_caller_is_asked_a_bounded_number_of_times(raw: str, before: str) -> None:
     asked = 0
 
     def refuse(value: object) -> bool:
@@ -420,7 +513,7 @@ def test_a_caller_is_asked_a_bounded_number_of_times(raw: str) -> None:
         return False
 
     with pytest.raises(Undecodable):
-        decode(raw, accepts=refuse)
+        decode(before + raw, accepts=refuse)
 
     assert asked < 10_000
 

@@ -564,6 +564,17 @@ def test_where_json_is_due_prose_is_undecodable(
         ({"content": "[1, 2"}, ("constrained_deadlock", "deadlock.reply", "retry")),
         # the caller managed to mend it
         ({"content": BROKEN, "decoded": True}, None),
+        # the caller found it in thoughts that never close
+        ({"content": f"<think>hm {PLAN}", "decoded": True}, None),
+        ({"content": "", "raw_content_len": 80, "decoded": True}, None),
+        ({"content": f"<think>hm {PLAN}"}, ("empty_completion", "empty.reply", "retry")),
+        (
+            {"content": f"<think>hm {PLAN}", "decoded": False},
+            ("empty_completion", "empty.reply", "retry"),
+        ),
+        # nothing at all came, whatever its reader says
+        ({"content": " ", "decoded": True}, ("empty_completion", "empty.reply", "retry")),
+        ({"raw_content_len": 0, "decoded": True}, ("empty_completion", "empty.reply", "retry")),
         # the caller could not use what is JSON: not a deadlock
         ({"content": PLAN, "decoded": False}, ("undecodable", "undecodable.schema", "retry")),
         # unseen
@@ -596,6 +607,17 @@ def test_where_json_is_due_prose_is_undecodable(
 )
 def test_a_finished_plan(told: dict[str, Any], expected: tuple[str, str, str] | None) -> None:
     assert verdict(purpose="plan", finish_reason="stop", **told) == expected
+
+
+@pytest.mark.parametrize(
+    ("decoded", "rule"), [(True, None), (None, "timeout.silent"), (False, "timeout.silent")]
+)
+def test_an_answer_read_out_of_thoughts_is_not_silence(
+    decoded: bool | None, rule: str | None
+) -> None:
+    cause = judge(purpose="plan", status="success", content=f"<think>hm {PLAN}", decoded=decoded)
+
+    assert (cause.rule if cause else None) == rule
 
 
 def test_an_empty_list_is_an_answer_to_anything_but_a_plan() -> None:

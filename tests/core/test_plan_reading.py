@@ -139,6 +139,27 @@ def test_a_lone_step_counts_only_where_there_is_no_plan() -> None:
     assert make_plan(decode_plan(f"Next: {step}").value, SINGLE).steps[0].tool == "blog.publish"
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [
+        ({"steps": []}, {"steps": [READ_A]}, "second"),
+        ({"steps": [READ_A]}, {"steps": []}, "first"),
+        ({"steps": [None, " "]}, {"plan": {"steps": [READ_A]}}, "second"),
+        ({"steps": [READ_A]}, {"steps": [PUBLISH]}, "first"),  # the reply starts with it
+        ({"steps": [READ_A]}, {"steps": [], "done": True}, "first"),
+        ({"steps": [], "done": True}, {"steps": [READ_A]}, "first"),  # that is an answer, too
+        ({"steps": []}, READ_A, "first"),  # a lone step may be an example
+        ({"steps": []}, {"title": "a"}, "first"),
+    ],
+)
+def test_a_plan_with_steps_goes_before_an_empty_one(
+    first: object, second: object, found: str
+) -> None:
+    raw = f"{json.dumps(first)}\nThat is:\n{json.dumps(second)}"
+
+    assert decode_plan(raw).value == (first if found == "first" else second)
+
+
 def test_a_reply_without_either_is_undecodable_with_its_cause() -> None:
     with pytest.raises(Undecodable) as refused:
         decode_plan('{"title": "a"', finish_reason=FinishReason.LENGTH)
@@ -236,6 +257,43 @@ def test_a_gap_whose_name_says_nothing_is_suggested_for_by_the_intent() -> None:
     assert texts == ["Write it up."]  # asked once for both
 
 
+@pytest.mark.parametrize("tool", ["unknown", "Unknown", "<unknown>", "none", "N/A"])
+def test_a_part_that_the_model_found_no_entry_for_tells_what_it_wanted(tool: str) -> None:
+    texts: list[str] = []
+
+    def suggest(text: str) -> tuple[str, ...]:
+        texts.append(text)
+        return ("fs.read",)
+
+    why = "Fetch the captions of the talk. Nothing here does it."
+    found = make_plan({"steps": [{"tool": tool, "rationale": why}]}, suggest=suggest).steps[0]
+
+    assert found.gap is not None
+    assert found.gap.reason == "the model found no entry for this part"
+    assert (found.gap.asked, found.gap.wish) == ("", "Fetch the captions of the talk.")
+    assert found.gap.suggestions == ("fs.read",)
+    assert texts == [why]
+
+
+def test_a_part_without_entry_and_words_is_suggested_for_by_the_intent() -> None:
+    texts: list[str] = []
+
+    def suggest(text: str) -> tuple[str, ...]:
+        texts.append(text)
+        return ()
+
+    found = make_plan({"steps": [{"tool": "unknown"}]}, suggest=suggest).steps[0]
+
+    assert found.gap is not None
+    assert (found.gap.asked, found.gap.wish, texts) == ("", "", ["Write it up."])
+
+
+def test_an_entry_that_is_called_unknown_can_be_called() -> None:
+    catalog = {"packs": [make_pack("unknown")]}
+
+    assert make_plan({"steps": [{"tool": "unknown"}]}, catalog=catalog).steps[0].gap is None
+
+
 def test_a_name_that_fits_two_entries_is_a_gap_that_names_both() -> None:
     catalog = {"packs": [make_pack("a.b"), make_pack("a_b")]}
 
@@ -250,7 +308,7 @@ def test_arguments_that_are_no_object_are_dropped_with_a_fault() -> None:
     found = make_plan({"steps": [{"tool": "fs.read", "args": "a path"}]}).steps[0]
 
     assert found.args == {}
-    assert found.arg_faults == (ArgFault("args", "is a text; it must be an object"),)
+    assert found.arg_faults == (ArgFault("", "is a text; it must be an object"),)
 
 
 def test_faults_of_arguments_stay_with_their_step() -> None:
@@ -261,13 +319,62 @@ def test_faults_of_arguments_stay_with_their_step() -> None:
     assert [step.arg_faults[0].field for step in plan.steps] == ["a", "inputs.brief"]
 
 
-def test_a_fault_of_all_arguments_has_a_name_too() -> None:
+@pytest.mark.parametrize(
+    ("step", "field"),
+    [
+        ({"tool": "fs.read", "arguments": [1]}, ""),
+        ({"tool": "builtin.blog", "args": [1]}, "inputs"),
+        ({"tool": PIPELINE_RUN, "args": {"id": "builtin.blog", "inputs": [1]}}, "inputs"),
+        ({"tool": PIPELINE_RUN, "args": {"id": "fs.read", "inputs": [1]}}, ""),  # a pack
+        ({"tool": "nope", "args": [1]}, ""),
+    ],
+)
+def test_a_list_for_arguments_is_told_by_where_it_stood(
+    step: dict[str, object], field: str
+) -> None:
+    found = make_plan({"steps": [step]}).steps[0]
+
+    assert found.arg_faults == (ArgFault(field, "is a list; it must be an object"),)
+
+
+NEEDY = {
+    "packs": [make_pack("mail.send", input_schema={"required": ["to", "text"]})],
+    "pipelines": [
+        make_pipeline("builtin.deck", metadata={"inputs": {"topic": {"required": True}, "n": {}}})
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("step", "missing"),
+    [
+        ({"tool": "mail.send"}, ("to", "text")),
+        ({"tool": "mail.send", "args": {"to": "${{ steps.1.output.who }}"}}, ("text",)),
+        ({"tool": "mail.send", "args": {"to": "a", "text": "b"}}, ()),
+        ({"tool": "builtin.deck", "args": {"n": 1}}, ("inputs.topic",)),
+        ({"tool": PIPELINE_RUN, "args": {"id": "builtin.deck"}}, ("inputs.topic",)),
+        ({"tool": PIPELINE_RUN, "args": {"inputs": {"topic": "t"}}}, ("id",)),
+        ({"tool": PIPELINE_RUN, "args": {"id": "builtin.nope"}}, ()),
+    ],
+)
+def test_a_step_tells_what_is_still_to_be_filled_in(
+    step: dict[str, object], missing: tuple[str, ...]
+) -> None:
+    plan = make_plan({"steps": [step]}, catalog=NEEDY)
+
+    assert plan.steps[0].missing_args == missing
+    assert plan.steps[0].arg_faults == ()
+    if missing and plan.steps[0].gap is None:
+        assert f"still to be filled in: {', '.join(missing)}" in plan.rewritten_prompt
+
+
+def test_a_fault_of_all_arguments_has_no_name() -> None:
     faults = make_plan(
         {"steps": [{**PUBLISH, "args": {"a": 1}}]},
         check_args=lambda schema, args: (ArgFault("", "is not allowed"),),
     )
 
-    assert faults.steps[0].arg_faults == (ArgFault("args", "is not allowed"),)
+    assert faults.steps[0].arg_faults == (ArgFault("", "is not allowed"),)
 
 
 def test_odd_steps_are_told_and_make_the_plan_partial() -> None:

@@ -115,6 +115,29 @@ def test_stripped_bytes_are_utf8_bytes(raw: str, stripped_bytes: int) -> None:
     assert strip_reasoning(raw).stripped_bytes == stripped_bytes
 
 
+@pytest.mark.parametrize(
+    ("raw", "unclosed"),
+    [
+        ("", ""),
+        (PLAN, ""),
+        (f"<think>hm</think>{PLAN}", ""),
+        (f"hm</think>{PLAN}", ""),
+        ("<think>hm, hm", "hm, hm"),
+        (f"<think>hm {PLAN}", f"hm {PLAN}"),
+        ("The answer. <think>or is it", "or is it"),
+        (f"<think>a</think> <reasoning>{PLAN}", PLAN),
+        (f"<think>a <thinking>b {PLAN}", f"a <thinking>b {PLAN}"),
+        ("<think>a <think> b</think>one <think>two", "two"),  # what closed stays closed
+        (f"◁think▷hm {PLAN}", f"hm {PLAN}"),
+        (f"[REASONING]\n{PLAN}", ""),  # a heading
+        ('{"tag": "<think>x"}', ""),
+        ('Sure: {"tag": "<think>x"}', ""),
+    ],
+)
+def test_thoughts_that_never_close_are_kept_apart(raw: str, unclosed: str) -> None:
+    assert strip_reasoning(raw).unclosed == unclosed
+
+
 PIECES = st.sampled_from(
     [
         "<think>",

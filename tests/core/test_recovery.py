@@ -139,13 +139,14 @@ BIG, SMALL = 10_000, CATALOG_FLOOR_BYTES
         (C.REASONING_EXHAUSTED, {"variant": FULL}, {}, {"variant": SINGLE, "max_tokens": 3_000}),
         (C.REASONING_EXHAUSTED, {}, {}, {"max_tokens": 3_000}),
         (C.REASONING_EXHAUSTED, {"variant": FULL, "max_tokens": 9_000}, {}, {"variant": SINGLE}),
-        # no usable JSON: without its mode, then one step, then a word to the model
+        # no usable JSON: without its mode, then one step, then half the catalog and a word
         (C.CONSTRAINED_DEADLOCK, {"json_mode": True, "variant": FULL}, {}, {"json_mode": False}),
         (C.CONSTRAINED_DEADLOCK, {"variant": FULL}, {}, {"variant": SINGLE}),
-        (C.CONSTRAINED_DEADLOCK, {}, {}, {"note": ONLY_JSON}),
-        (C.CONSTRAINED_DEADLOCK, {"note": ONLY_JSON}, {}, None),
+        (C.CONSTRAINED_DEADLOCK, {}, {}, {"catalog_bytes": 5_000, "note": ONLY_JSON}),
+        (C.CONSTRAINED_DEADLOCK, {"note": ONLY_JSON}, {}, {"catalog_bytes": 5_000}),
         (C.UNDECODABLE, {"json_mode": True}, {}, {"json_mode": False}),
-        (C.UNDECODABLE, {}, {}, {"note": ONLY_JSON}),
+        (C.UNDECODABLE, {}, {}, {"catalog_bytes": 5_000, "note": ONLY_JSON}),
+        (C.UNDECODABLE, {"note": "Other."}, {}, {"catalog_bytes": 5_000, "note": ONLY_JSON}),
         # nothing came: half the catalog, down to a floor; then the other model
         (C.LIKELY_TIMEOUT, {}, {}, {"catalog_bytes": 5_000}),
         (C.EMPTY_COMPLETION, {}, {}, {"catalog_bytes": 5_000}),
@@ -155,8 +156,10 @@ BIG, SMALL = 10_000, CATALOG_FLOOR_BYTES
         (C.RATE_LIMITED, {}, {"fallback_model": "other/one"}, {"model": "other/one"}),
         (C.UNREACHABLE, {}, {"fallback_model": "other/one"}, {"model": "other/one"}),
         (C.UPSTREAM_ERROR, {}, {"fallback_model": "other/one"}, {"model": "other/one"}),
-        (C.UPSTREAM_ERROR_IN_200, {}, {"fallback_model": "other/one"}, {"model": "other/one"}),
         (C.RATE_LIMITED, {}, {}, None),
+        # an error inside of a 200: the transport did not see it, so the same once more
+        (C.UPSTREAM_ERROR_IN_200, {}, {}, {}),
+        (C.UPSTREAM_ERROR_IN_200, {}, {"fallback_model": "other/one"}, {}),
         (C.RATE_LIMITED, {}, {"fallback_model": " Some/Model "}, None),  # that is itself
         # surfaced, whatever is configured
         (C.SAFETY_FILTERED, {}, {"fallback_model": "other/one"}, None),
@@ -212,6 +215,90 @@ def test_a_catalog_is_halved_down_to_a_floor(sent: int, asked: int | None) -> No
     )
 
     assert (found[0].catalog_bytes if found else None) == asked
+
+
+def follow(
+    names: list[FailureCause], rows: EffectiveBudget, *, sent: int, **given: Any
+) -> list[TrySettings]:
+    """All tries of a story whose tries fail by these causes; what is sent fills its cap."""
+    tried = [made(**given)]
+    for name in names:
+        found = next_try(tried[-1], cause(name), budget=rows, catalog_bytes=sent, tried=tried)
+        if found is None:
+            break
+        sent = found[0].catalog_bytes or sent
+        tried.append(found[0])
+    return tried
+
+
+@pytest.mark.parametrize(
+    ("names", "sent", "sizes", "notes"),
+    [
+        # JSON only below some size
+        ([C.UNDECODABLE] * 3, 10_000, [None, 5_000, 2_500], ["", ONLY_JSON, ONLY_JSON]),
+        ([C.CONSTRAINED_DEADLOCK] * 3, 9_000, [None, 4_500, 2_500], ["", ONLY_JSON, ONLY_JSON]),
+        # silent above one size, in prose above the next
+        ([C.EMPTY_COMPLETION, C.UNDECODABLE], 10_000, [None, 5_000, 2_500], ["", "", ONLY_JSON]),
+        ([C.UNDECODABLE, C.TIMED_OUT], 10_000, [None, 5_000, 2_500], ["", ONLY_JSON, ONLY_JSON]),
+        # small already: the word alone
+        ([C.UNDECODABLE] * 3, SMALL, [None, None], ["", ONLY_JSON]),
+    ],
+)
+def test_a_model_that_answers_in_prose_gets_less_to_read_each_time(
+    names: list[FailureCause], sent: int, sizes: list[int | None], notes: list[str]
+) -> None:
+    tried = follow(names, budget(), sent=sent)
+
+    assert [each.catalog_bytes for each in tried] == sizes
+    assert [each.note for each in tried] == notes
+
+
+@pytest.mark.parametrize(
+    ("given", "changes"),
+    [
+        # the catalog goes last, with the last try
+        ({}, [{"note": ONLY_JSON}, {"note": ONLY_JSON, "catalog_bytes": 30_000}]),
+        (
+            {"variant": FULL},
+            [{}, {"note": ONLY_JSON, "catalog_bytes": 30_000}],
+        ),
+        (
+            {"json_mode": True},
+            [{}, {"note": ONLY_JSON, "catalog_bytes": 30_000}],
+        ),
+        ({"json_mode": True, "variant": FULL}, [{"variant": FULL}, {}]),
+    ],
+)
+def test_a_model_without_a_catalog_cap_keeps_its_catalog_until_the_last_try(
+    given: dict[str, Any], changes: list[dict[str, Any]]
+) -> None:
+    rows = budget(tier=Tier.B, max_catalog_bytes=0)
+
+    tried = follow([C.UNDECODABLE] * 3, rows, sent=60_000, **given)
+
+    assert tried == [made(**given), *(made(**each) for each in changes)]
+
+
+@pytest.mark.parametrize("other", ["", "other/one"])
+def test_an_error_inside_of_a_reply_is_asked_again_once_and_then_of_another(other: str) -> None:
+    rows = budget(fallback_model=other)
+
+    tried = follow([C.UPSTREAM_ERROR_IN_200] * 3, rows, sent=BIG)
+
+    assert [each.model for each in tried] == ["some/model"] * 2 + ([other] if other else [])
+    assert tried[0] == tried[1]
+
+
+def test_the_same_is_asked_once_more_in_a_story_not_in_each_of_its_tries() -> None:
+    failed = [C.UPSTREAM_ERROR_IN_200, C.UNDECODABLE, C.UPSTREAM_ERROR_IN_200]
+    later = follow([C.UNDECODABLE, C.UPSTREAM_ERROR_IN_200], budget(), sent=BIG)
+
+    assert [each.catalog_bytes for each in follow(failed, budget(), sent=BIG)] == [
+        None,
+        None,
+        5_000,
+    ]
+    assert [each.catalog_bytes for each in later] == [None, 5_000, 5_000]
 
 
 def test_a_small_catalog_that_times_out_goes_to_the_fallback() -> None:
@@ -362,7 +449,7 @@ def test_what_the_caller_chose_holds_for_the_fallback_too() -> None:
     max_tokens=st.none() | st.integers(1, 20_000),
     task=st.sampled_from(Task),
 )
-def test_tries_are_few_all_different_and_never_ask_for_less_than_the_caller(
+def test_tries_are_few_and_different_and_never_ask_for_less_than_the_caller(
     names: list[FailureCause],
     tier: Tier,
     strict: bool,
@@ -389,6 +476,8 @@ def test_tries_are_few_all_different_and_never_ask_for_less_than_the_caller(
         tried.append(found[0])
 
     assert len(tried) <= MAX_TRIES
-    assert len(set(tried)) == len(tried)
+    # An error inside of a reply is the one reason to ask the same again, and only once.
+    repeats = C.UPSTREAM_ERROR_IN_200 in names[: len(tried) - 1]
+    assert len(tried) - len(set(tried)) <= repeats
     assert len({one.model for one in tried}) <= 2
     assert all(one.max_tokens >= tried[0].max_tokens for one in tried)

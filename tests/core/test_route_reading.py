@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,8 +23,12 @@ CATALOG = parse_catalog(
             make_pack("fs.read"),
             make_pack("fs.write"),
             make_pack("helmdeck.route"),
+            make_pack("mail.send", input_schema={"required": ["to"]}),
         ],
-        "pipelines": [make_pipeline("builtin.blog", metadata={"inputs": {"brief": "string"}})],
+        "pipelines": [
+            make_pipeline("builtin.blog", metadata={"inputs": {"brief": "string"}}),
+            make_pipeline("builtin.mail", metadata={"inputs": {"to": {"required": True}}}),
+        ],
     }
 )
 GO: dict[str, object] = {"kind": "pack", "id": "web.scrape"}
@@ -76,6 +81,10 @@ def chosen(**members: object) -> Route:
         ({"route": {"recommendation": GO}}, True),
         ({"recommendation": "Buy the blue one."}, False),
         ({"recommendation": 3}, False),
+        ({"gap_warning": {"missing_capability": "captions"}}, True),  # an honest none
+        ({"answer": {"gap_warning": {"proposed_pack": {"name": "a.b"}}}}, True),
+        ({"gap_warning": {}, "reasoning": "r"}, False),
+        ({"gap_warning": {"type": "object"}}, False),  # a schema
         ({"recommendations": [GO]}, False),
         (GO, False),  # could be an alternative
         ({}, False),
@@ -91,6 +100,75 @@ def test_a_lone_recommendation_counts_where_there_is_no_route() -> None:
     found = decode_route('Take {"kind": "pack", "id": "web.scrape"}!')
 
     assert make_route(found.value).recommendation.id == "web.scrape"
+
+
+EMPTY: dict[str, object] = {"recommendation": {"kind": "none", "id": ""}}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [
+        ({"recommendation": {}}, {"recommendation": GO}, "second"),
+        (EMPTY, {"recommendation": GO}, "second"),
+        ({"recommendation": None}, {"recommendation": ["web.scrape"]}, "second"),
+        ({"recommendation": GO}, EMPTY, "first"),
+        ({"recommendation": "none"}, {"route": {"recommendation": GO}}, "second"),
+        # A none that says why is an answer.
+        ({**EMPTY, "gap_warning": {"missing_capability": "c"}}, {"recommendation": GO}, "first"),
+        ({"gap_warning": {"missing_capability": "c"}}, {"recommendation": GO}, "second"),
+        ({"gap_warning": {"missing_capability": "c"}, "alternatives": [GO]}, GO, "first"),
+        (EMPTY, GO, "first"),  # a lone recommendation may be an alternative
+    ],
+)
+def test_a_route_that_says_something_goes_before_an_empty_one(
+    first: object, second: object, found: str
+) -> None:
+    raw = f"{json.dumps(first)}\nThat is:\n{json.dumps(second)}"
+
+    assert decode_route(raw).value == (first if found == "first" else second)
+
+
+def test_a_gap_alone_is_an_honest_none() -> None:
+    route = make_route({"gap_warning": {"missing_capability": "captions"}, "reasoning": "None."})
+
+    assert (route.recommendation.kind, route.recommendation.id) == (RouteKind.NONE, "")
+    assert route.gap_warning is not None
+    assert (route.gap_warning.missing_capability, route.reasoning) == ("captions", "None.")
+    with pytest.raises(UnusablePlan) as refused:
+        make_route({"gap_warning": {"missing_capability": "captions"}}, partial=True)
+    assert refused.value.rule == "route.cut_off"
+
+
+@pytest.mark.parametrize(
+    ("members", "faults"),
+    [
+        ({"suggested_inputs": "a page"}, [("", "is a text; it must be an object")]),
+        ({"id": "builtin.blog", "args": [1]}, [("", "is a list; it must be an object")]),
+        (
+            {"id": "builtin.blog", "args": {"id": "builtin.blog", "inputs": 3}},
+            [("", "is a number; it must be an object")],
+        ),
+    ],
+)
+def test_inputs_that_are_no_object_are_told_as_a_whole(
+    members: dict[str, Any], faults: object
+) -> None:
+    got = chosen(**members).recommendation
+
+    assert got.suggested_inputs == {}
+    assert [(fault.field, fault.message) for fault in got.arg_faults] == faults
+
+
+@pytest.mark.parametrize(
+    ("inputs", "missing"), [(None, ("to",)), ({}, ("to",)), ({"to": "{{who}}"}, ())]
+)
+def test_a_recommendation_tells_what_is_still_to_be_filled_in(
+    inputs: object, missing: tuple[str, ...]
+) -> None:
+    for entry in ("mail.send", "builtin.mail"):
+        got = chosen(id=entry, suggested_inputs=inputs).recommendation
+
+        assert got.missing_args == missing
 
 
 def test_a_recommendation_stays_as_it_is() -> None:
@@ -155,6 +233,7 @@ def test_a_pipeline_is_recommended_by_its_id_with_its_inputs(members: dict[str, 
         {"kind": "pack", "id": ""},
         {"kind": "pack", "id": "none"},
         {"id": "N/A"},
+        {"kind": "pack", "id": "unknown"},  # what a plan calls a part that nothing does
     ],
 )
 def test_an_honest_none_is_no_invention(recommendation: object) -> None:

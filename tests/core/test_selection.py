@@ -550,6 +550,7 @@ def test_the_receipt_as_json_has_the_shape_of_the_api() -> None:
         "kind": "pack",
         "rank": 1,
         "score": trim.kept[0].score,
+        "history": 0.0,
     }
     assert set(found["versions"]) == {"ranking", "compaction", "selection"}
     assert json.loads(json.dumps(found)) == found

@@ -397,7 +397,7 @@ def test_a_plan_without_words_is_like_none(project: ProjectInfo, name: str) -> N
 
 
 def test_the_past_is_what_was_picked_oldest_first(project: ProjectInfo) -> None:
-    make_plan(project, "new", entries=("a.b", "", "helmdeck.plan"), days=1)
+    make_plan(project, "new", entries=("a.b", "helmdeck.plan"), days=1)
     make_plan(project, "old", entries=("c.d",), days=10, kind="route", followed=True)
 
     past = plan_history.past_plans(project_id=project.id, now=NOW)
@@ -414,11 +414,20 @@ def test_what_was_not_followed_or_picked_nothing_is_no_past(project: ProjectInfo
     make_plan(project, "failed", outcome="failed", entries=())
     make_plan(project, "running", outcome="running", entries=())
     make_plan(project, "partial", outcome="partial")
+    make_plan(project, "a-gap", entries=("a.b", ""))
     make_plan(project, "only-gaps", entries=("", ""))
     make_plan(project, "only-itself", entries=("helmdeck.route",))
     make_plan(make_ruled_project(slug="other"), "theirs")
 
     assert plan_history.past_plans(project_id=project.id, now=NOW) == ()
+
+
+def test_a_plan_with_a_gap_counts_once_it_was_followed(project: ProjectInfo) -> None:
+    make_plan(project, entries=("a.b", ""), followed=True)
+
+    assert [plan.tools for plan in plan_history.past_plans(project_id=project.id, now=NOW)] == [
+        ("a.b",)
+    ]
 
 
 def test_a_plan_whose_pack_was_called_for_it_counts_in_full(project: ProjectInfo) -> None:

@@ -80,6 +80,7 @@ def _step(value: StepView) -> shapes.StepDetail:
         "kind": kind if value.entry else None,
         "asked": value.asked,
         "gap": value.gap,
+        "suggestions": list(value.suggestions),
         "args": None if value.args is None else dict(value.args),
         "args_sha": value.args_sha,
         "rationale": value.rationale,

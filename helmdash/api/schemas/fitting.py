@@ -127,6 +127,7 @@ class CompactionEntry(TypedDict):
     kind: KindText
     rank: int
     score: float
+    history: Annotated[float, Field(description="What past plans add to the score.")]
 
 
 class Compaction(TypedDict):

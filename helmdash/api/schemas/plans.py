@@ -115,6 +115,7 @@ class StepDetail(TypedDict):
     kind: KindText | None
     asked: Annotated[str | None, Field(description="What the model wrote, where it differs.")]
     gap: Annotated[str | None, Field(description="Why no entry was found.")]
+    suggestions: Annotated[list[str], Field(description="The nearest entries, for a gap.")]
     args: Annotated[FreeObject | None, Field(description="Null where no texts are kept.")]
     args_sha: Annotated[str | None, Field(description="The same for the same arguments.")]
     rationale: str | None

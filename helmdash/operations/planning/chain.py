@@ -64,9 +64,7 @@ class Chain:
 
     def repeats(self, project_id: int, step: Step) -> bool:
         """Whether a step was told before, as often as is too often."""
-        if step.entry is None:
-            return False
-        mark = (step.entry, args_mark(project_id, step))
+        mark = (_name_of(step), args_mark(project_id, step))
         return self.marks.count(mark) >= (_MOST_TOLD if self.is_named else _MOST_GUESSED)
 
 
@@ -123,13 +121,14 @@ def _named(project_id: int, name: str) -> list[PlanRecord]:
 
 
 def _chain(plans: Sequence[PlanRecord], *, is_named: bool) -> Chain:
-    steps = PlanStep.objects.filter(plan__in=[plan.pk for plan in plans]).order_by(
+    rows = PlanStep.objects.filter(plan__in=[plan.pk for plan in plans]).order_by(
         "plan__started_at", "plan_id", "position"
     )
-    real = [step for step in steps if step.entry] if plans else []
+    steps = list(rows) if plans else []
+    real = [step for step in steps if step.entry]
     return Chain(
         plan_ids=tuple(plan.name for plan in plans),
-        marks=tuple((step.entry, step.args_sha) for step in real),
+        marks=tuple((step.entry or _gap(step.asked), step.args_sha) for step in steps),
         # A guess is only for the guard: what the agent has really done, its context says.
         taken=tuple(_taken(step) for step in real) if is_named else (),
         known_taken=tuple(_known(step) for step in real) if is_named else (),
@@ -147,3 +146,14 @@ def _taken(step: PlanStep) -> TakenStep:
 def _known(step: PlanStep) -> TakenStep:
     taken = _taken(step)
     return taken if step.args is not None else replace(taken, args={"hash": step.args_sha})
+
+
+def _name_of(step: Step) -> str:
+    """What a step is compared by. A gap that was told once is told."""
+    if step.entry is not None:
+        return step.entry
+    return _gap(step.gap.asked if step.gap else "")
+
+
+def _gap(asked: str) -> str:
+    return f"gap {asked[:255]}"

@@ -7,6 +7,7 @@ none. Hashes, entries and figures are kept in any case.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,7 +18,7 @@ from django.db.models import QuerySet
 from helmdash.core.budgets import PromptVariant
 from helmdash.core.failures import Cause
 from helmdash.core.learning import learned_inputs
-from helmdash.core.plans import Destination, Plan, Route, RouteKind, Step
+from helmdash.core.plans import Destination, Gap, Plan, Route, RouteKind, Step
 from helmdash.core.redaction import redact, redact_text
 from helmdash.core.tokens import compact_json, json_bytes
 from helmdash.operations.fitting import Fitted
@@ -32,6 +33,8 @@ from helmdash.records.secrets import seal
 
 # A client that had its plan made in the background fetches it within this.
 ANSWER_WAITS = timedelta(hours=1)
+# As tools are named; anything else may be a sentence of somebody's.
+_TOOL_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,80}")
 # What may tell who somebody is: learned only where texts are kept (spec/helmdeck.md 18.2).
 _PERSONAL = frozenset({"title", "author"})
 
@@ -211,8 +214,9 @@ def _step_rows(question: Question, plan: PlanRecord, steps: Sequence[Step]) -> l
             position=step.order,
             entry=(step.entry or "")[:255],
             is_pipeline=step.is_pipeline,
-            asked=storable(step.gap.asked)[:255] if step.gap else "",
-            gap=storable(step.gap.reason)[:200] if step.gap else "",
+            asked=_kept_name(project, step.gap.asked)[:255] if step.gap else "",
+            gap=_kept_reason(project, step.gap)[:200] if step.gap else "",
+            suggestions=list(step.gap.suggestions) if step.gap else None,
             args=_kept_args(project, step),
             args_sha=args_mark(project.id, step),
             learned=_learned(project, step) or None,
@@ -220,6 +224,17 @@ def _step_rows(question: Question, plan: PlanRecord, steps: Sequence[Step]) -> l
         )
         for step in steps
     ]
+
+
+def _kept_name(project: ProjectInfo, asked: str) -> str:
+    """What the model wrote for a tool: a name in any case, words as other texts."""
+    return asked if _TOOL_NAME.fullmatch(asked) else kept_text(project, asked)
+
+
+def _kept_reason(project: ProjectInfo, gap: Gap) -> str:
+    if project.payload != Payload.OFF.value or _TOOL_NAME.fullmatch(gap.asked):
+        return str(storable(gap.reason))
+    return "no entry of the catalog serves this part"
 
 
 def _kept_args(project: ProjectInfo, step: Step) -> object:

@@ -282,7 +282,7 @@ class Teller:
             if question.chain.repeats(question.project.id, step):
                 raise UnusablePlan(
                     "plan.repeats_itself",
-                    f"{step.entry} with the same arguments was told before, "
+                    f"{step.entry or 'the gap'} with the same arguments was told before, "
                     f"in {question.chain.newest}",
                 )
 

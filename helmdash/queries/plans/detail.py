@@ -30,6 +30,7 @@ class StepView:
     is_pipeline: bool
     asked: str | None
     gap: str | None
+    suggestions: tuple[str, ...]
     args: Mapping[str, object] | None
     args_sha: str | None
     rationale: str | None
@@ -202,6 +203,7 @@ def _step(row: PlanStep) -> StepView:
         is_pipeline=row.is_pipeline,
         asked=row.asked or None,
         gap=row.gap or None,
+        suggestions=tuple(row.suggestions or ()),
         args=row.args,
         args_sha=row.args_sha or None,
         rationale=row.rationale or None,

@@ -110,6 +110,7 @@ class PlanStep(models.Model):
     is_pipeline = models.BooleanField(default=False)
     asked = word_field(255)  # what the model wrote, where that is something else
     gap = word_field(200)  # why no entry was found
+    suggestions = models.JSONField(null=True, help_text="The nearest entries, for a gap.")
     args = models.JSONField(null=True, help_text="Kept where the project keeps texts.")
     args_sha = word_field(16)
     learned = models.JSONField(null=True, help_text="Preferences among the arguments.")
