@@ -243,8 +243,9 @@ def _object_schema(found: object) -> Mapping[str, object] | None:
         required = [str(name) for name, part in found.items() if _is_required(part)]
         return _closed({str(name): _input_schema(part) for name, part in found.items()}, required)
     if isinstance(found, list):
-        required = [str(item["name"]) for item in found if _is_required(item) and "name" in item]
-        return _closed(_named_inputs(found), required)
+        inputs = _named_inputs(found)
+        names = (str(item.get("name")) for item in found if _is_required(item))
+        return _closed(inputs, [name for name in names if name in inputs])
     return None
 
 
@@ -254,7 +255,9 @@ def _is_json_schema(found: Mapping[str, object]) -> bool:
         return True
     if any(isinstance(found.get(member), str) for member in ("$schema", "$ref")):
         return True
-    if any(isinstance(found.get(member), list) for member in ("anyOf", "oneOf", "allOf")):
+    if any(
+        isinstance(found.get(member), list) for member in ("anyOf", "oneOf", "allOf", "required")
+    ):
         return True
     properties = found.get("properties")
     return isinstance(properties, Mapping) and all(

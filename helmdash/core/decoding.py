@@ -25,6 +25,7 @@ from helmdash.core.jsontext import (
     Span,
     find_inner_spans,
     find_spans,
+    is_json_shaped,
     is_structure,
     measure_depth,
     read_first_json,
@@ -101,7 +102,7 @@ def decode(
 
     `accepts` says whether a value is the one looked for; without it the first object or array
     counts, and any value that is the whole reply. With it, the last value inside of thoughts that
-    never close counts where nothing else does, unless the reply was broken off. `partial` means
+    never close counts where no JSON stands outside, unless the reply was cut off. `partial` means
     that the reply was cut off and only complete elements were kept. A lone half of a surrogate
     pair comes back as U+FFFD. Of a reply with thousands of values only the last 2,000 are shown to
     `accepts`, and the last 2,000 inside of those. Raises Undecodable, and whatever `accepts`
@@ -118,7 +119,7 @@ def decode(
                 partial=stage is Stage.SALVAGE,
                 stripped_bytes=stripped.stripped_bytes,
             )
-    if accepts is not None and stripped.unclosed and finish_reason not in _BROKEN_OFF:
+    if accepts is not None and finish_reason not in _BROKEN_OFF and not is_json_shaped(body):
         for stage, value in _thoughts(replace_lone_surrogates(stripped.unclosed)):
             if wanted(value):
                 return Decoded(

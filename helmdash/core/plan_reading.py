@@ -7,14 +7,16 @@ what cannot be used becomes a gap step, or is dropped with a note and `partial`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from helmdash.core.answer_search import decode_best
 from helmdash.core.arguments import Given, read_args
 from helmdash.core.budgets import PromptVariant
 from helmdash.core.catalog import Catalog
-from helmdash.core.decoding import Decoded, Undecodable, decode
+from helmdash.core.decoding import Decoded
 from helmdash.core.finish import FinishReason
 from helmdash.core.plan_calls import Call, Miss, Suggest, nearest, resolve, with_run_id
 from helmdash.core.plan_shapes import (
@@ -23,6 +25,7 @@ from helmdash.core.plan_shapes import (
     Answer,
     clip,
     find_answer,
+    is_full_plan,
     is_plan_shaped,
     is_step_shaped,
     text_in,
@@ -30,6 +33,7 @@ from helmdash.core.plan_shapes import (
     to_bool,
 )
 from helmdash.core.plans import (
+    MODEL_SAID,
     MOST_STEPS,
     UNKNOWN_TOOL,
     CheckArgs,
@@ -53,22 +57,17 @@ _LONGEST_ASKED: Final = 200
 # Comparing the spelling of an unknown name with 5,000 ids takes about 30 ms.
 _MOST_SPELLINGS: Final = 10
 _MOST_NOTES: Final = 20
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s")
 _LAST_LINE: Final = "Take the steps in this order. When a tool reports an error, stop and show it."
 _NEXT_LINE: Final = "Take this step, then ask for the next one and list the steps taken."
 
 
 def decode_plan(raw: str, *, finish_reason: FinishReason | None = None) -> Decoded:
-    """Find the plan in a model's reply; a lone step counts only where there is no plan.
-
-    Raises Undecodable.
+    """Find the plan in a model's reply; an empty one only where there is none with a step, a lone
+    step only where there is no plan. Raises Undecodable.
     """
-    try:
-        return decode(raw, finish_reason=finish_reason, accepts=is_plan_shaped, label="plan")
-    except Undecodable as no_plan:
-        try:
-            return decode(raw, finish_reason=finish_reason, accepts=is_step_shaped, label="plan")
-        except Undecodable:
-            raise no_plan from None
+    shapes = (is_full_plan, is_plan_shaped, is_step_shaped)
+    return decode_best(raw, shapes, finish_reason=finish_reason, label="plan")
 
 
 def read_plan(
@@ -212,6 +211,7 @@ class _Reading:
             client_tool=client_name(call.tool),
             is_pipeline=call.is_pipeline,
             arg_faults=call.checked(self.check_args),
+            missing_args=call.missing(),
         )
         return _Found(step, call)
 
@@ -221,14 +221,17 @@ class _Reading:
             order=order,
             tool=UNKNOWN_TOOL,
             args=given.args or {},
-            rationale=f"{told} - model said: {rationale}" if rationale else told,
+            rationale=f"{told}{MODEL_SAID}{rationale}" if rationale else told,
             entry=None,
             gap=Gap(
                 reason=miss.reason,
-                asked=clip(miss.asked.strip(), _LONGEST_ASKED),
+                asked=_gist(rationale)
+                if miss.is_none
+                else clip(miss.asked.strip(), _LONGEST_ASKED),
                 suggestions=self._suggestions(miss, rationale),
             ),
             arg_faults=given.faults,
+            missing_args=miss.missing,
         )
 
     def _suggestions(self, miss: Miss, rationale: str) -> tuple[str, ...]:
@@ -301,6 +304,12 @@ def _reasoning(answer: Answer) -> str:
     return clip(text_of(told), _LONGEST_REASONING)
 
 
+def _gist(rationale: str) -> str:
+    """The first sentence of a rationale, on one line."""
+    first = _SENTENCE_END.split(rationale.strip(), maxsplit=1)[0]
+    return clip(" ".join(first.split()), _LONGEST_ASKED)
+
+
 def _line(step: Step) -> str:
     if step.gap is not None:
         near = f" Nearest: {', '.join(step.gap.suggestions)}." if step.gap.suggestions else ""
@@ -308,7 +317,9 @@ def _line(step: Step) -> str:
     args = json.dumps(step.args, ensure_ascii=False) if step.args else ""
     with_args = f" with args {args}" if args else ""
     why = f" - {' '.join(step.rationale.split())}" if step.rationale else ""
-    return f"Step {step.order}: call {step.tool}{with_args}{why}"
+    missing = ", ".join(step.missing_args)
+    left = f" (still to be filled in: {missing})" if missing else ""
+    return f"Step {step.order}: call {step.tool}{with_args}{left}{why}"
 
 
 def _count(steps: int) -> str:

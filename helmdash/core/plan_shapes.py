@@ -47,6 +47,14 @@ def is_plan_shaped(value: object) -> bool:
     return found is not None and not is_step_shaped(value)
 
 
+def is_full_plan(value: object) -> bool:
+    """Whether a value is a plan that says something: it has a step, or nothing is left to do."""
+    found = find_answer(value)
+    if found is None or is_step_shaped(value):
+        return False
+    return to_bool(found.members.get("done")) is True or any(map(_could_be_step, found.items))
+
+
 def is_step_shaped(value: object) -> bool:
     """Whether a value is a lone step, as models answer that were asked for the next one only.
 
@@ -121,6 +129,10 @@ def _items(value: Mapping[str, object]) -> Sequence[object] | None:
             return numbered
         return [steps] if text_in(steps, TOOL_MEMBERS) else None
     return [] if steps is None and len(_PLAN_MEMBERS.intersection(value)) > 1 else None
+
+
+def _could_be_step(item: object) -> bool:
+    return isinstance(item, Mapping) or bool(text_of(item))
 
 
 def _is_call(value: object) -> bool:

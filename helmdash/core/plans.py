@@ -20,6 +20,8 @@ META_TOOLS: Final = frozenset({"helmdeck.plan", "helmdeck.route"})
 # Steps beyond this are cut: a longer plan is a list, and no agent follows it.
 MOST_STEPS: Final = 50
 MOST_ALTERNATIVES: Final = 3
+# In the rationale of a gap step: between our reason and the model's own words.
+MODEL_SAID: Final = " - model said: "
 
 
 class Complexity(StrEnum):
@@ -47,12 +49,11 @@ CheckArgs = Callable[[Mapping[str, object], Mapping[str, object]], tuple[ArgFaul
 class Gap:
     """Why a step names no entry: a sentence, what the model wrote, and the nearest entries.
 
-    wish: what it wanted, in its words, where it wrote on purpose that there is no entry.
+    asked: a tool's name; what it wanted, in its words, where it wrote that there is no entry.
     """
 
     reason: str
     asked: str
-    wish: str = ""
     suggestions: tuple[str, ...] = ()
 
 

@@ -158,8 +158,10 @@ def _after_garble(failed: _Failed) -> _Ways:
     smaller = (
         (
             then,
-            f"The answer could not be read, so the catalog is cut to {then.catalog_bytes:,} bytes "
-            "and the model is told to give the JSON object only.",
+            (
+                f"The answer could not be read, so the catalog is cut to {then.catalog_bytes:,} "
+                "bytes and the model is told to give the JSON object only."
+            ),
         )
         for then, _ in _smaller_catalog(told)
     )

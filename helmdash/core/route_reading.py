@@ -10,11 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from helmdash.core.answer_search import decode_best
 from helmdash.core.arguments import read_args
 from helmdash.core.catalog import Catalog, EntryKind
-from helmdash.core.decoding import Decoded, Undecodable, decode
+from helmdash.core.decoding import Decoded
 from helmdash.core.finish import FinishReason
-from helmdash.core.plan_calls import Call, Miss, Suggest, nearest, quote, resolve
+from helmdash.core.plan_calls import (
+    NONE_WORDS,
+    Call,
+    Miss,
+    Suggest,
+    is_none_word,
+    nearest,
+    quote,
+    resolve,
+)
 from helmdash.core.plan_shapes import clip, text_in, text_of
 from helmdash.core.plans import (
     MOST_ALTERNATIVES,
@@ -39,8 +49,7 @@ _KIND_OF: Final[Mapping[EntryKind, RouteKind]] = {
     EntryKind.PACK: RouteKind.PACK,
     EntryKind.PIPELINE: RouteKind.PIPELINE,
 }
-# How models say that nothing serves.
-_NONE_WORDS: Final = frozenset(("", "none", "null", "nil", "n/a", "na", "no match", "-"))
+_NONE_WORDS: Final = NONE_WORDS | {""}
 _LONGEST_TEXT: Final = 4_000
 _LONGEST_WHY: Final = 1_000
 # Of a pasted text as a missing capability, what a person reads.
@@ -54,8 +63,30 @@ _WHY_DEMOTED: Final = "The model recommended something that cannot be called."
 
 
 def is_route_shaped(value: object) -> bool:
-    """Whether a value is a route: an object with a recommendation, wrapped or not."""
+    """Whether a value is a route: an object with a recommendation, wrapped or not.
+
+    One that only tells a gap recommends nothing, and says so.
+    """
     return _find_route(value) is not None
+
+
+def is_full_route(value: object) -> bool:
+    """Whether a value is a route that says something: it names an entry, or says why none serves.
+
+    A none beside which nothing is told may be a slip, or the form that the model began with.
+    """
+    members = _find_route(value)
+    if members is None or "recommendation" not in members:
+        return False
+    wanted = members["recommendation"]
+    if isinstance(wanted, list):
+        wanted = wanted[0] if wanted else None
+    id = wanted if isinstance(wanted, str) else ""
+    if isinstance(wanted, Mapping):
+        id = text_in(wanted, _ID_MEMBERS)
+        if text_in(wanted, _KIND_MEMBERS).lower() == RouteKind.NONE:
+            return _tells_gap(members) or bool(text_in(wanted, _WHY_MEMBERS))
+    return bool(id.strip()) and not is_none_word(id)
 
 
 def is_destination_shaped(value: object) -> bool:
@@ -69,18 +100,11 @@ def is_destination_shaped(value: object) -> bool:
 
 
 def decode_route(raw: str, *, finish_reason: FinishReason | None = None) -> Decoded:
-    """Find the route in a model's reply; a lone recommendation only where there is no route.
-
-    Raises Undecodable.
+    """Find the route in a model's reply; an empty one only where there is none that says something,
+    a lone recommendation only where there is no route. Raises Undecodable.
     """
-    try:
-        return decode(raw, finish_reason=finish_reason, accepts=is_route_shaped, label="route")
-    except Undecodable as no_route:
-        try:
-            lone = is_destination_shaped
-            return decode(raw, finish_reason=finish_reason, accepts=lone, label="route")
-        except Undecodable:
-            raise no_route from None
+    shapes = (is_full_route, is_route_shaped, is_destination_shaped)
+    return decode_best(raw, shapes, finish_reason=finish_reason, label="route")
 
 
 def read_route(
@@ -163,7 +187,7 @@ class _Reading:
         id = text_in(wanted, _ID_MEMBERS)
         if text_in(wanted, _KIND_MEMBERS).lower() == RouteKind.NONE:
             return None
-        if id.strip("<>()").lower() in _NONE_WORDS and id not in self.names:
+        if (not id or is_none_word(id)) and id not in self.names:
             return None
         return resolve(id, read_args(wanted, _INPUT_MEMBERS), self.names)
 
@@ -188,6 +212,7 @@ class _Reading:
             why=clip(text_in(wanted, _WHY_MEMBERS), _LONGEST_WHY),
             suggested_inputs=call.given if has_inputs else None,
             arg_faults=call.checked(self.check_args, under=""),
+            missing_args=call.missing(under=""),
         )
 
     def _alternatives(self, given: Sequence[object], chosen: str) -> Iterator[Destination]:
@@ -261,15 +286,26 @@ class _Reading:
 
 
 def _find_route(value: object) -> Mapping[str, object] | None:
+    gap: Mapping[str, object] | None = None
     for _ in range(_MOST_WRAPPERS + 1):
         if not isinstance(value, Mapping):
-            return None
+            break
         if "recommendation" in value:
             return value if _could_recommend(value["recommendation"]) else None
+        gap = gap or (value if _tells_gap(value) else None)
         value = next(
             (value[name] for name in _WRAPPERS if isinstance(value.get(name), Mapping)), None
         )
-    return None
+    return gap
+
+
+def _tells_gap(members: Mapping[str, object]) -> bool:
+    """Whether a gap is told in the shape that is asked for: a text or a schema is not enough."""
+    told = members.get("gap_warning")
+    if not isinstance(told, Mapping):
+        return False
+    missing, proposed = text_of(told.get("missing_capability")), told.get("proposed_pack")
+    return missing.lower() not in _NONE_WORDS or (isinstance(proposed, Mapping) and bool(proposed))
 
 
 def _could_recommend(value: object) -> bool:
@@ -285,7 +321,7 @@ def _recommended(
     members: Mapping[str, object], reading: _Reading
 ) -> tuple[Mapping[str, object], Sequence[object]]:
     """The recommendation and the alternatives, however they are listed."""
-    wanted, others = members["recommendation"], members.get("alternatives")
+    wanted, others = members.get("recommendation"), members.get("alternatives")
     if not isinstance(others, list):
         others = [] if others is None else [others]
     if isinstance(wanted, list):

@@ -22,7 +22,7 @@ from helmdash.operations.fitting import Fitted, fit_catalog
 from helmdash.operations.recording import record_calls
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.hiding import hide_intent, hide_value
-from helmdash.records.models import Call, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
+from helmdash.records.models import Call, Fit, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
 
 _PLANS = ROOT / "fixtures" / "demo_plans.json"
 # What the instructions around a catalog take: about as much as those of operations.planning.
@@ -53,7 +53,7 @@ def load_plans(*, project: ProjectInfo, caller: str, now: datetime) -> int:
 
 
 def _fit(project: ProjectInfo, told: Told, caller: str, now: datetime) -> Fitted:
-    return fit_catalog(
+    fitted = fit_catalog(
         project=project,
         model=told["model"],
         intent=told["intent"],
@@ -65,6 +65,12 @@ def _fit(project: ProjectInfo, told: Told, caller: str, now: datetime) -> Fitted
         caller=caller,
         now=now - timedelta(minutes=told.get("minutes_ago", 180)),
     )
+    if "flags" not in told:
+        return fitted
+    # What a filter pass did: no model is called here.
+    trim = replace(fitted.trim, flags=tuple(told["flags"]))
+    Fit.objects.filter(project_id=project.id, name=fitted.fit_id).update(trim=trim.to_json())
+    return replace(fitted, trim=trim)
 
 
 def _captures(told: Told, fitted: Fitted, caller: str, now: datetime) -> list[Capture]:

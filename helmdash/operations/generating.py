@@ -247,7 +247,6 @@ def _call(chance: random.Random, talk: _Talk, name: str, at: datetime) -> Captur
         finish_reason="tool_calls" if chance.random() < 0.3 else "stop",
         http_status=200,
         raw_content_len=chance.randint(40, 6_000),
-        prompt_variant=talk.model.variant if purpose in ("plan", "route") else None,
         latency_ms=int(chance.lognormvariate(7.6, 0.8)),
         ttft_ms=int(chance.lognormvariate(6.0, 0.6)),
         trim=trim,
@@ -258,7 +257,10 @@ def _call(chance: random.Random, talk: _Talk, name: str, at: datetime) -> Captur
     if chance.random() < _PAYLOAD_SHARE:
         call = replace(call, **_texts(chance, talk, call.purpose))
     kind = chance.choices(range(len(_FAILURE_WEIGHTS)), _FAILURE_WEIGHTS)[0]
-    return _failed(call, _FAILURES[kind][1]) if kind < len(_FAILURES) else call
+    if kind < len(_FAILURES):
+        call = _failed(call, _FAILURES[kind][1])
+    # A failure may have made a plan of it; only plans have variants of their prompt (ADR 053).
+    return replace(call, prompt_variant=talk.model.variant) if call.purpose == "plan" else call
 
 
 def _grow(chance: random.Random, talk: _Talk) -> CapturedTrim | None:

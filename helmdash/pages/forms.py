@@ -11,6 +11,7 @@ from typing import Any
 from django import forms
 
 from helmdash.core.budgets import PromptVariant
+from helmdash.core.catalog import CatalogError, parse_catalog
 from helmdash.core.failures import FailureCause
 from helmdash.core.finish import FinishReason
 from helmdash.core.health import Level
@@ -20,6 +21,7 @@ from helmdash.queries.conversations import ConversationFilters
 
 PLAN_KINDS = ("plan", "route")
 PLAN_OUTCOMES = ("running", "ok", "gap", "partial", "failed")
+_WHOLE_ID = "Only plans with exactly this id: a part of it finds nothing"
 # Far beyond what any model writes at once; a larger number is a slip of the keyboard.
 MOST_OUTPUT_TOKENS = 1_000_000
 
@@ -174,6 +176,8 @@ class PlanFilterForm(SearchForm):
     def __init__(self, data: Mapping[str, Any], *, now: datetime) -> None:
         super().__init__(data, now=now)
         self.fields["tool"].widget.attrs |= {"list": "tools", "autocomplete": "off"}
+        for name in ("model", "tool"):
+            self.fields[name].widget.attrs |= {"placeholder": "whole id", "title": _WHOLE_ID}
 
     @property
     def has_more(self) -> bool:
@@ -191,6 +195,8 @@ class ModelFilterForm(FilterForm):
         self.fields["purpose"].widget.attrs |= {"list": "purposes", "autocomplete": "off"}
 
 
+# So many faults of a catalog are shown; whoever has more fixes these first.
+_FAULTS_SHOWN = 8
 # What an object that somebody pastes has to be.
 _CATALOG = 'must be an object with "packs" and "pipelines"'
 _CONTEXT = 'must be an object, such as {"steps_taken": []}'
@@ -213,6 +219,25 @@ def _json_object(text: str, *, must_be: str) -> dict[str, object] | None:
     return value
 
 
+def _catalog(text: str) -> dict[str, object] | None:
+    """A catalog that somebody pasted. Raises ValidationError with all that is wrong with it."""
+    value = _json_object(text, must_be=_CATALOG)
+    if value is not None:
+        try:
+            parse_catalog(value)
+        except CatalogError as error:
+            raise forms.ValidationError(catalog_faults(error)) from None
+    return value
+
+
+def catalog_faults(error: CatalogError) -> list[str]:
+    """What is wrong with a catalog, by the place in it."""
+    return [
+        f"{fault.field.removeprefix('catalog.')}: {fault.message}"
+        for fault in error.errors[:_FAULTS_SHOWN]
+    ]
+
+
 class FitForm(forms.Form):
     """What a fit needs. A blank catalog means the project's current one."""
 
@@ -233,7 +258,7 @@ class FitForm(forms.Form):
     )
 
     def clean_catalog(self) -> dict[str, object] | None:
-        return _json_object(self.cleaned_data["catalog"], must_be=_CATALOG)
+        return _catalog(self.cleaned_data["catalog"])
 
 
 class PlanForm(forms.Form):
@@ -263,19 +288,31 @@ class PlanForm(forms.Form):
         strip=False,
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
     )
+    catalog_name = forms.CharField(
+        required=False,
+        max_length=128,
+        label="Catalog by name",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
     continues = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput())
 
     def clean_context(self) -> dict[str, object] | None:
         return _json_object(self.cleaned_data["context"], must_be=_CONTEXT)
 
     def clean_catalog(self) -> dict[str, object] | None:
-        return _json_object(self.cleaned_data["catalog"], must_be=_CATALOG)
+        return _catalog(self.cleaned_data["catalog"])
 
     @property
     def has_more(self) -> bool:
         """Whether a field is filled, or faulty, that is folded away otherwise."""
-        names = ("prompt_variant", "max_tokens", "context", "catalog", "continues")
+        names = set(self.fields) - {"intent", "model"}
         return any(self[name].value() or self[name].errors for name in names)
+
+
+class RouteForm(PlanForm):
+    """What a route is asked for with: its prompt has no variants (ADR 053 has them for plans)."""
+
+    prompt_variant = None  # type: ignore[assignment]  # Django's way to leave a field out
 
 
 class KeyForm(forms.Form):

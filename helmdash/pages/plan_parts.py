@@ -19,7 +19,8 @@ _NO_ENTRY = "The catalog has no entry for it."
 class StepRow:
     """One step for reading. `tool` is the catalog's id; "" for a gap.
 
-    args None: they are not kept. faults: field and sentence for each argument that is wrong.
+    args None: they are not kept. faults: field and sentence for each argument that is wrong;
+    missing: paths of required ones that were left open.
     """
 
     order: int
@@ -29,6 +30,7 @@ class StepRow:
     args: object | None
     rationale: str
     faults: tuple[tuple[str, str], ...]
+    missing: tuple[str, ...]
     gap: str
     asked: str
     suggestions: tuple[str, ...]
@@ -48,6 +50,7 @@ class Choice:
     why: str
     inputs: object | None
     faults: tuple[tuple[str, str], ...]
+    missing: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +112,7 @@ def _step(told: Mapping[str, object], at: int) -> StepRow:
         args=args,
         rationale=rationale,
         faults=_faults(told.get("arg_errors")),
+        missing=_texts(told.get("missing_args")),
         # A rationale of a gap may begin with the reason.
         gap="" if reason in rationale else reason,
         asked=_text(gap.get("asked")),
@@ -125,9 +129,10 @@ def _row(kept: StepView) -> StepRow:
         args=kept.args,
         rationale=kept.rationale or "",
         faults=(),
+        missing=(),
         gap=kept.gap or ("" if kept.entry else _NO_ENTRY),
         asked=kept.asked or "",
-        suggestions=(),
+        suggestions=kept.suggestions,
     )
 
 
@@ -138,6 +143,7 @@ def _choice(told: Mapping[str, object]) -> Choice:
         why=_text(told.get("why")),
         inputs=told.get("suggested_inputs"),
         faults=_faults(told.get("arg_errors")),
+        missing=_texts(told.get("missing_args")),
     )
 
 

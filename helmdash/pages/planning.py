@@ -19,7 +19,7 @@ from helmdash.operations.planning import Ask, PlanFailed
 from helmdash.queries import upstreams
 from helmdash.queries.access import ProjectInfo
 from helmdash.upstream.listings import unserved
-from helmdash.upstream.sharing import Shared, shared_of
+from helmdash.upstream.sharing import shared_of
 
 # Upstreams that do not list their models are asked for them; they have five seconds for it.
 _FINDING_SECONDS = 8.0
@@ -37,13 +37,12 @@ class Trial:
 def start(request: HttpRequest, trial: Trial) -> str:
     """Begin it; the plan's id, also of one that failed.
 
-    Raises AskProblem, CatalogError and UnknownModel before anything is kept, Stopping when the
-    server is about to stop.
+    The model has been asked for with `require_served`. Raises AskProblem, CatalogError and
+    UnknownModel before anything is kept, Stopping when the server is about to stop.
     """
     shared = shared_of(request)
     if shared is None:
         return async_to_sync(_now)(trial)
-    _require_served(shared, trial)
     return planner.begin(
         project=trial.project,
         ask=trial.ask,
@@ -53,15 +52,16 @@ def start(request: HttpRequest, trial: Trial) -> str:
     )
 
 
-def _require_served(shared: Shared, trial: Trial) -> None:
-    """Raises UnknownModel where no upstream takes the model that was typed."""
-    model = (trial.ask.model or "").strip()
-    if not model:
+def require_served(request: HttpRequest, project: ProjectInfo, model: str) -> None:
+    """Raises UnknownModel where no upstream takes the model that was typed; "" is none.
+
+    Without a server there is nothing to ask; `start` then finds out.
+    """
+    shared = shared_of(request)
+    if not model or shared is None:
         return
     work = shared.listings.choose(
-        model,
-        upstreams.endpoints(project_id=trial.project.id),
-        default=trial.project.default_upstream,
+        model, upstreams.endpoints(project_id=project.id), default=project.default_upstream
     )
     try:
         route = asyncio.run_coroutine_threadsafe(work, shared.loop).result(_FINDING_SECONDS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
+from math import floor
 
 from helmdash.core.budgets import LimitSource
 from helmdash.core.failures import Advice
@@ -57,6 +58,8 @@ _PURPOSES = {
     "plan": "makes the plan",
     "route": "chooses one entry",
 }
+# From here on, rounding would say 100 %; and below it, one place after the point is shown.
+_NEARLY_ALL, _ONE_PLACE_BELOW = 99.5, 10
 # Upper end in seconds, length of the unit in seconds, its sign.
 _AGES = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"))
 _SECOND_MS, _MINUTE_MS = 1000, 59_950  # from 59.95 s on, one place after the point is 60.0
@@ -65,7 +68,7 @@ _SKEW_SECONDS = 5
 
 
 def percent(share: float | None) -> str:
-    """A share as text; never rounded up to a line it has not reached."""
+    """A fill level as text; never rounded up to a line it has not reached."""
     if share is None:
         return DASH
     value = share * 100
@@ -74,6 +77,21 @@ def percent(share: float | None) -> str:
     if value < 10:
         return f"{int(value * 10) / 10:g} %"
     return f"{int(value):,} %"
+
+
+def rounded(share: float | None) -> str:
+    """A rate, or an end of its interval: half up, but 0 % and 100 % only where it is that."""
+    if share is None:
+        return DASH
+    # 0.285 times 100 is a hair below 28.5: nine places are more than any count can tell.
+    value = round(share * 100, 9)
+    if 0 < value < 0.1:
+        return "< 0.1 %"
+    if _NEARLY_ALL <= value < 100:
+        return "> 99 %"
+    if value < _ONE_PLACE_BELOW:
+        return f"{floor(value * 10 + 0.5) / 10:g} %"
+    return f"{floor(value + 0.5):,} %"
 
 
 def ago(at: datetime, now: datetime) -> str:
@@ -152,7 +170,7 @@ def seconds(ms: float | None) -> str:
 
 def removed_share(before: int, after: int) -> str:
     """The share of bytes that went."""
-    return percent((before - after) / before if before > 0 else None)
+    return rounded((before - after) / before if before > 0 else None)
 
 
 def pretty(value: object) -> str:

@@ -24,6 +24,8 @@ MOST_CALLS: Final = 20_000
 # Anything else callers invent shares one group, so that the table stays a table.
 PURPOSES: Final = ("chat", "plan", "route", "filter", "verify")
 OTHER: Final = "other"
+# ADR 053 has variants of the prompt for plans only: a route's is one, whatever a caller reports.
+_ROUTE: Final = "route"
 # Upper ends of the bands of prompt sizes: around what a tier C catalog takes (10 KB), and far off.
 _BANDS: Final = (("under 4 KB", 4_096), ("4 to 16 KB", 16_384), ("16 to 64 KB", 65_536))
 _LARGEST_BAND: Final = "over 64 KB"
@@ -107,7 +109,7 @@ def model_rows(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> tuple[ModelRow, ...]:
-    """A row for each model, purpose and variant, those with most calls first. One query.
+    """A row for each model, purpose and variant (but for routes), most calls first. One query.
 
     model: only its rows, of as many of its own calls as else of all models together.
     """
@@ -124,7 +126,8 @@ def model_rows(
     groups: dict[tuple[str, str, str], _Group] = {}
     for facts in found[:MOST_CALLS]:
         purpose = facts.purpose if facts.purpose in PURPOSES else OTHER
-        groups.setdefault((facts.model, purpose, facts.prompt_variant), _Group()).add(facts)
+        variant = "" if purpose == _ROUTE else facts.prompt_variant
+        groups.setdefault((facts.model, purpose, variant), _Group()).add(facts)
     ranked = sorted(groups.items(), key=lambda pair: (-pair[1].calls, pair[0]))
     return tuple(group.row(*key, is_sample=is_sample) for key, group in ranked)
 

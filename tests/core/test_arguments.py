@@ -110,7 +110,9 @@ def test_other_arguments_are_none_with_a_fault(value: object, message: str) -> N
     found = as_args(value)
 
     assert found.args == {}
-    assert [(fault.field, fault.message) for fault in found.faults] == [("", message)]  # of all of them
+    assert [(fault.field, fault.message) for fault in found.faults] == [
+        ("", message)
+    ]  # of all of them
 
 
 NESTED = {

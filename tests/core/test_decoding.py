@@ -233,6 +233,10 @@ def test_an_answer_outside_of_thoughts_goes_first(raw: str, stage: str) -> None:
         (f"<think>hm {PLAN} or", "length", "length.reasoning"),
         (f"<think>hm {PLAN} or", "content_filter", "safety.finish_reason"),
         (f"<think>hm {PLAN} or", "error", "upstream.finish_reason"),
+        # what stands outside was meant as the answer
+        (f'{{"tool":"a"}}<think>or {PLAN}', "stop", "undecodable.schema"),
+        (f'So {{"tool":"a"}} <think>or {PLAN}', "stop", "undecodable.schema"),
+        (f'{{"tool":<think>or {PLAN}', "stop", "deadlock.reply"),
         # nothing there
         ('<think>hm {"a":1}', "stop", "empty.reply"),
         ("<think>hm", "stop", "empty.reply"),

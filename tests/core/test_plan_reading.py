@@ -270,7 +270,7 @@ def test_a_part_that_the_model_found_no_entry_for_tells_what_it_wanted(tool: str
 
     assert found.gap is not None
     assert found.gap.reason == "the model found no entry for this part"
-    assert (found.gap.asked, found.gap.wish) == ("", "Fetch the captions of the talk.")
+    assert found.gap.asked == "Fetch the captions of the talk."
     assert found.gap.suggestions == ("fs.read",)
     assert texts == [why]
 
@@ -285,7 +285,7 @@ def test_a_part_without_entry_and_words_is_suggested_for_by_the_intent() -> None
     found = make_plan({"steps": [{"tool": "unknown"}]}, suggest=suggest).steps[0]
 
     assert found.gap is not None
-    assert (found.gap.asked, found.gap.wish, texts) == ("", "", ["Write it up."])
+    assert (found.gap.asked, texts) == ("", ["Write it up."])
 
 
 def test_an_entry_that_is_called_unknown_can_be_called() -> None:

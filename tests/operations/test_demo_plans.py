@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from helmdash.operations.demo import load_demo, remove_demo
@@ -65,6 +67,30 @@ def test_adr_053_is_told_right(demo: int) -> None:
     assert (rows["filter"].truncated.count, rows["filter"].calls) == (2, 3)
     stories = [call for call in recent if (call.correlation_id or "").startswith("plan_adr")]
     assert [call.purpose for call in stories] == ["filter", "plan"] * 3
+
+
+def test_the_demo_plans_have_a_variant_and_plausible_sizes(demo: int) -> None:
+    rows = model_rows(project_id=demo)
+
+    assert [row.model for row in rows if row.purpose == "plan" and not row.prompt_variant] == []
+    adr = [row for row in rows if row.model == ADR_MODEL and row.purpose == "plan"]
+    assert [(row.clean.count, row.calls) for row in adr] == [(3, 3)]
+    told = {(row.model, row.purpose): row.estimate_ratio for row in rows if row.estimate_ratio}
+    assert ("openai/gpt-4o", "chat") in told
+    assert {key: ratio for key, ratio in told.items() if not 0.7 < ratio < 1.5} == {}
+
+
+def test_what_the_filter_passes_of_adr_053_did_is_in_the_trims(demo: int) -> None:
+    told = []
+    for number in (1, 2, 3):
+        found = plans.find(project_id=demo, plan_id=f"plan_adr-053-{number}", now=NOW)
+        assert found is not None
+        trim: Any = found.trim
+        told.append(trim["dropped"][len(trim["steps"]) :])
+
+    # The first and the third were truncated: nothing was picked.
+    doubt = "lexical.low_confidence"
+    assert told == [[doubt], [doubt, "llm_filter(picks=4,kept=4)"], [doubt]]
 
 
 def test_loading_again_gives_the_same_and_removing_leaves_nothing(demo: int) -> None:

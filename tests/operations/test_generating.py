@@ -39,6 +39,19 @@ def test_generated_calls_hold_together(db: None) -> None:
     assert 50 <= Conversation.objects.filter(project_id=done.project.id).count() <= 60
 
 
+def test_plans_have_a_variant_and_nothing_else_has(db: None) -> None:
+    make_project()
+    generate_calls(calls=3_000, now=NOW)
+
+    told = set(Call.objects.order_by().values_list("purpose", "prompt_variant"))
+
+    assert {variant for purpose, variant in told if purpose == "plan"} == {
+        "full_steps",
+        "single_pick",
+    }
+    assert {variant for purpose, variant in told if purpose != "plan"} == {""}
+
+
 def test_the_same_seed_makes_the_same_calls(db: None) -> None:
     make_project()
     columns = ("name", "model", "prompt_tokens", "level", "cause", "started_at", "generation")

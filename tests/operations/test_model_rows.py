@@ -170,6 +170,14 @@ def test_calls_are_told_apart_by_model_purpose_and_variant(project: ProjectInfo)
     ]
 
 
+def test_a_route_has_no_variant(project: ProjectInfo) -> None:
+    """ADR 053 has variants of the prompt for plans only."""
+    for variant in ("full_steps", "single_pick", None):
+        record(project, make_capture(purpose="route", prompt_variant=variant, decoded=True))
+
+    assert (only(project).calls, only(project).prompt_variant) == (3, None)
+
+
 @pytest.mark.parametrize(
     ("size", "band"),
     [

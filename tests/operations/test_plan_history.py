@@ -372,7 +372,7 @@ def test_like_plans_are_found_with_and_without_texts(db: None, payload: str) -> 
 
 def test_like_plans_are_few_and_take_four_queries(project: ProjectInfo) -> None:
     for number in range(12):
-        make_plan(project, f"plan-{number}")
+        make_plan(project, f"plan-{number}", intent=f"publish a blog post about launch{number}")
 
     found = plans.similar(project_id=project.id, plan_id="plan-3", now=NOW, limit=4)
 

@@ -204,10 +204,10 @@ def test_a_key_is_shown_once_and_ends_when_it_is_revoked(
 
 
 WRONG_KEYS = [
-    ("", ["read"], "name: say who will use the key"),
-    ("new", [], "scopes: tick at least one scope"),
-    ("new", ["root"], "scopes: "),
-    ("taken", ["read"], "name: an active key is called taken"),
+    ("", ["read"], "Name: say who will use the key"),
+    ("new", [], "Scopes: tick at least one scope"),
+    ("new", ["root"], "Scopes: "),
+    ("taken", ["read"], "Name: an active key is called taken"),
 ]
 
 
@@ -282,16 +282,16 @@ def test_without_a_catalog_the_one_in_force_is_fitted(owner: Client, filled: str
 
 
 WRONG_FITS: list[tuple[dict[str, str], str]] = [
-    ({"model": ""}, "model: name the model"),
-    ({"intent": " "}, "intent: say what the agent is to do"),
-    ({"catalog": "{not json"}, "catalog: is not JSON: line 1, column 2"),
-    ({"catalog": "null"}, "catalog: must be an object"),
-    ({"catalog": "[" * 100_000}, "catalog: is not JSON"),
-    ({"catalog": '{"packs":[{"name":""}]}'}, "catalog.packs.0.name"),
-    ({"catalog": '{"packs":[{"name":"a"},{"name":"a"}]}'}, "catalog.packs.1.name"),
-    ({"catalog": '{"packs":7}'}, "catalog.packs"),
+    ({"model": ""}, "Model: name the model"),
+    ({"intent": " "}, "Intent: say what the agent is to do"),
+    ({"catalog": "{not json"}, "Catalog: is not JSON: line 1, column 2"),
+    ({"catalog": "null"}, "Catalog: must be an object"),
+    ({"catalog": "[" * 100_000}, "Catalog: is not JSON"),
+    ({"catalog": '{"packs":[{"name":""}]}'}, "Catalog: packs.0.name"),
+    ({"catalog": '{"packs":[{"name":"a"},{"name":"a"}]}'}, "packs.1.name"),
+    ({"catalog": '{"packs":7}'}, "Catalog: packs"),
     # This project has no catalog in force.
-    ({"catalog": ""}, "catalog: paste a catalog"),
+    ({"catalog": ""}, "Catalog: paste a catalog"),
 ]
 
 

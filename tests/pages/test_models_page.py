@@ -14,6 +14,7 @@ from helmdash.pages.templatetags import formats
 from helmdash.pages.words import ends, seconds
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.models import Rate
+from helmdash.records.models import Project
 from tests.factories import make_capture, record
 from tests.pages.hygiene import faults
 from tests.plan_rows import make_plan
@@ -69,9 +70,8 @@ def read(client: Client, path: str) -> tuple[str, str]:
 def test_filter_passes_and_plans_are_counted_apart(owner: Client, nemotron: str) -> None:
     _, text = read(owner, "/models/")
 
-    assert f"{MODEL} plan full_steps 100 % · 3 of 3 43 % to 100 %" in text
-    assert f"{MODEL} filter 33 % · 1 of 3 6.1 % to 79 % 66 % 2 of 3" in text
-    assert "The table of ADR 053 took filter passes for plans" in text
+    assert f"{MODEL} plan full_steps 100 % · 3 of 3 44 % to 100 %" in text
+    assert f"{MODEL} filter 33 % · 1 of 3 6.1 % to 79 % 67 % 2 of 3" in text
 
 
 def test_the_latest_calls_are_the_rows_of_the_adr_as_three_stories(
@@ -100,6 +100,48 @@ def test_rates_say_sizes_finish_reasons_and_how_good_the_estimate_was(
     assert "stop 1 of 3" in text
     assert "4 to 16 KB 33 % · 1 of 3" in text
     assert re.search(r"\d\.\d\d n 3", text)
+
+
+def test_rates_and_the_ends_of_intervals_are_rounded(owner: Client, nemotron: str) -> None:
+    _, text = read(owner, "/models/?purpose=filter")
+
+    assert "67 % 2 of 3" in text
+    assert "6.1 % to 79 %" in text
+
+
+def test_the_story_of_the_adr_is_told_only_in_the_demo(
+    owner: Client, project: ProjectInfo, nemotron: str
+) -> None:
+    said = "Filter passes and plans are counted apart: a filter pass is a short call before its"
+
+    _, text = read(owner, "/models/")
+    assert said in text
+    assert "ADR 053" not in text
+    Project.objects.filter(pk=project.id).update(is_demo=True)
+    _, text = read(owner, "/models/")
+    assert "ADR 053" in text
+
+
+def test_routes_are_not_told_apart_by_variant(owner: Client, project: ProjectInfo) -> None:
+    for variant in ("full_steps", "single_pick", None):
+        call = make_capture(
+            model="a", purpose="route", prompt_variant=variant, content="{}", decoded=True
+        )
+        record(call, project=project)
+
+    _, text = read(owner, "/models/")
+
+    assert "3 of 3" in text
+    assert "full_steps" not in text
+
+
+def test_an_outcome_is_not_said_twice(owner: Client, project: ProjectInfo) -> None:
+    call = make_capture(model="a", purpose="plan", content="I would search first.")
+    record(call, project=project)
+
+    _, text = read(owner, "/models/")
+
+    assert "Undecodable undecodable" not in text
 
 
 # filter, words that are there, words that are not

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from helmdash.pages.plan_parts import parts_of
 from helmdash.queries.access import ProjectInfo, default_project
-from helmdash.records.models import PlanAttempt, PlanRecord, Project, Upstream
+from helmdash.records.models import Fit, PlanAttempt, PlanRecord, Project, Upstream
 from tests.factories import make_capture, make_project, record
 from tests.pages.hygiene import faults
 from tests.plan_rows import add_attempt, make_plan
@@ -33,6 +33,7 @@ ANSWER = {
             "args": {"title": 7},
             "rationale": "Publish it <first>.",
             "arg_errors": [{"field": "title", "message": "7 is not of type string"}],
+            "missing_args": ["text", "author.name"],
         },
         {
             "order": 2,
@@ -62,6 +63,7 @@ ROUTE = {
         "id": "content.ground",
         "suggested_inputs": {"text": "notes"},
         "why": "It adds citations.",
+        "missing_args": ["sources"],
     },
     "alternatives": [{"kind": "pipeline", "id": "digest", "why": "If it has to be short."}],
     "gap_warning": {
@@ -235,7 +237,7 @@ def test_a_plan_shows_its_steps_with_what_is_wrong_with_them(
     text = read(owner, "/plans/plan-1/")
 
     assert "1 blog.publish clients see it as helmdeck__blog-publish Publish it <first>." in text
-    assert "title : 7 is not of type string" in text
+    assert "title : 7 is not of type string Still to be filled in: text , author.name" in text
     assert "2 Gap the model wrote youtube.transcript No entry is called that." in text
     assert "Nearest entries: video.fetch" in text
     assert "3 brief-to-blog pipeline" in text
@@ -249,11 +251,12 @@ def test_a_plan_whose_answer_is_not_kept_shows_its_rows(
     Project.objects.filter(pk=project.id).update(payload="off")
     plan = make_plan(project, entries=("blog.publish", ""), result=None)
     plan.steps.update(args=None)
+    plan.steps.filter(entry="").update(suggestions=["video.fetch"])
 
     text = read(owner, "/plans/plan-1/")
 
     assert "1 blog.publish Its arguments are not kept." in text
-    assert "2 Gap the model wrote made.up No entry is called that." in text
+    assert "2 Gap the model wrote made.up No entry is called that. Nearest entries: video" in text
 
 
 def test_a_route_shows_where_it_leads_and_what_the_catalog_lacks(
@@ -264,6 +267,7 @@ def test_a_route_shows_where_it_leads_and_what_the_catalog_lacks(
     text = read(owner, "/plans/plan-1/")
 
     assert "content.ground pack It adds citations." in text
+    assert "Still to be filled in: sources" in text
     assert "digest pipeline If it has to be short." in text
     assert "The catalog lacks: dubbing videos" in text
     assert "video.dub" in text
@@ -336,7 +340,7 @@ def test_plans_of_one_piece_of_work_and_similar_ones_are_linked(
 ) -> None:
     make_plan(project, "first", days=2, prompt_variant="single_pick", more_steps_likely=True)
     make_plan(project, "second", days=1, continues="first", entries=("image.generate",))
-    make_plan(project, "alike", days=3, intent="publish a post about our launch on the blog")
+    make_plan(project, "alike", days=3, intent="publish a post about our prices on the blog")
 
     html = owner.get("/plans/first/").content.decode()
     chain = html.split('id="chain"', 1)[1].split("</section>", 1)[0]
@@ -545,17 +549,17 @@ def test_a_try_that_fails_leads_to_the_page_that_says_why(
 
 # what is posted, the field it concerns, a word of the fix
 FAULTS = [
-    ({"intent": " "}, "intent", "in the words of a user"),
-    ({"model": ""}, "model", "HELMDASH_DEFAULT_MODEL"),
-    ({"model": "nobody/has-it"}, "model", "No upstream serves"),
-    ({"model": "x" * 256}, "model", "255"),
-    ({"catalog": "{"}, "catalog", "is not JSON: line 1"),
-    ({"catalog": '{"packs": [{}]}'}, "catalog", "packs.0.name"),
-    ({"context": "[]"}, "context", "must be an object"),
-    ({"max_tokens": "0"}, "max_tokens", "greater than or equal to 1"),
-    ({"max_tokens": "many"}, "max_tokens", "whole number"),
-    ({"prompt_variant": "both"}, "prompt_variant", "single_pick"),
-    ({"continues": "nope"}, "continues", "there is no plan"),
+    ({"intent": " "}, "Intent", "in the words of a user"),
+    ({"model": ""}, "Model", "HELMDASH_DEFAULT_MODEL"),
+    ({"model": "nobody/has-it"}, "Model", "No upstream serves"),
+    ({"model": "x" * 256}, "Model", "255"),
+    ({"catalog": "{"}, "Catalog", "is not JSON: line 1"),
+    ({"catalog": '{"packs": [{}]}'}, "Catalog", "packs.0.name"),
+    ({"context": "[]"}, "Context", "must be an object"),
+    ({"max_tokens": "0"}, "Output, tokens at most", "greater than or equal to 1"),
+    ({"max_tokens": "many"}, "Output, tokens at most", "whole number"),
+    ({"prompt_variant": "both"}, "Prompt variant", "single_pick"),
+    ({"continues": "nope"}, "The plan to go on with", "there is no plan"),
 ]
 
 
@@ -611,3 +615,185 @@ def test_a_plan_fills_the_form_to_do_it_again_or_to_go_on(
     assert "Goes on with the plan" in go_on
     assert '<input type="hidden" name="continues" value="plan-1"' in go_on
     assert owner.get("/try/plan/?like=nope").status_code == 200
+
+
+# --- what an outside look at the pages found missing ------------------------------------------
+
+FLAGS = ["metadata.typical_use", "lexical.low_confidence", "llm_filter(picks=4,kept=3)"]
+
+
+def flagged(fit: str, *dropped: str, **over: object) -> None:
+    """Let a stored fit tell what its filter pass did."""
+    row = Fit.objects.get(name=fit)
+    row.trim = row.trim | {"dropped": list(dropped)} | over
+    row.save()
+
+
+def test_what_the_filter_pass_did_is_told_in_words_wherever_a_trim_is(
+    owner: Client, filled: str
+) -> None:
+    flagged(filled, *FLAGS)
+
+    for path in ("/plans/plan-1/", f"/trims/{filled}/", "/trims/"):
+        text = read(owner, path)
+        assert "The ranking was in doubt lexical.low_confidence" in text, path
+        assert "The filter picked 4, 3 of them shown llm_filter(picks=4,kept=3)" in text, path
+
+
+def test_the_part_of_a_score_that_past_plans_gave_stands_beside_it(
+    owner: Client, filled: str
+) -> None:
+    entry = {"id": "a.b", "kind": "pack", "rank": 1, "score": 4.5}
+    none = entry | {"id": "c.d", "rank": 2, "history": 0.0}
+    flagged(filled, kept=[entry | {"history": 1.87}, none], removed=[entry | {"id": "old"}])
+
+    for path in ("/plans/plan-1/", f"/trims/{filled}/"):
+        text = read(owner, path)
+        assert "1 a.b pack 4.500 past 1.870" in text
+        assert text.count("past 1.870") == 1
+        assert "past 0" not in text
+
+
+def test_asking_again_carries_what_is_known_and_says_what_is_not(
+    owner: Client, talkative: ProjectInfo
+) -> None:
+    make_plan(talkative, prompt_variant="single_pick", catalog_name="tools")
+    make_plan(talkative, "route", kind="route", prompt_variant="full_steps")
+
+    plan, route = read(owner, "/plans/plan-1/"), read(owner, "/plans/route/")
+    form = owner.get("/try/plan/?like=plan-1").content.decode()
+
+    assert '"prompt_variant": "single_pick"' in plan
+    assert '"catalog_name": "tools"' in plan
+    assert "A context or limits that may have come with it are not kept" in plan
+    assert "current catalog" not in plan
+    assert "prompt_variant" not in route
+    assert "nor is its catalog, which came with the request: this takes the project" in route
+    assert '<option value="single_pick" selected>' in form
+    assert 'name="catalog_name" value="tools"' in form
+    assert "A context or limits that may have come with it are not kept" in form
+
+
+def test_a_try_takes_a_catalog_by_its_name(owner: Client, filled: str, model: str) -> None:
+    asked = {"intent": "write a blog post", "model": model, "catalog_name": "tools"}
+
+    assert owner.post("/try/plan/", asked).status_code == 303
+    assert PlanRecord.objects.latest("id").catalog_name == "tools"
+    refused = owner.post("/try/plan/", asked | {"catalog_name": "nope"})
+    assert refused.status_code == 422
+    assert "Catalog by name: there is no catalog called nope" in unescape(refused.content.decode())
+
+
+def test_a_route_says_nothing_of_prompt_variants(
+    owner: Client, filled: str, project: ProjectInfo
+) -> None:
+    plan = make_plan(
+        project, "way", kind="route", prompt_variant="single_pick", more_steps_likely=True
+    )
+    add_attempt(plan, purpose="route", call_name="talk-0")
+
+    for path in ("/plans/way/", "/try/route/", "/plans/?kind=route"):
+        text = read(owner, path).rsplit("More filters", 1)[-1]
+        assert re.findall("variant|single_pick|next step|plan the next", text) == [], path
+
+
+def test_a_route_that_is_tried_has_no_variant_whatever_is_posted(
+    owner: Client, filled: str, model: str
+) -> None:
+    asked = {"intent": "write a blog", "model": "sim/router", "prompt_variant": "both"}
+
+    assert owner.post("/try/route/", asked).status_code == 303
+
+
+def test_a_plan_of_nothing_but_a_gap_is_not_told_as_empty(
+    owner: Client, project: ProjectInfo
+) -> None:
+    make_plan(project, "first", days=2)
+    make_plan(project, "second", days=1, continues="first", entries=("",))
+    make_plan(project, "alike", days=3, intent="publish a post about our launch", entries=("",))
+
+    html = owner.get("/plans/first/").content.decode()
+    chain = html.split('id="chain"', 1)[1].split("</section>", 1)[0]
+    similar = html.split('id="similar"', 1)[1].split("</section>", 1)[0]
+
+    assert ("1 gap" in chain, "no step" in chain) == (True, False)
+    assert ("1 gap" in similar, "nothing" in similar) == (True, False)
+
+
+def test_without_texts_the_form_says_that_the_intent_has_to_be_typed_again(
+    owner: Client, project: ProjectInfo
+) -> None:
+    Project.objects.filter(pk=project.id).update(payload="off")
+    make_plan(default_project())
+
+    for link in ("like", "continues"):
+        text = read(owner, f"/try/plan/?{link}=plan-1")
+        assert "This project keeps no texts: type the intent again" in text
+
+
+def test_a_partial_plan_says_so_once(owner: Client, talkative: ProjectInfo) -> None:
+    note = "The reply was cut off; the steps that were written to their end are kept."
+    result = ANSWER | {"partial": True, "notes": [note]}
+    make_plan(talkative, result=result, outcome="partial")
+    make_plan(talkative, "silent", result=result | {"notes": []}, outcome="partial")
+
+    assert read(owner, "/plans/plan-1/").count("cut off") == 1
+    assert read(owner, "/plans/silent/").count("cut off") == 1
+
+
+def test_plans_of_one_text_are_one_row_with_their_number(
+    owner: Client, project: ProjectInfo
+) -> None:
+    make_plan(project, "first", intent="publish a post about our launch")
+    for days in (2, 3, 4):
+        make_plan(project, f"same-{days}", days=days)
+
+    html = owner.get("/plans/first/").content.decode()
+    similar = html.split('id="similar"', 1)[1].split("</section>", 1)[0]
+
+    assert re.findall(r'href="/plans/([^/]+)/"', similar) == ["same-2"]
+    assert "3 plans" in similar
+
+
+def test_filters_by_whole_ids_say_so(owner: Client, project: ProjectInfo) -> None:
+    html = owner.get("/plans/").content.decode()
+
+    for name in ("model", "tool"):
+        field = re.search(rf'<input[^>]*name="{name}"[^>]*>', html)
+        assert field is not None
+        assert 'placeholder="whole id"' in field[0]
+
+
+def test_all_that_is_wrong_with_a_try_is_said_at_once(
+    owner: Client, filled: str, model: str
+) -> None:
+    pack = {"name": "a.b"}
+    asked = {
+        "intent": "",
+        "max_tokens": "many",
+        "model": model,
+        "catalog": json.dumps({"packs": [pack, pack]}),
+    }
+
+    html = unescape(owner.post("/try/plan/", asked).content.decode())
+
+    assert "Intent: say what is to be done" in html
+    assert "Output, tokens at most: Enter a whole number" in html
+    assert "Catalog: packs.1" in html
+
+
+def test_json_is_offered_without_a_word_about_keys(owner: Client, filled: str) -> None:
+    for path in ("/plans/plan-1/", "/calls/talk-0/"):
+        html = owner.get(path).content.decode()
+        assert re.search(r'href="/api/v1/[^>]*>JSON</a>', html), path
+
+
+def test_a_call_of_a_project_without_texts_says_that_they_are_not_kept(
+    owner: Client, filled: str, project: ProjectInfo
+) -> None:
+    Project.objects.filter(pk=project.id).update(payload="off")
+
+    text = read(owner, "/calls/talk-0/")
+
+    assert "not kept by this project" in text
+    assert "No texts came with this call" not in text

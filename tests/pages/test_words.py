@@ -71,6 +71,26 @@ def test_a_share_never_reaches_a_line_by_rounding(share: float | None, text: str
 
 
 @pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (None, "–"),
+        (0.0, "0 %"),
+        (0.0004, "< 0.1 %"),  # something, not nothing
+        (0.0049, "0.5 %"),
+        (0.09996, "10 %"),
+        (0.125, "13 %"),  # half up
+        (0.285, "29 %"),  # as a binary fraction a hair less
+        (2 / 3, "67 %"),
+        (0.9863, "99 %"),
+        (0.9951, "> 99 %"),  # not all
+        (1.0, "100 %"),
+    ],
+)
+def test_a_rate_is_rounded_but_never_to_none_or_all(share: float | None, text: str) -> None:
+    assert words.rounded(share) == text
+
+
+@pytest.mark.parametrize(
     ("seconds", "text"),
     [
         (0, "just now"),

@@ -175,6 +175,7 @@ def test_hallucinations_and_self_calls_become_gaps(project: ProjectInfo) -> None
     assert [step["tool"] for step in body["steps"]] == ["web.scrape", *["unknown"] * 3]
     assert "blog.publish" in body["steps"][1]["gap"]["suggestions"]
     assert body["gap_warning"]["steps"] == [2, 3, 4]
+    assert body["gap_warning"]["missing_capability"] == "blog.publisher; It is needed here."
     assert PlanRecord.objects.get().outcome == "gap"
 
 

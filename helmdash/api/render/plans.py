@@ -125,4 +125,6 @@ def _similar(value: SimilarPlan) -> shapes.SimilarPlan:
         "tools": list(value.tools),
         "outcome": value.outcome,
         "at": value.at,
+        "gaps": value.gaps,
+        "count": value.count,
     }

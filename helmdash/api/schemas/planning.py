@@ -72,6 +72,15 @@ class ArgError(TypedDict):
     message: str
 
 
+MissingArgs = Annotated[
+    list[str],
+    Field(
+        description="Dotted paths of required arguments that nothing in the request told: fill "
+        "them in before the call. Left out where there are none."
+    ),
+]
+
+
 class StepGap(TypedDict):
     """Why a step names no entry, what the model wrote, and the nearest entries."""
 
@@ -91,6 +100,7 @@ class Step(TypedDict):
     args: FreeObject
     rationale: str
     arg_errors: NotRequired[list[ArgError]]
+    missing_args: NotRequired[MissingArgs]
     gap: NotRequired[StepGap]
 
 
@@ -141,6 +151,7 @@ class Recommendation(TypedDict):
     suggested_inputs: NotRequired[FreeObject]
     why: NotRequired[str]
     arg_errors: NotRequired[list[ArgError]]
+    missing_args: NotRequired[MissingArgs]
 
 
 class Alternative(TypedDict):

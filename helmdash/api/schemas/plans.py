@@ -152,6 +152,8 @@ class SimilarPlan(TypedDict):
     tools: list[str]
     outcome: _Outcome
     at: datetime
+    gaps: int
+    count: Annotated[int, Field(description="Plans that ask for the same; this is the newest.")]
 
 
 class ChainLink(TypedDict):

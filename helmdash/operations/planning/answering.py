@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from helmdash.core.budgets import PromptVariant
-from helmdash.core.plans import ArgFault, Destination, Plan, Route, Step
+from helmdash.core.plans import MODEL_SAID, ArgFault, Destination, Gap, Plan, Route, Step
+from helmdash.core.tool_names import is_meta
 from helmdash.operations.fitting import Fitted
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.attempts import Attempt
@@ -103,6 +104,8 @@ def _step(step: Step) -> Body:
         told["client_tool"] = step.client_tool
     if step.arg_faults:
         told["arg_errors"] = _faults("args", step.arg_faults)
+    if step.missing_args:
+        told["missing_args"] = list(step.missing_args)
     if step.gap is not None:
         told["gap"] = {
             "reason": step.gap.reason,
@@ -117,13 +120,21 @@ def _missing(steps: Sequence[Step]) -> Body | None:
     gaps = [step for step in steps if step.gap is not None]
     if not gaps:
         return None
-    asked = dict.fromkeys(step.gap.asked or step.rationale for step in gaps if step.gap)
+    wanted = dict.fromkeys(_wanted(step, step.gap) for step in gaps if step.gap)
     suggestions = dict.fromkeys(one for step in gaps if step.gap for one in step.gap.suggestions)
     return {
-        "missing_capability": "; ".join(asked),
+        "missing_capability": "; ".join(wanted),
         "steps": [step.order for step in gaps],
         "suggestions": list(suggestions),
     }
+
+
+def _wanted(step: Step, gap: Gap) -> str:
+    """What a gap step was to do: the tool it asked for, else the model's own words for it."""
+    if gap.asked and not is_meta(gap.asked):
+        return gap.asked
+    _, _, said = step.rationale.partition(MODEL_SAID)
+    return said or gap.reason
 
 
 def _destination(place: Destination) -> Body:
@@ -134,6 +145,8 @@ def _destination(place: Destination) -> Body:
         told["why"] = place.why
     if place.arg_faults:
         told["arg_errors"] = _faults("suggested_inputs", place.arg_faults)
+    if place.missing_args:
+        told["missing_args"] = list(place.missing_args)
     return told
 
 

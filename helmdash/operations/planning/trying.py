@@ -13,10 +13,10 @@ from helmdash.core.completion import Complete, Completion, UnknownModel
 from helmdash.core.decoding import Decoded
 from helmdash.core.failures import Advice, Cause, FailureCause
 from helmdash.core.finish import FinishReason
+from helmdash.core.likely import likely_entries
 from helmdash.core.plan_reading import decode_plan, read_plan
-from helmdash.core.plans import META_TOOLS, Plan, Route, UnusablePlan
+from helmdash.core.plans import Plan, Route, UnusablePlan
 from helmdash.core.prompts import Prompt, Task, build_prompt, fixed_bytes
-from helmdash.core.ranking import rank
 from helmdash.core.recovery import TrySettings
 from helmdash.core.route_reading import decode_route, read_route
 from helmdash.core.selection import Selection, select
@@ -288,9 +288,7 @@ class Teller:
 
     def _suggest(self, asked: str) -> tuple[str, ...]:
         """The entries nearest to a text, best first."""
-        found = rank(self._question.prepared.index, asked)
-        near = (item.id for item in found if item.score > 0 and item.id not in META_TOOLS)
-        return tuple(near)[:_SUGGESTIONS]
+        return likely_entries(self._question.prepared.index, asked, _SUGGESTIONS)
 
 
 def _finder_of(task: Task) -> Callable[[str, FinishReason | None], Decoded]:

@@ -13,6 +13,7 @@ from django.utils.text import slugify
 from helmdash.core.health import Health, Level
 from helmdash.core.tokens import compact_json
 from helmdash.pages import shapes, words
+from helmdash.pages.receipts import flags
 from helmdash.pages.tries import tries
 from helmdash.queries.ledger import ProcessLedger
 from helmdash.queries.models import Rate
@@ -29,6 +30,7 @@ for plain in (
     words.purpose_task,
     words.reason,
     words.removed_share,
+    words.rounded,
     words.seconds,
     words.variant_task,
     words.verdict,
@@ -36,6 +38,7 @@ for plain in (
 ):
     register.filter(plain)
 register.filter("compact", compact_json)
+register.filter("flags", flags)
 register.filter("slug", slugify)
 register.filter("tries", tries)
 
@@ -168,7 +171,7 @@ def rate(value: Rate) -> SafeString:
     return format_html(
         '<span{}>{}<span class="sub">{} of {}</span></span>',
         "" if value.count else mark_safe(' class="none"'),
-        words.percent(value.share),
+        words.rounded(value.share),
         thousands(value.count),
         thousands(value.n),
     )
@@ -187,14 +190,14 @@ def interval(value: Rate) -> SafeString:
         '<rect class="bar-range" x="{}" width="{}" height="6"/>'
         '<rect class="bar-mark" x="{}" width="1.6" height="6"/></svg>'
         '<span class="sub">{} to {}</span></span>',
-        words.percent(value.share),
+        words.rounded(value.share),
         thousands(value.count),
         thousands(value.n),
         f"{low:.1f}",
         f"{max(high - low, 0.8):.1f}",
         f"{min(100 * value.share, 98.4):.1f}",
-        words.percent(value.low),
-        words.percent(value.high),
+        words.rounded(value.low),
+        words.rounded(value.high),
     )
 
 
@@ -221,7 +224,7 @@ def thousands(value: int) -> str:
 @register.filter
 def share_of(part: int, whole: int) -> str:
     """A part of a whole that is not zero, as text."""
-    return words.percent(part / whole)
+    return words.rounded(part / whole)
 
 
 @register.filter

@@ -14,6 +14,7 @@ from helmdash.operations import feedback
 from helmdash.pages import scope, snippets
 from helmdash.pages.forms import PlanFilterForm
 from helmdash.pages.guards import require_storable
+from helmdash.pages.plan_again import asked_again
 from helmdash.pages.plan_parts import parts_of
 from helmdash.pages.render import (
     PageRequest,
@@ -27,8 +28,6 @@ from helmdash.queries import catalog, plans, seen
 from helmdash.queries.paging import BadCursor, Page
 from helmdash.queries.plans import PlanItem, PlanView
 
-# What stands in a snippet for an intent that is not kept.
-_NO_INTENT = "INTENT"
 _EXAMPLE = {"user_intent": "Draft a blog post about our release", "model": "openai/gpt-4o"}
 
 
@@ -136,20 +135,8 @@ def _plan(request: PageRequest, detail: PlanView) -> Mapping[str, object]:
         else plans.similar(project_id=project.id, plan_id=plan.id, now=request.now),
         "again": f"{form}?{urlencode({'like': plan.id})}",
         "go_on": f"{form}?{urlencode({'continues': plan.id})}",
-        "curl": snippets.post(_url(request, plan.kind), _asked_again(detail)),
+        "curl": snippets.post(_url(request, plan.kind), asked_again(detail)),
     }
-
-
-def _asked_again(detail: PlanView) -> dict[str, object]:
-    """The body that asks the same; context and limits are not kept."""
-    plan = detail.item
-    body = {
-        "user_intent": plan.intent or _NO_INTENT,
-        "model": plan.model,
-        "catalog_name": detail.catalog_name,
-        "continues": detail.continues,
-    }
-    return {name: value for name, value in body.items() if value}
 
 
 def _first_plan(request: PageRequest) -> dict[str, object]:

@@ -12,12 +12,9 @@ from helmdash.core.catalog import CatalogError
 from helmdash.operations import fitting
 from helmdash.operations.fitting import Fitted, NoCatalog
 from helmdash.pages import scope
-from helmdash.pages.forms import FitForm
+from helmdash.pages.forms import FitForm, catalog_faults
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import catalog, seen
-
-# So many faults of a catalog are shown; whoever has more fixes these first.
-_FAULTS_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +67,7 @@ def _fit(request: PageRequest, form: FitForm) -> Fitted | None:
             now=request.now,
         )
     except CatalogError as error:
-        for fault in error.errors[:_FAULTS_SHOWN]:
-            form.add_error("catalog", f"{fault.field}: {fault.message}")
+        form.add_error("catalog", catalog_faults(error))
     except NoCatalog:
         form.add_error("catalog", "paste a catalog: this project has none in force")
     return None

@@ -15,19 +15,19 @@ from helmdash.core.catalog import CatalogError
 from helmdash.core.completion import UnknownModel
 from helmdash.operations.planning import Ask, AskProblem
 from helmdash.pages import planning, scope
-from helmdash.pages.forms import PlanForm
+from helmdash.pages.forms import PlanForm, RouteForm, catalog_faults
 from helmdash.pages.offered import offered_models, usable_upstreams
+from helmdash.pages.plan_again import asked_variant
 from helmdash.pages.planning import Trial
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import catalog, plans, seen
+from helmdash.queries.plans import PlanView
 from helmdash.upstream.sharing import Stopping
 
 Kind = Literal["plan", "route"]
 
-# So many faults of a catalog are shown; whoever has more fixes these first.
-_FAULTS_SHOWN = 8
 # The API's word for the field that is called otherwise here.
-_FIELDS = {"user_intent": "intent", "catalog_name": "catalog"}
+_FIELDS = {"user_intent": "intent"}
 # Three actions around a pasted text: what small models fail at without a plan.
 _EXAMPLES: dict[Kind, str] = {
     "plan": "Acme has released its new model M3 today. It reads 1 million tokens, writes code in "
@@ -53,17 +53,20 @@ def try_route(request: PageRequest) -> HttpResponse:
 def _try(request: PageRequest, kind: Kind) -> HttpResponse:
     request.now = timezone.now()
     is_sent = request.method == "POST"
-    form = PlanForm(request.POST) if is_sent else PlanForm(initial=_asked(request, kind))
-    if is_sent and form.is_valid():
+    project = scope.current_project(request)
+    shape = PlanForm if kind == "plan" else RouteForm
+    like = None if is_sent else _like(request)
+    form = shape(request.POST) if is_sent else shape(initial=_asked(request, kind, like))
+    if is_sent and _is_sound(request, form):
         plan_id = _start(request, form, kind)
         if plan_id is not None:
             return _go_to(request, reverse("plan", args=[plan_id]))
-    project = scope.current_project(request)
     usable = usable_upstreams(project_id=project.id)
     recorded = seen.values(project_id=project.id, column="model")
     context = {
         "form": form,
         "kind": kind,
+        "detail": like,
         "action": reverse(f"try-{kind}"),
         "has_upstream": bool(usable),
         "models": list(dict.fromkeys([*offered_models(usable, recorded), *recorded])),
@@ -80,6 +83,17 @@ def _try(request: PageRequest, kind: Kind) -> HttpResponse:
     )
 
 
+def _is_sound(request: PageRequest, form: PlanForm) -> bool:
+    """Check all that can be checked before anything is asked, so that all of it is said at once."""
+    form.is_valid()
+    project, model = scope.current_project(request), form.cleaned_data.get("model", "")
+    try:
+        planning.require_served(request, project, model.strip())
+    except UnknownModel as error:
+        form.add_error("model", str(error))
+    return not form.errors
+
+
 def _start(request: PageRequest, form: PlanForm, kind: Kind) -> str | None:
     """The plan's id; None when the form has been told what is wrong."""
     given = form.cleaned_data
@@ -90,7 +104,8 @@ def _start(request: PageRequest, form: PlanForm, kind: Kind) -> str | None:
         context=given["context"],
         max_tokens=given["max_tokens"],
         catalog=given["catalog"],
-        prompt_variant=given["prompt_variant"] or None,
+        catalog_name=given["catalog_name"].strip() or None,
+        prompt_variant=given.get("prompt_variant") or None,
         continues=given["continues"] or None,
     )
     trial = Trial(
@@ -104,8 +119,7 @@ def _start(request: PageRequest, form: PlanForm, kind: Kind) -> str | None:
         field = _FIELDS.get(problem.field, problem.field)
         form.add_error(field if field in form.fields else None, problem.message)
     except CatalogError as error:
-        for fault in error.errors[:_FAULTS_SHOWN]:
-            form.add_error("catalog", f"{fault.field}: {fault.message}")
+        form.add_error("catalog", catalog_faults(error))
     except UnknownModel as error:
         form.add_error("model", str(error))
     except Stopping as error:
@@ -113,20 +127,32 @@ def _start(request: PageRequest, form: PlanForm, kind: Kind) -> str | None:
     return None
 
 
-def _asked(request: PageRequest, kind: Kind) -> dict[str, object]:
-    """What a link brought along: values, or a plan to do again or to go on with."""
+def _like(request: PageRequest) -> PlanView | None:
+    """The plan that a link says to do again, or to go on with."""
+    name = (request.GET.get("like", "") or request.GET.get("continues", "")).replace("\x00", "")
+    if not name:
+        return None
+    project = scope.current_project(request)
+    return plans.find(project_id=project.id, plan_id=name, now=request.now)
+
+
+def _asked(request: PageRequest, kind: Kind, like: PlanView | None) -> dict[str, object]:
+    """What a link brought along: values, or all that is known of a plan."""
     asked: dict[str, object] = {
         name: request.GET[name] for name in ("model", "intent") if name in request.GET
     }
-    continues = request.GET.get("continues", "")
-    like = (request.GET.get("like", "") or continues).replace("\x00", "")
-    found = like and plans.find(
-        project_id=scope.current_project(request).id, plan_id=like, now=request.now
-    )
-    if found:
-        asked |= {"intent": found.item.intent or "", "model": found.item.model}
-        if continues and kind == "plan":
-            asked |= {"continues": like, "prompt_variant": found.item.prompt_variant or ""}
+    if like is None:
+        return asked
+    asked |= {
+        "intent": like.item.intent or "",
+        "model": like.item.model,
+        "prompt_variant": asked_variant(like) or "",
+        "catalog_name": like.catalog_name or "",
+    }
+    if not request.GET.get("like") and kind == "plan":
+        # What a first try failed with is not tried again for the next step.
+        variant = like.item.prompt_variant or ""
+        asked |= {"continues": like.item.id, "prompt_variant": variant}
     return asked
 
 

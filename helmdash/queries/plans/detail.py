@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -60,11 +60,15 @@ class AttemptView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainLink:
-    """A plan of the same piece of work: each goes on where the one it continues stopped."""
+    """A plan of the same piece of work: each goes on where the one it continues stopped.
+
+    tools: the catalog's ids of its real steps. gaps: how many steps have none.
+    """
 
     id: str
     continues: str | None
     tools: tuple[str, ...]
+    gaps: int
     outcome: str
     at: datetime
 
@@ -231,11 +235,12 @@ def _attempt(row: PlanAttempt) -> AttemptView:
     )
 
 
-def _link(row: PlanRecord, steps: Iterable[PlanStep], now: datetime) -> ChainLink:
+def _link(row: PlanRecord, steps: Sequence[PlanStep], now: datetime) -> ChainLink:
     return ChainLink(
         id=row.name,
         continues=row.continues or None,
         tools=_tools(steps),
+        gaps=sum(not step.entry for step in steps),
         outcome="failed" if has_stalled(row.outcome, row.started_at, now) else row.outcome,
         at=row.started_at,
     )

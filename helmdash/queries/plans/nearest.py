@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from helmdash.core.past import PastPlan, similar_to_sketch
 from helmdash.queries.plans.items import has_stalled, tools_of
@@ -16,12 +16,19 @@ _COMPARED: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarPlan:
-    """An earlier or later plan, and how near its intent is: up to 1."""
+    """An earlier or later plan, and how near its intent is: up to 1.
+
+    tools: the catalog's ids of its real steps. gaps: how many steps have none. count: the plans
+    among those compared that ask for the same (by intent_sha); this is the newest of them that
+    picked something.
+    """
 
     id: str
     intent: str | None
     nearness: float
     tools: tuple[str, ...]
+    gaps: int
+    count: int
     outcome: str
     at: datetime
 
@@ -31,17 +38,25 @@ def similar(
 ) -> tuple[SimilarPlan, ...]:
     """The plans with the nearest intents among the newest, nearest first. Four queries.
 
-    Compared by their sketches, so that it works for projects that keep no text.
+    Plans that ask for the same are given as one. Compared by their sketches, so that
+    it works for projects that keep no text.
     """
     rows = PlanRecord.objects.filter(project_id=project_id)
     sketch = rows.filter(name=plan_id).values_list("sketch", flat=True).first()
     if not sketch:
         return ()
     others = rows.exclude(name=plan_id).order_by("-started_at", "-id")
-    found = list(others.values_list("id", "sketch")[:_COMPARED])[::-1]
-    history = [PastPlan(intent="", tools=(), sketch=sketch_of_row(words)) for _, words in found]
+    rows_of: dict[str, list[tuple[int, int, Any]]] = {}
+    facts = others.values_list("intent_sha", "id", "step_count", "sketch")[:_COMPARED]
+    for sha, pk, steps, words in facts:
+        rows_of.setdefault(sha, []).append((pk, steps, words))
+    # One that picked something, if any did: that is what they are shown for.
+    found = [
+        (next((row for row in same if row[1]), same[0]), len(same)) for same in rows_of.values()
+    ][::-1]
+    history = [PastPlan(intent="", tools=(), sketch=sketch_of_row(row[2])) for row, _ in found]
     near = {
-        found[at][0]: nearness
+        found[at][0][0]: (nearness, found[at][1])
         for at, nearness in similar_to_sketch(history, sketch_of_row(sketch), limit=limit)
     }
     return _views(near, now)
@@ -52,7 +67,7 @@ def sketch_of_row(stored: list[list[str]] | None) -> tuple[tuple[str, ...], ...]
     return tuple(tuple(words) for words in stored or ())
 
 
-def _views(near: dict[int, float], now: datetime) -> tuple[SimilarPlan, ...]:
+def _views(near: dict[int, tuple[float, int]], now: datetime) -> tuple[SimilarPlan, ...]:
     rows = {row.pk: row for row in PlanRecord.objects.filter(id__in=near).defer("result", "sketch")}
     tools = tools_of(near)
     return tuple(
@@ -61,9 +76,11 @@ def _views(near: dict[int, float], now: datetime) -> tuple[SimilarPlan, ...]:
             intent=row.intent or None,
             nearness=nearness,
             tools=tools.get(pk, ()),
+            gaps=row.gap_count,
+            count=count,
             outcome="failed" if has_stalled(row.outcome, row.started_at, now) else row.outcome,
             at=row.started_at,
         )
-        for pk, nearness in near.items()
+        for pk, (nearness, count) in near.items()
         if (row := rows.get(pk)) is not None
     )
