@@ -1,9 +1,8 @@
-"""Reported calls as core.Capture: the hot path of recording, one call at a time."""
+"""A batch of reported calls: the good ones to store, the bad ones to explain."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from django.http import HttpRequest
 from pydantic import ValidationError
@@ -11,8 +10,9 @@ from pydantic import ValidationError
 from helmdash.api.parsing import faults_of, read_json, unstorable, validate
 from helmdash.api.problems import FieldFault
 from helmdash.api.schemas.calls import Rejected
-from helmdash.api.schemas.reports import BATCH, CALL, CallIn, SentIn, TrimIn
-from helmdash.core.capture import Capture, CapturedTrim, Sent
+from helmdash.api.schemas.reports import BATCH, CALL
+from helmdash.core.capture import Capture
+from helmdash.shapes.captures import to_capture
 
 
 def read_batch(
@@ -41,52 +41,8 @@ def read_batch(
     return good, rejected
 
 
-def to_capture(call: CallIn) -> Capture:
-    """The report as a value. Null and blank words say as little as missing ones."""
-    given: dict[str, Any] = {
-        name: value
-        for name, value in call.items()
-        if value is not None and (value != "" or name in _MEANT_WHEN_EMPTY)
-    }
-    for name in _MILLISECONDS:
-        if name in given:
-            given[name] = round(given[name])
-    for name, convert in _CONVERSIONS:
-        if name in given:
-            given[name] = convert(given[name])
-    return Capture(**given)
-
-
-def _trim(trim: TrimIn) -> CapturedTrim:
-    return CapturedTrim(
-        before_bytes=trim["before_bytes"],
-        after_bytes=trim["after_bytes"],
-        dropped=tuple(trim.get("dropped") or ()),
-    )
-
-
-def _sent(sent: SentIn) -> Sent:
-    return Sent(
-        bytes=sent.get("bytes"),
-        messages=sent.get("messages"),
-        tools_bytes=sent.get("tools_bytes"),
-        images=sent.get("images"),
-    )
-
-
 def _rejected(index: int, faults: Sequence[FieldFault]) -> Rejected:
     return {
         "index": index,
         "errors": [{"field": fault.field, "message": fault.message} for fault in faults],
     }
-
-
-# An answer without a letter is an answer.
-_MEANT_WHEN_EMPTY = frozenset({"content"})
-_MILLISECONDS = ("latency_ms", "ttft_ms", "overhead_ms")
-_CONVERSIONS: tuple[tuple[str, Callable[[Any], object]], ...] = (
-    ("trim", _trim),
-    ("sent", _sent),
-    ("messages", tuple),
-    ("attempts", tuple),
-)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from typing import Any, cast
 
 from csp.middleware import CSPMiddleware
 from django.core.handlers.asgi import ASGIRequest
-from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
@@ -30,9 +28,8 @@ from helmdash.api.auth import Access, Needs
 from helmdash.api.handlers import problem_of
 from helmdash.api.problems import problem_response
 from helmdash.api.reporting import Report, read_many, read_single
-from helmdash.operations.holding import FileWatch
+from helmdash.operations.holding import thread_connection
 from helmdash.operations.recorder import RecorderFull, recorder
-from helmdash.operations.recording import Recorded
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +66,6 @@ class FastReports:
     def __init__(self, app: App) -> None:
         self._app = app
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="reports")
-        self._own = threading.local()
 
     def close(self) -> None:
         """End the threads, and with them their connections."""
@@ -107,7 +103,7 @@ class FastReports:
         except RecorderFull:
             return None
         try:
-            recorded = await _wait(asyncio.wrap_future(answers), answers.cancel)
+            recorded = await recorder().answered(answers)
             response = ready.report.respond(recorded)
         except Exception as error:
             response = problem_response(request, problem_of(error))
@@ -118,39 +114,12 @@ class FastReports:
     def _prepare(self, request: ASGIRequest) -> _Ready | None:
         """In a thread: who calls, and what they report; None when Django has to say no."""
         try:
-            self._check_connection()
-            request.get_host()
-            return _Ready(_may_record(request), _READERS[request.path](request))
+            with thread_connection():
+                request.get_host()
+                return _Ready(_may_record(request), _READERS[request.path](request))
         except Exception:
-            # Django meets the same and says so. A connection that broke must not stay.
-            connection.close()
+            # Django meets the same and says so.
             return None
-        finally:
-            if connection.vendor != "sqlite":
-                # Back to the pool; a connection of SQLite costs more to open than to keep.
-                connection.close()
-
-    def _check_connection(self) -> None:
-        """This thread keeps its connection, so it has to look whether it is still the right one."""
-        watch: FileWatch | None = getattr(self._own, "watch", None)
-        if watch is None:
-            watch = self._own.watch = FileWatch()
-        watch.check()
-
-
-async def _wait(
-    answers: asyncio.Future[tuple[Recorded, ...]], withdraw: Callable[[], bool]
-) -> tuple[Recorded, ...]:
-    """The answers, as `Recorder.record_and_wait` waits for them. Raises the same."""
-    patience, grace = recorder().patience
-    done, _ = await asyncio.wait({answers}, timeout=patience)
-    if not done:
-        if withdraw():
-            raise RecorderFull("The recorder has too much to store just now.")
-        done, _ = await asyncio.wait({answers}, timeout=grace)
-    if not done:
-        raise RecorderFull("The database takes too long to answer.")
-    return answers.result()
 
 
 def _is_report(scope: Scope) -> bool:

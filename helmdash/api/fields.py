@@ -1,104 +1,28 @@
-"""The kinds of fields that request bodies and queries are made of, with their limits.
-
-What is checked here natively by pydantic is also what the OpenAPI says, so the two cannot differ.
-"""
+"""The kinds of parameters that queries are made of; helmdash.shapes.fields has those of bodies."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, PlainValidator, StringConstraints, WithJsonSchema
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StringConstraints,
+    WithJsonSchema,
+)
 from pydantic_core import PydanticCustomError
 
-from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
+from helmdash.shapes.fields import NO_NUL, parse_moment
 
-# Beyond this, JavaScript and every double round; no count of tokens or bytes comes near.
-LARGEST = 2**53
-# PositiveIntegerField's range on every database.
-LARGEST_SMALL = 2**31 - 1
+# Everything arrives as text.
+QUERY = ConfigDict(extra="forbid")
 
-# No control characters: they hide in logs and pages. Rust, Python and JavaScript read it alike.
-_LINE = r"^[^\x00-\x1f\x7f-\x9f]*$"
-_NON_BLANK_LINE = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"
-_ID = r"^[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f])?$"
-_NO_NUL = r"^[^\x00]*$"
-
-# A sentence for each pattern, where the pattern itself would be no help.
-PATTERN_SENTENCES = {
-    _LINE: "must be one line without control characters",
-    _NON_BLANK_LINE: "must be one line of text, not blank, without control characters",
-    _ID: "must be printable, without white space at its ends",
-    _NO_NUL: "must not contain the character U+0000",
-    CONVERSATION_PATTERN: (
-        "must be 1 to 255 of the characters A-Z a-z 0-9 . _ : @ + = -, and not . or .. alone"
-    ),
-    r"^[A-Za-z0-9._-]{1,120}$": "must be 1 to 120 of the characters A-Z a-z 0-9 . _ -",
-}
-
-
-# Short texts of one line, trimmed; blank says "not told".
-Word32 = Annotated[str, StringConstraints(max_length=32, strip_whitespace=True, pattern=_LINE)]
-Word64 = Annotated[str, StringConstraints(max_length=64, strip_whitespace=True, pattern=_LINE)]
-Word128 = Annotated[str, StringConstraints(max_length=128, strip_whitespace=True, pattern=_LINE)]
-Word255 = Annotated[str, StringConstraints(max_length=255, strip_whitespace=True, pattern=_LINE)]
-ClientId = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=_ID)]
-# decisions.md "API".
-ConversationId = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=CONVERSATION_CHARS, pattern=CONVERSATION_PATTERN),
-]
-CatalogName = Annotated[
-    str, StringConstraints(min_length=1, max_length=120, pattern=r"^[A-Za-z0-9._-]{1,120}$")
-]
-ModelId = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=255, strip_whitespace=True, pattern=_NON_BLANK_LINE),
-]
-Intent = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
-PATTERN_SENTENCES[r"\S"] = "must not be blank"
-
-
-def _whole(value: object) -> object:
-    """JSON has one kind of number: 3.0 is a whole one, as JSON Schema says."""
-    if type(value) is float and value.is_integer():
-        return int(value)
-    return value
-
-
-Count = Annotated[int, Field(ge=0, le=LARGEST), BeforeValidator(_whole)]
-Positive = Annotated[int, Field(ge=1, le=LARGEST), BeforeValidator(_whole)]
-SmallPositive = Annotated[int, Field(ge=1, le=LARGEST_SMALL), BeforeValidator(_whole)]
-HttpStatus = Annotated[int, Field(ge=100, le=599), BeforeValidator(_whole)]
-# Clients measure in fractions; we keep whole milliseconds. The limit is 30 years.
-Milliseconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
-UsdPerMillion = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
-
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 # In a query "+" is a space; an offset that was not escaped arrives like this.
 _UNESCAPED_OFFSET = re.compile(r" (\d\d:\d\d)$")
-_EARLIEST, _LATEST = 2000, 2100  # a clock outside these years is broken
-_MOMENT_SENTENCE = "must be an RFC 3339 time with an offset, such as 2026-01-31T12:00:00Z"
-
-
-def parse_moment(value: object) -> datetime:
-    """An RFC 3339 time with its offset. Raises PydanticCustomError with a sentence."""
-    if not isinstance(value, str) or not _MOMENT.fullmatch(value):
-        raise PydanticCustomError("moment", _MOMENT_SENTENCE)
-    try:
-        return datetime.fromisoformat(value.upper())
-    except ValueError:
-        raise PydanticCustomError("moment", _MOMENT_SENTENCE) from None
-
-
-def _parse_started_at(value: object) -> datetime:
-    moment = parse_moment(value)
-    if not _EARLIEST <= moment.year <= _LATEST:
-        raise PydanticCustomError(
-            "moment", f"must lie in the years {_EARLIEST} to {_LATEST}; is the clock right?"
-        )
-    return moment.astimezone(UTC)
 
 
 def _parse_bound(value: object) -> datetime:
@@ -109,11 +33,6 @@ def _parse_bound(value: object) -> datetime:
     return datetime(9998, 12, 31, tzinfo=UTC) if moment.year >= 9999 else moment.astimezone(UTC)
 
 
-StartedAt = Annotated[
-    datetime,
-    PlainValidator(_parse_started_at),
-    WithJsonSchema({"type": "string", "format": "date-time", "pattern": "^20[0-9]{2}-"}),
-]
 TimeBound = Annotated[
     datetime,
     PlainValidator(_parse_bound),
@@ -130,14 +49,5 @@ def _parse_limit(value: object) -> object:
 
 Limit = Annotated[int, Field(ge=1, le=500), BeforeValidator(_parse_limit)]
 # Opaque; whether it is one of ours is known only after decoding it.
-Cursor = Annotated[str, StringConstraints(max_length=500, pattern=_NO_NUL)]
-QueryText = Annotated[str, StringConstraints(max_length=255, pattern=_NO_NUL)]
-
-FreeObject = dict[str, Any]
-
-_CATALOG_NAME = re.compile(r"[A-Za-z0-9._-]{1,120}")
-
-
-def is_catalog_name(name: str) -> bool:
-    """Whether a catalog may be called this."""
-    return _CATALOG_NAME.fullmatch(name) is not None
+Cursor = Annotated[str, StringConstraints(max_length=500, pattern=NO_NUL)]
+QueryText = Annotated[str, StringConstraints(max_length=255, pattern=NO_NUL)]

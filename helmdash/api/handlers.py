@@ -22,7 +22,6 @@ from helmdash.api.problems import (
     problem_response,
     unavailable,
 )
-from helmdash.api.render.common import cause as render_cause
 from helmdash.core.catalog import CatalogError
 from helmdash.core.completion import UnknownModel
 from helmdash.core.decoding import Undecodable
@@ -30,6 +29,7 @@ from helmdash.operations.budgets import BudgetConflict, BudgetProblems, NoSuchBu
 from helmdash.operations.planning import AskProblem, PlanFailed
 from helmdash.operations.recorder import RecorderFull
 from helmdash.queries.paging import BadCursor
+from helmdash.shapes.rendering import cause as render_cause
 from helmdash.upstream.sharing import Stopping
 
 logger = logging.getLogger(__name__)

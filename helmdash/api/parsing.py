@@ -16,9 +16,9 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from helmdash import conf
-from helmdash.api.fields import PATTERN_SENTENCES
-from helmdash.api.jsontext import MAX_DEPTH, BadJson, is_shallow, load_json
 from helmdash.api.problems import Code, FieldFault, Problem, invalid
+from helmdash.shapes.fields import PATTERN_SENTENCES
+from helmdash.shapes.jsontext import MAX_DEPTH, BadJson, is_shallow, load_json
 
 Value = TypeVar("Value")
 
@@ -51,7 +51,7 @@ def read_body(request: HttpRequest, shape: Shape[Value], *, exact: bool = False)
 def read_json(request: HttpRequest, *, exact: bool = False) -> tuple[object, bool]:
     """The parsed body, and whether `unstorable` must look at it. Raises Problem.
 
-    exact: keep whole numbers of more than 64 bits (helmdash.api.jsontext).
+    exact: keep whole numbers of more than 64 bits (helmdash.shapes.jsontext).
     """
     text = _read_bytes(request)
     if not text.strip():

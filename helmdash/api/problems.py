@@ -12,7 +12,7 @@ from enum import StrEnum
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from helmdash.api.jsontext import dump_json
+from helmdash.shapes.jsontext import dump_json
 
 CONTENT_TYPE = "application/problem+json"
 # How long a client should wait while the database is away: long enough for a restart of it.

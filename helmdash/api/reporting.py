@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 
-from helmdash.api.captures import read_batch, to_capture
+from helmdash.api.captures import read_batch
 from helmdash.api.parsing import read_body, refuse_query
-from helmdash.api.render import calls as render
 from helmdash.api.responding import answer
 from helmdash.api.schemas import calls as shapes
 from helmdash.api.schemas import reports
 from helmdash.core.capture import Capture
 from helmdash.operations.recording import Recorded
+from helmdash.shapes import rendering
+from helmdash.shapes.captures import to_capture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,4 +60,4 @@ def read_many(request: HttpRequest) -> Report:
 
 def _answer_single(recorded: Sequence[Recorded]) -> HttpResponse:
     (only,) = recorded
-    return answer(render.recorded(only), status=200 if only.duplicate else 201)
+    return answer(rendering.recorded(only), status=200 if only.duplicate else 201)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,14 +16,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError
 from django.utils import timezone
 
 from helmdash.core.budgets import BudgetTable
 from helmdash.core.endpoints import Endpoint
 from helmdash.gateway.refusals import busy
 from helmdash.operations import access
-from helmdash.operations.holding import FileWatch
+from helmdash.operations.holding import give_back, thread_connection
 from helmdash.queries import budgets, upstreams
 from helmdash.queries.access import Caller, find_caller
 
@@ -147,16 +146,12 @@ class Directory:
             log.debug("the use of a key could not be noted", exc_info=True)
         finally:
             self._is_noting = False
-            _let_go()
-
-
-_own = threading.local()
+            give_back()
 
 
 def read_standing(key: str) -> Standing | None:
     """Read it from the database, in a thread of its own connection."""
-    try:
-        _watch().check()
+    with thread_connection():
         caller = find_caller(key=key)
         if caller is None:
             return None
@@ -166,25 +161,6 @@ def read_standing(key: str) -> Standing | None:
             rules=budgets.table(project_id=project),
             endpoints=upstreams.endpoints(project_id=project),
         )
-    except DatabaseError:
-        connection.close()
-        raise
-    finally:
-        _let_go()
-
-
-def _watch() -> FileWatch:
-    """This thread keeps its connection, so it has to look whether it is still the right one."""
-    watch: FileWatch | None = getattr(_own, "watch", None)
-    if watch is None:
-        watch = _own.watch = FileWatch()
-    return watch
-
-
-def _let_go() -> None:
-    """Back to the pool. A connection of SQLite costs more to open than to keep."""
-    if connection.vendor != "sqlite":
-        connection.close()
 
 
 def _look_at(task: asyncio.Task[Standing | None]) -> None:

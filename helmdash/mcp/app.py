@@ -9,7 +9,7 @@ from typing import Any
 
 from helmdash.mcp.asgi import Message, Receive, Scope, Send
 from helmdash.mcp.identity import check_address, identify
-from helmdash.mcp.jsontext import BadJson, read_object
+from helmdash.mcp.jsontext import read_object
 from helmdash.mcp.refusals import (
     Refusal,
     malformed,
@@ -24,6 +24,7 @@ from helmdash.mcp.threads import Threads
 from helmdash.mcp.tools import BY_NAME
 from helmdash.mcp.transport import Transport
 from helmdash.mcp.visit import VISIT_KEY, Visit
+from helmdash.shapes.jsontext import BadJson
 from helmdash.upstream.sharing import shared_of
 
 log = logging.getLogger(__name__)

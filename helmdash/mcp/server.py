@@ -38,11 +38,11 @@ from sse_starlette.sse import AppStatus
 from starlette.requests import Request
 
 from helmdash import __version__
-from helmdash.mcp.jsontext import dump
 from helmdash.mcp.problems import Problem, forbidden, problem_of
 from helmdash.mcp.resources import HEALTH_TEMPLATE, MIME_TYPE, RESOURCES, read_resource
 from helmdash.mcp.tools import BY_NAME, TOOLS
 from helmdash.mcp.visit import VISIT_KEY, Visit
+from helmdash.shapes.jsontext import dump_json
 
 Context = ServerRequestContext[Any, Request]
 
@@ -124,7 +124,7 @@ async def _call_tool(context: Context, params: CallToolRequestParams) -> CallToo
 
 def _result(body: Mapping[str, object], *, is_error: bool = False) -> CallToolResult:
     """The body as structured content, and the same JSON as text for clients that read only that."""
-    text = dump(body)
+    text = dump_json(body).decode()
     return CallToolResult(
         content=[TextContent(type="text", text=text)],
         structured_content=json.loads(text),
@@ -159,7 +159,7 @@ async def _list_templates(
 
 async def _read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
     try:
-        text = dump(await read_resource(_visit(context), params.uri))
+        text = dump_json(await read_resource(_visit(context), params.uri)).decode()
     except Exception as error:
         raise _error(problem_of(error), params.uri) from None
     contents = TextResourceContents(uri=params.uri, mime_type=MIME_TYPE, text=text)

@@ -17,9 +17,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from django.db import Error as DatabaseFault
 from django.db import OperationalError, connection
 
 _held: dict[str, tuple[sqlite3.Connection, tuple[int, int]]] = {}
@@ -141,3 +144,32 @@ class FileWatch:
             connection.close()
             raise DatabaseFileGone("the database file was moved")
         self._opened = found
+
+
+_own = threading.local()
+
+
+@contextmanager
+def thread_connection() -> Iterator[None]:
+    """Around database work of a thread that is no request's: the connection is checked, kept on
+    SQLite, and given back on PostgreSQL.
+
+    Raises what `FileWatch.check` raises. A connection that broke does not stay.
+    """
+    watch: FileWatch | None = getattr(_own, "watch", None)
+    if watch is None:
+        watch = _own.watch = FileWatch()
+    try:
+        watch.check()
+        yield
+    except DatabaseFault:
+        connection.close()
+        raise
+    finally:
+        give_back()
+
+
+def give_back() -> None:
+    """Back to the pool. A connection of SQLite costs more to open than to keep."""
+    if connection.vendor != "sqlite":
+        connection.close()

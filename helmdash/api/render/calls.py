@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-from helmdash.api.render.common import cause, health
 from helmdash.api.schemas import calls as call_shapes
 from helmdash.core.usage import Usage
-from helmdash.operations.recording import Recorded
 from helmdash.queries.calls import CallDetail, CallView
-
-
-def recorded(value: Recorded) -> call_shapes.Recorded:
-    """The answer to POST /calls."""
-    return {
-        "id": value.id,
-        "conversation": value.conversation,
-        "round": value.round_number,
-        "generation": value.generation,
-        "health": health(value.health),
-        "finish_reason": value.finish_reason,
-        "cause": cause(value.cause),
-        "duplicate": value.duplicate,
-    }
+from helmdash.shapes.rendering import cause, health
 
 
 def call(value: CallView) -> call_shapes.Call:

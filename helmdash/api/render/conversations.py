@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from helmdash.api.render.common import health
 from helmdash.api.schemas import conversations as conversation_shapes
 from helmdash.queries.conversations import ConversationDetail, ConversationView, TimelineItem
+from helmdash.shapes.rendering import standing
 
 
 def conversation(value: ConversationView) -> conversation_shapes.Conversation:
     """A conversation as lists show it."""
     return {
-        "id": value.id,
-        "model": value.model,
-        "round": value.round_number,
-        "generation": value.generation,
-        "health": health(value.health),
-        "known_level": value.known_level,
-        "counts": {
-            # Calls are numbered without a gap, so the newest number is their count.
-            "calls": value.generation,
-            "rounds": value.round_number,
-            "failures": value.failures,
-            "trims": value.trims,
-        },
+        **standing(value),
         "started_at": value.started_at,
         "latest_at": value.latest_at,
     }

@@ -5,24 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from helmdash.api.render.budgets import effective
 from helmdash.api.schemas import fitting
 from helmdash.core.ranking import Ranked
-from helmdash.operations.fitting import Fitted
 from helmdash.queries.catalog import CatalogInfo
-
-
-def fitted(value: Fitted) -> fitting.Fitted:
-    """The answer to POST /fit."""
-    return {
-        "fit_id": value.fit_id,
-        "catalog": value.catalog,
-        "compaction": value.trim.to_json(),
-        "budget": effective(value.budget),
-        "prompt_variant": value.prompt_variant,
-        "response_format": value.response_format,
-        "catalog_placement": value.catalog_placement,
-    }
 
 
 def ranked(entries: Sequence[Ranked]) -> fitting.RankedList:

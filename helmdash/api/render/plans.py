@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from helmdash.api.jsontext import load_json
-from helmdash.api.render.common import cause
 from helmdash.api.schemas import plans as shapes
 from helmdash.queries.plans import (
     AttemptView,
@@ -16,6 +14,8 @@ from helmdash.queries.plans import (
     SimilarPlan,
     StepView,
 )
+from helmdash.shapes.jsontext import load_json
+from helmdash.shapes.rendering import cause
 
 _STATUS = {"running": "running", "failed": "failed"}
 

@@ -8,7 +8,6 @@ from ninja import Router
 
 from helmdash.api import examples
 from helmdash.api.auth import access_of
-from helmdash.api.fields import LARGEST
 from helmdash.api.parsing import read_body, read_query, refuse_query
 from helmdash.api.problems import Code, invalid_field, not_found
 from helmdash.api.render import budgets as render
@@ -19,6 +18,7 @@ from helmdash.operations import budgets as upkeep
 from helmdash.queries import budgets
 from helmdash.queries.budgets import BudgetRow
 from helmdash.queries.paging import decode_number_cursor, encode_cursor
+from helmdash.shapes.fields import LARGEST
 
 router = Router()
 _TAG = "budgets"

@@ -11,7 +11,6 @@ from ninja import Router
 
 from helmdash.api import examples
 from helmdash.api.auth import access_of
-from helmdash.api.jsontext import dump_json
 from helmdash.api.parsing import read_body, read_query, refuse_query
 from helmdash.api.problems import Code, not_found
 from helmdash.api.render import calls as render
@@ -24,6 +23,9 @@ from helmdash.api.streaming import stream
 from helmdash.operations.recorder import recorder
 from helmdash.queries import calls
 from helmdash.queries.calls import CallFilters
+from helmdash.shapes.answers import Recorded
+from helmdash.shapes.jsontext import dump_json
+from helmdash.shapes.reports import CallIn
 
 router = Router()
 _TAG = "calls"
@@ -36,15 +38,15 @@ _NDJSON = "application/x-ndjson"
     "/calls",
     tag=_TAG,
     scope="record",
-    body=reports.CallIn,
+    body=CallIn,
     body_examples={
         "openai": examples.CALL,
         "anthropic": examples.ANTHROPIC_CALL,
         "failed": examples.FAILED_CALL,
     },
     answers={
-        201: Answer(meaning="Stored.", shape=shapes.Recorded),
-        200: Answer(meaning="Known already: the first answer.", shape=shapes.Recorded),
+        201: Answer(meaning="Stored.", shape=Recorded),
+        200: Answer(meaning="Known already: the first answer.", shape=Recorded),
     },
 )
 def record_call(request: HttpRequest) -> HttpResponse:

@@ -8,7 +8,6 @@ from ninja import Router
 
 from helmdash.api import examples
 from helmdash.api.auth import access_of
-from helmdash.api.fields import is_catalog_name
 from helmdash.api.parsing import read_json, read_query, refuse_query, unstorable
 from helmdash.api.problems import Code, invalid, invalid_field, not_found
 from helmdash.api.render import fitting as render
@@ -17,6 +16,8 @@ from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import fitting as shapes
 from helmdash.operations.catalog import import_catalog
 from helmdash.queries import catalog as catalogs
+from helmdash.shapes.catalogs import AnyCatalog
+from helmdash.shapes.fields import is_catalog_name
 
 router = Router()
 _TAG = "catalogs"
@@ -75,7 +76,7 @@ def get_catalog(request: HttpRequest, name: str) -> HttpResponse:
     tag=_TAG,
     # It changes what every fit of the project sees.
     scope="admin",
-    body=shapes.AnyCatalog,
+    body=AnyCatalog,
     body_examples={"two packs and a pipeline": examples.CATALOG},
     query=shapes.CATALOG_QUERY,
     answers={

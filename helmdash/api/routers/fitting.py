@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
@@ -19,9 +17,11 @@ from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import fitting as shapes
 from helmdash.core.decoding import decode
 from helmdash.core.finish import normalise_finish_reason
-from helmdash.core.ranking import PastPlan
 from helmdash.operations.fitting import NoCatalog, fit_catalog
 from helmdash.queries.ranking import UnknownCatalog, rank_catalog
+from helmdash.shapes import rendering
+from helmdash.shapes.answers import Fitted
+from helmdash.shapes.fits import FitIn, catalog_member, fit_arguments, past_plans
 
 router = Router()
 _TAG = "fitting"
@@ -33,9 +33,9 @@ _TAG = "fitting"
     "/fit",
     tag=_TAG,
     scope="fit",
-    body=shapes.FitIn,
+    body=FitIn,
     body_examples={"inline catalog": examples.FIT},
-    answers={200: Answer(meaning="The catalog to send, and its receipt.", shape=shapes.Fitted)},
+    answers={200: Answer(meaning="The catalog to send, and its receipt.", shape=Fitted)},
 )
 def fit(request: HttpRequest) -> HttpResponse:
     """Fit a catalog to a model's budget.
@@ -46,23 +46,14 @@ def fit(request: HttpRequest) -> HttpResponse:
     refuse_query(request)
     given = read_body(request, shapes.FIT, exact=True)
     access = access_of(request)
-    name = given.get("catalog_name")
+    asked = fit_arguments(given)
     try:
         fitted = fit_catalog(
-            project=access.project,
-            model=given["model"],
-            intent=given["intent"],
-            catalog=given.get("catalog"),
-            catalog_name=name,
-            context=given.get("context"),
-            defaults=given.get("defaults"),
-            history=_history(given.get("history")),
-            caller=access.name,
-            now=timezone.now(),
+            **asked, project=access.project, caller=access.name, now=timezone.now()
         )
     except NoCatalog as error:
-        raise invalid_field("catalog_name" if name else "catalog", str(error)) from None
-    return answer(render.fitted(fitted))
+        raise invalid_field(catalog_member(asked["catalog_name"]), str(error)) from None
+    return answer(rendering.fitted(fitted))
 
 
 @route(
@@ -89,10 +80,10 @@ def rank(request: HttpRequest) -> HttpResponse:
             intent=given["intent"],
             catalog=given.get("catalog"),
             catalog_name=name,
-            history=_history(given.get("history")),
+            history=past_plans(given.get("history")),
         )
     except UnknownCatalog as error:
-        raise invalid_field("catalog_name" if name else "catalog", str(error)) from None
+        raise invalid_field(catalog_member(name), str(error)) from None
     return answer(render.ranked(found))
 
 
@@ -127,9 +118,3 @@ def decode_reply(request: HttpRequest) -> HttpResponse:
         "stripped_bytes": found.stripped_bytes,
     }
     return answer(body)
-
-
-def _history(given: Sequence[shapes.PastPlan] | None) -> tuple[PastPlan, ...]:
-    return tuple(
-        PastPlan(intent=plan["intent"], tools=tuple(plan["tools"])) for plan in given or ()
-    )

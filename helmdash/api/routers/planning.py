@@ -14,7 +14,7 @@ from helmdash.api.problems import Code
 from helmdash.api.responding import answer
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import planning as shapes
-from helmdash.operations.planning import Ask
+from helmdash.shapes.asks import AskIn, to_ask
 
 router = Router()
 _TAG = "planning"
@@ -33,7 +33,7 @@ _ACCEPTED = Answer(
     "/plan",
     tag=_TAG,
     scope="plan",
-    body=shapes.AskIn,
+    body=AskIn,
     body_examples={"current catalog": examples.PLAN, "one step more": examples.NEXT_STEP},
     may=(Code.PLAN_FAILED,),
     answers={
@@ -58,7 +58,7 @@ def plan(request: HttpRequest) -> HttpResponse:
     "/route",
     tag=_TAG,
     scope="plan",
-    body=shapes.AskIn,
+    body=AskIn,
     body_examples={"current catalog": examples.ROUTE},
     may=(Code.PLAN_FAILED,),
     answers={
@@ -81,25 +81,11 @@ def route_intent(request: HttpRequest) -> HttpResponse:
 
 def _answer(request: HttpRequest, kind: Literal["plan", "route"]) -> HttpResponse:
     refuse_query(request)
-    ask = _ask(kind, read_body(request, shapes.ASK, exact=True))
+    ask = to_ask(kind, read_body(request, shapes.ASK, exact=True))
     plan_id = planning.begin(request, ask) if _prefers_async(request) else None
     if plan_id is not None:
         return _accepted(plan_id)
     return answer(planning.make(request, ask).body)
-
-
-def _ask(kind: Literal["plan", "route"], given: shapes.AskIn) -> Ask:
-    return Ask(
-        kind=kind,
-        user_intent=given["user_intent"],
-        model=given.get("model"),
-        context=given.get("context"),
-        max_tokens=given.get("max_tokens"),
-        catalog=given.get("catalog"),
-        catalog_name=given.get("catalog_name"),
-        prompt_variant=given.get("prompt_variant"),
-        continues=given.get("continues") or None,
-    )
 
 
 def _prefers_async(request: HttpRequest) -> bool:

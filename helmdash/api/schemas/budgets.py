@@ -8,20 +8,19 @@ from typing import Annotated, Literal, Required
 from pydantic import Field, StringConstraints
 from typing_extensions import TypedDict
 
-from helmdash.api.fields import (
+from helmdash.api.fields import QUERY, Cursor, Limit, QueryText
+from helmdash.api.parsing import Shape
+from helmdash.core.budgets import MatchRule, PromptVariant
+from helmdash.shapes.answers import Effective, Figures
+from helmdash.shapes.fields import (
+    STRICT,
     Count,
-    Cursor,
-    Limit,
     Positive,
-    QueryText,
     SmallPositive,
     UsdPerMillion,
     Word64,
     Word255,
 )
-from helmdash.api.parsing import Shape
-from helmdash.api.schemas.common import QUERY, STRICT
-from helmdash.core.budgets import LimitSource, MatchRule, PromptVariant, Tier
 
 # As JSON says them: in strict mode an enum would want its member.
 TierName = Literal["A", "B", "C"]
@@ -107,32 +106,6 @@ LIST_QUERY = Shape(ListQuery)
 RESOLVE_QUERY = Shape(ResolveQuery)
 
 
-class Figures(TypedDict):
-    """The members a row and an effective budget share."""
-
-    key: str
-    input_tokens: int
-    output_tokens: int
-    max_catalog_bytes: int
-    tier: Tier
-    allows_llm_filter: bool
-    filter_model: str
-    fallback_model: str
-    is_hybrid_reasoning: bool
-    wants_strict_json: bool
-    supports_prefix_cache: bool
-    cached_input_cost_usd_per_mtok: float
-    input_cost_usd_per_mtok: float | None
-    output_cost_usd_per_mtok: float | None
-    context_length: int | None
-    input_length: int | None
-    chars_per_token: float
-    safety_multiplier: float
-    reserve_tokens: int
-    evidence: str
-    enabled: bool
-
-
 class Budget(Figures):
     """One row; null stands for the default."""
 
@@ -143,20 +116,6 @@ class Budget(Figures):
     critical_max_tokens: int | None
     caution_cadence: int | None
     updated_at: datetime
-
-
-class Effective(Figures):
-    """The figures that hold for one model, every default filled in."""
-
-    model: str
-    rule: MatchRule
-    budget_id: int | None
-    prompt_variant: PromptVariant
-    optimal_max_tokens: int
-    critical_max_tokens: int | None
-    caution_cadence: int
-    limit_tokens: int | None
-    limit_source: LimitSource | None
 
 
 class BudgetList(TypedDict):

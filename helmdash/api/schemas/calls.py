@@ -8,23 +8,13 @@ from typing import Annotated, Any
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from helmdash.api.fields import (
-    Cursor,
-    Limit,
-    QueryText,
-    TimeBound,
-)
+from helmdash.api.fields import QUERY, Cursor, Limit, QueryText, TimeBound
 from helmdash.api.parsing import Shape
-from helmdash.api.schemas.common import (
-    QUERY,
-    Cause,
-    FieldError,
-    Health,
-    StatusText,
-)
+from helmdash.api.schemas.common import FieldError, StatusText
 from helmdash.core.failures import FailureCause
 from helmdash.core.finish import FinishReason
 from helmdash.core.health import Level
+from helmdash.shapes.answers import Cause, Health
 
 
 class ExportQuery(TypedDict, total=False):
@@ -56,19 +46,6 @@ class ListQuery(ExportQuery, total=False):
 
 EXPORT_QUERY = Shape(ExportQuery)
 LIST_QUERY = Shape(ListQuery)
-
-
-class Recorded(TypedDict):
-    """The answer to a recorded call; the same for every repeat of its id."""
-
-    id: str
-    conversation: str | None
-    round: int | None
-    generation: int | None
-    health: Health
-    finish_reason: FinishReason | None
-    cause: Cause | None
-    duplicate: bool
 
 
 class Rejected(TypedDict):

@@ -1,31 +1,18 @@
-"""Shapes that several subjects share."""
+"""Shapes that several subjects share, besides those of helmdash.shapes."""
 
 from __future__ import annotations
 
 from typing import Annotated, NotRequired
 
-from pydantic import ConfigDict, Field, WithJsonSchema
+from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
-from helmdash.core.budgets import LimitSource
-from helmdash.core.failures import Advice, FailureCause
 from helmdash.core.finish import FinishReason
-from helmdash.core.health import HealthReason, Level
-
-# Bodies: to the letter ("1" is no number, true is no count), and unknown members are refused.
-STRICT = ConfigDict(extra="forbid", strict=True)
-# Queries: everything arrives as text.
-QUERY = ConfigDict(extra="forbid")
-# Objects that may hold more than we read.
-OPEN = ConfigDict(extra="ignore", strict=True)
+from helmdash.shapes.answers import Cause, CompactionStep
 
 # Words that core keeps as plain text.
 StatusText = Annotated[
     str, WithJsonSchema({"type": "string", "enum": ["success", "error", "cancelled"]})
-]
-KindText = Annotated[str, WithJsonSchema({"type": "string", "enum": ["pack", "pipeline"]})]
-VariantText = Annotated[
-    str, WithJsonSchema({"type": "string", "enum": ["full_steps", "single_pick"]})
 ]
 
 
@@ -34,15 +21,6 @@ class FieldError(TypedDict):
 
     field: str
     message: str
-
-
-class Cause(TypedDict):
-    """Why a call gave nothing usable, the rule that says so, and what to do."""
-
-    name: FailureCause
-    rule: str
-    advice: Advice
-    detail: str
 
 
 class Attempt(TypedDict):
@@ -61,14 +39,6 @@ class Attempt(TypedDict):
     latency_ms: int | None
     prompt_bytes: int
     catalog_bytes: int | None
-
-
-class CompactionStep(TypedDict):
-    """What one step changed and saved."""
-
-    label: str
-    entries: int
-    bytes_saved: int
 
 
 class PlanCompaction(TypedDict):
@@ -99,17 +69,3 @@ class ProblemBody(TypedDict):
     plan_id: NotRequired[str]
     attempts: NotRequired[list[Attempt]]
     compaction: NotRequired[PlanCompaction | None]
-
-
-class Health(TypedDict):
-    """The level of a call with the figures it was judged by."""
-
-    level: Level
-    reason: HealthReason | None
-    prompt_tokens: int | None
-    limit_tokens: int | None
-    limit_source: LimitSource | None
-    optimal_max_tokens: int | None
-    critical_max_tokens: int | None
-    hard_util: float | None
-    optimal_util: float | None

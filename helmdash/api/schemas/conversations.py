@@ -8,10 +8,10 @@ from typing import Annotated
 from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
-from helmdash.api.fields import Cursor, Limit, QueryText, TimeBound
+from helmdash.api.fields import QUERY, Cursor, Limit, QueryText, TimeBound
 from helmdash.api.parsing import Shape
-from helmdash.api.schemas.common import QUERY, Health
 from helmdash.core.health import Level
+from helmdash.shapes.answers import Standing
 
 
 class ListQuery(TypedDict, total=False):
@@ -41,25 +41,9 @@ LIST_QUERY = Shape(ListQuery)
 PAGE_QUERY = Shape(PageQuery)
 
 
-class Counts(TypedDict):
-    """Over all rounds."""
-
-    calls: int
-    rounds: int
-    failures: int
-    trims: int
-
-
-class Conversation(TypedDict):
+class Conversation(Standing):
     """One conversation as its newest call left it."""
 
-    id: str
-    model: str
-    round: int
-    generation: int
-    health: Health
-    known_level: Level | None
-    counts: Counts
     started_at: datetime
     latest_at: datetime
 

@@ -5,62 +5,18 @@ Source: design api.md "Context, decoding, planning"; the seed's inputs and outpu
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NotRequired, Required
+from typing import Annotated, Any, NotRequired
 
 from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
-from helmdash.api.fields import (
-    CatalogName,
-    FreeObject,
-    Intent,
-    SmallPositive,
-    Word64,
-    Word255,
-)
 from helmdash.api.parsing import Shape
-from helmdash.api.schemas.common import STRICT, Attempt, VariantText
+from helmdash.api.schemas.common import Attempt
 from helmdash.api.schemas.common import PlanCompaction as Compaction
-from helmdash.api.schemas.fitting import OptionalCatalog
 from helmdash.core.plans import MOST_ALTERNATIVES, Complexity, RouteKind
-
-# Far beyond what any model writes at once; a larger number is a slip of the keyboard.
-MOST_OUTPUT_TOKENS = 1_000_000
-
-
-class AskIn(TypedDict, total=False):
-    """What is to be planned or routed, and by which model."""
-
-    __pydantic_config__ = STRICT  # type: ignore[misc]
-
-    user_intent: Required[Annotated[Intent, Field(description="What the user wants, as said.")]]
-    model: Annotated[
-        Word255 | None,
-        Field(description="As `provider/model`. Left out: HELMDASH_DEFAULT_MODEL."),
-    ]
-    context: Annotated[
-        FreeObject | None,
-        Field(
-            description="What the model should know besides. `steps_taken` lists steps that are "
-            "done, each with its `tool` and `args`: they are not planned again."
-        ),
-    ]
-    max_tokens: Annotated[
-        Annotated[SmallPositive, Field(le=MOST_OUTPUT_TOKENS)] | None,
-        Field(description="Output, reasoning included. Default: that of the model's budget."),
-    ]
-    catalog: Annotated[
-        OptionalCatalog, Field(description="Left out: `catalog_name`, or the current catalog.")
-    ]
-    catalog_name: CatalogName | None
-    prompt_variant: Annotated[
-        Literal["full_steps", "single_pick"] | None,
-        Field(description="Default: that of the model's budget."),
-    ]
-    continues: Annotated[
-        Word64 | None, Field(description="`plan_id` of the plan whose work this one goes on with.")
-    ]
-
+from helmdash.shapes.answers import VariantText
+from helmdash.shapes.asks import AskIn
+from helmdash.shapes.fields import FreeObject
 
 ASK = Shape(AskIn)
 

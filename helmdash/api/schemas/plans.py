@@ -8,14 +8,15 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
-from helmdash.api.fields import Cursor, FreeObject, Limit, QueryText, TimeBound
+from helmdash.api.fields import QUERY, Cursor, Limit, QueryText, TimeBound
 from helmdash.api.parsing import Shape
-from helmdash.api.schemas.common import QUERY, STRICT, Cause, KindText, VariantText
-from helmdash.api.schemas.fitting import AnyCatalog, Compaction
 from helmdash.api.schemas.planning import PlanAnswer, RouteAnswer
 from helmdash.core.failures import FailureCause
 from helmdash.core.finish import FinishReason
 from helmdash.core.plans import Complexity
+from helmdash.shapes.answers import Cause, Compaction, KindText, VariantText
+from helmdash.shapes.catalogs import AnyCatalog
+from helmdash.shapes.fields import STRICT, FreeObject
 
 
 class ListQuery(TypedDict, total=False):

@@ -1,126 +1,18 @@
-"""Calls as their clients report them."""
+"""Calls as their clients report them, one or many."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Required
+from typing import Annotated, Any
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from helmdash.api.fields import (
-    ClientId,
-    ConversationId,
-    Count,
-    FreeObject,
-    HttpStatus,
-    Milliseconds,
-    ModelId,
-    SmallPositive,
-    StartedAt,
-    Word32,
-    Word64,
-    Word128,
-    Word255,
-)
 from helmdash.api.parsing import Shape
-from helmdash.api.schemas.common import OPEN, STRICT
+from helmdash.shapes.fields import STRICT, ClientId
+from helmdash.shapes.reports import CallIn, SentIn, TrimIn
 
 # api.md: a batch holds at most this many calls.
 MAX_BATCH = 1000
-_LABELS = Annotated[list[Word255], Field(max_length=1000)]
-
-
-class TrimIn(TypedDict, total=False):
-    """What was cut before sending. The `compaction` object of POST /fit may be sent as it is."""
-
-    __pydantic_config__ = OPEN  # type: ignore[misc]
-
-    before_bytes: Required[Count]
-    after_bytes: Required[Count]
-    dropped: _LABELS | None
-
-
-class SentIn(TypedDict, total=False):
-    """The size of what was sent."""
-
-    __pydantic_config__ = STRICT  # type: ignore[misc]
-
-    bytes: Count | None
-    messages: Count | None
-    tools_bytes: Count | None
-    images: Count | None
-
-
-class CallIn(TypedDict, total=False):
-    """One call as its client reports it. Null and left out mean the same: not known."""
-
-    __pydantic_config__ = STRICT  # type: ignore[misc]
-
-    id: Annotated[
-        ClientId | None,
-        Field(description="The client's own id. A repeat is answered with the first answer."),
-    ]
-    conversation: Annotated[
-        ConversationId | None, Field(description="The dialogue the call belongs to.")
-    ]
-    model: Required[Annotated[ModelId, Field(description="The model as it was asked for.")]]
-    provider: Word64 | None
-    pack: Word128 | None
-    purpose: Annotated[
-        Word32 | None, Field(description="chat (default), plan, route, filter, verify …")
-    ]
-    correlation_id: Annotated[
-        Word128 | None, Field(description="Ties calls together that are one story.")
-    ]
-    attempt: SmallPositive | None
-    attempts: Annotated[
-        list[FreeObject] | None,
-        Field(
-            max_length=100,
-            description="Every try of this call, the last one included, as objects of your own.",
-        ),
-    ]
-    caller: Annotated[Word128 | None, Field(description="Default: the name of the API key.")]
-    upstream_model: Word255 | None
-    prompt_variant: Word32 | None
-    response_format: Word32 | None
-    usage: Annotated[
-        FreeObject | None,
-        Field(
-            description="As the provider reports it; OpenAI, Anthropic, Gemini and Ollama shapes "
-            "are told apart by their own field names. `prompt_tokens` is the total, cached tokens "
-            "included. Null, left out or without usable numbers: unavailable."
-        ),
-    ]
-    finish_reason: Annotated[Word64 | None, Field(description="In the provider's own word.")]
-    raw_content_len: Annotated[
-        Count | None, Field(description="UTF-8 bytes of the answer before anything was stripped.")
-    ]
-    latency_ms: Milliseconds | None
-    ttft_ms: Annotated[Milliseconds | None, Field(description="Time to the first token.")]
-    overhead_ms: Milliseconds | None
-    status: Literal["success", "error", "cancelled"] | None
-    http_status: HttpStatus | None
-    error_code: Word128 | None
-    error_message: Annotated[str | None, Field(description="Kept up to 2,000 characters.")]
-    trim: TrimIn | None
-    sent: SentIn | None
-    messages: Annotated[
-        list[FreeObject] | None,
-        Field(max_length=10_000, description="Stored only if the project keeps payloads."),
-    ]
-    content: Annotated[
-        str | None, Field(description="The answer. Stored only if the project keeps payloads.")
-    ]
-    decoded: Annotated[
-        bool | None, Field(description="False: the JSON that was due could not be read.")
-    ]
-    started_at: Annotated[
-        StartedAt | None, Field(description="Default: when the call was recorded.")
-    ]
-    metadata: FreeObject | None
-    fit_id: Annotated[Word64 | None, Field(description="The fit the prompt came from.")]
-
 
 CALL = Shape(CallIn, also_known=(*SentIn.__annotations__, *TrimIn.__annotations__))
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Required
 
 from typing_extensions import TypedDict
 
-from helmdash.mcp import render
-from helmdash.mcp.arguments import STRICT, ConversationId, Shape
+from helmdash.mcp.arguments import Shape
 from helmdash.mcp.problems import not_found
 from helmdash.mcp.tools.base import Arguments, Tool, arguments, text
 from helmdash.mcp.visit import Report, Visit
 from helmdash.queries import conversations
+from helmdash.shapes.fields import STRICT, ConversationId
+from helmdash.shapes.rendering import standing
 
 
 class HealthIn(TypedDict, total=False):
@@ -25,17 +27,18 @@ class HealthIn(TypedDict, total=False):
 _HEALTH_IN = Shape(HealthIn)
 
 
-async def read_health(visit: Visit, conversation_id: str) -> render.Body:
+async def read_health(visit: Visit, conversation_id: str) -> Mapping[str, object]:
     """How a conversation of the key's project stands. Raises Problem when there is no such one."""
     found = await visit.threads.run(
         conversations.find, project_id=visit.project.id, conversation_id=conversation_id
     )
     if found is None:
         raise not_found(f"No conversation of the project {visit.project.slug} has this id.")
-    return render.conversation(found.conversation)
+    view = found.conversation
+    return {**standing(view), "remediation": {"active": False}, "latest_at": view.latest_at}
 
 
-async def _health(visit: Visit, given: Arguments, report: Report) -> render.Body:
+async def _health(visit: Visit, given: Arguments, report: Report) -> Mapping[str, object]:
     # The API calls it `id`, where it is part of the address.
     named = {"conversation" if name == "id" else name: value for name, value in given.items()}
     return await read_health(visit, _HEALTH_IN.read(named)["conversation"])

@@ -10,50 +10,22 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Annotated, Any, Literal, Required
+from typing import Literal
 
 from django.utils import timezone
-from pydantic import Field
-from typing_extensions import TypedDict
 
 from helmdash import planner
-from helmdash.mcp.arguments import (
-    STRICT,
-    CatalogName,
-    FreeObject,
-    Intent,
-    Shape,
-    SmallPositive,
-    Word64,
-    Word255,
-)
+from helmdash.mcp.arguments import Shape
 from helmdash.mcp.tools.base import Arguments, Schema, Tool, arguments, free_object, number, text
 from helmdash.mcp.visit import Report, Visit
 from helmdash.operations.planning import Ask, Made
+from helmdash.shapes.asks import AskIn, to_ask
 from helmdash.upstream.sharing import Stopping
 
 log = logging.getLogger(__name__)
 
 Kind = Literal["plan", "route"]
 Step = tuple[int, str]
-
-# As in the JSON API: far beyond what any model writes at once.
-_MOST_OUTPUT_TOKENS = 1_000_000
-
-
-class AskIn(TypedDict, total=False):
-    """The body of POST /plan and /route."""
-
-    __pydantic_config__ = STRICT  # type: ignore[misc]
-
-    user_intent: Required[Intent]
-    model: Word255 | None
-    context: FreeObject | None
-    max_tokens: Annotated[SmallPositive, Field(le=_MOST_OUTPUT_TOKENS)] | None
-    catalog: Any  # core.catalog checks it, so that its faults have the same words everywhere
-    catalog_name: CatalogName | None
-    prompt_variant: Literal["full_steps", "single_pick"] | None
-    continues: Word64 | None
 
 
 _ASK_IN = Shape(AskIn)
@@ -68,7 +40,7 @@ async def _route(visit: Visit, given: Arguments, report: Report) -> dict[str, ob
 
 
 async def _make(visit: Visit, kind: Kind, given: Arguments, report: Report) -> dict[str, object]:
-    ask = _ask(kind, _ASK_IN.read(given))
+    ask = to_ask(kind, _ASK_IN.read(given))
     steps: asyncio.Queue[Step] = asyncio.Queue()
 
     async def note(percent: int, sentence: str) -> None:
@@ -131,20 +103,6 @@ async def _tell(steps: asyncio.Queue[Step], report: Report) -> None:
         except Exception:
             # Only news: whoever has hung up does not get them.
             log.debug("progress could not be told", exc_info=True)
-
-
-def _ask(kind: Kind, given: AskIn) -> Ask:
-    return Ask(
-        kind=kind,
-        user_intent=given["user_intent"],
-        model=given.get("model"),
-        context=given.get("context"),
-        max_tokens=given.get("max_tokens"),
-        catalog=given.get("catalog"),
-        catalog_name=given.get("catalog_name"),
-        prompt_variant=given.get("prompt_variant"),
-        continues=given.get("continues") or None,
-    )
 
 
 _ASK_SCHEMA: Schema = arguments(

@@ -7,6 +7,7 @@ waits in memory until `settle` or `start`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import re
@@ -34,6 +35,9 @@ from helmdash.queries.access import ProjectInfo
 from helmdash.queries.ledger import ProcessLedger
 
 logger = logging.getLogger(__name__)
+
+_FULL = "The recorder has too much to store just now."
+_SLOW = "The database takes too long to answer."
 
 
 class Recorder:
@@ -118,12 +122,26 @@ class Recorder:
             return answers.result(patience)
         except WaitedTooLong:
             if answers.cancel():
-                raise RecorderFull("The recorder has too much to store just now.") from None
+                raise RecorderFull(_FULL) from None
         # It is being stored at this moment; how that ends is known soon.
         try:
             return answers.result(grace)
         except WaitedTooLong:
-            raise RecorderFull("The database takes too long to answer.") from None
+            raise RecorderFull(_SLOW) from None
+
+    async def answered(self, answers: Answers) -> tuple[Recorded, ...]:
+        """What `record` gave, waited for on an event loop as `record_and_wait` does. Raises the
+        same."""
+        patience, grace = self.patience
+        coming = asyncio.wrap_future(answers)
+        done, _ = await asyncio.wait({coming}, timeout=patience)
+        if not done:
+            if answers.cancel():
+                raise RecorderFull(_FULL)
+            done, _ = await asyncio.wait({coming}, timeout=grace)
+        if not done:
+            raise RecorderFull(_SLOW)
+        return coming.result()
 
     @property
     def patience(self) -> tuple[float, float]:

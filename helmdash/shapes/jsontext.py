@@ -1,4 +1,4 @@
-"""JSON in and out of the API: orjson where it can, the standard library where it must.
+"""JSON in and out: orjson where it can, the standard library where it must.
 
 orjson turns whole numbers of more than 64 bits into floats and cannot write them. A catalog with
 such a number has to come back as it was given, so those (rare) texts go through `json`. Elsewhere

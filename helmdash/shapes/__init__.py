@@ -1,0 +1,1 @@
+"""Bodies: what programs send and get, whatever door they come by."""

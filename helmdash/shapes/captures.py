@@ -1,0 +1,53 @@
+"""A reported call as core.Capture: the hot path of recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from helmdash.core.capture import Capture, CapturedTrim, Sent
+from helmdash.shapes.reports import CallIn, SentIn, TrimIn
+
+
+def to_capture(call: CallIn) -> Capture:
+    """The report as a value. Null and blank words say as little as missing ones."""
+    given: dict[str, Any] = {
+        name: value
+        for name, value in call.items()
+        if value is not None and (value != "" or name in _MEANT_WHEN_EMPTY)
+    }
+    for name in _MILLISECONDS:
+        if name in given:
+            given[name] = round(given[name])
+    for name, convert in _CONVERSIONS:
+        if name in given:
+            given[name] = convert(given[name])
+    return Capture(**given)
+
+
+def _trim(trim: TrimIn) -> CapturedTrim:
+    return CapturedTrim(
+        before_bytes=trim["before_bytes"],
+        after_bytes=trim["after_bytes"],
+        dropped=tuple(trim.get("dropped") or ()),
+    )
+
+
+def _sent(sent: SentIn) -> Sent:
+    return Sent(
+        bytes=sent.get("bytes"),
+        messages=sent.get("messages"),
+        tools_bytes=sent.get("tools_bytes"),
+        images=sent.get("images"),
+    )
+
+
+# An answer without a letter is an answer.
+_MEANT_WHEN_EMPTY = frozenset({"content"})
+_MILLISECONDS = ("latency_ms", "ttft_ms", "overhead_ms")
+_CONVERSIONS: tuple[tuple[str, Callable[[Any], object]], ...] = (
+    ("trim", _trim),
+    ("sent", _sent),
+    ("messages", tuple),
+    ("attempts", tuple),
+)

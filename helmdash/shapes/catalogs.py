@@ -1,0 +1,54 @@
+"""Catalogs as they come and go."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import WithJsonSchema
+
+_NAME = {"type": "string", "pattern": r"\S"}
+_ENTRY = {
+    "description": {"description": "Text; cut only at the ends of its sentences."},
+}
+# The seed's RoutingGuide. Names are required; all else is carried, whatever its type.
+CATALOG_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "description": "Packs by `name` and pipelines by `id`, all different. Members that are not "
+    "described here are carried untouched.",
+    "properties": {
+        "packs": {
+            "type": ["array", "null"],
+            "items": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {
+                    "name": _NAME,
+                    **_ENTRY,
+                    "metadata": {
+                        "description": "accepts, produces, intent_keywords: lists of text; "
+                        "typical_use, limitations: text."
+                    },
+                },
+            },
+        },
+        "pipelines": {
+            "type": ["array", "null"],
+            "items": {
+                "type": "object",
+                "required": ["id", "name"],
+                "properties": {
+                    "id": _NAME,
+                    "name": _NAME,
+                    **_ENTRY,
+                    "metadata": {
+                        "description": "As for packs, and supersedes (a list of packs), steps, "
+                        "inputs, outputs."
+                    },
+                },
+            },
+        },
+    },
+}
+# core.catalog checks it, so that its faults have the same words everywhere.
+AnyCatalog = Annotated[Any, WithJsonSchema(CATALOG_SCHEMA)]
+OptionalCatalog = Annotated[Any, WithJsonSchema({"anyOf": [CATALOG_SCHEMA, {"type": "null"}]})]
