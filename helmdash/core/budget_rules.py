@@ -24,14 +24,20 @@ def shadowed_keys(key: str, others: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _fallback_problems(budget: Budget) -> list[tuple[str, str]]:
+    problems: list[tuple[str, str]] = []
     if budget.key == "" and not budget.enabled:
-        return [
+        problems.append(
             (
                 "enabled",
                 "The fallback cannot be disabled: it governs every model without a row of its own.",
             )
-        ]
-    return []
+        )
+    key = budget.key.strip().lower()
+    if key and budget.fallback_model.strip().lower() == key:
+        problems.append(
+            ("fallback_model", "Name another model: this one cannot stand in for itself.")
+        )
+    return problems
 
 
 def _window_problems(budget: Budget) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from helmdash.core.budgets import EffectiveBudget, PromptVariant, Tier
@@ -102,6 +103,8 @@ def next_try(
     )
     ways = _WAYS.get(cause.name)
     found = ways(known) if ways else iter(())
+    if cause.name in _OTHERS_END and len(so_far) == MAX_TRIES - 1:
+        found = chain(_other_model(known), found)
     return next(((then, why) for then, why in found if _is_new(then, known)), None)
 
 
@@ -244,6 +247,18 @@ _WAYS: Final[Mapping[FailureCause, Callable[[_Failed], _Ways]]] = {
     FailureCause.UPSTREAM_ERROR_IN_200: _after_error_in_reply,
     FailureCause.BAD_REQUEST: _after_bad_request,
 }
+
+# A model that is silent or garbles twice may well do so again, so the last try goes to the
+# configured fallback; what was cut off or thought too long has a remedy of its own.
+_OTHERS_END: Final = frozenset(
+    (
+        FailureCause.CONSTRAINED_DEADLOCK,
+        FailureCause.UNDECODABLE,
+        FailureCause.LIKELY_TIMEOUT,
+        FailureCause.EMPTY_COMPLETION,
+        FailureCause.TIMED_OUT,
+    )
+)
 
 
 def _single_pick(failed: _Failed, why: str) -> _Ways:

@@ -7,7 +7,7 @@ The context is the caller's own; nothing names its members, so the usual words a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, repeat
 from typing import Final
 
 from helmdash.core.arguments import ARGS_MEMBERS, Given, as_args, read_args
@@ -31,6 +31,17 @@ _DONE_MEMBERS: Final = (
     "executed",
     "previous_steps",
     "prior_steps",
+)
+# Members that say what was done last. One step says that there was one, not how often: a name alone
+# then tells no step of the same entry apart, so it counts as often as makes it a repeat.
+_LAST_MEMBERS: Final = (
+    "previous_step",
+    "prior_step",
+    "last_step",
+    "completed_step",
+    "done_step",
+    "previous_tool",
+    "last_tool",
 )
 # Members that may hold other things too, such as messages: only objects that name a tool count.
 _LOOSE_MEMBERS: Final = ("history", "progress", "tool_calls", "calls")
@@ -79,7 +90,7 @@ def refuse_loop(call: Call | None, taken: Sequence[TakenStep], names: ToolNames)
             raise _repeats(call, "with the same arguments")
         alike += step.args is None or not call.given
     if alike >= _MOST_ALIKE:
-        raise _repeats(call, f"{alike} times, without arguments that tell the calls apart")
+        raise _repeats(call, "and nothing tells the calls apart; list their args under steps_done")
 
 
 def _given(step: TakenStep) -> Given:
@@ -102,6 +113,10 @@ def _holders(context: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
 
 
 def _listed(holder: Mapping[str, object]) -> Iterator[TakenStep]:
+    for member in _LAST_MEMBERS:
+        last = _step(holder.get(member), names_count=True)
+        if last is not None:
+            yield from repeat(last, 1 if last.args is not None else _MOST_ALIKE)
     for member in (*_DONE_MEMBERS, *_LOOSE_MEMBERS):
         value = holder.get(member)
         if not isinstance(value, list):

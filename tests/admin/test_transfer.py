@@ -224,6 +224,12 @@ def test_no_import_can_disable_or_lose_the_fallback(operator: Client) -> None:
     assert fallback().enabled
 
 
+def test_no_model_stands_in_for_itself(operator: Client) -> None:
+    content = "project,key,input_tokens,output_tokens,tier,fallback_model\n,acme/x,1,1,A,Acme/X\n"
+
+    assert "cannot stand in for itself" in text_of(preview(operator, content, CSV))
+
+
 def test_the_same_key_twice_in_one_file_is_one_row(operator: Client) -> None:
     content = HEAD + ",acme/x,1,1,A,true\n,Acme/X,2,1,A,true\n"
 

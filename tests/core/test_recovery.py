@@ -301,6 +301,21 @@ def test_the_same_is_asked_once_more_in_a_story_not_in_each_of_its_tries() -> No
     assert [each.catalog_bytes for each in later] == [None, 5_000, 5_000]
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        [C.EMPTY_COMPLETION] * 3,
+        [C.UNDECODABLE] * 3,
+        [C.CONSTRAINED_DEADLOCK] * 3,
+        [C.LIKELY_TIMEOUT, C.UNDECODABLE, C.TIMED_OUT],
+    ],
+)
+def test_the_last_try_goes_to_the_configured_fallback(names: list[FailureCause]) -> None:
+    tried = follow(names, budget(fallback_model="other/one"), sent=20_000)
+
+    assert [each.model for each in tried] == ["some/model", "some/model", "other/one"]
+
+
 def test_a_small_catalog_that_times_out_goes_to_the_fallback() -> None:
     found = next_try(
         made(),

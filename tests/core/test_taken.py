@@ -40,6 +40,12 @@ READ, READ_A = TakenStep(tool="fs.read"), TakenStep(tool="fs.read", args={"path"
             {"tool_calls": [{"function": {"name": "fs.read", "arguments": "{}"}}]},
             (TakenStep(tool="fs.read", args={}),),
         ),
+        # The last step alone: with its args, and by name, which must not be picked again.
+        ({"previous_step": {"tool": "fs.read", "args": {"path": "a"}}}, (READ_A,)),
+        ({"last_tool": "fs.read"}, (READ, READ)),
+        ({"state": {"last_step": {"tool": "fs.read"}}}, (READ, READ)),
+        ({"last_step": {"tool": "fs.read", "status": "failed"}}, ()),
+        ({"last_step": "I read the file"}, ()),
         # A failed step may be tried again.
         ({"taken": [{"tool": "fs.read", "status": "failed"}]}, ()),
         ({"taken": [{"tool": "fs.read", "ok": False}, {"tool": "x", "error": "no key"}]}, ()),

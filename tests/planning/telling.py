@@ -11,7 +11,7 @@ from asgiref.sync import async_to_sync
 from django.utils import timezone
 
 from helmdash.core.capture import Capture
-from helmdash.core.completion import Completion
+from helmdash.core.completion import Completion, UnknownModel
 from helmdash.operations.planning import Ask, Made, make_plan
 from helmdash.queries.access import ProjectInfo
 from tests.factories import NOW
@@ -57,8 +57,11 @@ class Replies:
 
     replies: Sequence[str | Mapping[str, Any]]
     sent: list[Completion] = field(default_factory=list)
+    unserved: str = ""  # a model that no upstream serves
 
     async def __call__(self, completion: Completion) -> Capture:
+        if completion.model == self.unserved:
+            raise UnknownModel(f"no upstream serves {completion.model}")
         reply = self.replies[min(len(self.sent), len(self.replies) - 1)]
         self.sent.append(completion)
         told = {"content": reply} if isinstance(reply, str) else dict(reply)

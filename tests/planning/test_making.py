@@ -15,6 +15,7 @@ from helmdash.operations.planning import Ask, AskProblem, PlanFailed, begin_plan
 from helmdash.queries import plans
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
+    Budget,
     Call,
     Fit,
     PlanAttempt,
@@ -364,6 +365,48 @@ def test_the_same_request_about_another_paste_is_the_same_intent(project: Projec
     assert PlanRecord.objects.values_list("intent_sha", flat=True).distinct().count() == 1
 
 
+def with_fallback(project: ProjectInfo, fallback: str, **of_fallback: Any) -> None:
+    """A tier C row whose plans another model may make."""
+    sizes = {"input_tokens": 16_000, "output_tokens": 2_000, "tier": "C"}
+    Budget.objects.create(project_id=project.id, key="weak/one", fallback_model=fallback, **sizes)
+    Budget.objects.create(project_id=project.id, key=fallback, **(sizes | of_fallback))
+
+
+def test_a_silent_model_ends_with_the_fallback(project: ProjectInfo) -> None:
+    with_fallback(project, "strong/one")
+    noise = [{"name": f"noise.{n}", "description": "Makes noise. " * 20} for n in range(60)]
+    silence = {"content": "", "finish_reason": None}
+    replies = Replies([silence, silence, steps("web.scrape", more_steps_likely=True)])
+
+    body: Any = tell(
+        project, replies, model="weak/one", catalog={"packs": [*CATALOG["packs"], *noise]}
+    ).body
+
+    assert [each.model for each in replies.sent] == ["weak/one", "weak/one", "strong/one"]
+    assert body["steps"][0]["tool"] == "web.scrape"
+
+
+@pytest.mark.parametrize(
+    ("of_fallback", "unserved"),
+    [
+        ({}, "strong/one"),  # no upstream serves it
+        ({"input_tokens": 60}, ""),  # its budget has no room for the request
+    ],
+)
+def test_a_fallback_that_cannot_be_asked_does_not_hide_the_cause(
+    project: ProjectInfo, of_fallback: dict[str, Any], unserved: str
+) -> None:
+    with_fallback(project, "strong/one", **of_fallback)
+    replies = Replies([{"content": "", "finish_reason": None}], unserved=unserved)
+
+    with pytest.raises(PlanFailed) as failed:
+        tell(project, replies, model="weak/one")
+
+    assert failed.value.cause.name.value == "likely_timeout"
+    assert {each["model"] for each in failed.value.attempts} == {"weak/one"}
+    assert PlanRecord.objects.get(name=failed.value.plan_id).cause == "likely_timeout"
+
+
 def test_a_request_too_large_for_the_budget_calls_no_model(project: ProjectInfo) -> None:
     replies = Replies([steps("web.scrape")])
 
@@ -383,6 +426,7 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"catalog": None}, "catalog"),  # and the project has none
     ({"catalog": None, "catalog_name": "nope"}, "catalog_name"),
     ({"catalog": {"packs": []}}, "catalog"),
+    ({"catalog": {"packs": [{"name": "helmdeck.plan"}]}}, "catalog"),  # it plans, it serves nothing
     ({"continues": "plan_nope"}, "continues"),
     ({"prompt_variant": "hybrid"}, "prompt_variant"),
 ]

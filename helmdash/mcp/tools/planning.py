@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 Kind = Literal["plan", "route"]
 Step = tuple[int, str]
 
+# How long an answer that is there may wait for a slow reader of its progress.
+_LAST_NEWS_SECONDS = 0.5
 
 _ASK_IN = Shape(AskIn)
 
@@ -88,7 +90,11 @@ async def _follow(
     """Wait for the end, and tell how far it is meanwhile. Raises what the work raised."""
     teller = asyncio.ensure_future(_tell(steps, report))
     try:
-        return await promise
+        made = await promise
+        # The last news was put before the promise was kept.
+        with suppress(TimeoutError):
+            await asyncio.wait_for(steps.join(), _LAST_NEWS_SECONDS)
+        return made
     finally:
         teller.cancel()
         with suppress(asyncio.CancelledError):
@@ -103,6 +109,8 @@ async def _tell(steps: asyncio.Queue[Step], report: Report) -> None:
         except Exception:
             # Only news: whoever has hung up does not get them.
             log.debug("progress could not be told", exc_info=True)
+        finally:
+            steps.task_done()
 
 
 _ASK_SCHEMA: Schema = arguments(

@@ -12,7 +12,7 @@ from typing import Literal
 from helmdash import conf
 from helmdash.core.budgets import BudgetTable, EffectiveBudget, PromptVariant
 from helmdash.core.past import PastPlan
-from helmdash.core.plans import TakenStep
+from helmdash.core.plans import META_TOOLS, TakenStep
 from helmdash.core.prepared import PreparedCatalog
 from helmdash.core.prompts import Task
 from helmdash.core.taken import taken_steps
@@ -26,6 +26,8 @@ from helmdash.records.hiding import hide_intent, hide_value, hider
 logger = logging.getLogger(__name__)
 
 Kind = Literal["plan", "route"]
+
+_META = " and ".join(sorted(META_TOOLS))
 
 # As long as records keep a model's id.
 _MODEL_CHARS = 255
@@ -180,6 +182,8 @@ def _catalog_of(project: ProjectInfo, ask: Ask) -> tuple[PreparedCatalog, str]:
         raise AskProblem("catalog_name" if ask.catalog_name else "catalog", str(error)) from None
     if not prepared.catalog.entries:
         raise AskProblem("catalog", "it has no entry, so there is nothing to plan with")
+    if all(entry.id in META_TOOLS for entry in prepared.catalog.entries):
+        raise AskProblem("catalog", f"nothing to plan with: it has only {_META}, which plan")
     return prepared, name
 
 

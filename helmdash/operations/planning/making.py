@@ -40,7 +40,7 @@ from helmdash.operations.planning.keeping import (
     route_steps,
 )
 from helmdash.operations.planning.threads import in_thread
-from helmdash.operations.planning.trying import Teller, Tried
+from helmdash.operations.planning.trying import NO_ROOM, Teller, Tried
 from helmdash.operations.retention import forget_answers
 from helmdash.queries.access import ProjectInfo
 
@@ -180,8 +180,19 @@ async def _try_until_answered(question: Question, teller: Teller) -> Tried:
         return Tried(settings=settings, cause=_too_long(question))
     tried: list[TrySettings] = []
     reason = "As it was asked."
+    before: Tried | None = None
     while True:
-        found = await teller.try_once(settings, reason)
+        try:
+            found = await teller.try_once(settings, reason)
+        except UnknownModel:
+            # A fallback nobody serves must not hide why the model that was asked for failed.
+            if before is None:
+                raise
+            logger.warning("no upstream serves the fallback %s", settings.model)
+            return before
+        if before is not None and _was_not_sent(found):
+            return before  # likewise for one whose budget has no room for the request
+        before = found
         tried.append(settings)
         if found.answer is not None or found.cause is None:
             return found
@@ -199,6 +210,10 @@ async def _try_until_answered(question: Question, teller: Teller) -> Tried:
         if following is None:
             return found
         settings, reason = following
+
+
+def _was_not_sent(found: Tried) -> bool:
+    return found.cause is not None and found.cause.rule == NO_ROOM
 
 
 def _largest_part(ask: Ask) -> str:

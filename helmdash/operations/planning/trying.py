@@ -32,6 +32,9 @@ from helmdash.operations.planning.threads import in_thread
 # The nearest entries for a tool that is not there: more would be another catalog.
 _SUGGESTIONS = 3
 
+# The rule of a cause that HelmDash found itself: nothing was sent.
+NO_ROOM = "context.budget"
+
 Report = Callable[[int, str], Awaitable[None]]
 
 
@@ -310,7 +313,7 @@ def _no_room(fit: _Fit) -> Cause:
     tokens = fit.budget.estimator.tokens_of_bytes(around)
     return Cause(
         name=FailureCause.CONTEXT_OVERFLOW,
-        rule="context.budget",
+        rule=NO_ROOM,
         advice=Advice.SHORTEN_PROMPT,
         detail=f"The request and its context take about {tokens:,} tokens, and the budget "
         f"{fit.budget.key or 'fallback'} allows {fit.budget.input_tokens:,} with the catalog. "
