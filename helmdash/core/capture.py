@@ -52,6 +52,7 @@ class Capture:
     model: str
     id: str | None = None
     conversation: str | None = None
+    round_number: int | None = None  # the round it was begun in, where the caller knows
     provider: str | None = None
     pack: str | None = None
     purpose: str = "chat"
@@ -84,6 +85,7 @@ class Capture:
     # What only a gateway sees.
     budget_model: str | None = None  # the id that budgets know the model by, if not `model`
     tool_calls: int | None = None  # calls of tools in the reply
+    window: int | None = None  # tokens of context the upstream was told to use (Ollama's num_ctx)
     reasoning_len: int | None = None  # bytes of reasoning that came beside the content
     links: ChainLinks | None = None  # what tells the conversation where none was named
 

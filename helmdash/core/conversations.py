@@ -1,16 +1,19 @@
 """Where a call stands in its conversation: its generation, its round, and what it changes.
 
-Rule "place-2": calls are numbered in the order they are recorded; a call stays in the round that
-is open, unless its context was given a fresh start: a compaction opens the next round.
+Rule "place-3": calls are numbered in the order they are recorded; a call stays in the round that
+is open, unless its context was given a fresh start: a compaction opens the next round. A clear
+opens it before its first call; what was under way then and is reported late belongs to the round
+before, and says nothing about the new one (spec/dominds-and-ollama.md 1.12, faults 3 and 4).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from helmdash.core.health import Level
 
-PLACEMENT_VERSION = "place-2"
+PLACEMENT_VERSION = "place-3"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,3 +53,32 @@ def take_call(standing: Standing, level: Level, *, opens_round: bool = False) ->
         is_change=is_first or level is not standing.level,
         from_level=None if is_first else standing.level,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clearing:
+    """When a conversation was cleared, and the last generation that was under way then."""
+
+    at: datetime
+    late_until: int
+
+
+def is_late(
+    *,
+    round_number: int | None,
+    began_in: int | None,
+    started_at: datetime | None,
+    generation: int,
+    cleared: Clearing | None,
+) -> bool:
+    """Whether a call belongs to the round before the open one, `round_number`.
+
+    `began_in`: the round it was begun in, where the caller knows. Otherwise its own time decides,
+    but only for as many calls as were under way at the clear: clocks of callers cannot be trusted.
+    `generation`: the number it gets.
+    """
+    if began_in is not None:
+        return round_number is not None and began_in < round_number
+    if cleared is None or started_at is None:
+        return False
+    return generation <= cleared.late_until and started_at < cleared.at

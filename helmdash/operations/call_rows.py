@@ -23,6 +23,7 @@ class Placed:
 
     item: Judged
     conversation: ConversationRow | None = None
+    round_number: int | None = None
     placed_by: str = ""
     branched_from: tuple[str, int] | None = None  # name and generation
 
@@ -36,7 +37,7 @@ def call_row(placed: Placed, *, project_id: int, now: datetime) -> dict[str, obj
         "project_id": project_id,
         "name": capture.id,
         "conversation_id": conversation.id if conversation else None,
-        "round_number": conversation.round_number if conversation else None,
+        "round_number": placed.round_number,
         "generation": conversation.generation if conversation else None,
         "attempt": capture.attempt,
         "model": capture.model,

@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from helmdash.core.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
-from helmdash.core.conversations import Standing, take_call
+from helmdash.core.conversations import Clearing, Standing, is_late, take_call
 from helmdash.core.health import Level
 from helmdash.operations.judging import Judged
 from helmdash.records.bulk import allocate_ids, insert_rows, update_rows
@@ -40,6 +40,10 @@ _MOVING = (
     "trims",
     "started_at",
     "latest_at",
+    "cleared_at",
+    "late_until",
+    "is_round_empty",
+    "trace",
 )
 _COLUMNS = ("id", "project_id", "name", *_MOVING)
 
@@ -67,6 +71,10 @@ class ConversationRow:
     trims: int
     started_at: datetime
     latest_at: datetime
+    cleared_at: datetime | None = None
+    late_until: int | None = None
+    is_round_empty: bool = False
+    trace: list[object] | None = None
     is_new: bool = False
 
 
@@ -171,10 +179,13 @@ class ConversationBatch:
         self._touched: dict[int, ConversationRow] = {}
         self._rounds: dict[tuple[int, int], dict[str, object]] = {}
         self._new_rounds: set[tuple[int, int]] = set()
+        self._begun: list[dict[str, object]] = []  # rounds of a clear that get their first call
         self._changes: list[dict[str, object]] = []
 
-    def take(self, row: ConversationRow, item: Judged, *, opened_by: str = "") -> None:
-        """The conversation's next call; with `opened_by` the first of a new round."""
+    def take(self, row: ConversationRow, item: Judged, *, opened_by: str = "") -> int:
+        """The conversation's next call; with `opened_by` the first of a new round. Its round."""
+        if _is_late(row, item):
+            return self._take_late(row, item)
         step = take_call(
             Standing(
                 round_number=row.round_number,
@@ -204,7 +215,24 @@ class ConversationBatch:
         elif row.round_number != before:
             self._round(row, before)["ended_at"] = item.started_at
             self._open_round(row, item, opened_by)
-        self._extend_round(row, item)
+        elif row.is_round_empty:
+            # A clear has opened it; its first call says where it begins.
+            self._begun.append(self._round(row, row.round_number))
+            self._begun[-1].update(first_generation=row.generation, started_at=item.started_at)
+        row.is_round_empty = False
+        self._extend_round(row, item, row.round_number)
+        return row.round_number
+
+    def _take_late(self, row: ConversationRow, item: Judged) -> int:
+        """A call of the round before: it has a number, and says nothing about the open round."""
+        row.generation += 1
+        number = max(row.round_number - 1, 1)
+        if item.capture.round_number is not None:
+            number = max(min(item.capture.round_number, number), 1)
+        _count(row, item)
+        self._touched[row.id] = row
+        self._extend_round(row, item, number)
+        return number
 
     def write(self) -> None:
         """Insert and update everything. Raises IntegrityError when another writer was first."""
@@ -222,7 +250,13 @@ class ConversationBatch:
             ("latest_generation", "peak_prompt_tokens", "ended_at"),
             [row for key, row in rounds if key not in self._new_rounds],
             keys=("project_id", "conversation_id", "number"),
-            only_upwards=("latest_generation", "peak_prompt_tokens"),
+            only_upwards=("latest_generation", "peak_prompt_tokens", "ended_at"),
+        )
+        update_rows(
+            Round,
+            ("first_generation", "started_at"),
+            self._begun,
+            keys=("project_id", "conversation_id", "number"),
         )
         insert_rows(HealthChange, self._changes)
 
@@ -233,10 +267,10 @@ class ConversationBatch:
         values["opened_by"] = opened_by
         self._new_rounds.add((row.id, row.round_number))
 
-    def _extend_round(self, row: ConversationRow, item: Judged) -> None:
-        values = self._round(row, row.round_number)
+    def _extend_round(self, row: ConversationRow, item: Judged, number: int) -> None:
+        values = self._round(row, number)
         values["latest_generation"] = row.generation
-        if (row.id, row.round_number) in self._new_rounds:
+        if (row.id, number) in self._new_rounds:
             # Reports may come late and out of order.
             started: Any = values["started_at"]
             values["started_at"] = min(started, item.started_at)
@@ -260,6 +294,21 @@ class ConversationBatch:
         return values
 
 
+def _is_late(row: ConversationRow, item: Judged) -> bool:
+    cleared = (
+        Clearing(at=row.cleared_at, late_until=row.late_until)
+        if row.cleared_at is not None and row.late_until is not None
+        else None
+    )
+    return is_late(
+        round_number=row.round_number,
+        began_in=item.capture.round_number,
+        started_at=item.capture.started_at,
+        generation=row.generation + 1,
+        cleared=cleared,
+    )
+
+
 def _apply(row: ConversationRow, after: Standing, item: Judged) -> None:
     """Bring the conversation's row to where its newest call puts it."""
     health = item.health
@@ -275,6 +324,10 @@ def _apply(row: ConversationRow, after: Standing, item: Judged) -> None:
     row.limit_source = health.limit_source.value if health.limit_source else ""
     row.optimal_max_tokens = health.optimal_max_tokens
     row.critical_max_tokens = health.critical_max_tokens
+    _count(row, item)
+
+
+def _count(row: ConversationRow, item: Judged) -> None:
     row.failures += item.cause is not None
     row.trims += item.is_trimmed
     # Reports may come late and out of order.

@@ -151,7 +151,7 @@ class _Batch:
         return Recorded(
             id=item.capture.id or "",
             conversation=conversation.name if conversation else None,
-            round_number=conversation.round_number if conversation else None,
+            round_number=placed.round_number,
             generation=conversation.generation if conversation else None,
             health=item.health,
             finish_reason=item.finish_reason,
@@ -175,19 +175,20 @@ class _Batch:
         links = item.capture.links
         if links is not None and _is_nameless(item):
             found = self._inference.place(item, links)
-            self._standings.take(found.row, item, opened_by=found.opened_by)
+            number = self._standings.take(found.row, item, opened_by=found.opened_by)
             self._inference.leave(found.row, item, links)
             return Placed(
                 item=item,
                 conversation=found.row,
+                round_number=number,
                 placed_by=found.placed_by,
                 branched_from=found.branched_from,
             )
         row = self._conversations.get(item.capture.conversation or "")
         if row is None:
             return Placed(item=item)
-        self._standings.take(row, item)
-        return Placed(item=item, conversation=row, placed_by="named")
+        number = self._standings.take(row, item)
+        return Placed(item=item, conversation=row, round_number=number, placed_by="named")
 
     def _write_payloads(self, ids: Sequence[int]) -> None:
         kept = self._project.payload

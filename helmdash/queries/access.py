@@ -25,6 +25,7 @@ class ProjectInfo:
     retention_days: int | None
     budget_mode: str = "observe"
     default_upstream: str = ""
+    remediation: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,7 @@ def project_info(project: Project) -> ProjectInfo:
         retention_days=project.retention_days,
         budget_mode=project.budget_mode,
         default_upstream=project.default_upstream,
+        remediation=project.remediation,
     )
 
 

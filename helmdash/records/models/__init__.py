@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from helmdash.records.models.access import ApiKey, BudgetMode, Payload, Project, Scope
 from helmdash.records.models.budgets import Budget, BudgetAlias
+from helmdash.records.models.care import Guidance, PendingPrompt, Reminder
 from helmdash.records.models.catalog import CatalogRevision
 from helmdash.records.models.conversations import (
     Call,
@@ -34,14 +35,17 @@ __all__ = [
     "Conversation",
     "ConversationMark",
     "Fit",
+    "Guidance",
     "HealthChange",
     "Payload",
+    "PendingPrompt",
     "PlanAttempt",
     "PlanCatalog",
     "PlanRecord",
     "PlanStep",
     "Project",
     "RecorderLedger",
+    "Reminder",
     "Round",
     "Scope",
     "StoredMessage",

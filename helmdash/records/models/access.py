@@ -84,6 +84,22 @@ class Project(models.Model):
         help_text="What the gateway does with a request that is larger than its model's budget. "
         "A call may choose otherwise with the header x-helmdash-budget.",
     )
+    remediation = models.BooleanField(
+        default=False,
+        help_text="Whether the gateway itself cares for conversations: guidance near the limit, a "
+        "countdown, and a fresh start in the end. A call may choose otherwise with the header "
+        "x-helmdash-remediation.",
+    )
+    # Own words instead of the shipped ones; empty: the shipped ones.
+    soft_text = models.TextField(
+        blank=True, default="", help_text="Guidance while a conversation may go on briefly."
+    )
+    hard_text = models.TextField(
+        blank=True, default="", help_text="Guidance that wants reminders to be written."
+    )
+    critical_text = models.TextField(
+        blank=True, default="", help_text="The prompt that counts down to a fresh start."
+    )
     default_upstream = models.CharField(
         max_length=64,
         blank=True,

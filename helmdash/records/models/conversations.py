@@ -47,6 +47,13 @@ class Conversation(models.Model):
     trims = models.PositiveBigIntegerField(default=0, help_text="Calls whose prompt was cut.")
     started_at = models.DateTimeField()
     latest_at = models.DateTimeField(help_text="When the newest call started.")
+    # When the round that is open was begun by a clear, and the last generation that was under way
+    # then: its late report belongs to the round before (core.conversations).
+    cleared_at = models.DateTimeField(null=True)
+    late_until = models.PositiveBigIntegerField(null=True)
+    is_round_empty = models.BooleanField(default=False)
+    # What tells a silent cut: the sizes of the newest calls (core.cuts).
+    trace = models.JSONField(null=True)
 
     class Meta:
         constraints = [
@@ -91,6 +98,10 @@ class Round(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
     # What gave the conversation its fresh start; empty for its first round.
     opened_by = word_field(16)
+    care = models.JSONField(null=True, help_text="Where remediation stands (core.remediation).")
+    # How a gateway goes on after a clear: what of the client's history is left out, and the
+    # re-entry package in its place, sealed, for it may hold texts.
+    restart = models.JSONField(null=True)
 
     class Meta:
         constraints = [
@@ -285,6 +296,7 @@ class CallPayload(models.Model):
     trim_dropped = models.JSONField(null=True)
     attempts = models.JSONField(null=True)
     message_hashes = models.JSONField(null=True, help_text="StoredMessage hashes, in order.")
+    cut = models.JSONField(null=True, help_text="Why a silent cut is suspected (core.cuts).")
     # Null: not kept. Empty: the model answered nothing.
     content = models.TextField(null=True)
 
