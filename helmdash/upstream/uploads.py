@@ -45,8 +45,18 @@ class Upload(aiohttp.Payload):
         return body.decode(encoding, errors)
 
     async def write(self, writer: AbstractStreamWriter) -> None:
-        """Write it all."""
-        for start in range(0, len(self._value), BUFFERED_BYTES):
-            await writer.write(self._value[start : start + BUFFERED_BYTES])
+        """Write it all. What is given up on is let go of at once.
+
+        A connection that is merely closed would keep trying to send what it holds.
+        """
+        # Now, for aiohttp has forgotten it by the time it cancels this.
+        transport = getattr(writer, "transport", None)
+        try:
+            for start in range(0, len(self._value), BUFFERED_BYTES):
+                await writer.write(self._value[start : start + BUFFERED_BYTES])
+        except BaseException:
+            if transport is not None:
+                transport.abort()
+            raise
         if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(None)

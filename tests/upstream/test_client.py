@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import gc
 import gzip
 import json
 import socket
@@ -448,6 +449,12 @@ def test_no_error_drags_the_key_along() -> None:
     run(scene())
 
 
+def unsent() -> int:
+    """Bytes that any connection of this process still wants to send."""
+    transports = [one for one in gc.get_objects() if type(one).__name__ == "TCPTransport"]
+    return sum(one.get_write_buffer_size() for one in transports)
+
+
 def test_a_server_that_does_not_take_the_whole_request_times_out_in_writing() -> None:
     async def scene() -> None:
         async def deaf(exchange: Exchange) -> None:
@@ -460,6 +467,9 @@ def test_a_server_that_does_not_take_the_whole_request_times_out_in_writing() ->
 
             assert (failed.kind, failed.code) == (FailureKind.TIMEOUT_WRITE, "write_timeout")
             assert len(failed.attempts) == 1
+            # What was not taken is let go of, and its connection with it.
+            await asyncio.sleep(0.1)
+            assert unsent() == 0
 
     run(scene())
 
