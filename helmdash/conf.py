@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from helmdash.core.endpoints import Endpoint
 from helmdash.core.upstream_variables import (
+    OLLAMA_HOST,
     endpoints_of,
     host_of,
     key_variable_of,
@@ -112,6 +113,14 @@ class Env(BaseSettings):
         description="Whether upstreams that the environment names (OPENAI_BASE_URL ...) may be on "
         "this machine or in a private network. OLLAMA_HOST on this machine always may.",
     )
+    ollama_log: bool = Field(
+        True,
+        description="Whether calls to Ollama servers are also written, as lines of JSON without "
+        "prompts and replies, to logs/ollama in the data directory.",
+    )
+    ollama_log_days: int = Field(
+        14, ge=1, le=3650, description="Days after which files of that log are deleted."
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         "INFO", description="How much the server logs."
     )
@@ -205,6 +214,11 @@ def environment_upstreams() -> tuple[Endpoint, ...]:
     if settings.public_url:
         own.add(host_of(settings.public_url))
     return endpoints_of(os.environ, allow_private=settings.allow_private_upstreams, own_hosts=own)
+
+
+def ollama_host() -> str:
+    """What OLLAMA_HOST says, as it is written; "" where it is not set."""
+    return os.environ.get(OLLAMA_HOST, "").strip()
 
 
 def environment_key_variable(endpoint: Endpoint) -> str:

@@ -18,7 +18,17 @@ import helmdash
 from helmdash.api import docs
 from helmdash.api.handlers import add_handlers
 from helmdash.api.problems import Code, Problem, not_found, problem_response
-from helmdash.api.routers import budgets, calls, catalogs, conversations, fitting, planning, plans
+from helmdash.api.routers import (
+    assembling,
+    budgets,
+    calls,
+    care,
+    catalogs,
+    conversations,
+    fitting,
+    planning,
+    plans,
+)
 
 __all__ = ["api"]
 
@@ -74,5 +84,15 @@ api = Api(
     docs_url=None,
 )
 add_handlers(api)
-for _router in (calls, conversations, fitting, planning, plans, catalogs, budgets):
+for _router in (
+    calls,
+    conversations,
+    care,
+    fitting,
+    assembling,
+    planning,
+    plans,
+    catalogs,
+    budgets,
+):
     api.add_router("", _router.router)

@@ -36,6 +36,54 @@ FAILED_CALL: dict[str, object] = {
 BATCH: dict[str, object] = {"calls": [CALL, FAILED_CALL]}
 RECONCILE: dict[str, object] = {"ids": ["run-42-step-3", "run-42-step-4"]}
 
+ADVANCE: dict[str, object] = {"generation": 18}
+ADVANCE_WITH_PROMPT: dict[str, object] = {
+    "generation": 19,
+    "user_prompt": "And now the second chapter, please.",
+    "model": "openai/gpt-4o",
+}
+_PACKAGE = """## Goal and scope
+Translate the manual, chapter by chapter.
+
+## Current progress
+Chapter 1 is done.
+
+## Key decisions and constraints
+
+## Changes
+
+## Next steps
+
+## Open questions and risks
+"""
+ADVANCE_ANSWER: dict[str, object] = {
+    "action": "clear",
+    "strength": None,
+    "text": None,
+    "persist": False,
+    "remaining": 0,
+    "round": 2,
+    "carry": ["And now the second chapter, please."],
+    "package": _PACKAGE,
+    "generation": 19,
+    "reason": "The countdown is over.",
+}
+CLEAR: dict[str, object] = {"reminder_content": "Chapter 1 is done."}
+CLEAR_ANSWER: dict[str, object] = {
+    "round": 2,
+    "package": _PACKAGE,
+    "carried": ["And now the second chapter, please."],
+}
+REMINDER: dict[str, object] = {"content": "Chapter 1 is done.", "kind": "note", "position": 1}
+REMINDER_CHANGE: dict[str, object] = {"position": 1}
+REMINDER_ANSWER: dict[str, object] = {
+    "id": "rem_019c142f0a00d3b0",
+    "position": 1,
+    "kind": "note",
+    "content": "Chapter 1 is done.",
+    "updated_at": "2026-01-31T12:00:00Z",
+}
+
 CATALOG: dict[str, object] = {
     "packs": [
         {
@@ -65,6 +113,69 @@ DECODE: dict[str, object] = {
     "raw": '<think>They want steps.</think>```json\n{"steps": [1, 2,]}\n```',
     "finish_reason": "stop",
     "schema": {"type": "object", "required": ["steps"]},
+}
+
+ASSEMBLE: dict[str, object] = {
+    "model": "openai/gpt-4o",
+    "system": "You answer from the context only.",
+    "user_query": "How long is the warranty?",
+    "chunks": [
+        {"id": "terms-4", "text": "The warranty lasts two years.", "source": "terms.pdf",
+         "score": 0.91, "provenance": {"page": 4}},
+        {"id": "faq-1", "text": "Returns are free for 30 days.", "source": "faq.md", "score": 0.4},
+    ],
+}  # fmt: skip
+ASSEMBLE_STRICT: dict[str, object] = {
+    **ASSEMBLE,
+    "instructions": "Cite the line above each piece.",
+    "mode": "strict_provenance",
+    "budget_tokens": 30768,
+}
+_ASSEMBLED_USER = (
+    "Cite the line above each piece.\n\n<context>\n[terms-4 | terms.pdf p. 4]\n"
+    "The warranty lasts two years.\n</context>\n\nHow long is the warranty?"
+)
+ASSEMBLED: dict[str, object] = {
+    "prompt": f"You answer from the context only.\n\n{_ASSEMBLED_USER}",
+    "user": _ASSEMBLED_USER,
+    "manifest": {
+        "prompt_hash": "53c9f5331dc3dcbdd6272964e6be098f57ad74e65a1bbd69ef64bfc79717a148",
+        "system_tokens": 11,
+        "instructions_tokens": 10,
+        "user_query_tokens": 8,
+        "context_tokens": 23,
+        "wrapper_tokens": 6,
+        "total_tokens": 52,
+        "budget_tokens": 30768,
+        "within_budget": True,
+        "chunks": [
+            {
+                "id": "terms-4",
+                "source": "terms.pdf",
+                "tokens": 17,
+                "score": 0.91,
+                "included": True,
+                "provenance": {"page": 4},
+            },
+            {
+                "id": "faq-1",
+                "source": "faq.md",
+                "tokens": 15,
+                "score": 0.4,
+                "included": False,
+                "reason": "missing_provenance",
+            },
+        ],
+    },
+    "budget": {
+        "tokens": 30768,
+        "source": "request",
+        "key": "openai/gpt-4o",
+        "limit_tokens": None,
+        "reserve_tokens": None,
+        "chars_per_token": 4.0,
+        "safety_multiplier": 1.2,
+    },
 }
 
 BUDGET: dict[str, object] = {

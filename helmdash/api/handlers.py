@@ -22,10 +22,14 @@ from helmdash.api.problems import (
     problem_response,
     unavailable,
 )
+from helmdash.core.assembly import OverBudget
 from helmdash.core.catalog import CatalogError
+from helmdash.core.chunks import ChunkProblem
 from helmdash.core.completion import UnknownModel
 from helmdash.core.decoding import Undecodable
+from helmdash.operations.assembling import NoPromptBudget
 from helmdash.operations.budgets import BudgetConflict, BudgetProblems, NoSuchBudget
+from helmdash.operations.care import CareProblem, NoConversation, NoReminder
 from helmdash.operations.planning import AskProblem, PlanFailed
 from helmdash.operations.recorder import RecorderFull
 from helmdash.queries.paging import BadCursor
@@ -60,6 +64,18 @@ def _no_budget(error: NoSuchBudget) -> Problem:
     return not_found(f"{str(error).capitalize()}.")
 
 
+def _no_conversation(error: NoConversation) -> Problem:
+    return not_found("No conversation of the key's project has this id.")
+
+
+def _no_reminder(error: NoReminder) -> Problem:
+    return not_found("The conversation has no reminder with this id.")
+
+
+def _bad_care(error: CareProblem) -> Problem:
+    return invalid_field(error.field, error.message)
+
+
 def _undecodable(error: Undecodable) -> Problem:
     return Problem(
         code=Code.UNDECODABLE,
@@ -68,8 +84,21 @@ def _undecodable(error: Undecodable) -> Problem:
     )
 
 
-def _bad_ask(error: AskProblem) -> Problem:
+def _bad_ask(error: AskProblem | ChunkProblem | NoPromptBudget) -> Problem:
     return invalid_field(error.field, error.message)
+
+
+def _over_budget(error: OverBudget) -> Problem:
+    return Problem(
+        code=Code.OVER_BUDGET,
+        detail=str(error),
+        extra={
+            "estimated_tokens": error.estimated_tokens,
+            "budget_tokens": error.budget_tokens,
+            "over_by": error.over_by,
+            "manifest": error.manifest.to_json(),
+        },
+    )
 
 
 def _unknown_model(error: UnknownModel) -> Problem:
@@ -121,8 +150,14 @@ _HANDLERS: dict[type[Exception], Callable[..., Problem]] = {
     BudgetProblems: _bad_budget,
     BudgetConflict: _budget_conflict,
     NoSuchBudget: _no_budget,
+    NoConversation: _no_conversation,
+    NoReminder: _no_reminder,
+    CareProblem: _bad_care,
     Undecodable: _undecodable,
     AskProblem: _bad_ask,
+    ChunkProblem: _bad_ask,
+    NoPromptBudget: _bad_ask,
+    OverBudget: _over_budget,
     UnknownModel: _unknown_model,
     PlanFailed: _plan_failed,
     Stopping: _stopping,

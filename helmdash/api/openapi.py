@@ -16,6 +16,7 @@ from helmdash.api.problems import CONTENT_TYPE as PROBLEM_TYPE
 from helmdash.api.problems import KINDS, Code
 from helmdash.api.routes import ROUTES, Answer, Route
 from helmdash.api.schemas.common import ProblemBody
+from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
 
 PREFIX = "/api/v1"
 _REF = "#/components/schemas/{model}"
@@ -28,7 +29,7 @@ _DESCRIPTION = (
 )
 _TAGS = {
     "calls": "Report calls and read them back.",
-    "conversations": "How full each conversation is, and how it came there.",
+    "conversations": "How full each conversation is, how it came there, and what to do about it.",
     "fitting": "Fit a catalog to a model's budget, rank it, find the JSON in a reply.",
     "planning": "Turn what a user wants into steps of the catalog, and read back what came of it.",
     "catalogs": "The packs and pipelines that fits and plans choose from.",
@@ -38,9 +39,14 @@ _TAGS = {
 _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "budget_id": {"type": "integer", "minimum": 1},
     "call_id": {"type": "string", "minLength": 1},
-    "conversation_id": {"type": "string", "pattern": "^[A-Za-z0-9._:@+=-]{1,255}$"},
+    "conversation_id": {
+        "type": "string",
+        "maxLength": CONVERSATION_CHARS,
+        "pattern": CONVERSATION_PATTERN,
+    },
     "name": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,120}$"},
     "plan_id": {"type": "string", "minLength": 1},
+    "reminder_id": {"type": "string", "minLength": 1},
 }
 
 
@@ -188,7 +194,10 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
             content["examples"] = {
                 name: {"value": value} for name, value in route.body_examples.items()
             }
-        operation["requestBody"] = {"required": True, "content": {"application/json": content}}
+        operation["requestBody"] = {
+            "required": not route.is_body_optional,
+            "content": {"application/json": content},
+        }
     return operation
 
 

@@ -38,9 +38,14 @@ _NUL_ESCAPE = b"\\u0000"
 _MAX_FAULTS = 50
 
 
-def read_body(request: HttpRequest, shape: Shape[Value], *, exact: bool = False) -> Value:
-    """The JSON body as `shape` wants it. Raises Problem: 400, 413, 415, or 422 naming fields."""
-    value, is_suspect = read_json(request, exact=exact)
+def read_body(
+    request: HttpRequest, shape: Shape[Value], *, exact: bool = False, is_optional: bool = False
+) -> Value:
+    """The JSON body as `shape` wants it. Raises Problem: 400, 413, 415, or 422 naming fields.
+
+    is_optional: no body at all is an object without members.
+    """
+    value, is_suspect = read_json(request, exact=exact, is_optional=is_optional)
     if is_suspect:
         faults = unstorable(value)
         if faults:
@@ -48,12 +53,16 @@ def read_body(request: HttpRequest, shape: Shape[Value], *, exact: bool = False)
     return validate(value, shape)
 
 
-def read_json(request: HttpRequest, *, exact: bool = False) -> tuple[object, bool]:
+def read_json(
+    request: HttpRequest, *, exact: bool = False, is_optional: bool = False
+) -> tuple[object, bool]:
     """The parsed body, and whether `unstorable` must look at it. Raises Problem.
 
     exact: keep whole numbers of more than 64 bits (helmdash.shapes.jsontext).
     """
     text = _read_bytes(request)
+    if not text and is_optional:
+        return {}, False
     if not text.strip():
         raise Problem(code=Code.MALFORMED, detail="The body is empty; send a JSON object.")
     try:

@@ -34,6 +34,7 @@ class Code(StrEnum):
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
     INVALID = "invalid"
     UNDECODABLE = "undecodable"
+    OVER_BUDGET = "over_budget"
     INTERNAL = "internal"
     PLAN_FAILED = "plan_failed"
     UNAVAILABLE = "unavailable"
@@ -92,6 +93,12 @@ KINDS: Mapping[Code, Kind] = {
         status=422,
         title="No JSON in the text",
         meaning="No stage of decoding found a value; `cause` says what is wrong with the text.",
+    ),
+    Code.OVER_BUDGET: Kind(
+        status=422,
+        title="Over budget",
+        meaning="The prompt is too big without any chunk; `over_by` says by how many tokens, "
+        "`manifest` which part takes how many. Nothing was sent to a model.",
     ),
     Code.INTERNAL: Kind(
         status=500,

@@ -48,6 +48,7 @@ class Route:
     answers: Mapping[int, Answer]
     problems: tuple[Code, ...]
     body: Any = None
+    is_body_optional: bool = False
     body_examples: Mapping[str, object] = field(default_factory=dict)
     query: Shape[Any] | None = None
 
@@ -64,6 +65,7 @@ def route(
     scope: str | None,
     answers: Mapping[int, Answer],
     body: Any = None,
+    is_body_optional: bool = False,
     body_examples: Mapping[str, object] | None = None,
     query: Shape[Any] | None = None,
     may: tuple[Code, ...] = (),
@@ -90,6 +92,7 @@ def route(
                 answers=answers,
                 problems=tuple(dict.fromkeys(codes)),
                 body=body,
+                is_body_optional=is_body_optional,
                 body_examples=body_examples or {},
                 query=query,
             )

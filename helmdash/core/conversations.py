@@ -8,6 +8,7 @@ before, and says nothing about the new one (spec/dominds-and-ollama.md 1.12, fau
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -65,20 +66,31 @@ class Clearing:
 
 def is_late(
     *,
-    round_number: int | None,
+    round_number: int,
     began_in: int | None,
     started_at: datetime | None,
     generation: int,
     cleared: Clearing | None,
+    is_as_large: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Whether a call belongs to the round before the open one, `round_number`.
 
     `began_in`: the round it was begun in, where the caller knows. Otherwise its own time decides,
     but only for as many calls as were under way at the clear: clocks of callers cannot be trusted.
-    `generation`: the number it gets.
+    `generation`: the number it gets. `is_as_large`: whether its prompt still has the size of the
+    round before; asked where its time says nothing, for a report without one counts as begun when
+    it came in.
     """
     if began_in is not None:
-        return round_number is not None and began_in < round_number
-    if cleared is None or started_at is None:
+        return began_in < round_number
+    if cleared is None or generation > cleared.late_until:
         return False
-    return generation <= cleared.late_until and started_at < cleared.at
+    return (started_at is not None and started_at < cleared.at) or is_as_large()
+
+
+def is_as_large(before: int | None, prompt_tokens: int | None) -> bool:
+    """Whether a prompt has not lost its history: at least half as large as the one before.
+
+    Half, for a re-entry package has a fifth of the window (core.reminders). Unknown: no.
+    """
+    return before is not None and prompt_tokens is not None and prompt_tokens * 2 >= before

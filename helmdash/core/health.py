@@ -6,7 +6,7 @@ reported count or a known limit the level is unknown, and says why.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from helmdash.core.budgets import EffectiveBudget, LimitSource
@@ -63,6 +63,11 @@ def assess(prompt_tokens: int | None, budget: EffectiveBudget) -> Health:
         hard_util=_ratio(prompt, budget.limit_tokens),
         optimal_util=_ratio(prompt, budget.optimal_max_tokens),
     )
+
+
+def suspected_cut(health: Health) -> Health:
+    """The same figures, but no level: the count is probably of what a provider left (core.cuts)."""
+    return replace(health, level=Level.UNKNOWN, reason=HealthReason.SUSPECTED_CUT)
 
 
 def _why_unknown(prompt: int | None, budget: EffectiveBudget) -> HealthReason | None:

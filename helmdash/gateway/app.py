@@ -14,11 +14,13 @@ from helmdash.gateway import counting, models
 from helmdash.gateway.asgi import App, Receive, Scope, Send
 from helmdash.gateway.asking import Asked, checked_model
 from helmdash.gateway.calling import Carrier
+from helmdash.gateway.caring import Carer, is_wanted
 from helmdash.gateway.directory import Directory
 from helmdash.gateway.door import Door, Header
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.formats import format_of
 from helmdash.gateway.jobs import ChatJob, EmbeddingJob
+from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.placing import hold_against_budget, place
 from helmdash.gateway.reading import (
     BodyReader,
@@ -78,11 +80,15 @@ class Gateway:
         self._bodies = BodyReader(limit_bytes)
         self._directory = Directory()
         self._listings = listings
-        self._carrier = Carrier(client, recorder)
+        self._local = LocalModels(client)
+        self._carrier = Carrier(client, recorder, self._local)
+        self._carer = Carer(recorder)
 
     def close(self) -> None:
         """End the threads."""
         self._directory.close()
+        self._local.close()
+        self._carer.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started_ns = perf_counter_ns()
@@ -176,6 +182,10 @@ class Gateway:
         exchange.tools_bytes = _tools_bytes(parsed)
         try:
             await place(exchange, self._listings)
+            self._local.fit(exchange)
+            if is_wanted(exchange):
+                sending = await self._carer.prepare(exchange, door.client, body, parsed)
+                body, parsed, request = sending.body, sending.parsed, sending.request
             hold_against_budget(exchange)
             job = ChatJob(exchange, request, door, asked.headers)
             await self._carrier.carry(job, body=body, parsed=parsed, receive=receive)
@@ -216,7 +226,10 @@ class Gateway:
             raise refusal
         exchange.fail(refusal.recorded, http_status=refusal.recorded.status)
         self._carrier.settle(exchange)
-        await door.error(refusal.error, [(b"x-helmdash-call-id", exchange.call_id.encode())])
+        headers: list[Header] = [(b"x-helmdash-call-id", exchange.call_id.encode())]
+        if exchange.care is not None:
+            headers += exchange.care.headers()
+        await door.error(refusal.error, headers)
 
 
 def _at_the_door(refusal: Refusal, route: Route) -> list[Header]:

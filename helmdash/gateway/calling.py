@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any
@@ -17,6 +18,7 @@ from helmdash.gateway.asgi import Receive
 from helmdash.gateway.door import Header
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.jobs import Job
+from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.watching import ClientWatch
 from helmdash.gateway.wording import in_common_words, is_json_body
 from helmdash.operations.recorder import Recorder
@@ -41,6 +43,8 @@ log = logging.getLogger(__name__)
 MOST_REPLY_BYTES = 64 * 1024 * 1024
 # An error page beyond this says nothing more.
 _MOST_ERROR_BYTES = 1024 * 1024
+# As much of a refusal as an attempt keeps.
+_ATTEMPT_CHARS = 500
 _STOPPED = WireError(
     message="HelmDash was stopped during the call.",
     code="gateway_stopped",
@@ -54,9 +58,10 @@ _CONTENT = (TextDelta, ReasoningDelta, RefusalDelta, ToolCallStarted)
 class Carrier:
     """Carries calls to upstreams and back."""
 
-    def __init__(self, client: UpstreamClient, recorder: Recorder) -> None:
+    def __init__(self, client: UpstreamClient, recorder: Recorder, local: LocalModels) -> None:
         self._client = client
         self._recorder = recorder
+        self._local = local
 
     async def carry(self, job: Job, *, body: bytes, parsed: Object, receive: Receive) -> None:
         """Send the request of a job and answer the client, whatever happens.
@@ -90,18 +95,20 @@ class Carrier:
             return
         exchange.is_settled = True
         try:
+            capture = exchange.capture()
             self._recorder.submit(
                 project=exchange.standing.caller.project,
                 caller=exchange.standing.caller.name,
-                capture=exchange.capture(),
+                capture=capture,
                 at=exchange.started_at,
             )
+            self._local.note(exchange, capture)
         except Exception:
             log.exception("the record of a call could not be handed over")
 
     async def _run(self, job: Job, http_request: HttpRequest, watch: ClientWatch) -> None:
         exchange = job.exchange
-        exchange.sent_ns = perf_counter_ns()
+        exchange.sent_ns = exchange.sent_ns or perf_counter_ns()
         try:
             opened = await self._client.open(job.endpoint, http_request)
         except UpstreamFailed as failure:
@@ -150,6 +157,8 @@ class Carrier:
         exchange.heard_ns = perf_counter_ns()
         data = job.without_key(data)
         error = job.upstream.read_error(opened.status, data)
+        if await self._has_gone_on(job, error, opened, watch):
+            return
         exchange.fail(error)
         watch.stop()
         self.settle(exchange)
@@ -160,6 +169,20 @@ class Carrier:
             told = replace(error, status=error.status or opened.status)
             await job.door.error(in_common_words(told), headers)
 
+    async def _has_gone_on(
+        self, job: Job, error: WireError, opened: Opened, watch: ClientWatch
+    ) -> bool:
+        """Send what is left of the request after a fresh start, if it was too long: once."""
+        again = await job.shortened(error)
+        if again is None:
+            return False
+        await opened.close()
+        exchange = job.exchange
+        exchange.refused_attempts = _refused(opened, error)
+        exchange.heard_ns = exchange.first_ns = exchange.http_status = exchange.reply = None
+        await self._run(job, again, watch)
+        return True
+
     async def _answer_whole(self, job: Job, opened: Opened, watch: ClientWatch) -> None:
         exchange = job.exchange
         try:
@@ -169,8 +192,10 @@ class Carrier:
             return
         exchange.heard_ns = exchange.first_ns = perf_counter_ns()
         reply = exchange.reply = job.read_whole(data)
+        if reply.error is not None and await self._has_gone_on(job, reply.error, opened, watch):
+            return
         if job.is_native or reply.error is not None:
-            sent, kind = data, _type_of(opened)
+            sent, kind = job.pass_whole(data), _type_of(opened)
         else:
             sent, kind = job.write_whole(reply)
         headers = [*job.headers(level=exchange.level(reply.usage)), *job.passed_headers(opened)]
@@ -233,8 +258,20 @@ def _is_broken_off(collector: Collector) -> bool:
 
 def _note_attempts(exchange: Exchange, attempts: tuple[Any, ...]) -> None:
     """More than one, or a failed one: a single good one has nothing to tell."""
+    refused = exchange.refused_attempts
+    if refused:
+        attempts = tuple(
+            {**attempt, "number": number} for number, attempt in enumerate((*refused, *attempts), 1)
+        )
     if len(attempts) > 1:
         exchange.attempts = attempts
+
+
+def _refused(opened: Opened, error: WireError) -> tuple[Mapping[str, Any], ...]:
+    """The attempts at a request that was too long; the last of them says so."""
+    *before, last = opened.attempts or ({"status": opened.status},)
+    said = error.message[:_ATTEMPT_CHARS]
+    return (*before, {**last, "error": "context_overflow", "message": said})
 
 
 def _error_of(failure: UpstreamFailed) -> WireError:

@@ -16,6 +16,7 @@ from helmdash.core.health import assess
 from helmdash.core.tokens import utf8_bytes
 from helmdash.core.usage import normalise_usage
 from helmdash.gateway import telling
+from helmdash.gateway.cared import Care
 from helmdash.gateway.directory import Standing
 from helmdash.gateway.reading import Wishes, conversation_of
 from helmdash.gateway.routes import Route
@@ -39,7 +40,9 @@ class Exchange:
     started_ns: int
     body_bytes: int
     purpose: str = "chat"
-    request: ChatRequest | None = None
+    request: ChatRequest | None = None  # as it came
+    sent_request: ChatRequest | None = None  # where that is another one
+    care: Care | None = None
     tools_bytes: int | None = None
     metadata: Object | None = None
     images: int = 0
@@ -48,6 +51,7 @@ class Exchange:
     upstream_model: str | None = None
     budget: EffectiveBudget | None = None
     budget_model: str | None = None
+    window: int | None = None  # tokens of context the upstream is told to use
     sent_ns: int | None = None
     heard_ns: int | None = None  # when the upstream's part was over, or began to stream
     first_ns: int | None = None
@@ -55,6 +59,7 @@ class Exchange:
     status: Status = "success"
     error: WireError | None = None
     attempts: tuple[Mapping[str, Any], ...] = ()
+    refused_attempts: tuple[Mapping[str, Any], ...] = ()  # before the request was made shorter
     notes: dict[str, object] = field(default_factory=dict)
     collector: Collector | None = None  # of a stream
     reply: Reply | None = None  # of a whole reply
@@ -100,7 +105,7 @@ class Exchange:
         """Everything this call told us."""
         now_ns = perf_counter_ns()
         reply, text_len, reasoning_len = self._outcome()
-        request = self.request
+        request = self.sent_request or self.request
         error = self.error or reply.error
         project = self.standing.caller.project
         keeps_texts = project.payload != KEEPS_NOTHING
@@ -110,6 +115,7 @@ class Exchange:
             model=self.model,
             budget_model=self.budget_model,
             conversation=self.wishes.conversation or conversation_of(self.metadata),
+            round_number=self.care.round_number if self.care is not None else None,
             provider=self.endpoint.name if self.endpoint else None,
             pack=self.wishes.pack,
             purpose=self.wishes.purpose or self.purpose,
@@ -137,6 +143,7 @@ class Exchange:
             content=(reply.text or reply.refusal or "") if has_reply else None,
             tool_calls=len(reply.tool_calls) if has_reply else None,
             reasoning_len=reasoning_len,
+            window=self.window,
             links=self._links(reply),
             started_at=self.started_at,
             metadata=self._metadata(),
@@ -154,7 +161,7 @@ class Exchange:
         return reply or Reply(), None, None
 
     def _sent(self) -> Sent:
-        request = self.request
+        request = self.sent_request or self.request
         return Sent(
             bytes=self.text_bytes,
             messages=len(request.messages) if request else None,
@@ -175,6 +182,8 @@ class Exchange:
         told: dict[str, object] = {"gateway": self.route.shape.value, **self.notes}
         if self.request is not None:
             told["stream"] = self.request.stream
+        if self.care is not None:
+            told["remediation"] = self.care.action
         if self.metadata:
             told["client"] = dict(self.metadata)
         return told

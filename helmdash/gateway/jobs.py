@@ -8,6 +8,8 @@ from dataclasses import replace
 from time import perf_counter_ns
 
 from helmdash.core.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
+from helmdash.gateway import context_array
+from helmdash.gateway.caring import is_overflow
 from helmdash.gateway.door import Door, Header, passed_headers
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.pipes import Pipe, native_pipe, translating_pipe
@@ -16,6 +18,8 @@ from helmdash.gateway.routes import Shape
 from helmdash.providers import openai
 from helmdash.providers.base import Answer, CannotTranslate, HttpRequest
 from helmdash.providers.collecting import events_of
+from helmdash.providers.ollama.context_array import without_context
+from helmdash.providers.ollama.shown import with_num_ctx
 from helmdash.providers.registry import adapter
 from helmdash.providers.wire import (
     ChatRequest,
@@ -23,6 +27,7 @@ from helmdash.providers.wire import (
     EmbeddingRequest,
     Object,
     Reply,
+    WireError,
 )
 from helmdash.upstream.opened import Opened
 
@@ -70,6 +75,10 @@ class Job:
     def write_whole(self, reply: Reply) -> tuple[bytes, Header]:
         """That reply as the client wants it, and its content type."""
         raise NotImplementedError
+
+    def pass_whole(self, data: bytes) -> bytes:
+        """A whole reply for a client of the upstream's own format."""
+        return data
 
     def is_streamed(self, opened: Opened) -> bool:
         """Whether what comes is to be handed on piece by piece."""
@@ -121,7 +130,13 @@ class Job:
         if warning:
             value = str(warning).encode("latin-1", "replace")
             headers.append((b"x-helmdash-budget-warning", value))
+        if self.exchange.care is not None:
+            headers += self.exchange.care.headers()
         return headers
+
+    async def shortened(self, error: WireError) -> HttpRequest | None:
+        """A shorter request after this refusal of the upstream's; None where there is none."""
+        return None
 
     def passed_headers(self, opened: Opened) -> list[Header]:
         """The upstream's headers that the client may see; none of them holds its key."""
@@ -161,6 +176,18 @@ class ChatJob(Job):
     ) -> None:
         super().__init__(exchange, door, headers)
         self.request = request
+        self._drops_context = context_array.is_dropped(exchange, request, headers)
+
+    async def shortened(self, error: WireError) -> HttpRequest | None:
+        """Where remediation starts the conversation afresh: what goes on of it."""
+        care = self.exchange.care
+        if care is None or care.shorten is None or not is_overflow(error):
+            return None
+        sending = await care.shorten()
+        if sending is None:
+            return None
+        self.request = sending.request
+        return self.write_request(sending.body, sending.parsed)
 
     def is_streamed(self, opened: Opened) -> bool:
         """As was asked; but an error in a 200 may come whole where a stream was due."""
@@ -174,9 +201,15 @@ class ChatJob(Job):
     def pipe(self) -> Pipe:
         """The upstream's own bytes where it speaks the client's format, else a translation."""
         writer = self.client.stream_writer(answer=self.answer, request=self.request)
+        if self._drops_context:
+            return context_array.pipe(self.upstream.stream_reader(request=self.request), writer)
         if self.is_native:
             return native_pipe(self.client, self.request, writer)
         return translating_pipe(self.upstream.stream_reader(request=self.request), writer)
+
+    def pass_whole(self, data: bytes) -> bytes:
+        """The same bytes, but for an array that nobody asked for."""
+        return without_context(data) if self._drops_context else data
 
     def read_whole(self, data: bytes) -> Reply:
         """Read the reply. A 200 with nothing in it is no error, but has a cause of its own."""
@@ -197,8 +230,12 @@ class ChatJob(Job):
         if not self.is_native:
             _check_choices(self.request)
             return self.upstream.write_request(
-                self.request, endpoint=self.endpoint, model=self.model
+                replace(self.request, num_ctx=self.exchange.window),
+                endpoint=self.endpoint,
+                model=self.model,
             )
+        if self.exchange.window is not None:
+            body, parsed = with_num_ctx(body, parsed, self.exchange.window)
         return self.client.pass_request(
             body, parsed, endpoint=self.endpoint, model=self.model, stream=self.request.stream
         )

@@ -23,6 +23,11 @@ MOST_BYTES_IN_FLIGHT = 64 * 1024 * 1024
 _WORD = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 _PURPOSE = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _CONVERSATION = re.compile(CONVERSATION_PATTERN)
+# Our own headers, each with `x-helmdash-` before it.
+_NAMES = (
+    "conversation", "pack", "purpose", "correlation-id", "project", "budget", "remediation",
+)  # fmt: skip
+_SWITCH = {b"on": True, b"off": False}
 # What clients call a conversation in their `metadata`, best first.
 _METADATA_NAMES = (
     "helmdash_conversation",
@@ -47,6 +52,7 @@ class Wishes:
     correlation_id: str | None = None
     project: str | None = None
     budget: str | None = None
+    remediation: bool | None = None
     is_retry: bool = False
 
 
@@ -79,7 +85,7 @@ def wishes_of(headers: Mapping[bytes, bytes]) -> Wishes:
     retries = headers.get(b"x-stainless-retry-count", b"0")
     told = {
         name: value
-        for name in ("conversation", "pack", "purpose", "correlation-id", "project", "budget")
+        for name in _NAMES
         if (value := headers.get(b"x-helmdash-" + name.encode(), b"").strip())
     }
     if not told:
@@ -91,6 +97,7 @@ def wishes_of(headers: Mapping[bytes, bytes]) -> Wishes:
         correlation_id=_word("correlation-id", told.get("correlation-id")),
         project=_word("project", told.get("project")),
         budget=_budget(told.get("budget")),
+        remediation=_switch("remediation", told.get("remediation")),
         is_retry=retries not in (b"0", b""),
     )
 
@@ -231,3 +238,11 @@ def _budget(value: bytes | None) -> str | None:
     if text not in BUDGET_MODES:
         raise bad_request(f"x-helmdash-budget: use one of {', '.join(BUDGET_MODES)}.")
     return text
+
+
+def _switch(name: str, value: bytes | None) -> bool | None:
+    if value is None:
+        return None
+    if value.lower() not in _SWITCH:
+        raise bad_request(f"x-helmdash-{name}: use on or off.")
+    return _SWITCH[value.lower()]

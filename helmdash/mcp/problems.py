@@ -13,6 +13,7 @@ from django.db import InterfaceError, OperationalError
 
 from helmdash.core.catalog import CatalogError
 from helmdash.core.completion import UnknownModel
+from helmdash.operations.care import CareProblem, NoConversation, NoReminder
 from helmdash.operations.planning import AskProblem, PlanFailed
 from helmdash.operations.recorder import RecorderFull
 from helmdash.upstream.sharing import Stopping
@@ -88,6 +89,20 @@ def _bad_ask(error: AskProblem) -> Problem:
     return invalid_field(error.field, error.message)
 
 
+def _no_conversation(error: NoConversation) -> Problem:
+    return not_found("No conversation of the key's project has this id. Record a call of it first.")
+
+
+def _no_reminder(error: NoReminder) -> Problem:
+    return not_found(
+        "The conversation has no reminder with this reminder_id; conversation_health lists them."
+    )
+
+
+def _bad_care(error: CareProblem) -> Problem:
+    return invalid_field(error.field, error.message)
+
+
 def _unknown_model(error: UnknownModel) -> Problem:
     return invalid_field("model", str(error))
 
@@ -110,6 +125,9 @@ _TOLD: tuple[tuple[type[Exception], Callable[..., Problem]], ...] = (
     (Problem, _same),
     (CatalogError, _bad_catalog),
     (AskProblem, _bad_ask),
+    (NoConversation, _no_conversation),
+    (NoReminder, _no_reminder),
+    (CareProblem, _bad_care),
     (UnknownModel, _unknown_model),
     (PlanFailed, _plan_failed),
     (RecorderFull, _busy),

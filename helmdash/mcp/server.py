@@ -49,7 +49,8 @@ Context = ServerRequestContext[Any, Request]
 _INSTRUCTIONS = (
     "HelmDash knows the context budgets of models and how full conversations are. Ask `plan` or "
     "`route` which tools serve an intent, `fit` for a catalog that a model can take, and report "
-    "calls with `record_call`."
+    "calls with `record_call`. Before a context is full, write down what matters with "
+    "`add_reminder`; `clear_mind` then begins anew with it."
 )
 # Errors of resources; tools tell theirs in their results. Anything that JSON-RPC has no code for
 # has the HTTP status, which is outside of the range that JSON-RPC keeps for itself.

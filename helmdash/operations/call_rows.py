@@ -114,6 +114,7 @@ def payload_row(
         "trim_dropped": list(capture.trim.dropped) if capture.trim else None,
         "attempts": [dict(attempt) for attempt in capture.attempts] or None,
         "message_hashes": list(item.message_hashes) if messages else None,
+        "cut": dict(item.cut) if item.cut else None,
         "content": redact_text(content) if content is not None and is_redacted else content,
     }
     is_empty = all(value is None for name, value in row.items() if name != "call_id")

@@ -15,11 +15,11 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from helmdash.core.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
-from helmdash.core.conversations import Clearing, Standing, is_late, take_call
+from helmdash.core.conversations import Clearing, Standing, is_as_large, is_late, take_call
 from helmdash.core.health import Level
 from helmdash.operations.judging import Judged
 from helmdash.records.bulk import allocate_ids, insert_rows, update_rows
-from helmdash.records.models import Conversation, HealthChange, Round
+from helmdash.records.models import Call, Conversation, HealthChange, Round
 from helmdash.records.models.conversations import SEVERITY
 
 # What a call changes.
@@ -184,7 +184,7 @@ class ConversationBatch:
 
     def take(self, row: ConversationRow, item: Judged, *, opened_by: str = "") -> int:
         """The conversation's next call; with `opened_by` the first of a new round. Its round."""
-        if _is_late(row, item):
+        if is_late_call(row, item):
             return self._take_late(row, item)
         step = take_call(
             Standing(
@@ -194,7 +194,8 @@ class ConversationBatch:
                 known_level=Level(row.known_level) if row.known_level else None,
             ),
             item.health.level,
-            opens_round=bool(opened_by),
+            # What a clear has opened is fresh already: its first call need not open another.
+            opens_round=bool(opened_by) and not row.is_round_empty,
         )
         if step.is_change:
             self._changes.append(
@@ -216,9 +217,9 @@ class ConversationBatch:
             self._round(row, before)["ended_at"] = item.started_at
             self._open_round(row, item, opened_by)
         elif row.is_round_empty:
-            # A clear has opened it; its first call says where it begins.
+            # A clear has opened it, at its own time; the first call says which one it begins with.
             self._begun.append(self._round(row, row.round_number))
-            self._begun[-1].update(first_generation=row.generation, started_at=item.started_at)
+            self._begun[-1]["first_generation"] = row.generation
         row.is_round_empty = False
         self._extend_round(row, item, row.round_number)
         return row.round_number
@@ -254,7 +255,7 @@ class ConversationBatch:
         )
         update_rows(
             Round,
-            ("first_generation", "started_at"),
+            ("first_generation",),
             self._begun,
             keys=("project_id", "conversation_id", "number"),
         )
@@ -294,7 +295,8 @@ class ConversationBatch:
         return values
 
 
-def _is_late(row: ConversationRow, item: Judged) -> bool:
+def is_late_call(row: ConversationRow, item: Judged) -> bool:
+    """Whether the call belongs to the round before the open one (core.conversations)."""
     cleared = (
         Clearing(at=row.cleared_at, late_until=row.late_until)
         if row.cleared_at is not None and row.late_until is not None
@@ -306,7 +308,19 @@ def _is_late(row: ConversationRow, item: Judged) -> bool:
         started_at=item.capture.started_at,
         generation=row.generation + 1,
         cleared=cleared,
+        is_as_large=lambda: is_as_large(_prompt_before(row), item.health.prompt_tokens),
     )
+
+
+def _prompt_before(row: ConversationRow) -> int | None:
+    """The newest reported prompt of the round before the open one."""
+    calls = Call.objects.filter(
+        project_id=row.project_id,
+        conversation_id=row.id,
+        round_number=row.round_number - 1,
+        prompt_tokens__isnull=False,
+    )
+    return calls.order_by("-generation").values_list("prompt_tokens", flat=True).first()
 
 
 def _apply(row: ConversationRow, after: Standing, item: Judged) -> None:

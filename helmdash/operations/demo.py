@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from helmdash.conf import ROOT
 from helmdash.core.capture import Capture, CapturedTrim, Sent
 from helmdash.operations.catalog import import_catalog
+from helmdash.operations.demo_care import load_care
 from helmdash.operations.demo_plans import load_plans
 from helmdash.operations.fitting import fit_catalog
 from helmdash.operations.recording import record_calls
@@ -26,13 +27,16 @@ from helmdash.records.models import (
     Conversation,
     ConversationMark,
     Fit,
+    Guidance,
     HealthChange,
     Payload,
+    PendingPrompt,
     PlanAttempt,
     PlanCatalog,
     PlanRecord,
     PlanStep,
     Project,
+    Reminder,
     Round,
     StoredMessage,
 )
@@ -47,7 +51,11 @@ def load_demo(*, now: datetime) -> int:
     """Load the demo project afresh, with times up to `now`. Gives the number of calls."""
     remove_demo()
     row = Project.objects.create(
-        slug=DEMO_SLUG, name="Demo", is_demo=True, payload=Payload.FULL.value
+        slug=DEMO_SLUG,
+        name="Demo",
+        is_demo=True,
+        payload=Payload.FULL.value,
+        remediation=True,
     )
     body = json.loads(_CATALOG.read_text(encoding="utf-8"))
     import_catalog(project_id=row.pk, name="demo", body=body, now=now)
@@ -70,7 +78,8 @@ def load_demo(*, now: datetime) -> int:
     captures = list(_captures(data["conversations"], now))
     record_calls(project=project, captures=captures, caller=_CALLER, now=now)
     planned = load_plans(project=project, caller=_CALLER, now=now)
-    return len(captures) + planned
+    cared_for = load_care(project=project, caller=_CALLER, now=now)
+    return len(captures) + planned + cared_for
 
 
 def remove_demo() -> bool:
@@ -85,8 +94,14 @@ def remove_demo() -> bool:
         for model in (
             Call,
             HealthChange,
+            Guidance,
+            Reminder,
+            PendingPrompt,
             Round,
             ConversationMark,
+            Guidance,
+            Reminder,
+            PendingPrompt,
             Conversation,
             StoredMessage,
             Fit,

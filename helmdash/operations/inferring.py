@@ -31,7 +31,13 @@ from helmdash.operations.conversation_rows import (
     make_row,
 )
 from helmdash.operations.judging import Judged
-from helmdash.records.marks import MOST_SEEN, find_marks, forget_marks, leave_marks
+from helmdash.records.marks import (
+    MOST_SEEN,
+    SeenMark,
+    find_marks,
+    forget_marks,
+    leave_marks,
+)
 from helmdash.records.models import Call
 
 # How far back a branch is recognized as one: so many calls. Old marks go when the count passes a
@@ -212,6 +218,36 @@ class Inference:
                 del left[pk]  # deleted meanwhile
         is_steady = all(row.generation == self._newest[pk] for pk, row in self._rows.items())
         return is_steady or not connection.features.has_select_for_update
+
+
+def find_conversation(*, project_id: int, caller: str, links: ChainLinks) -> str | None:
+    """The name of the conversation that a request goes on with; None for a new one or a branch.
+
+    `links` are the request's, made without a reply. Reads only, and what it says is a moment old:
+    the recorder places the call by itself when it is over.
+    """
+    tag = _caller_tag(caller)
+    found: dict[str, list[SeenMark]] = {}
+
+    def read(marks: Iterable[str]) -> None:
+        for mark in find_marks(project_id, [mark + tag for mark in marks]):
+            found.setdefault(mark.hash, []).append(mark)
+
+    def look(mark: str) -> list[Seen]:
+        left = sorted(found.get(mark + tag, ()), key=lambda one: -one.conversation_id)
+        return [
+            Seen(conversation=one.conversation_id, generation=one.generation, newest=one.newest)
+            for one in left
+        ]
+
+    read({*links.near, *links.itself})
+    if not any(look(mark) for mark in links.near):
+        read(links.far)
+    belongs = place(links, look)
+    if belongs.placing not in (Placing.CONTINUE, Placing.RETRY):
+        return None
+    names = {one.conversation_id: one.name for left in found.values() for one in left}
+    return names.get(belongs.conversation or 0)
 
 
 def _size(item: Judged) -> Size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,6 +16,7 @@ from helmdash.core.messages import canonical_hash, canonical_json
 from helmdash.core.reasoning import strip_reasoning
 from helmdash.core.tokens import utf8_bytes
 from helmdash.core.usage import Usage, normalise_usage
+from helmdash.core.windows import within_window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,7 @@ class Judged:
     sent_bytes: int | None
     sent_messages: int | None
     message_hashes: tuple[str, ...]
+    cut: Mapping[str, object] | None = None  # why a silent cut is suspected, once it is judged
 
     @property
     def prompt_hash(self) -> str:
@@ -52,7 +55,8 @@ class Judged:
 
 def judge(capture: Capture, rules: BudgetTable, *, caller: str, now: datetime) -> Judged:
     """Normalise, classify and assess one call. Pure but for the values passed in."""
-    budget = rules.lookup(capture.budget_model or capture.model)
+    # What an upstream was told to use is all there was, whatever the row says (Ollama's num_ctx).
+    budget = within_window(rules.lookup(capture.budget_model or capture.model), capture.window)
     usage = normalise_usage(capture.usage)
     finish_reason = _finish_reason(capture)
     raw_bytes, content_bytes = _content_bytes(capture)

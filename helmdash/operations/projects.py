@@ -1,7 +1,9 @@
-"""What the gateway does for a project: its budget mode and its default upstream."""
+"""What the gateway does for a project: its budget mode, its default upstream, and its care."""
 
 from __future__ import annotations
 
+from helmdash.core.guidance import DEFAULT_TEXTS, text_problems
+from helmdash.core.remediation import Strength
 from helmdash.queries import upstreams
 from helmdash.queries.access import BUDGET_MODES
 from helmdash.records.models import Project
@@ -37,3 +39,34 @@ def set_gateway_policy(*, project_id: int, budget_mode: str, default_upstream: s
     )
     if not changed:
         raise ProjectError("project", "demo data is loaded and removed as a whole")
+
+
+def set_care_settings(
+    *, project_id: int, remediation: bool, soft_text: str, hard_text: str, critical_text: str
+) -> None:
+    """Say whether the gateway cares for conversations, and in which words guidance is given.
+
+    A text that is empty, or the shipped one, leaves it to the shipped text, also in later versions.
+    The switch is for the gateway only; whoever asks `advance` gets guidance in any case.
+    Raises ProjectError for a text that cannot be used, and when the project holds demo data.
+    """
+    given = {Strength.SOFT: soft_text, Strength.HARD: hard_text, Strength.CRITICAL: critical_text}
+    own = {strength: own_text(strength, text) for strength, text in given.items()}
+    for strength, text in own.items():
+        problems = text_problems(text) if text else ()
+        if problems:
+            raise ProjectError(f"{strength.value}_text", "; ".join(problems))
+    changed = Project.objects.filter(pk=project_id, is_demo=False).update(
+        remediation=remediation,
+        soft_text=own[Strength.SOFT],
+        hard_text=own[Strength.HARD],
+        critical_text=own[Strength.CRITICAL],
+    )
+    if not changed:
+        raise ProjectError("project", "demo data is loaded and removed as a whole")
+
+
+def own_text(strength: Strength, text: str) -> str:
+    """A text as it is stored: with plain line ends, and empty where it is the shipped one."""
+    plain = text.replace("\r\n", "\n").strip()
+    return "" if plain == DEFAULT_TEXTS[strength].strip() else plain

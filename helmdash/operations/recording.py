@@ -1,23 +1,21 @@
 """Recording calls: one transaction for a whole batch, safe among concurrent writers.
 
 normalise (core.usage, core.finish) -> classify (core.failures) -> level (core.health) -> find the
-conversation (named, or by core.chains) -> place in it (core.conversations) -> rows. Returns only
-after the commit, so that a 2xx means stored.
+conversation (named, or by core.chains) -> suspect a silent cut (core.cuts) -> place in it
+(core.conversations) -> rows. Returns only after the commit, so that a 2xx means stored.
 
-Concurrency: on PostgreSQL the rows of the batch's conversations are locked in one order before
-anything is numbered; on SQLite the transaction takes the write lock at its start. Two writers that
-bring the same id at once meet at a unique constraint; the later one starts again and finds it.
+Concurrency (operations.writing): on PostgreSQL the rows of the batch's conversations are locked in
+one order before anything is numbered. Two writers that bring the same id at once meet at a unique
+constraint; the later one starts again and finds it.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import connection
 
 from helmdash.core.capture import Capture
 from helmdash.core.failures import Cause
@@ -34,23 +32,18 @@ from helmdash.operations.conversation_rows import (
     lock_by_name,
     make_named,
 )
+from helmdash.operations.cutting import Cutting
 from helmdash.operations.inferring import Inference
 from helmdash.operations.judging import Judged, judge
+from helmdash.operations.writing import Collision, write
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.calls import view
 from helmdash.records.bulk import allocate_ids, find_existing, insert_rows, upsert_rows
 from helmdash.records.models import Call, CallPayload, StoredMessage
 
-# Two writers that meet start again. Each meeting settles at least one id or conversation, so that
-# many in a row happen only to large batches of repeats that several writers send at once.
-_ATTEMPTS = 10
-# unique_violation, deadlock_detected, serialization_failure
-_COLLISIONS = frozenset({"23505", "40P01", "40001"})
 # A message that comes with every call need not be written with every call.
 MESSAGE_SEEN_PRECISION = timedelta(days=1)
-# SQLite has one writer; waiting in line here is fair, its own busy handler is not.
-_sqlite_writer = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +58,6 @@ class Recorded:
     finish_reason: FinishReason | None
     cause: Cause | None
     duplicate: bool
-
-
-class Collision(Exception):
-    """Another writer took away what this batch had just found; starting again finds the truth."""
 
 
 def record_calls(
@@ -89,26 +78,28 @@ def record_calls(
     """
     rules = budgets.table(project_id=project.id)
     judged = [judge(_named(capture, now), rules, caller=caller, now=now) for capture in captures]
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            with _writer(), transaction.atomic():
-                answers = _record(project, judged, now)
-                if also is not None:
-                    also(answers)
-                return answers
-        except (Collision, IntegrityError, OperationalError) as error:
-            if attempt == _ATTEMPTS or not _is_collision(error):
-                raise
-    raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def store() -> tuple[tuple[Recorded, ...], Cutting]:
+        cutting = Cutting(project.id)
+        answers = _record(project, judged, cutting, now)
+        if also is not None:
+            also(answers)
+        return answers, cutting
+
+    answers, cutting = write(store)
+    cutting.keep()
+    return answers
 
 
-def _record(project: ProjectInfo, judged: Sequence[Judged], now: datetime) -> tuple[Recorded, ...]:
+def _record(
+    project: ProjectInfo, judged: Sequence[Judged], cutting: Cutting, now: datetime
+) -> tuple[Recorded, ...]:
     ids = ConversationIds(len(judged))
     conversations = _lock_conversations(project.id, judged, ids)
     known = _known_calls(project.id, [item.capture.id or "" for item in judged])
     nameless = [item for item in judged if _is_nameless(item) and item.capture.id not in known]
     inference = Inference(project.id, nameless, named=conversations.values(), ids=ids)
-    writer = _Batch(project, conversations, inference, now)
+    writer = _Batch(project, conversations, inference, cutting, now)
     answers: list[Recorded] = []
     for item in judged:
         name = item.capture.id or ""
@@ -131,11 +122,13 @@ class _Batch:
         project: ProjectInfo,
         conversations: Mapping[str, ConversationRow],
         inference: Inference,
+        cutting: Cutting,
         now: datetime,
     ) -> None:
         self._project = project
         self._conversations = conversations
         self._inference = inference
+        self._cutting = cutting
         self._now = now
         self._standings = ConversationBatch(project.id)
         self._taken: list[Placed] = []
@@ -153,7 +146,7 @@ class _Batch:
             conversation=conversation.name if conversation else None,
             round_number=placed.round_number,
             generation=conversation.generation if conversation else None,
-            health=item.health,
+            health=placed.item.health,
             finish_reason=item.finish_reason,
             cause=item.cause,
             duplicate=False,
@@ -163,6 +156,7 @@ class _Batch:
         """Insert and update everything. Raises IntegrityError when another writer was first."""
         if not self._call_rows:
             return
+        self._cutting.write()
         self._standings.write()
         self._inference.write(self._now)
         ids = allocate_ids(Call, len(self._call_rows))
@@ -175,6 +169,7 @@ class _Batch:
         links = item.capture.links
         if links is not None and _is_nameless(item):
             found = self._inference.place(item, links)
+            item = self._cutting.judge(item, found.row, opens_round=bool(found.opened_by))
             number = self._standings.take(found.row, item, opened_by=found.opened_by)
             self._inference.leave(found.row, item, links)
             return Placed(
@@ -185,6 +180,7 @@ class _Batch:
                 branched_from=found.branched_from,
             )
         row = self._conversations.get(item.capture.conversation or "")
+        item = self._cutting.judge(item, row, opens_round=False)
         if row is None:
             return Placed(item=item)
         number = self._standings.take(row, item)
@@ -280,20 +276,3 @@ def _named(capture: Capture, now: datetime) -> Capture:
     if capture.id:
         return capture
     return replace(capture, id=new_call_id(now))
-
-
-@contextmanager
-def _writer() -> Iterator[None]:
-    if connection.vendor != "sqlite":
-        yield
-        return
-    with _sqlite_writer:
-        yield
-
-
-def _is_collision(error: Exception) -> bool:
-    """True when another writer was first (same id), or the database broke a deadlock.
-
-    SQLite lets one writer in at a time: there an error of integrity is never one of these.
-    """
-    return isinstance(error, Collision) or getattr(error.__cause__, "sqlstate", None) in _COLLISIONS

@@ -19,17 +19,23 @@ from helmdash.records.models import (
     Conversation,
     ConversationMark,
     Fit,
+    Guidance,
     HealthChange,
+    PendingPrompt,
     PlanAttempt,
     PlanCatalog,
     PlanRecord,
     PlanStep,
+    Reminder,
     Round,
     StoredMessage,
 )
 
 # A batch of this size holds SQLite's write lock for some tens of milliseconds.
 BATCH_ROWS = 2000
+# A text of a user waits for a reply no longer than this, also in a project that keeps everything:
+# it is stored only to be carried over, and an agent that was away for a month starts anew.
+PENDING_DAYS = 30
 # The time of a shown catalog's latest use is renewed once a day.
 CATALOG_SEEN_PRECISION = timedelta(days=1)
 
@@ -62,8 +68,10 @@ def count_expired(*, project: ProjectInfo, now: datetime) -> Retained:
 def delete_expired(*, project: ProjectInfo, now: datetime, batch: int = BATCH_ROWS) -> Retained:
     """Delete what is older than the project's retention, with all that nothing refers to then:
 
-    calls, fits, plans, emptied conversations, unused messages, catalogs shown for no plan.
+    calls, fits, plans, emptied conversations with their reminders and guidance, unused messages,
+    catalogs shown for no plan. Texts that wait for a reply go in every project (`forget_pending`).
     """
+    forget_pending(project=project, now=now, batch=batch)
     before = _line(project, now)
     if before is None:
         return Retained(calls=0, conversations=0, fits=0)
@@ -96,6 +104,19 @@ def forget_answers(*, now: datetime) -> int:
     return late.update(waiting="", result_until=None)
 
 
+def forget_pending(*, project: ProjectInfo, now: datetime, batch: int = BATCH_ROWS) -> int:
+    """Drop texts of users that waited too long for a reply; how many those are.
+
+    Too long is the project's retention, and PENDING_DAYS at most.
+    """
+    days = min(project.retention_days or PENDING_DAYS, PENDING_DAYS)
+    before = now - timedelta(days=days)
+    forgotten = 0
+    while done := _delete_pending(project.id, before, batch):
+        forgotten += done
+    return forgotten
+
+
 def _line(project: ProjectInfo, now: datetime) -> datetime | None:
     if project.retention_days is None:
         return None
@@ -122,7 +143,17 @@ def _delete_conversations(project_id: int, before: datetime, batch: int) -> int:
         Round.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
         ConversationMark.objects.filter(conversation_id__in=ids)._raw_delete(connection.alias)
         HealthChange.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
+        for model in (Guidance, Reminder):
+            model.objects.filter(conversation_id__in=ids)._raw_delete(connection.alias)
         Conversation.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    return len(ids)
+
+
+def _delete_pending(project_id: int, before: datetime, batch: int) -> int:
+    with transaction.atomic():
+        rows = PendingPrompt.objects.filter(project_id=project_id, at__lt=before)
+        ids = list(rows.order_by("at", "id").values_list("id", flat=True)[:batch])
+        PendingPrompt.objects.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)
 
 

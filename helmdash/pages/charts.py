@@ -5,13 +5,14 @@ No style is set here: shapes carry classes, so that both schemes and the CSP are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import groupby, pairwise
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 from helmdash.core.health import Level
+from helmdash.pages.cliffs import Cliff, cliffs
 from helmdash.pages.shapes import shape, short
-from helmdash.queries.conversations import CurvePoint
+from helmdash.queries.conversations import CurvePoint, RoundView
 
 # A line this many times above the highest prompt would press the curve flat; it is told in words.
 _LINES_UP_TO = 4.0
@@ -66,7 +67,7 @@ class Curve:
     areas: tuple[str, ...]
     markers: tuple[Marker, ...]
     trims: tuple[str, ...]
-    rounds: tuple[Tick, ...]
+    cliffs: tuple[Cliff, ...]
 
     @property
     def has_values(self) -> bool:
@@ -74,14 +75,27 @@ class Curve:
         return bool(self.segments)
 
 
-def curve(points: Sequence[CurvePoint], *, width: int, height: int) -> Curve:
-    """Lay out prompt tokens by generation, with the lines they are judged by."""
+def curve(
+    points: Sequence[CurvePoint],
+    *,
+    width: int,
+    height: int,
+    rounds: Sequence[RoundView] = (),
+    windows: Mapping[str, int] | None = None,
+) -> Curve:
+    """Lay out prompt tokens by generation, with the lines they are judged by.
+
+    rounds: what opened them is told where they begin; one without a call yet stands at the end.
+    windows: lines of one height besides those of the calls, by their names (tokens).
+    """
     roomy = width > 600
     left, right = 46.0, width - (112.0 if roomy else 6.0)
     top, bottom = 16.0, height - 22.0
-    shown, above = _lines_in_view(points)
+    levels = {**_LINES, **{name: _flat(value) for name, value in (windows or {}).items()}}
+    shown, above = _lines_in_view(points, levels)
     y_max = _y_max(points, shown)
-    x = _x_scale(points, left, right)
+    is_open = _has_open_end(points, rounds)
+    x = _x_scale(points, left, right, extra=int(is_open))
 
     def y(tokens: float) -> float:
         return round(bottom - (bottom - top) * tokens / y_max, 1)
@@ -96,61 +110,69 @@ def curve(points: Sequence[CurvePoint], *, width: int, height: int) -> Curve:
         bottom=bottom,
         y_ticks=tuple(Tick(at=y(value), label=short(value)) for value in _ticks(y_max)),
         x_ticks=_x_ticks(points, x, most=10 if roomy else 4),
-        lines=_spread(tuple(_line(name, points, x, y) for name in shown)),
+        lines=_spread(tuple(_line(name, of, points, x, y) for name, of in shown.items())),
         above=above,
         segments=tuple("M" + " L".join(f"{a},{b}" for a, b in run) for run in runs),
         areas=tuple(_area(run, bottom) for run in runs),
         markers=_markers(points, x, y, bottom, spacing=(right - left) / max(len(points), 1)),
         trims=tuple(f"M{x(p.generation) - 4},{top - 8} h8 l-4,6 z" for p in points if p.is_trimmed),
-        rounds=tuple(
-            Tick(at=x(b.generation), label=f"round {b.round_number}")
-            for a, b in pairwise(points)
-            if a.round_number != b.round_number
-        ),
+        cliffs=cliffs(points, rounds, x=x, y=y, top=top, bottom=bottom, right=right),
     )
 
 
-_LINES: dict[str, Callable[[CurvePoint], int | None]] = {
+ValueOf = Callable[[CurvePoint], int | None]
+_LINES: dict[str, ValueOf] = {
     "caution": lambda point: point.optimal_max_tokens,
     "critical": lambda point: point.critical_max_tokens,
     "limit": lambda point: point.limit_tokens,
 }
 
 
+def _flat(value: int) -> ValueOf:
+    return lambda _: value
+
+
+def _has_open_end(points: Sequence[CurvePoint], rounds: Sequence[RoundView]) -> bool:
+    """Whether a clear has opened a round that has no call yet."""
+    return bool(points) and any(each.number > points[-1].round_number for each in rounds)
+
+
 def _lines_in_view(
-    points: Sequence[CurvePoint],
-) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
+    points: Sequence[CurvePoint], levels: Mapping[str, ValueOf]
+) -> tuple[dict[str, ValueOf], tuple[tuple[str, int], ...]]:
     """Which lines are drawn, and which lie too far above to be drawn (with their value)."""
     peak = max((p.prompt_tokens or 0 for p in points), default=0)
-    shown: list[str] = []
+    shown: dict[str, ValueOf] = {}
     above: list[tuple[str, int]] = []
-    for name, value_of in _LINES.items():
+    for name, value_of in levels.items():
         values = [value for p in points if (value := value_of(p)) is not None]
         if not values:
             continue
         if min(values) <= peak * _LINES_UP_TO:
-            shown.append(name)
+            shown[name] = value_of
         else:
             above.append((name, values[-1]))
-    return tuple(shown), tuple(above)
+    return shown, tuple(above)
 
 
-def _y_max(points: Sequence[CurvePoint], shown: Iterable[str]) -> float:
+def _y_max(points: Sequence[CurvePoint], shown: Mapping[str, ValueOf]) -> float:
     peak = max((p.prompt_tokens or 0 for p in points), default=0)
     values = [float(peak)]
-    for name in shown:
-        line = [value for p in points if (value := _LINES[name](p)) is not None]
+    for value_of in shown.values():
+        line = [value for p in points if (value := value_of(p)) is not None]
         values.extend(value for value in line if value <= peak * _LINES_UP_TO)
     return max(values) * _HEADROOM or 1.0
 
 
-def _x_scale(points: Sequence[CurvePoint], left: float, right: float) -> Callable[[int], float]:
+def _x_scale(
+    points: Sequence[CurvePoint], left: float, right: float, *, extra: int
+) -> Callable[[float], float]:
     first = points[0].generation if points else 0
-    span = (points[-1].generation - first) if points else 0
+    span = (points[-1].generation - first + extra) if points else 0
     inset = 8.0
     width = right - left - 2 * inset
 
-    def x(generation: int) -> float:
+    def x(generation: float) -> float:
         if not span:
             return round(left + inset + width / 2, 1)
         return round(left + inset + width * (generation - first) / span, 1)
@@ -159,11 +181,12 @@ def _x_scale(points: Sequence[CurvePoint], left: float, right: float) -> Callabl
 
 
 def _runs(
-    points: Sequence[CurvePoint], x: Callable[[int], float], y: Callable[[float], float]
+    points: Sequence[CurvePoint], x: Callable[[float], float], y: Callable[[float], float]
 ) -> list[list[tuple[float, float]]]:
-    """Stretches of reported values; an unknown one leaves a gap, never a zero."""
+    """Stretches of reported values within a round; an unknown one leaves a gap, never a zero."""
     runs: list[list[tuple[float, float]]] = []
-    for known, group in groupby(points, key=lambda p: p.prompt_tokens is not None):
+    by_round = groupby(points, key=lambda p: (p.prompt_tokens is not None, p.round_number))
+    for (known, _), group in by_round:
         if known:
             runs.append([(x(p.generation), y(p.prompt_tokens or 0)) for p in group])
     return runs
@@ -176,12 +199,12 @@ def _area(run: Sequence[tuple[float, float]], bottom: float) -> str:
 
 def _line(
     name: str,
+    value_of: ValueOf,
     points: Sequence[CurvePoint],
-    x: Callable[[int], float],
+    x: Callable[[float], float],
     y: Callable[[float], float],
 ) -> Line:
     """A threshold as steps, since a change of model moves it."""
-    value_of = _LINES[name]
     known = [(p.generation, value) for p in points if (value := value_of(p)) is not None]
     path: list[str] = []
     for index, (generation, value) in enumerate(known):
@@ -202,13 +225,13 @@ def _spread(lines: tuple[Line, ...], gap: float = 13.0) -> tuple[Line, ...]:
         at = line.label_y
         if placed:
             at = min(at, placed[-1].label_y - gap)
-        placed.append(Line(name=line.name, path=line.path, value=line.value, label_y=round(at, 1)))
+        placed.append(replace(line, label_y=round(at, 1)))
     return tuple(placed)
 
 
 def _markers(
     points: Sequence[CurvePoint],
-    x: Callable[[int], float],
+    x: Callable[[float], float],
     y: Callable[[float], float],
     bottom: float,
     *,
@@ -252,7 +275,7 @@ def _ticks(y_max: float) -> list[float]:
 
 
 def _x_ticks(
-    points: Sequence[CurvePoint], x: Callable[[int], float], *, most: int
+    points: Sequence[CurvePoint], x: Callable[[float], float], *, most: int
 ) -> tuple[Tick, ...]:
     if not points:
         return ()

@@ -14,7 +14,7 @@ from helmdash.core.budgets import PromptVariant
 from helmdash.core.catalog import CatalogError, parse_catalog
 from helmdash.core.failures import FailureCause
 from helmdash.core.finish import FinishReason
-from helmdash.core.health import Level
+from helmdash.core.health import HealthReason, Level
 from helmdash.queries.access import SCOPES
 from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations import ConversationFilters
@@ -145,6 +145,7 @@ class CallFilterForm(LevelForm):
     """The bar above the calls."""
 
     cause = one_of(FailureCause)
+    level_reason = one_of(HealthReason, label="Why unknown")
     finish_reason = one_of(FinishReason, label="Finish reason")
     purpose = forms.CharField(required=False, max_length=32)
     pack = forms.CharField(required=False, max_length=128)
@@ -158,7 +159,8 @@ class CallFilterForm(LevelForm):
     @property
     def has_more(self) -> bool:
         """Whether one of the filters is set that are folded away otherwise."""
-        return any(self.data.get(name) for name in ("purpose", "pack", "conversation", "until"))
+        folded = ("purpose", "pack", "conversation", "until", "level_reason")
+        return any(self.data.get(name) for name in folded)
 
     def filters(self) -> CallFilters:
         """The filters for the query; only after is_valid()."""

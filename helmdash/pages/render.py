@@ -64,20 +64,30 @@ def show(
 
 def live(view: View[Arguments]) -> View[Arguments]:
     """A page that polls a fragment of itself. Costs one query more than the view."""
+    return live_with(lambda *_args, **_kwargs: "")(view)
 
-    @wraps(view)
-    def answer(
-        request: PageRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
-    ) -> HttpResponse:
-        request.now = timezone.now()
-        scoped = scope.read(request)
-        if is_outdated(request, scoped):
-            return reload_whole()
-        request.state = state(scoped, request.now)
-        request.etag = etag(request.get_full_path(), request.state)
-        return unless_known(request, lambda: view(request, *args, **kwargs))
 
-    return answer
+def live_with(
+    mark: Callable[Concatenate[PageRequest, Arguments], str],
+) -> Callable[[View[Arguments]], View[Arguments]]:
+    """A live page that also changes with `mark`, which is asked at each poll."""
+
+    def decorate(view: View[Arguments]) -> View[Arguments]:
+        @wraps(view)
+        def answer(
+            request: PageRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+        ) -> HttpResponse:
+            request.now = timezone.now()
+            scoped = scope.read(request)
+            if is_outdated(request, scoped):
+                return reload_whole()
+            request.state = state(scoped, request.now) + mark(request, *args, **kwargs)
+            request.etag = etag(request.get_full_path(), request.state)
+            return unless_known(request, lambda: view(request, *args, **kwargs))
+
+        return answer
+
+    return decorate
 
 
 def of_shown_project(view: View[Arguments]) -> View[Arguments]:

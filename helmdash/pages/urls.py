@@ -8,6 +8,8 @@ from django.urls.converters import StringConverter
 from helmdash.pages.views import (
     budgets,
     calls,
+    care,
+    care_settings,
     catalog,
     conversations,
     gateway,
@@ -45,6 +47,15 @@ _settings = [
     path("settings/demo/load/", settings.load_demo, name="load-demo"),
     path("settings/demo/remove/", settings.remove_demo, name="remove-demo"),
 ]
+# The conversation's name comes last: it may hold slashes.
+_care = [
+    path("settings/care/", care_settings.care_page, name="care-settings"),
+    path("settings/care/save/", care_settings.save_care, name="save-care"),
+    path("settings/care/preview/", care_settings.preview_care, name="preview-care"),
+    path("care/reminders/<any:name>/", care.reminder_part, name="reminders"),
+    path("care/change/<any:name>/", care.change_reminders, name="change-reminders"),
+    path("care/clear/<any:name>/", care.clear_now, name="clear-now"),
+]
 _gateway = [
     path("settings/gateway/", gateway.gateway_page, name="gateway"),
     path("settings/gateway/policy/", gateway.save_policy, name="gateway-policy"),
@@ -76,6 +87,7 @@ urlpatterns = [
     path("theme/", preferences.set_theme, name="theme"),
     path("favicon.ico", preferences.favicon),
     *_settings,
+    *_care,
     *_gateway,
     *_sign_in,
 ]

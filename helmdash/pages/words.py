@@ -24,7 +24,7 @@ _SOURCES = {
 _REASONS = {
     HealthReason.USAGE_UNAVAILABLE: "usage not reported",
     HealthReason.MODEL_LIMIT_UNAVAILABLE: "limit unknown: no budget of its own governs this model",
-    HealthReason.SUSPECTED_CUT: "the provider may have cut the prompt",
+    HealthReason.SUSPECTED_CUT: "probably cut upstream",
 }
 _ADVICE = {
     Advice.RETRY: "send it again",

@@ -20,6 +20,8 @@ _KEY = re.compile(rb'\s*+"([^"\\]*+(?:\\.[^"\\]*+)*+)"\s*+:\s*+', re.DOTALL)
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SCALAR = re.compile(rb"[^\s,}\]]++")
 _AFTER = re.compile(rb"\s*+([,}])")
+_AFTER_ITEM = re.compile(rb"\s*+([,\]])")
+_SPACE = re.compile(rb"\s*+")
 # Everything up to the next bracket that is not inside a string.
 _BRACKET = re.compile(
     rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+([{}\[\]])', re.DOTALL
@@ -104,6 +106,29 @@ def without_members(body: bytes, names: Sequence[str]) -> bytes | None:
         position = end
     pieces.append(body[position:])
     return b"".join(pieces)
+
+
+def items_of(body: bytes, parsed: Object, name: str) -> list[bytes] | None:
+    """The bytes of each item of an array that is a member of the object in `body`.
+
+    `parsed` is what `body` says. None where they cannot be told apart in place.
+    """
+    members = _only_members(body, {name}) or _members(body)
+    named = [member for member in members or () if member.name == name.encode()]
+    items = parsed.get(name)
+    if len(named) != 1 or not isinstance(items, list):
+        return None
+    position, found = named[0].value_at + 1, list[bytes]()
+    while start := _SPACE.match(body, position):
+        end = _end_of_value(body, start.end())
+        after = _AFTER_ITEM.match(body, end) if end else None
+        if after is None:
+            break
+        found.append(body[start.end() : end])
+        position = after.end()
+        if after[1] == b"]":
+            break
+    return found if len(found) == len(items) else None
 
 
 def _with_comma(members: Sequence[_Member], index: int, *, gone: set[bytes]) -> tuple[int, int]:

@@ -143,7 +143,8 @@ class ChatRequest:
 
     `model` is what the client wrote. `wants_usage`: the client asked for usage in its stream
     (formats that always carry it: True). `reasoning_effort` none | minimal | low | medium | high;
-    `reasoning_tokens` a limit for it. `extra` holds the top-level members no field here covers:
+    `reasoning_tokens` a limit for it. `num_ctx`: tokens of context that the server is to make room
+    for, which only Ollama can be told. `extra` holds the top-level members no field here covers:
     they stay in their own format and are lost on the way to another.
     """
 
@@ -165,6 +166,7 @@ class ChatRequest:
     frequency_penalty: float | None = None
     reasoning_effort: str | None = None
     reasoning_tokens: int | None = None
+    num_ctx: int | None = None
     metadata: Object | None = None
     extra: Object = field(default_factory=dict)
 

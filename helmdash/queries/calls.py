@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -45,6 +45,7 @@ class CallFilters:
     since: datetime | None = None
     until: datetime | None = None
     q: str | None = None
+    level_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +111,8 @@ class CallDetail:
     messages: tuple[object, ...] | None
     content: str | None
     related: tuple[CallView, ...]
+    # Why a silent cut is suspected: version, rule, detail, expected_tokens, reported_tokens.
+    suspected_cut: Mapping[str, object] | None = None
 
 
 def page(
@@ -169,6 +172,7 @@ def find(*, project_id: int, call_id: str) -> CallDetail | None:
         messages=_messages(project_id, payload.message_hashes if payload else None),
         content=payload.content if payload else None,
         related=related,
+        suspected_cut=payload.cut if payload else None,
     )
 
 
@@ -270,6 +274,9 @@ def _filtered(project_id: int, filters: CallFilters) -> QuerySet[Call]:
         value = getattr(filters, name)
         if value is not None:
             rows = rows.filter(**{name: value})
+    if filters.level_reason is not None:
+        # Only an unknown level has a reason; the level has an index.
+        rows = rows.filter(level=Level.UNKNOWN.value, level_reason=filters.level_reason)
     # What the partial indexes leave out, in their own words: SQLite uses them only then.
     if filters.cause:
         rows = rows.filter(~Q(cause=""))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Count, Q, QuerySet
 
 from helmdash.core.chains import COMPACTED
-from helmdash.core.health import Health, Level
+from helmdash.core.health import Health, HealthReason, Level
+from helmdash.queries import care
 from helmdash.queries.calls import health_of
+from helmdash.queries.care import CareView, GuidanceView, ReminderView
 from helmdash.queries.paging import (
     Page,
     decode_number_cursor,
@@ -18,7 +20,7 @@ from helmdash.queries.paging import (
     decode_time_cursor,
     encode_cursor,
 )
-from helmdash.records.models import Call, Conversation, HealthChange
+from helmdash.records.models import Call, Conversation, HealthChange, Round
 from helmdash.records.models.conversations import SEVERITY
 
 # A curve of more points than a wide screen has pixels shows nothing more.
@@ -53,11 +55,15 @@ class ConversationView:
     trims: int
     started_at: datetime
     latest_at: datetime
+    is_round_empty: bool = False  # a clear has opened the round, and it has no call yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundView:
-    """One round; `opened_by` is clear, compaction or, for the first one, empty."""
+    """One round; `opened_by` is clear, compaction or, for the first one, empty.
+
+    The newest round of a cleared conversation may have no call yet.
+    """
 
     number: int
     first_generation: int
@@ -66,6 +72,11 @@ class RoundView:
     started_at: datetime
     ended_at: datetime | None
     opened_by: str
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no call yet."""
+        return self.latest_generation < self.first_generation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,30 +103,41 @@ class CurvePoint:
     is_trimmed: bool
     cause: str | None
     at: datetime
+    reason: HealthReason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationDetail:
-    """One conversation with its rounds, level history and curve (the newest generations of it)."""
+    """One conversation with its rounds, level history and curve (the newest generations of it).
+
+    care: what is done about its level; guidance: the newest of what was told to the agent.
+    """
 
     conversation: ConversationView
     rounds: tuple[RoundView, ...]
     changes: tuple[LevelChange, ...]
     curve: tuple[CurvePoint, ...]
+    care: CareView
+    guidance: tuple[GuidanceView, ...]
+    reminders: tuple[ReminderView, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineItem:
-    """One event of a conversation: a call, or what changed with it."""
+    """One event of a conversation: a call, what changed with it, or a clear, which has no call.
+
+    event: call, compaction, model_change, clear. A clear comes before the first call of the round
+    it opens; that call may still be to come.
+    """
 
     generation: int
     round_number: int
     at: datetime
     event: str
-    call_id: str
-    model: str
+    call_id: str | None
+    model: str | None
     prompt_tokens: int | None
-    level: Level
+    level: Level | None
 
 
 def page(
@@ -153,11 +175,15 @@ def page(
 
 
 def find(*, project_id: int, conversation_id: str) -> ConversationDetail | None:
-    """One conversation. Four queries."""
-    row = Conversation.objects.filter(project_id=project_id, name=conversation_id).first()
+    """One conversation. Six queries."""
+    row = (
+        Conversation.objects.filter(project_id=project_id, name=conversation_id)
+        .select_related("project")
+        .first()
+    )
     if row is None:
         return None
-    rounds = row.rounds.filter(project_id=project_id).order_by("number")
+    rounds = list(row.rounds.filter(project_id=project_id).order_by("number"))
     changes = HealthChange.objects.filter(project_id=project_id, conversation=row)
     return ConversationDetail(
         conversation=_view(row),
@@ -183,7 +209,20 @@ def find(*, project_id: int, conversation_id: str) -> ConversationDetail | None:
             for item in changes.order_by("-generation")[:50]
         ),
         curve=_curve(project_id, row),
+        care=care.care_view(
+            next((item.care for item in rounds if item.number == row.round_number), None),
+            round_number=row.round_number,
+            enabled=row.project.remediation,
+        ),
+        guidance=care.guidance_of(row),
+        reminders=care.reminders_of(row),
     )
+
+
+def standing(*, project_id: int, conversation_id: str) -> ConversationView | None:
+    """Where one conversation stands. One query."""
+    row = Conversation.objects.filter(project_id=project_id, name=conversation_id).first()
+    return None if row is None else _view(row)
 
 
 def timeline(
@@ -191,7 +230,7 @@ def timeline(
 ) -> Page[TimelineItem] | None:
     """Events of a conversation, oldest first; `limit` counts generations. None: no such one.
 
-    Raises BadCursor.
+    Three queries. Raises BadCursor.
     """
     row = Conversation.objects.filter(project_id=project_id, name=conversation_id).first()
     if row is None:
@@ -203,8 +242,18 @@ def timeline(
     before = found.pop(0) if found and found[0].generation == shown_up_to else None
     more = len(found) > limit
     found = found[:limit]
+    cleared = Round.objects.filter(
+        project_id=project_id,
+        conversation=row,
+        opened_by="clear",
+        first_generation__gt=shown_up_to,
+    )
+    if more:
+        cleared = cleared.filter(first_generation__lte=found[-1].generation)
     return Page(
-        items=tuple(_events(found, before.model if before else None)),
+        items=tuple(
+            _events(found, before.model if before else None, list(cleared.order_by("number")))
+        ),
         next=encode_cursor(found[-1].generation or 0) if more else None,
     )
 
@@ -248,6 +297,7 @@ def _view(row: Conversation) -> ConversationView:
         trims=row.trims,
         started_at=row.started_at,
         latest_at=row.latest_at,
+        is_round_empty=row.is_round_empty,
     )
 
 
@@ -262,6 +312,7 @@ def _curve(project_id: int, row: Conversation) -> tuple[CurvePoint, ...]:
             "model",
             "prompt_tokens",
             "level",
+            "level_reason",
             "limit_tokens",
             "optimal_max_tokens",
             "critical_max_tokens",
@@ -279,6 +330,7 @@ def _curve(project_id: int, row: Conversation) -> tuple[CurvePoint, ...]:
             model=model,
             prompt_tokens=prompt,
             level=Level(level),
+            reason=HealthReason(reason) if reason else None,
             limit_tokens=limit,
             optimal_max_tokens=optimal,
             critical_max_tokens=critical,
@@ -293,6 +345,7 @@ def _curve(project_id: int, row: Conversation) -> tuple[CurvePoint, ...]:
             model,
             prompt,
             level,
+            reason,
             limit,
             optimal,
             critical,
@@ -304,14 +357,33 @@ def _curve(project_id: int, row: Conversation) -> tuple[CurvePoint, ...]:
     )
 
 
-def _events(calls: Iterable[Call], model: str | None) -> Iterable[TimelineItem]:
+def _events(
+    calls: Iterable[Call], model: str | None, cleared: Sequence[Round]
+) -> Iterable[TimelineItem]:
+    waiting = list(cleared)
     for call in calls:
+        while waiting and waiting[0].first_generation <= (call.generation or 0):
+            yield _clear(waiting.pop(0))
         if model is not None and call.model != model:
             yield _event(call, "model_change")
         if _is_trimmed(call) or call.placed_by == COMPACTED:
             yield _event(call, "compaction")
         yield _event(call, "call")
         model = call.model
+    yield from map(_clear, waiting)
+
+
+def _clear(opened: Round) -> TimelineItem:
+    return TimelineItem(
+        generation=opened.first_generation,
+        round_number=opened.number,
+        at=opened.started_at,
+        event="clear",
+        call_id=None,
+        model=None,
+        prompt_tokens=None,
+        level=None,
+    )
 
 
 def _is_trimmed(call: Call) -> bool:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from django.db.models import Q
 
+from helmdash.core.health import HealthReason
 from helmdash.core.outcomes import CallOutcome, outcome_of
 from helmdash.core.wilson import wilson
 from helmdash.records.models import Call
@@ -57,8 +58,8 @@ class ModelRow:
     bands: only calls whose size is known, `unsized` are the others. finish_reasons: most frequent
     first, None for calls that reported none. estimate_ratio: the median of our estimate by the
     tokens the provider counted, over `estimated` calls. cached_share: of all prompt tokens those
-    that the provider read from its cache, over the `cache_told` calls that told. is_sample: the
-    range holds more calls than were read (MOST_CALLS, the newest).
+    that the provider read from its cache, over the `cache_told` calls that told. suspected_cuts: of
+    all `calls`. is_sample: the range holds more calls than were read (MOST_CALLS, the newest).
     """
 
     model: str
@@ -80,6 +81,7 @@ class ModelRow:
     estimated: int
     cached_share: float | None
     cache_told: int
+    suspected_cuts: int
     is_sample: bool
 
 
@@ -168,6 +170,7 @@ class _Facts(NamedTuple):
     estimate_tokens: int | None
     prompt_tokens: int | None
     cached_tokens: int | None
+    level_reason: str
 
 
 @dataclass(slots=True)
@@ -182,12 +185,14 @@ class _Group:
     cache_told: int = 0
     cache_read: int = 0
     cache_of: int = 0
+    suspected_cuts: int = 0
 
     def add(self, call: _Facts) -> None:
         self.calls += 1
         outcome = outcome_of(cause=call.cause, status=call.status)
         self.outcomes[outcome] += 1
         self.finish_reasons[call.finish_reason] += 1
+        self.suspected_cuts += call.level_reason == HealthReason.SUSPECTED_CUT
         if call.latency_ms is not None:
             self.latencies.append(call.latency_ms)
         if call.sent_bytes is not None:
@@ -226,6 +231,7 @@ class _Group:
             estimated=len(self.ratios),
             cached_share=self.cache_read / self.cache_of if self.cache_told else None,
             cache_told=self.cache_told,
+            suspected_cuts=self.suspected_cuts,
             is_sample=is_sample,
         )
 

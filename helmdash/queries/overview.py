@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from helmdash.core.health import Level
-from helmdash.queries import calls, conversations
+from helmdash.queries import calls, care, conversations
 from helmdash.queries.calls import CallFilters, CallView
+from helmdash.queries.care import NeedsMe
 from helmdash.queries.conversations import ConversationFilters, ConversationView
 
 _SHOWN = 10
@@ -17,7 +18,7 @@ class Overview:
     """Everything the first page shows, for one project."""
 
     counters: dict[Level, int]
-    needs_me: tuple[ConversationView, ...]
+    needs_me: tuple[NeedsMe, ...]
     recent: tuple[ConversationView, ...]
     latest_calls: tuple[CallView, ...]
 
@@ -28,18 +29,13 @@ class Overview:
 
 
 def overview(*, project_id: int) -> Overview:
-    """Four queries, whatever there is."""
+    """Five queries, or four where more need somebody than are shown."""
     everything = ConversationFilters()
-    worst = conversations.page(
-        project_id=project_id, filters=everything, limit=_SHOWN, needs_me_first=True
-    )
     recent = conversations.page(project_id=project_id, filters=everything, limit=_SHOWN)
     latest = calls.page(project_id=project_id, filters=CallFilters(), limit=_SHOWN)
     return Overview(
         counters=conversations.counters(project_id=project_id),
-        needs_me=tuple(
-            row for row in worst.items if row.health.level in (Level.CRITICAL, Level.CAUTION)
-        ),
+        needs_me=care.needs_me(project_id=project_id, limit=_SHOWN),
         recent=recent.items,
         latest_calls=latest.items,
     )

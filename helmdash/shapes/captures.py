@@ -19,6 +19,8 @@ def to_capture(call: CallIn) -> Capture:
     for name in _MILLISECONDS:
         if name in given:
             given[name] = round(given[name])
+    if "round" in given:
+        given["round_number"] = given.pop("round")
     for name, convert in _CONVERSIONS:
         if name in given:
             given[name] = convert(given[name])

@@ -63,6 +63,7 @@ ConversationId = Annotated[
     str,
     StringConstraints(min_length=1, max_length=CONVERSATION_CHARS, pattern=CONVERSATION_PATTERN),
 ]
+ReminderId = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=_ID)]
 CatalogName = Annotated[
     str, StringConstraints(min_length=1, max_length=120, pattern=r"^[A-Za-z0-9._-]{1,120}$")
 ]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from helmdash.core.budgets import BudgetFigures, EffectiveBudget
 from helmdash.core.failures import Cause
-from helmdash.core.health import Health
+from helmdash.core.health import Health, Level
+from helmdash.operations.care import Cleared
 from helmdash.operations.fitting import Fitted
 from helmdash.operations.recording import Recorded
+from helmdash.queries.care import CareView, ReminderView
 from helmdash.queries.conversations import ConversationView
-from helmdash.shapes import answers
+from helmdash.shapes import answers, care
 
 
 def health(value: Health) -> answers.Health:
@@ -68,6 +70,38 @@ def standing(value: ConversationView) -> answers.Standing:
             "failures": value.failures,
             "trims": value.trims,
         },
+    }
+
+
+def remediation(value: CareView) -> care.RemediationState:
+    """What is being done about the level."""
+    return {
+        "active": value.level in (Level.CAUTION, Level.CRITICAL),
+        "level": value.level,
+        "grace_left": value.grace_left,
+        "countdown": value.countdown,
+        "next_hard_in": value.next_hard_in,
+        "followed": value.followed,
+    }
+
+
+def reminder(value: ReminderView) -> care.Reminder:
+    """A reminder."""
+    return {
+        "id": value.id,
+        "position": value.position,
+        "kind": "re_entry" if value.kind == "re_entry" else "note",
+        "content": value.content,
+        "updated_at": value.updated_at,
+    }
+
+
+def cleared(value: Cleared) -> care.Cleared:
+    """What a new round begins with."""
+    return {
+        "round": value.round_number,
+        "package": value.package,
+        "carried": list(value.carried),
     }
 
 

@@ -61,6 +61,13 @@ class CallIn(TypedDict, total=False):
     conversation: Annotated[
         ConversationId | None, Field(description="The dialogue the call belongs to.")
     ]
+    round: Annotated[
+        SmallPositive | None,
+        Field(
+            description="The round it was begun in. Tells a call that was under way when its "
+            "conversation was cleared from the first of the new round."
+        ),
+    ]
     model: Required[Annotated[ModelId, Field(description="The model as it was asked for.")]]
     provider: Word64 | None
     pack: Word128 | None

@@ -45,8 +45,12 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   const { requestConfig, target } = event.detail;
   if (requestConfig.triggeringEvent?.type !== "tick") return;
   const selection = document.getSelection();
-  const marks = !selection.isCollapsed && target.contains(selection.anchorNode);
-  if (marks || target.querySelector("details[open]")) event.detail.shouldSwap = false;
+  // A page may have a second part that comes along with the first.
+  const parts = target.id === "live" ? [target, document.getElementById("live-rest")] : [target];
+  const isRead = (part) =>
+    part?.querySelector("details[open]") ||
+    (!selection.isCollapsed && part?.contains(selection.anchorNode));
+  if (parts.some(isRead)) event.detail.shouldSwap = false;
 });
 
 for (const name of ["htmx:sendError", "htmx:responseError"]) {

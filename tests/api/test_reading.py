@@ -197,8 +197,11 @@ def test_a_parameter_given_twice_is_refused(recorded: Door) -> None:
         ("/calls?q=al", 6),
         ("/conversations", 2),
         ("/conversations?level=critical&model=m&q=a", 2),
-        ("/conversations/alpha", 5),
-        ("/conversations/alpha/timeline", 3),
+        # rounds, level changes, the curve, guidance, reminders
+        ("/conversations/alpha", 7),
+        # the conversation, its calls, its clears
+        ("/conversations/alpha/timeline", 4),
+        ("/conversations/alpha/reminders", 3),
         ("/calls/a1", 2),
         ("/calls/b2", 3),
         ("/budgets", 2),
@@ -235,7 +238,15 @@ def test_a_conversation_tells_its_standing(recorded: Door) -> None:
     assert (told["round"], told["generation"]) == (1, 3)
     assert told["health"]["level"] == "critical"
     assert told["counts"] == {"calls": 3, "rounds": 1, "failures": 0, "trims": 1}
-    assert told["remediation"] == {"active": False}
+    assert told["remediation"] == {
+        "active": False,
+        "level": None,
+        "grace_left": None,
+        "countdown": None,
+        "next_hard_in": None,
+        "followed": None,
+        "guidance": [],
+    }
     assert told["rounds"] == [
         {
             "number": 1,
@@ -347,7 +358,7 @@ def test_an_export_of_many_calls_comes_in_pieces(owner: Door) -> None:
     "path",
     ["/calls", "/calls/a1", "/conversations", "/conversations/alpha", "/budgets",
      "/context-budgets", "/budgets/resolve?model=m", "/conversations/alpha/timeline",
-     "/catalogs"],
+     "/conversations/alpha/reminders", "/catalogs"],
 )  # fmt: skip
 def test_an_unchanged_read_is_304(recorded: Door, path: str) -> None:
     first = recorded.get(path)

@@ -9,6 +9,8 @@ from uuid import uuid4
 import pytest
 
 from tests.gateway.clients import Client, open_client
+from tests.gateway.house import House
+from tests.gateway.narrow import Narrow, run_narrow
 from tests.gateway.world import PROVIDERS, World, budgets, furnish, open_http
 from tests.support.server import Served
 from tests.support.upstreams import Fleet, run_fleet
@@ -50,3 +52,23 @@ def clients(world: World) -> Iterator[dict[str, Client]]:
             shape: stack.enter_context(open_client(shape, world.url, world.key))
             for shape in PROVIDERS
         }
+
+
+@pytest.fixture(scope="session")
+def narrow() -> Iterator[Narrow]:
+    """A model with a narrow window."""
+    with run_narrow() as narrow:
+        yield narrow
+
+
+@pytest.fixture(scope="session")
+def house(serve: Callable[..., Served], narrow: Narrow) -> Iterator[House]:
+    """A HelmDash in front of it; remediation is on in the default project."""
+    served = serve(**narrow.environment())
+    with (
+        open_http(served.base_url, served.api_key) as http,
+        open_http(f"{served.base_url}/api/v1", served.api_key) as api,
+    ):
+        house = House(served=served, narrow=narrow, http=http, api=api)
+        house.furnish()
+        yield house

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import gc
 import gzip
 import json
 import socket

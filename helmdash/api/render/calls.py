@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from helmdash.api.schemas import calls as call_shapes
 from helmdash.core.usage import Usage
 from helmdash.queries.calls import CallDetail, CallView
@@ -31,12 +34,25 @@ def call_detail(value: CallDetail) -> call_shapes.CallDetail:
         }
         if trim
         else None,
+        "suspected_cut": _suspected_cut(value.suspected_cut),
         "usage_raw": value.usage_raw,
         "metadata": value.metadata,
         "attempts": list(value.attempts),
         "messages": None if value.messages is None else list(value.messages),
         "content": value.content,
         "related": [call(other) for other in value.related],
+    }
+
+
+def _suspected_cut(stored: Mapping[str, Any] | None) -> call_shapes.SuspectedCut | None:
+    if stored is None:
+        return None
+    return {
+        "version": stored["version"],
+        "rule": stored["rule"],
+        "detail": stored["detail"],
+        "expected_tokens": stored["expected_tokens"],
+        "reported_tokens": stored["reported_tokens"],
     }
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from helmdash.api.schemas import conversations as conversation_shapes
+from helmdash.queries.care import GuidanceView
 from helmdash.queries.conversations import ConversationDetail, ConversationView, TimelineItem
-from helmdash.shapes.rendering import standing
+from helmdash.shapes.rendering import remediation, standing
 
 
 def conversation(value: ConversationView) -> conversation_shapes.Conversation:
@@ -17,7 +18,7 @@ def conversation(value: ConversationView) -> conversation_shapes.Conversation:
 
 
 def conversation_detail(value: ConversationDetail) -> conversation_shapes.ConversationDetail:
-    """A conversation with its rounds and level changes."""
+    """A conversation with its rounds, level changes, and what is done about the level."""
     return {
         **conversation(value.conversation),
         "rounds": [
@@ -32,7 +33,10 @@ def conversation_detail(value: ConversationDetail) -> conversation_shapes.Conver
             }
             for item in value.rounds
         ],
-        "remediation": {"active": False},
+        "remediation": {
+            **remediation(value.care),
+            "guidance": [_guidance_given(item) for item in value.guidance],
+        },
         "level_changes": [
             {
                 "generation": item.generation,
@@ -42,6 +46,18 @@ def conversation_detail(value: ConversationDetail) -> conversation_shapes.Conver
             }
             for item in value.changes
         ],
+    }
+
+
+def _guidance_given(value: GuidanceView) -> conversation_shapes.GuidanceGiven:
+    return {
+        "generation": value.generation,
+        "round": value.round_number,
+        "action": value.action,
+        "strength": value.strength,
+        "remaining": value.remaining,
+        "at": value.at,
+        "followed_at": value.followed_at,
     }
 
 

@@ -73,6 +73,7 @@ def get_conversation(request: HttpRequest, conversation_id: str) -> HttpResponse
     """Read one conversation.
 
     The level is that of its newest call; `known_level` is the last one that could be judged.
+    `remediation` is about the level held, which is left downwards only well below its line.
     """
     refuse_query(request)
     project = access_of(request).project

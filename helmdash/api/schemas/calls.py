@@ -112,6 +112,19 @@ class Sent(TypedDict):
     images: int | None
 
 
+class SuspectedCut(TypedDict):
+    """Why the provider is suspected of having cut the prompt; tokens, as integers.
+
+    `expected_tokens` is null where only the reported count told.
+    """
+
+    version: str
+    rule: str
+    detail: str
+    expected_tokens: int | None
+    reported_tokens: int
+
+
 class CallCore(TypedDict):
     """What lists and details have in common."""
 
@@ -163,6 +176,7 @@ class CallDetail(CallCore):
     """One call with all that lies beside it."""
 
     trim: TrimDetail | None
+    suspected_cut: SuspectedCut | None
     usage_raw: Any
     metadata: Any
     attempts: list[Any]

@@ -7,6 +7,7 @@ from typing import Annotated, NotRequired
 from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
+from helmdash.api.schemas.assembling import Manifest
 from helmdash.core.finish import FinishReason
 from helmdash.shapes.answers import Cause, CompactionStep
 
@@ -57,7 +58,7 @@ class PlanCompaction(TypedDict):
 
 
 class ProblemBody(TypedDict):
-    """An error (RFC 9457). The last three come with `plan_failed`."""
+    """An error (RFC 9457). After `cause`: of `plan_failed`, then of `over_budget`."""
 
     type: str
     title: str
@@ -69,3 +70,7 @@ class ProblemBody(TypedDict):
     plan_id: NotRequired[str]
     attempts: NotRequired[list[Attempt]]
     compaction: NotRequired[PlanCompaction | None]
+    estimated_tokens: NotRequired[int]
+    budget_tokens: NotRequired[int]
+    over_by: NotRequired[int]
+    manifest: NotRequired[Manifest]

@@ -10,8 +10,10 @@ from typing_extensions import TypedDict
 
 from helmdash.api.fields import QUERY, Cursor, Limit, QueryText, TimeBound
 from helmdash.api.parsing import Shape
+from helmdash.api.schemas.care import ActionText, StrengthText
 from helmdash.core.health import Level
 from helmdash.shapes.answers import Standing
+from helmdash.shapes.care import RemediationState
 
 
 class ListQuery(TypedDict, total=False):
@@ -69,10 +71,24 @@ class LevelChange(TypedDict):
     at: datetime
 
 
-class Remediation(TypedDict):
-    """What is being done about the level."""
+class GuidanceGiven(TypedDict):
+    """What was done before one generation."""
 
-    active: bool
+    generation: int
+    round: int
+    action: ActionText
+    strength: StrengthText | None
+    remaining: int | None
+    at: datetime
+    followed_at: Annotated[
+        datetime | None, Field(description="When a reminder was written after it.")
+    ]
+
+
+class Remediation(RemediationState):
+    """What is being done about the level, and what was done (newest first, at most 50)."""
+
+    guidance: list[GuidanceGiven]
 
 
 class ConversationDetail(Conversation):
@@ -97,7 +113,7 @@ _Event = Annotated[
 
 
 class TimelineItem(TypedDict):
-    """One event of a conversation."""
+    """One event of a conversation. A clear belongs to no call: it says what it comes before."""
 
     generation: int
     round: int

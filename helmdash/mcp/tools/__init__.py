@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helmdash.mcp.tools import conversations, fitting, planning, recording
+from helmdash.mcp.tools import care, conversations, fitting, planning, recording
 from helmdash.mcp.tools.base import Tool
 
 TOOLS: tuple[Tool, ...] = (
@@ -11,5 +11,9 @@ TOOLS: tuple[Tool, ...] = (
     fitting.FIT,
     recording.RECORD_CALL,
     conversations.CONVERSATION_HEALTH,
+    care.ADD_REMINDER,
+    care.UPDATE_REMINDER,
+    care.DELETE_REMINDER,
+    care.CLEAR_MIND,
 )
 BY_NAME = {tool.name: tool for tool in TOOLS}

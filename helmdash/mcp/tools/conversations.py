@@ -1,4 +1,4 @@
-"""`conversation_health`: how full a conversation's context is."""
+"""`conversation_health`: how full a conversation's context is, and what is done about it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing_extensions import TypedDict
 from helmdash.mcp.arguments import Shape
 from helmdash.mcp.problems import not_found
 from helmdash.mcp.tools.base import Arguments, Tool, arguments, text
+from helmdash.mcp.tools.care import short_list
 from helmdash.mcp.visit import Report, Visit
 from helmdash.queries import conversations
 from helmdash.shapes.fields import STRICT, ConversationId
-from helmdash.shapes.rendering import standing
+from helmdash.shapes.rendering import remediation, standing
 
 
 class HealthIn(TypedDict, total=False):
@@ -34,8 +35,12 @@ async def read_health(visit: Visit, conversation_id: str) -> Mapping[str, object
     )
     if found is None:
         raise not_found(f"No conversation of the project {visit.project.slug} has this id.")
-    view = found.conversation
-    return {**standing(view), "remediation": {"active": False}, "latest_at": view.latest_at}
+    return {
+        **standing(found.conversation),
+        "remediation": remediation(found.care),
+        "reminders": short_list(found.reminders),
+        "latest_at": found.conversation.latest_at,
+    }
 
 
 async def _health(visit: Visit, given: Arguments, report: Report) -> Mapping[str, object]:
@@ -47,7 +52,8 @@ async def _health(visit: Visit, given: Arguments, report: Report) -> Mapping[str
 CONVERSATION_HEALTH = Tool(
     name="conversation_health",
     description="How full a conversation's context is: level (healthy, caution, critical, "
-    "unknown), prompt tokens against the limit, generation and round.",
+    "unknown), prompt tokens against the limit, generation and round; what remediation does "
+    "about it, and the reminders there are.",
     schema=arguments({"conversation": text("Its id")}, required=("conversation",)),
     scope="read",
     run=_health,

@@ -36,6 +36,9 @@ from helmdash.queries.ledger import ProcessLedger
 
 logger = logging.getLogger(__name__)
 
+# A commit takes a few milliseconds.
+_LOOK_SECONDS = 0.002
+
 _FULL = "The recorder has too much to store just now."
 _SLOW = "The database takes too long to answer."
 
@@ -91,6 +94,22 @@ class Recorder:
             self._intake.abandon(call_id)
         except Exception:
             logger.exception("the end of a call could not be noted")
+
+    async def has_caught_up(self, concerns: Callable[[Capture], bool], *, seconds: float) -> bool:
+        """Wait until such calls, as far as they were taken in before now, are stored or given up.
+
+        False: it takes longer than `seconds`, or the database is away, which is told at once.
+        """
+        if not self._is_started or self._writer.is_away:
+            return False
+        waiting = self._intake.unsettled(concerns)
+        end = time.monotonic() + seconds
+        while not all(unit.is_settled for unit in waiting):
+            if time.monotonic() > end or self._writer.is_away:
+                return False
+            self._intake.urge()
+            await asyncio.sleep(_LOOK_SECONDS)
+        return True
 
     # -- for the API ----------------------------------------------------------------------------
 

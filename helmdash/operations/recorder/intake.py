@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
@@ -67,6 +67,7 @@ class Intake:
         self._backlog = 0
         self._backlog_at: Entry | None = None
         self._inherited = Inheritance()
+        self._taken: list[Unit] = []  # by the writer, and not all settled
         # Accepted from other processes' spools, and neither stored nor given up.
         self._inherited_calls = self._left_behind = 0
 
@@ -232,9 +233,28 @@ class Intake:
         """What is to be stored next: reports first, for somebody waits for those."""
         units = self._take_reports()
         if self._inherited.is_waiting:
-            return units + self._take_inherited()
+            return self._note_taken(units + self._take_inherited())
         queued = self._take_queued()
-        return units + (queued or self._take_backlog())
+        return self._note_taken(units + (queued or self._take_backlog()))
+
+    def _note_taken(self, units: list[Unit]) -> list[Unit]:
+        with self._lock:
+            self._taken = units
+        return units
+
+    def unsettled(self, concerns: Callable[[Capture], bool]) -> list[Unit]:
+        """Calls of the gateway that wait at this moment; those in the spool only are left out."""
+        with self._lock:
+            waiting = [*self._taken, *self._queue]
+        return [
+            unit
+            for unit in waiting
+            if not unit.is_settled and unit.answers is None and any(map(concerns, unit.captures))
+        ]
+
+    def urge(self) -> None:
+        """Somebody waits: no group is to gather."""
+        self._urgent.set()
 
     def finish(self, outcomes: Sequence[Outcome]) -> None:
         """Count what became of units, and let the spool go of them."""
@@ -254,6 +274,7 @@ class Intake:
                 self._settle_inherited(outcome.unit)
             self._queue_calls -= calls
             self._queue_bytes -= size
+            self._taken = [unit for unit in self._taken if not unit.is_settled]
             self._spool.settle(entries)
 
     def _settle_inherited(self, unit: Unit) -> None:
@@ -338,6 +359,8 @@ class Intake:
             while self._queue and len(units) < self._limits.batch_calls and size > 0:
                 units.append(self._queue.popleft())
                 size -= units[-1].size
+            # In the same moment, so that a unit is always seen in one place or the other.
+            self._taken = units
         return units
 
     def _take_backlog(self) -> list[Unit]:

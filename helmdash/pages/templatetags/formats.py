@@ -10,9 +10,10 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import slugify
 
-from helmdash.core.health import Health, Level
+from helmdash.core.health import Health, HealthReason, Level
 from helmdash.core.tokens import compact_json
 from helmdash.pages import shapes, words
+from helmdash.pages.care_parts import countdown
 from helmdash.pages.receipts import flags
 from helmdash.pages.tries import tries
 from helmdash.queries.ledger import ProcessLedger
@@ -38,6 +39,7 @@ for plain in (
 ):
     register.filter(plain)
 register.filter("compact", compact_json)
+register.filter("countdown", countdown)
 register.filter("flags", flags)
 register.filter("slug", slugify)
 register.filter("tries", tries)
@@ -62,6 +64,43 @@ def outcome(value: str) -> SafeString:
     return format_html(
         '<span class="level is-{}">{}{}</span>', as_level.value, sign(as_level), word
     )
+
+
+# The shape, the colour of the level that it is nearest to, and the radius (px).
+_STRENGTHS = {
+    "soft": (Level.HEALTHY, "is-caution", 3.4),
+    "hard": (Level.CAUTION, "is-caution", 4.6),
+    "critical": (Level.CRITICAL, "is-critical", 4.6),
+}
+
+
+@register.simple_tag
+def strength(value: str) -> SafeString:
+    """How firmly guidance asks, or that it was a clear: word, shape and colour together."""
+    if value not in _STRENGTHS:
+        return format_html(
+            '<span class="level"><svg viewBox="-7 -7 14 14" aria-hidden="true">'
+            '<path class="flag" d="M-1.5,-6 h3 v6 h3.5 l-5,6 l-5,-6 h3.5 z"/></svg>{}</span>',
+            value.title(),
+        )
+    shaped, color, radius = _STRENGTHS[value]
+    return format_html(
+        '<span class="level {}"><svg viewBox="-7 -7 14 14" aria-hidden="true">'
+        '<path class="{}" d="{}"/></svg>{}</span>',
+        color,
+        color,
+        shapes.shape(shaped, 0, 0, radius),
+        value.title(),
+    )
+
+
+@register.simple_tag
+def standing(health: Health) -> SafeString:
+    """A level; where the count it would rest on is not trusted, also why."""
+    shown = level(health.level)
+    if health.reason is not HealthReason.SUSPECTED_CUT:
+        return shown
+    return format_html('{}<span class="sub">{}</span>', shown, words.reason(health))
 
 
 @register.simple_tag
@@ -133,6 +172,13 @@ def fill(health: Health) -> SafeString:
     prompt, limit = health.prompt_tokens, health.limit_tokens
     if prompt is None:
         return dash(words.reason(health) or "usage not reported")
+    if health.reason is HealthReason.SUSPECTED_CUT:
+        # A share of the limit would be a share of a count that is not trusted.
+        return format_html(
+            '<span class="fill"><span><b>{}</b> tokens reported</span>'
+            '<span class="sub">not trusted</span></span>',
+            thousands(prompt),
+        )
     if limit is None or health.hard_util is None:
         return format_html(
             '<span class="fill"><span><b>{}</b> tokens</span><span class="sub">{}</span></span>',

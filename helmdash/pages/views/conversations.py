@@ -5,18 +5,23 @@ from __future__ import annotations
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from helmdash.pages import charts, scope
+from helmdash.core.budgets import EffectiveBudget
+from helmdash.pages import care_parts, charts, scope
 from helmdash.pages.forms import ConversationFilterForm
 from helmdash.pages.guards import require_storable
-from helmdash.pages.render import PageRequest, live, show
-from helmdash.queries import calls, conversations, seen
+from helmdash.pages.notes import notes_at
+from helmdash.pages.render import PageRequest, live, live_with, show
+from helmdash.queries import budgets, calls, conversations, departures, seen
 from helmdash.queries.calls import CallFilters
+from helmdash.queries.conversations import ConversationDetail
 from helmdash.queries.paging import BadCursor
 
 # The newest calls below the curve; the calls page has the rest.
 _CALLS_SHOWN = 20
 # The curve as a table; longer than this it is searched on the calls page.
 _TABLE_ROWS = 100
+# A caution that goes on for long gives one in ten generations; the newest tell how it stands.
+_GUIDANCE_SHOWN = 30
 
 
 @require_safe
@@ -47,26 +52,58 @@ def conversation_list(request: PageRequest) -> HttpResponse:
     )
 
 
+def _care_mark(request: PageRequest, name: str) -> str:
+    """What the page shows besides its calls: a clear or a guidance comes without one."""
+    project = scope.current_project(request)
+    return "" if "\x00" in name else departures.care_mark(project_id=project.id, conversation=name)
+
+
 @require_safe
-@live
+@live_with(_care_mark)
 def conversation_page(request: PageRequest, name: str) -> HttpResponse:
-    """One conversation: how it filled up, its rounds, its levels, its newest calls."""
+    """One conversation: how it filled up, what was done about it, and what survives a clear."""
     require_storable(name)
     project = scope.current_project(request)
     found = conversations.find(project_id=project.id, conversation_id=name)
     if found is None:
         return scope.elsewhere(request, "conversation", name)
-    newest = calls.page(
-        project_id=project.id, filters=CallFilters(conversation=name), limit=_CALLS_SHOWN
-    )
-    context = {
+    windows = budgets.resolve(project_id=project.id, model=found.conversation.model).budget
+    context: dict[str, object] = {
         "detail": found,
         "conversation": found.conversation,
-        "curves": (
-            (charts.curve(found.curve, width=940, height=270), "wide"),
-            (charts.curve(found.curve, width=380, height=230), "only-narrow"),
-        ),
+        "curves": _curves(found, windows),
+        "windows": windows,
+        "care_level": found.care.level,
+        "countdown": care_parts.countdown(found.care),
+        "told": care_parts.told(found.guidance, most=_GUIDANCE_SHOWN),
+        "gone": departures.departures(project_id=project.id, conversation=name),
         "table": found.curve[-_TABLE_ROWS:],
-        "page": newest,
+        "page": calls.page(
+            project_id=project.id, filters=CallFilters(conversation=name), limit=_CALLS_SHOWN
+        ),
     }
+    if not request.htmx:
+        context["notes"] = notes_at(
+            found.conversation, found.reminders, budget=windows, now=request.now
+        )
     return show(request, "pages/conversation.html", context, fragment="pages/_conversation.html")
+
+
+def _curves(
+    found: ConversationDetail, windows: EffectiveBudget
+) -> tuple[tuple[charts.Curve, str], ...]:
+    """The curve for a wide and for a narrow screen."""
+    flat = {}
+    if windows.input_tokens != windows.limit_tokens:
+        flat["budget"] = windows.input_tokens
+    if windows.context_length and windows.context_length != windows.limit_tokens:
+        flat["window"] = windows.context_length
+    return tuple(
+        (
+            charts.curve(
+                found.curve, width=width, height=height, rounds=found.rounds, windows=flat
+            ),
+            where,
+        )
+        for width, height, where in ((940, 270, "wide"), (380, 230, "only-narrow"))
+    )

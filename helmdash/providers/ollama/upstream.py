@@ -208,6 +208,7 @@ def _think(request: ChatRequest, model: str) -> bool | str | None:
 
 def _options(request: ChatRequest) -> dict[str, Json]:
     return without_nones(
+        num_ctx=request.num_ctx,
         num_predict=request.max_tokens,
         temperature=request.temperature,
         top_p=request.top_p,

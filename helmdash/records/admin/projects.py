@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from helmdash import conf
+from helmdash.core.guidance import text_problems
 from helmdash.records.admin.typed import ModelAdmin, ModelForm
 from helmdash.records.models import Call, CatalogRevision, Conversation, Fit, Project, Upstream
 
@@ -29,6 +30,10 @@ class ProjectForm(ModelForm[Project]):
             "current_catalog",
             "budget_mode",
             "default_upstream",
+            "remediation",
+            "soft_text",
+            "hard_text",
+            "critical_text",
         )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -47,6 +52,25 @@ class ProjectForm(ModelForm[Project]):
                 "No enabled upstream has this name. Use one that does, or leave it empty."
             )
         return name
+
+    def clean_soft_text(self) -> str:
+        """A text that can be given as guidance."""
+        return self._guidance("soft_text")
+
+    def clean_hard_text(self) -> str:
+        """The same."""
+        return self._guidance("hard_text")
+
+    def clean_critical_text(self) -> str:
+        """The same."""
+        return self._guidance("critical_text")
+
+    def _guidance(self, name: str) -> str:
+        text = str(self.cleaned_data[name]).replace("\r\n", "\n").strip()
+        problems = text_problems(text)
+        if problems:
+            raise ValidationError(list(problems))
+        return text
 
     def _is_served(self, name: str) -> bool:
         """The project's own row counts before one for all, and both before the environment."""

@@ -86,6 +86,8 @@ class PendingPrompt(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     conversation_name = models.CharField(max_length=255)
     generation = models.PositiveBigIntegerField(help_text="The one it was meant for.")
+    # The same in our own count, for a caller may number its generations in another way.
+    answered_from = models.PositiveBigIntegerField(help_text="The first call that may answer it.")
     text = models.TextField()
     at = models.DateTimeField()
 

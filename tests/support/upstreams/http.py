@@ -134,8 +134,10 @@ Handler = Callable[[Exchange], Awaitable[None]]
 class Server:
     """Serves `handler` on a port of its own from a thread; `seen` grows with each request."""
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler, *, asides: frozenset[str] = frozenset()) -> None:
+        """`asides`: paths whose requests `seen` leaves out."""
         self._handler = handler
+        self._asides = asides
         self._seen: list[Seen] = []
         self._writers: WeakSet[asyncio.StreamWriter] = WeakSet()
         self._changed = threading.Condition()
@@ -213,9 +215,10 @@ class Server:
             keeps_alive = True
             while keeps_alive:
                 seen = await _read_request(reader)
-                with self._changed:
-                    self._seen.append(seen)
-                    self._changed.notify_all()
+                if seen.path not in self._asides:
+                    with self._changed:
+                        self._seen.append(seen)
+                        self._changed.notify_all()
                 keeps_alive = await self._answer(Exchange(seen, writer), reader)
         writer.close()
 

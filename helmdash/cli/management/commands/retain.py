@@ -22,6 +22,8 @@ class Command(BaseCommand):
         verb = "would delete" if options["dry_run"] else "deleted"
         for project in projects():
             if project.retention_days is None:
+                if not options["dry_run"]:
+                    retention.forget_pending(project=project, now=timezone.now())
                 self.stdout.write(f"{project.slug}: keeps everything")
                 continue
             done = act(project=project, now=timezone.now())

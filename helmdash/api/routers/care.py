@@ -1,0 +1,229 @@
+"""Care of a conversation: the step before each generation, reminders, and the fresh start."""
+
+from __future__ import annotations
+
+import re
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Router
+
+from helmdash.api import examples
+from helmdash.api.auth import access_of
+from helmdash.api.parsing import read_body, refuse_query
+from helmdash.api.problems import Code, invalid_field, not_found
+from helmdash.api.render import care as render
+from helmdash.api.responding import answer, read
+from helmdash.api.routes import Answer, route
+from helmdash.api.schemas import care as shapes
+from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
+from helmdash.operations import care
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.care import reminders
+from helmdash.shapes.care import (
+    Cleared,
+    ClearIn,
+    Reminder,
+    ReminderIn,
+    ReminderPatch,
+    reminder_arguments,
+    reminder_changes,
+)
+from helmdash.shapes.fields import PATTERN_SENTENCES
+from helmdash.shapes.rendering import cleared, reminder
+
+router = Router()
+_TAG = "conversations"
+
+
+@route(
+    router,
+    "POST",
+    "/conversations/{conversation_id}/advance",
+    tag=_TAG,
+    scope="record",
+    body=shapes.AdvanceIn,
+    is_body_optional=True,
+    body_examples={"a tool loop": examples.ADVANCE, "a user's turn": examples.ADVANCE_WITH_PROMPT},
+    answers={
+        200: Answer(
+            meaning="What to do first.", shape=shapes.Advanced, example=examples.ADVANCE_ANSWER
+        )
+    },
+)
+def advance_conversation(request: HttpRequest, conversation_id: str) -> HttpResponse:
+    """Ask what to do before a generation.
+
+    Near the limit the agent gets guidance, then a countdown, and in the end a fresh start. Call it
+    once before each generation, user turns and tool loops alike. A conversation that has no call
+    yet is healthy.
+    """
+    refuse_query(request)
+    body = read_body(request, shapes.ADVANCE, is_optional=True)
+    if not _is_possible(conversation_id):
+        raise invalid_field("conversation_id", PATTERN_SENTENCES[CONVERSATION_PATTERN])
+    told = care.advance(
+        project=access_of(request).project,
+        conversation=conversation_id,
+        generation=body.get("generation"),
+        has_user_prompt=bool(body.get("has_user_prompt")),
+        user_prompt=body.get("user_prompt"),
+        model=body.get("model"),
+        now=timezone.now(),
+    )
+    return answer(render.advanced(told))
+
+
+@route(
+    router,
+    "POST",
+    "/conversations/{conversation_id}/clear",
+    tag=_TAG,
+    scope="record",
+    body=ClearIn,
+    is_body_optional=True,
+    body_examples={"with a last reminder": examples.CLEAR},
+    may=(Code.NOT_FOUND,),
+    answers={
+        200: Answer(
+            meaning="The round that is open now.", shape=Cleared, example=examples.CLEAR_ANSWER
+        )
+    },
+)
+def clear_conversation(request: HttpRequest, conversation_id: str) -> HttpResponse:
+    """Give a conversation a fresh start.
+
+    Opens the next round. Begin it with `package`, then `carried`; nothing else of the history is
+    needed. In a round without calls nothing is cleared, and the answer is the same again.
+    """
+    refuse_query(request)
+    body = read_body(request, shapes.CLEAR, is_optional=True)
+    project = _project(request, conversation_id)
+    told = care.clear(
+        project=project,
+        conversation=conversation_id,
+        reminder_content=body.get("reminder_content"),
+        now=timezone.now(),
+    )
+    return answer(cleared(told))
+
+
+@route(
+    router,
+    "GET",
+    "/conversations/{conversation_id}/reminders",
+    tag=_TAG,
+    scope="read",
+    may=(Code.NOT_FOUND,),
+    answers={
+        200: Answer(meaning="All of them.", shape=shapes.ReminderList),
+        304: Answer(meaning="Nothing changed since the ETag of If-None-Match."),
+    },
+)
+def list_reminders(request: HttpRequest, conversation_id: str) -> HttpResponse:
+    """List the reminders of a conversation, by position."""
+    refuse_query(request)
+    project = _project(request, conversation_id)
+    found = reminders(project_id=project.id, conversation=conversation_id)
+    if found is None:
+        raise care.NoConversation
+    body: shapes.ReminderList = {"items": [reminder(each) for each in found]}
+    return read(request, body)
+
+
+@route(
+    router,
+    "POST",
+    "/conversations/{conversation_id}/reminders",
+    tag=_TAG,
+    scope="record",
+    body=ReminderIn,
+    body_examples={"a note": examples.REMINDER},
+    may=(Code.NOT_FOUND,),
+    answers={
+        201: Answer(meaning="The new reminder.", shape=Reminder, example=examples.REMINDER_ANSWER)
+    },
+)
+def add_reminder(request: HttpRequest, conversation_id: str) -> HttpResponse:
+    """Add a reminder.
+
+    Reminders survive a fresh start: the re-entry package is made of them. The ones behind it move
+    on by one place. A conversation has 200 at most.
+    """
+    refuse_query(request)
+    body = read_body(request, shapes.ADD)
+    added = care.add_reminder(
+        project=_project(request, conversation_id),
+        conversation=conversation_id,
+        **reminder_arguments(body),
+        now=timezone.now(),
+    )
+    return answer(reminder(added), status=201)
+
+
+@route(
+    router,
+    "PATCH",
+    "/conversations/{conversation_id}/reminders/{reminder_id}",
+    tag=_TAG,
+    scope="record",
+    body=ReminderPatch,
+    body_examples={"to the front": examples.REMINDER_CHANGE},
+    may=(Code.NOT_FOUND,),
+    answers={200: Answer(meaning="The reminder as it is now.", shape=Reminder)},
+)
+def change_reminder(request: HttpRequest, conversation_id: str, reminder_id: str) -> HttpResponse:
+    """Change or move a reminder.
+
+    Members left out stay.
+    """
+    refuse_query(request)
+    body = read_body(request, shapes.CHANGE)
+    changed = care.update_reminder(
+        project=_project(request, conversation_id, reminder_id),
+        conversation=conversation_id,
+        reminder_id=reminder_id,
+        **reminder_changes(body),
+        now=timezone.now(),
+    )
+    return answer(reminder(changed))
+
+
+@route(
+    router,
+    "DELETE",
+    "/conversations/{conversation_id}/reminders/{reminder_id}",
+    tag=_TAG,
+    scope="record",
+    may=(Code.NOT_FOUND,),
+    answers={204: Answer(meaning="The reminder is gone.")},
+)
+def delete_reminder(request: HttpRequest, conversation_id: str, reminder_id: str) -> HttpResponse:
+    """Delete a reminder.
+
+    The ones behind it move up.
+    """
+    refuse_query(request)
+    care.delete_reminder(
+        project=_project(request, conversation_id, reminder_id),
+        conversation=conversation_id,
+        reminder_id=reminder_id,
+        now=timezone.now(),
+    )
+    return HttpResponse(status=204)
+
+
+def _is_possible(conversation_id: str) -> bool:
+    """Whether a conversation can have this id at all."""
+    is_short = len(conversation_id) <= CONVERSATION_CHARS
+    return is_short and _POSSIBLE.fullmatch(conversation_id) is not None
+
+
+def _project(request: HttpRequest, *ids: str) -> ProjectInfo:
+    """The project. Raises Problem for ids with U+0000, which no database can be asked for."""
+    if any("\x00" in each for each in ids):
+        raise not_found("Nothing has an id with the character U+0000.")
+    return access_of(request).project
+
+
+_POSSIBLE = re.compile(CONVERSATION_PATTERN)

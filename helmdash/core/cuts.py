@@ -1,0 +1,412 @@
+"""Silent cuts: telling from sizes alone that a provider dropped a part of the prompt.
+
+Some servers answer 200 after cutting a prompt to their window, and report the count of what was
+left (spec/demands.md 2.2). A verdict is advice: nothing is estimated in place of the reported
+count, the count is only not trusted, and the evidence is shown.
+
+Signals, each a rule with a name: the count is one that a window leaves (half of it and a little,
+all of it, or a maximum that other calls of the model met); it stays where it was, or falls, while
+the bytes grow; bytes per token leave the band of the conversation, or that of the model.
+
+Never judged: prompts too short to tell, calls with images (bytes say nothing), a reported Trim,
+counts of new tokens only. Pure; the memory is `core.cut_traces` and `core.cut_bands`.
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+
+from helmdash.core.cut_bands import Band, pin_tolerance
+from helmdash.core.cut_sizes import (
+    LEAST_TOKENS,
+    CutRule,
+    Sizes,
+    Suspicion,
+    Verdict,
+    is_judgeable,
+)
+from helmdash.core.cut_traces import Trace, first_clean, smoothed
+
+CUTS_VERSION = "cuts-1"
+
+# Windows are powers of two, from Ollama's old default up to a million.
+_WINDOWS = tuple(2**power for power in range(11, 21))
+# ... and what hosted models have.
+_COMMON_WINDOWS = (*_WINDOWS, 32_000, 128_000, 200_000)
+# Cutting whole messages, or in the middle, leaves so much of the window; there fewer deviations do.
+_NEAR = 0.94
+_NEAR_FAR = 0.7
+# What a half window may have on top: the kept beginning (4) and a token or two of the template.
+_HALF_BELOW = 4
+_HALF_ABOVE = 12
+# Ordinary text stays below so many bytes a token: only beyond can most of a prompt be missing.
+_ORDINARY_RATIO = 4.8
+# Deviations, in standard deviations, that count; one clean call in a thousand is as far off.
+_FAR = 3.5
+# Less than that is never told from content that changed.
+_LEAST_OFF = 0.07
+_LEAST_BAND_OFF = 0.4
+# A count that is that much above all before has grown; a cut one cannot.
+_RISEN = 1.02
+_STEADY = 0.02
+# ... and after a cut it must have grown as the bytes have, or nearly.
+_OUTGROWN = 0.7
+# Fewer bytes than that share of the call before: the client has compacted or trimmed.
+_SHRUNK = 0.97
+# New tokens only: the bytes added since the call before, over the count, look like plain text.
+_ADDED_RATIO = (1.5, 9.0)
+_ADDED_MOST = 0.6
+# A tokenizer's change: at most so far off, told over at least three calls that grew so much.
+_TOKENIZER_MOST = 0.45
+_TOKENIZER_CALLS = 3
+_TOKENIZER_GROWTH = 0.06
+
+
+def judge_cut(sizes: Sizes, trace: Trace, band: Band) -> Verdict:
+    """Judge one successful call by its own conversation's trace, and by its model's band.
+
+    `trace` is of the same round and model (`read_trace`). Never raises.
+    """
+    sent, tokens = sizes.bytes, sizes.tokens
+    if tokens is None:
+        return Verdict(suspicion=None, trace=trace, is_learned=False)
+    if sizes.is_blind or sent is None:
+        return Verdict(suspicion=_told_window(sizes, tokens), trace=trace, is_learned=False)
+    if not is_judgeable(sizes):
+        return Verdict(suspicion=None, trace=trace, is_learned=False)
+    if sizes.is_trimmed:
+        return _begun(Trace(round_number=trace.round_number, model=trace.model), sent, tokens)
+    return _Call(sizes, sent, tokens, trace, band).verdict()
+
+
+def _begun(trace: Trace, sent: int, tokens: int) -> Verdict:
+    fresh = first_clean(trace, sent_bytes=sent, tokens=tokens)
+    fresh = fresh._replace(last_bytes=sent, last_tokens=tokens)
+    return Verdict(suspicion=None, trace=fresh, is_learned=False)
+
+
+def _told_window(sizes: Sizes, tokens: int) -> Suspicion | None:
+    """What needs no bytes: the count is the very window that the server was told to use."""
+    if sizes.window is None or tokens < sizes.window or sizes.window < LEAST_TOKENS:
+        return None
+    return Suspicion(
+        rule=CutRule.WHOLE_WINDOW,
+        expected_tokens=None,
+        reported_tokens=tokens,
+        sent_bytes=sizes.bytes or 0,
+        window=sizes.window,
+    )
+
+
+class _Call:
+    """One call while it is judged."""
+
+    def __init__(self, sizes: Sizes, sent: int, tokens: int, trace: Trace, band: Band) -> None:
+        self.sizes = sizes
+        self.sent = sent
+        self.tokens = tokens
+        self.trace = trace
+        self.band = band
+        self.has_shrunk = self._has_shrunk()
+        # How far the count lies below what the conversation lets expect, as a logarithm.
+        self.expected = trace.expected(sent) if trace.clean else 0.0
+        self.off = log(self.expected / tokens) if trace.clean else 0.0
+        # A young conversation has shown little scatter; the usual one counts for three calls.
+        self.scatter = max(trace.scatter, 0.01)
+        self.far = max(_FAR * self.scatter, _LEAST_OFF)
+
+    def verdict(self) -> Verdict:
+        if self._is_plain():
+            return self._leave(self._learned(), None, is_learned=True)
+        if self._counts_only_new():
+            trace = self.trace._replace(cached=min(self.trace.cached + 1, 9))
+            return self._leave(trace, None)
+        rule = self._rule()
+        if rule is None:
+            return self._leave(self._learned(), None, is_learned=True)
+        return self._leave(self._cut(), rule)
+
+    def _is_plain(self) -> bool:
+        """As many tokens as expected, or more: most calls, on which no rule has anything to say."""
+        told = self.sizes.window
+        return (
+            self.trace.clean > 0
+            and self.off <= 0.3 * self.scatter
+            and not self.has_shrunk
+            and not self.trace.cuts
+            and (told is None or self.tokens < told)
+        )
+
+    # What tells
+
+    def _rule(self) -> tuple[CutRule, int | None] | None:
+        window = self._window()
+        if window is not None:
+            return window
+        if self.trace.cached:
+            return None
+        if self.trace.cuts:
+            return self._rule_after_cut()
+        if not self.trace.clean or self.has_shrunk:
+            return self._rule_of_band()
+        return self._rule_of_growth()
+
+    def _window(self) -> tuple[CutRule, int | None] | None:
+        """Counts that a window leaves behind. The rarer by chance, the less else has to agree."""
+        told = self.sizes.window
+        if told is not None and self.tokens >= told:
+            return CutRule.WHOLE_WINDOW, told
+        if self.trace.cached:
+            return None
+        for window in _WINDOWS if told is None else (told, *_WINDOWS):
+            above = self.tokens - window // 2
+            if -_HALF_BELOW <= above <= _HALF_ABOVE and self._is_short(0.25):
+                return CutRule.HALF_WINDOW, window
+            if self.tokens == window and self._is_short(0.03):
+                return CutRule.WHOLE_WINDOW, window
+        # A window that a person chose, as 10,000. People also write round counts: its half and two
+        # is no such count, the whole of it is, and is left to the rules of growth.
+        if self.tokens % 500 == 2 and self._is_short(0.45):
+            return CutRule.HALF_WINDOW, (self.tokens - 2) * 2
+        tolerance = pin_tolerance(self.tokens)
+        for pin in self.band.pins:
+            if -tolerance <= pin - self.tokens <= 2 * tolerance and self._is_short(0.0):
+                return CutRule.PINNED, None
+        return None
+
+    def _is_short(self, least: float) -> bool:
+        """Whether tokens are missing at all, by the best that is known."""
+        if self.trace.clean and not self.has_shrunk:
+            return self.off > max(min(least, 0.2), 0.3 * self.scatter)
+        if self.trace.cuts and not self.has_shrunk:
+            return True
+        deviation = self.band.deviation(self.sent, self.tokens)
+        if self.band.conversations >= 3 and self.band.spread < 0.2:
+            return deviation > least
+        return self.sent / self.tokens > _ORDINARY_RATIO if least > 0.1 else deviation > 0.0
+
+    def _rule_of_growth(self) -> tuple[CutRule, int | None] | None:
+        """Against the conversation's own clean calls, while its messages are only added to."""
+        if self._is_pinned():
+            return CutRule.PINNED, None
+        if self._has_risen():
+            return None
+        is_off = self.off > self._far_here() or self._has_leaned()
+        if is_off and not self._is_explained():
+            fell = self.tokens < 0.98 * self.trace.last_tokens
+            return (CutRule.FELL if fell else CutRule.STALLED), None
+        return None
+
+    def _has_risen(self) -> bool:
+        """More tokens than any call before: a maximum is not met yet, or the text is of another
+        kind. Where counts scatter little, each step up counts."""
+        trace = self.trace
+        top = max(trace.top_tokens, trace.held_tokens)
+        if self.tokens > _RISEN * top:
+            return True
+        if self.tokens <= top or trace.scatter > _STEADY or self.sent <= trace.last_bytes:
+            return False
+        grown = log(self.sent / trace.last_bytes)
+        return log(self.tokens / trace.last_tokens) >= 0.4 * grown
+
+    def _far_here(self) -> float:
+        """Just below a common window less is needed: that is where a cut prompt lies."""
+        near = any(_NEAR * window <= self.tokens <= window for window in _COMMON_WINDOWS)
+        return max(_NEAR_FAR * self.far, _LEAST_OFF) if near else self.far
+
+    def _has_leaned(self) -> bool:
+        """Several calls in a row below what was expected, together further than chance goes."""
+        trace = self.trace
+        if not trace.lean_calls or self.off < self.scatter:
+            return False
+        calls = trace.lean_calls + 1
+        # What was expected has an error of its own, common to all of them: 0.14 of the variance.
+        return trace.lean_mille / 1000 + self.off > self.far * sqrt(calls * (1 + 0.14 * calls))
+
+    def _is_pinned(self) -> bool:
+        """The very count of the call before, or of the largest, though bytes were added."""
+        trace = self.trace
+        added = (self.sent - trace.last_bytes) / trace.growth_ratio
+        tolerance = pin_tolerance(self.tokens)
+        if added < max(16, 8 * tolerance, 0.01 * self.tokens) or self.off < 0.6 * self.scatter:
+            return False
+        return abs(self.tokens - trace.last_tokens) <= tolerance
+
+    def _rule_after_cut(self) -> tuple[CutRule, int | None] | None:
+        """Once cut, every call is, until its count rises above what the cut let through."""
+        trace = self.trace
+        if trace.clean:
+            least = (
+                max(self.far, 0.15)
+                if self.has_shrunk
+                else self.far * (0.75 if trace.cuts < 3 else 0.5)
+            )
+            top = max(trace.top_tokens, trace.cut_top_tokens)
+            if self._is_explained():
+                return None
+            if self.off <= least or self._has_outgrown(top) or self._is_other_tokenizer():
+                return None
+            return CutRule.STILL_CUT, None
+        if self.has_shrunk or self._has_outgrown(trace.cut_top_tokens):
+            return self._rule_of_band()
+        return CutRule.STILL_CUT, None
+
+    def _has_outgrown(self, top: int) -> bool:
+        """Above what a cut let through, by at least half of what the bytes since let expect."""
+        trace = self.trace
+        if self.tokens <= 1.03 * top:
+            return False
+        if self.has_shrunk:
+            return True
+        before = trace.at_bytes if trace.clean else trace.cut_bytes
+        return log(self.tokens / top) >= _OUTGROWN * log(self.sent / before)
+
+    def _is_other_tokenizer(self) -> bool:
+        """The count is smaller for good, yet grows as the bytes do; one that is cut does not."""
+        trace = self.trace
+        grown = log(self.sent / trace.cut_bytes)
+        return (
+            trace.cuts >= _TOKENIZER_CALLS
+            and self.off < _TOKENIZER_MOST
+            and grown >= _TOKENIZER_GROWTH
+            and log(self.tokens / trace.cut_tokens) >= 0.6 * grown
+        )
+
+    def _rule_of_band(self) -> tuple[CutRule, int | None] | None:
+        """A call with nothing before it, against the calls of its model."""
+        deviation = self.band.deviation(self.sent, self.tokens)
+        least = max(3 * self.band.spread, _LEAST_BAND_OFF)
+        if deviation > least and self.sent / self.tokens > _ORDINARY_RATIO:
+            return (CutRule.OUT_OF_BAND, None) if not self._is_explained() else None
+        return None
+
+    # What explains
+
+    def _has_shrunk(self) -> bool:
+        trace, messages = self.trace, self.sizes.messages
+        if self.sent < _SHRUNK * trace.last_bytes:
+            return True
+        return messages is not None and messages < trace.last_messages
+
+    def _counts_only_new(self) -> bool:
+        """Servers that reuse a prompt's state may count only what they evaluated anew."""
+        trace = self.trace
+        added = self.sent - trace.last_bytes
+        if not trace.last_bytes or added <= 0:
+            return False
+        expected = self.expected if trace.clean else self.sent / self.band.ratio
+        low, high = _ADDED_RATIO
+        if self.tokens > _ADDED_MOST * expected or not low <= added / self.tokens <= high:
+            return False
+        is_small = trace.cached or self.tokens < _ADDED_MOST * trace.last_tokens
+        if not is_small and (not trace.clean or abs(log(added / self.tokens / trace.ratio)) >= 0.1):
+            return False
+        return self._window() is None
+
+    def _is_explained(self) -> bool:
+        """What is missing was told beside the count: cached, or reasoning that is left out."""
+        told = (self.sizes.cached or 0, self.trace.reasoning)
+        if not any(told):
+            return False
+        expected = self.expected if self.trace.clean else self.sent / self.band.ratio
+        return any(
+            part and log(expected / (self.tokens + part)) <= max(self.far, 0.15) for part in told
+        )
+
+    # What is remembered
+
+    def _leave(
+        self, trace: Trace, rule: tuple[CutRule, int | None] | None, *, is_learned: bool = False
+    ) -> Verdict:
+        reasoning = self.trace.reasoning + (self.sizes.reasoning or 0)
+        after = trace._replace(
+            last_bytes=self.sent,
+            last_tokens=self.tokens,
+            last_messages=self.sizes.messages or 0,
+            reasoning=(self.sizes.reasoning or 0) if is_learned else reasoning,
+        )
+        return Verdict(
+            suspicion=self._suspicion(*rule) if rule else None, trace=after, is_learned=is_learned
+        )
+
+    def _suspicion(self, rule: CutRule, window: int | None) -> Suspicion:
+        trace, band = self.trace, self.band
+        if trace.clean:
+            expected, ratio, calls = self.expected, trace.ratio, trace.clean
+        elif band.conversations:
+            expected, ratio, calls = self.sent / band.ratio, band.ratio, band.calls
+        else:
+            expected, ratio, calls = self.sent / band.ratio, band.ratio, 0
+        return Suspicion(
+            rule=rule,
+            expected_tokens=round(expected),
+            reported_tokens=self.tokens,
+            sent_bytes=self.sent,
+            ratio=round(ratio, 1),
+            calls=calls,
+            window=window,
+        )
+
+    def _cut(self) -> Trace:
+        trace = self.trace
+        is_first = trace.cuts == 0
+        return trace._replace(
+            cuts=trace.cuts + 1,
+            cut_bytes=self.sent if is_first else trace.cut_bytes,
+            cut_tokens=self.tokens if is_first else trace.cut_tokens,
+            cut_top_tokens=max(trace.cut_top_tokens, self.tokens),
+        )
+
+    def _learned(self) -> Trace:
+        trace = self.trace
+        if not trace.clean or self.has_shrunk or (trace.cuts and self.off > self.far / 2):
+            is_new = not trace.clean and not trace.cuts
+            return first_clean(
+                trace,
+                sent_bytes=self.sent,
+                tokens=self.tokens,
+                scatter=self.band.scatter if is_new else None,
+            )
+        has_risen = self._has_risen()
+        leans = not has_risen and self.off > 0.3 * self.scatter
+        if has_risen and self.off > max(self.far, 0.1):
+            return self._held()
+        # While the count does not rise, a falling ratio is believed only a little: a maximum that
+        # is met slowly must not pass for text of another kind.
+        most = 0.3 if has_risen else 0.7 * self.scatter
+        ratio, scatter = smoothed(
+            trace,
+            sent_bytes=self.sent,
+            tokens=self.tokens,
+            expected=self.expected,
+            off=self.off,
+            most=most,
+        )
+        return trace._replace(
+            clean=trace.clean + 1,
+            ratio_mille=ratio,
+            scatter_mille=scatter,
+            at_bytes=self.sent,
+            top_tokens=max(trace.top_tokens, self.tokens),
+            held_bytes=0,
+            held_tokens=0,
+            cuts=0,
+            cut_bytes=0,
+            cut_tokens=0,
+            cut_top_tokens=0,
+            lean_calls=min(trace.lean_calls + 1, 9) if leans else 0,
+            lean_mille=trace.lean_mille + round(self.off * 1000) if leans else 0,
+        )
+
+    def _held(self) -> Trace:
+        """More tokens than ever, yet fewer than the bytes explain: the next call tells."""
+        trace = self.trace
+        if trace.held_bytes and self._goes_on():
+            return first_clean(trace, sent_bytes=self.sent, tokens=self.tokens)
+        return trace._replace(held_bytes=self.sent, held_tokens=self.tokens)
+
+    def _goes_on(self) -> bool:
+        """Since the held call, tokens have grown as bytes have: it was text of another kind."""
+        trace = self.trace
+        grown = (self.sent - trace.held_bytes) / max(trace.ratio, 4.0)
+        return self.tokens - trace.held_tokens >= 0.5 * grown

@@ -1,0 +1,330 @@
+"""Care of a conversation on its way through the gateway (product.md 5, last paragraph).
+
+Before a chat call is sent, its conversation is looked up, remediation takes its step, and the
+request is written anew where that asks for it: guidance for this call only, a prompt that stays
+for the round, or a fresh start. The client knows nothing of it and need not: it goes on sending
+its whole history, and `core.restarts` says what of that is sent.
+
+Nothing here may cost a client its answer: when the database is away, or anything fails, the call
+goes on as it came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from time import monotonic
+from typing import Any, TypeVar
+
+import orjson
+from django.db import Error as DatabaseFault
+
+from helmdash.core import chains
+from helmdash.core.budgets import LimitSource
+from helmdash.core.capture import Capture
+from helmdash.core.error_words import ErrorKind, kind_of_error
+from helmdash.core.restarts import (
+    Beginning,
+    arrange,
+    prompt_of,
+)
+from helmdash.core.tokens import TOKENS_PER_IMAGE
+from helmdash.gateway import budgeting, telling
+from helmdash.gateway.cared import CLEAR, GUIDE, Care, History, Sending
+from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.reading import conversation_of
+from helmdash.gateway.rewriting import Form, entries_of, form_of, rewritten
+from helmdash.operations import care
+from helmdash.operations.holding import thread_connection
+from helmdash.operations.inferring import find_conversation
+from helmdash.operations.recorder import Recorder
+from helmdash.providers.base import Adapter
+from helmdash.providers.wire import WireError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# The call before this one may still be on its way to the database: a commit takes milliseconds.
+_CATCH_UP_S = 1.0
+# How long a call waits for the database before it goes on without care, and how long nobody waits
+# after that.
+_PATIENCE_S = 2.0
+_AWAY_S = 1.0
+# Each has a connection of its own; SQLite lets one write at a time anyway.
+_THREADS = 4
+# A package that holds no reminders: six headings and a draft. A fresh start that frees no more
+# than that is not worth one.
+_PACKAGE_BYTES = 2_048
+
+
+class Carer:
+    """Takes care of calls, one for each process. Used on one event loop."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="gateway-care")
+        self._away_until = 0.0
+        self._is_away = False
+
+    def close(self) -> None:
+        """End the threads; whatever waits is given up."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def prepare(
+        self, exchange: Exchange, client: Adapter, body: bytes, parsed: dict[str, Any]
+    ) -> Sending:
+        """Take the step that is due before a call, and give what is to be sent. Never raises."""
+        assert exchange.request is not None
+        sending = Sending(body=body, parsed=parsed, request=exchange.request)
+        form = form_of(exchange.route.shape)
+        if form is None:
+            return sending
+        try:
+            return await self._prepared(exchange, client, form, sending)
+        except Exception:
+            log.exception("a call could not be cared for")
+            return sending
+
+    async def _prepared(
+        self, exchange: Exchange, client: Adapter, form: Form, sending: Sending
+    ) -> Sending:
+        items = entries_of(form, sending.parsed)
+        history = History(
+            form=form,
+            body=sending.body,
+            parsed=sending.parsed,
+            items=items,
+            entries=[form.read(item) for item in items],
+        )
+        call = exchange.care = Care(history=history)
+        call.conversation = exchange.wishes.conversation or conversation_of(exchange.metadata)
+        if monotonic() < self._away_until:
+            return sending
+        await self._recorder.has_caught_up(_concerned(exchange, call), seconds=_CATCH_UP_S)
+        step = await self._ask(partial(_advance, exchange, call))
+        if step is None:
+            return sending
+        call.conversation = step.conversation
+        call.action, call.countdown = step.action, step.countdown
+        call.round_number, call.generation = step.round_number, step.generation
+        call.shorten = partial(self._shorten, exchange, client)
+        sending = _sending(exchange, client, history, step.beginning, guide=step.guide)
+        if _is_too_long(exchange, sending):
+            sending = await call.shorten() or sending
+        return sending
+
+    async def _shorten(self, exchange: Exchange, client: Adapter) -> Sending | None:
+        """Start afresh because the request does not fit; None where that gains nothing.
+
+        At most once for each call, and not after a clear: then there is nothing left to drop.
+        """
+        call = exchange.care
+        assert call is not None
+        call.shorten = None
+        history = call.history
+        size = exchange.body_bytes
+        if call.action == CLEAR or _least_bytes(history) + _PACKAGE_BYTES >= size:
+            return None
+        cleared = await self._ask(partial(_clear, exchange, call))
+        if cleared is None:
+            return None
+        call.action, call.countdown = CLEAR, None
+        call.round_number = cleared.round_number
+        shorter = _sending(exchange, client, history, history.beginning(cleared.restart))
+        return shorter if len(shorter.body) < size else None
+
+    async def _ask(self, question: Callable[[], T | None]) -> T | None:
+        """Ask the database in a thread; None when it does not answer."""
+        loop = asyncio.get_running_loop()
+        asked = loop.run_in_executor(self._threads, partial(_in_thread, question))
+        asked.add_done_callback(_look_at)
+        try:
+            answer = await asyncio.wait_for(asyncio.shield(asked), _PATIENCE_S)
+        except (TimeoutError, DatabaseFault) as fault:
+            self._away_until = monotonic() + _AWAY_S
+            if not self._is_away:
+                self._is_away = True
+                log.warning("calls go on without remediation: %s", type(fault).__name__)
+            return None
+        if self._is_away:
+            self._is_away = False
+            log.warning("remediation goes on")
+        return answer
+
+
+def is_wanted(exchange: Exchange) -> bool:
+    """Whether this call's conversation is cared for: the header decides, else the project."""
+    wish = exchange.wishes.remediation
+    return exchange.standing.caller.project.remediation if wish is None else wish
+
+
+def is_overflow(error: WireError) -> bool:
+    """Whether an upstream refuses a request because it does not fit."""
+    return kind_of_error(error.code, error.message) is ErrorKind.CONTEXT
+
+
+# --- in a thread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    conversation: str
+    action: str
+    countdown: int | None
+    round_number: int
+    generation: int
+    beginning: Beginning
+    guide: str | None
+
+
+def _advance(exchange: Exchange, call: Care) -> _Step | None:
+    """Take remediation's step; None for a conversation that has only just begun."""
+    caller, history = exchange.standing.caller, call.history
+    name = call.conversation or _find(exchange)
+    if name is None:
+        return None
+    client = history.for_clear()
+    prompt = prompt_of(history.entries)
+    try:
+        done = care.advance(
+            project=caller.project,
+            conversation=name,
+            has_user_prompt=prompt is not None,
+            user_prompt=None if prompt is None else history.entries[prompt].text,
+            model=exchange.budget_model or exchange.model,
+            client=client,
+            now=datetime.now(UTC),
+        )
+    except care.NoConversation:
+        return None
+    beginning = history.beginning(done.restart)
+    if done.persist and done.text and not _has(beginning, done.text):
+        inserts = (*beginning.inserts, (client.messages, done.text))
+        beginning = replace(beginning, inserts=inserts)
+    return _Step(
+        conversation=name,
+        action=str(done.action),
+        countdown=None if done.action == CLEAR else done.remaining,
+        round_number=done.round_number,
+        generation=done.generation,
+        beginning=beginning,
+        guide=done.text if done.action == GUIDE and not done.persist else None,
+    )
+
+
+def _clear(exchange: Exchange, call: Care) -> care.Cleared | None:
+    if call.conversation is None:
+        return None
+    try:
+        return care.clear(
+            project=exchange.standing.caller.project,
+            conversation=call.conversation,
+            reason="The request was longer than its model takes.",
+            client=call.history.for_clear(),
+            generation=call.generation,
+            model=exchange.budget_model or exchange.model,
+            now=datetime.now(UTC),
+        )
+    except care.NoConversation:
+        return None
+
+
+def _find(exchange: Exchange) -> str | None:
+    """The conversation of a request that names none."""
+    assert exchange.request is not None
+    links = chains.links_of(
+        telling.turns_of(exchange.request.messages), reply=None, is_retry=exchange.wishes.is_retry
+    )
+    if not links.near and not links.itself:
+        return None
+    caller = exchange.standing.caller
+    return find_conversation(project_id=caller.project.id, caller=caller.name, links=links)
+
+
+def _in_thread(question: Callable[[], T]) -> T:
+    with thread_connection():
+        return question()
+
+
+# --- what is sent
+
+
+def _sending(
+    exchange: Exchange,
+    client: Adapter,
+    history: History,
+    beginning: Beginning,
+    *,
+    guide: str | None = None,
+) -> Sending:
+    """The request as it is sent; told to the exchange, whose record is of what was sent."""
+    assert exchange.request is not None
+    if not (beginning.entries or beginning.inserts or guide):
+        return Sending(body=history.body, parsed=history.parsed, request=exchange.request)
+    steps = arrange(history.entries, beginning, guide=guide)
+    body, parsed = rewritten(history.form, history.body, history.parsed, steps)
+    route = exchange.route
+    request = client.read_request(parsed, model=route.model, stream=route.stream)
+    exchange.sent_request = request
+    exchange.body_bytes = len(body)
+    exchange.images, exchange.image_bytes = telling.images_of(request)
+    return Sending(body=body, parsed=parsed, request=request)
+
+
+def _least_bytes(history: History) -> int:
+    """The size of the request after a clear, with nothing in the package."""
+    client = history.for_clear()
+    bare = Beginning(entries=client.messages, carried=client.carried)
+    body, _ = rewritten(history.form, history.body, history.parsed, arrange(history.entries, bare))
+    return len(body)
+
+
+def _is_too_long(exchange: Exchange, sending: Sending) -> bool:
+    """Whether it is plain before sending that the request does not fit.
+
+    Without the estimator's factor for safety: an estimate alone must not cost a conversation its
+    beginning. A request that the budget would refuse is refused by us, which is no better.
+    """
+    budget = exchange.budget
+    if budget is None:
+        return False
+    mode = exchange.wishes.budget or exchange.standing.caller.project.budget_mode
+    if (
+        mode == "enforce"
+        and budgeting.estimate(
+            text_bytes=exchange.text_bytes, images=exchange.images, budget=budget
+        ).is_over
+    ):
+        return True
+    if budget.limit_tokens is None or budget.limit_source is LimitSource.BUDGET:
+        return False
+    size = exchange.text_bytes
+    if b"\\u" in sending.body:
+        # Six bytes for a letter that counts as two or three.
+        size = len(orjson.dumps(sending.parsed)) - exchange.image_bytes
+    tokens = size / budget.chars_per_token + exchange.images * TOKENS_PER_IMAGE
+    return tokens > budget.limit_tokens
+
+
+def _has(beginning: Beginning, text: str) -> bool:
+    return any(text == known for _, known in beginning.inserts)
+
+
+def _concerned(exchange: Exchange, call: Care) -> Callable[[Capture], bool]:
+    """Which calls may be this conversation's newest: those of its name, or of its caller."""
+    name, caller = call.conversation, exchange.standing.caller.name
+    if name is not None:
+        return lambda capture: capture.conversation in (name, None)
+    return lambda capture: capture.caller == caller
+
+
+def _look_at(asked: asyncio.Future[Any]) -> None:
+    """Nobody may wait for it any more."""
+    if not asked.cancelled() and asked.exception() is not None:
+        log.debug("remediation could not ask the database", exc_info=asked.exception())

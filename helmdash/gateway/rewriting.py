@@ -1,0 +1,212 @@
+"""A client's own request with another beginning, or a text of ours in it.
+
+Done on the client's JSON, by a small table of what each format calls things; then the client's
+adapter reads the result as it reads any request. So what passes through and what is translated
+both say the same. What is kept of the client's is kept byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import orjson
+
+from helmdash.core.restarts import Entry, Piece, Speaker, Step
+from helmdash.gateway.routes import Shape
+from helmdash.providers.bodies import items_of, json_text, with_members
+from helmdash.providers.wire import Json, Object
+
+_SYSTEM = ("system", "developer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """What a format calls things: its list, how an entry is read, how a user's text is written.
+
+    `own` gives an entry without results of tools, which in some formats stand beside texts.
+    """
+
+    member: str
+    read: Callable[[Object], Entry]
+    say: Callable[[str], Object]
+    own: Callable[[Object], Object]
+
+
+def form_of(shape: Shape) -> Form | None:
+    """The form of a client's format; None for one without a history (`/api/generate`)."""
+    return _FORMS.get(shape)
+
+
+def entries_of(form: Form, parsed: Object) -> list[Object]:
+    """The client's list. Its adapter has read the request, so that it holds objects only.
+
+    Gemini takes one object for a list of one.
+    """
+    items = parsed.get(form.member)
+    return [items] if isinstance(items, Mapping) else _objects(items)
+
+
+def rewritten(
+    form: Form, body: bytes, parsed: Mapping[str, Any], steps: Sequence[Step]
+) -> tuple[bytes, dict[str, Any]]:
+    """The request with these entries instead of its own: its bytes, and what they say."""
+    items = entries_of(form, parsed)
+    raw = items_of(body, parsed, form.member)
+    said: list[Json] = []
+    written: list[Json] = []
+    for step in steps:
+        match step.piece:
+            case Piece.SAID:
+                said.append(form.say(step.text))
+                written.append(said[-1])
+            case Piece.OWN if items[step.index] != (own := form.own(items[step.index])):
+                said.append(own)
+                written.append(own)
+            case _:
+                said.append(items[step.index])
+                written.append(orjson.Fragment(raw[step.index]) if raw else said[-1])
+    return with_members(body, parsed, {form.member: written}), {**parsed, form.member: said}
+
+
+# --- OpenAI, and Ollama's /api/chat
+
+
+def _openai_entry(entry: Object) -> Entry:
+    role = entry.get("role")
+    text = _content_text(entry.get("content")) or _text(entry.get("refusal"))
+    if role in _SYSTEM:
+        return Entry(speaker=Speaker.SYSTEM, text=text)
+    if role == "user":
+        return Entry(speaker=Speaker.USER, text=text, is_own=True)
+    if role in ("tool", "function"):
+        return Entry(speaker=Speaker.TOOL, text=text, results=1)
+    if role == "assistant":
+        functions = [call.get("function", call) for call in _objects(entry.get("tool_calls"))]
+        functions += _objects([entry.get("function_call")])
+        return Entry(speaker=Speaker.ASSISTANT, text=text, calls=_calls(functions, "arguments"))
+    return Entry(speaker=Speaker.OTHER, text=text)
+
+
+# --- Anthropic
+
+
+def _anthropic_entry(entry: Object) -> Entry:
+    content = entry.get("content")
+    blocks = _objects(content)
+    text = _content_text(content)
+    role = entry.get("role")
+    if role == "assistant":
+        uses = [block for block in blocks if block.get("type") == "tool_use"]
+        return Entry(speaker=Speaker.ASSISTANT, text=text, calls=_calls(uses, "input"))
+    if role in _SYSTEM:
+        return Entry(speaker=Speaker.SYSTEM, text=text)
+    results = sum(map(_is_anthropic_result, blocks))
+    return _user_entry(text, results, is_own=len(blocks) > results or isinstance(content, str))
+
+
+def _is_anthropic_result(block: Json) -> bool:
+    return isinstance(block, Mapping) and block.get("type") == "tool_result"
+
+
+# --- Gemini
+
+
+def _gemini_entry(entry: Object) -> Entry:
+    parts = _objects(entry.get("parts"))
+    text = "\n".join(_text(part.get("text")) for part in parts if part.get("thought") is not True)
+    if entry.get("role") in ("model", "assistant"):
+        calls = [call for part in parts for call in _objects([_either(part, "functionCall")])]
+        return Entry(speaker=Speaker.ASSISTANT, text=text.strip(), calls=_calls(calls, "args"))
+    results = sum(map(_is_gemini_result, parts))
+    return _user_entry(text.strip(), results, is_own=len(parts) > results)
+
+
+def _is_gemini_result(part: Json) -> bool:
+    return isinstance(part, Mapping) and _either(part, "functionResponse") is not None
+
+
+def _either(part: Object, name: str) -> Json:
+    """Gemini's API takes its names in both spellings."""
+    snake = "".join("_" + letter.lower() if letter.isupper() else letter for letter in name)
+    return part.get(name, part.get(snake))
+
+
+# --- what they share
+
+
+def _user_entry(text: str, results: int, *, is_own: bool) -> Entry:
+    speaker = Speaker.TOOL if results else Speaker.USER
+    return Entry(speaker=speaker, text=text, results=results, is_own=is_own)
+
+
+def _calls(functions: Sequence[Object], member: str) -> tuple[tuple[str, str], ...]:
+    return tuple((_text(one.get("name")), _written(one.get(member))) for one in functions)
+
+
+def _written(arguments: Json) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    return json_text(arguments) if arguments is not None else ""
+
+
+def _content_text(content: Json) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(_texts(content))
+
+
+def _texts(content: Json) -> Iterator[str]:
+    for part in _objects(content):
+        if part.get("type") in ("text", "input_text", "output_text", "refusal"):
+            yield _text(part.get("text")) or _text(part.get("refusal"))
+
+
+def _objects(value: Json) -> list[Object]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _same(entry: Object) -> Object:
+    return entry
+
+
+def _without(member: str, is_result: Callable[[Json], bool], entry: Object) -> Object:
+    parts = entry.get(member)
+    if not isinstance(parts, list) or not any(map(is_result, parts)):
+        return entry
+    return {**entry, member: [part for part in parts if not is_result(part)]}
+
+
+def _say_content(text: str) -> Object:
+    return {"role": "user", "content": text}
+
+
+def _say_parts(text: str) -> Object:
+    return {"role": "user", "parts": [{"text": text}]}
+
+
+_CHAT = Form(member="messages", read=_openai_entry, say=_say_content, own=_same)
+_GEMINI = Form(
+    member="contents",
+    read=_gemini_entry,
+    say=_say_parts,
+    own=partial(_without, "parts", _is_gemini_result),
+)
+_FORMS = {
+    Shape.OPENAI: _CHAT,
+    Shape.OLLAMA: _CHAT,
+    Shape.ANTHROPIC: Form(
+        member="messages",
+        read=_anthropic_entry,
+        say=_say_content,
+        own=partial(_without, "content", _is_anthropic_result),
+    ),
+    Shape.GEMINI: _GEMINI,
+    Shape.GEMINI_ARRAY: _GEMINI,
+}

@@ -1,0 +1,200 @@
+"""`add_reminder`, `update_reminder`, `delete_reminder`, `clear_mind`: an agent's own care.
+
+Arguments are the bodies of the JSON API, and with them what is a part of the address there. Each
+write of a reminder gives the list as it is now, so that an agent knows what it has; of each only
+how it begins, for the list goes into the very context that is to be spared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Required, TypeVar
+
+from django.utils import timezone
+from typing_extensions import TypedDict
+
+from helmdash.mcp.arguments import Shape
+from helmdash.mcp.tools.base import Arguments, Schema, Tool, arguments, number, text
+from helmdash.mcp.visit import Report, Visit
+from helmdash.operations import care
+from helmdash.queries.care import ReminderView, reminders
+from helmdash.shapes import rendering
+from helmdash.shapes.care import (
+    ClearIn,
+    ReminderIn,
+    ReminderPatch,
+    reminder_arguments,
+    reminder_changes,
+)
+from helmdash.shapes.fields import STRICT, ConversationId, ReminderId
+
+Given = TypeVar("Given")
+Body = Mapping[str, object]
+
+# Enough to tell reminders apart; 200 of them take about as many tokens as one long reply.
+_BEGINNING_CHARS = 80
+
+
+class AddIn(ReminderIn, total=False):
+    """A new reminder."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    conversation: Required[ConversationId]
+
+
+class UpdateIn(ReminderPatch, total=False):
+    """What changes about a reminder."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    conversation: Required[ConversationId]
+    reminder_id: Required[ReminderId]
+
+
+class DeleteIn(TypedDict):
+    """Which reminder."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    conversation: ConversationId
+    reminder_id: ReminderId
+
+
+class ClearMindIn(ClearIn, total=False):
+    """Which conversation begins anew."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    conversation: Required[ConversationId]
+
+
+def short_list(found: tuple[ReminderView, ...]) -> list[Body]:
+    """Reminders as an agent is told which ones there are."""
+    return [
+        {"id": each.id, "position": each.position, "kind": each.kind, "begins": _beginning(each)}
+        for each in found
+    ]
+
+
+def _add(visit: Visit, given: AddIn) -> Body:
+    added = care.add_reminder(
+        project=visit.project,
+        conversation=given["conversation"],
+        **reminder_arguments(given),
+        now=timezone.now(),
+    )
+    return {"reminder": rendering.reminder(added), **_all(visit, given["conversation"])}
+
+
+def _update(visit: Visit, given: UpdateIn) -> Body:
+    changed = care.update_reminder(
+        project=visit.project,
+        conversation=given["conversation"],
+        reminder_id=given["reminder_id"],
+        **reminder_changes(given),
+        now=timezone.now(),
+    )
+    return {"reminder": rendering.reminder(changed), **_all(visit, given["conversation"])}
+
+
+def _delete(visit: Visit, given: DeleteIn) -> Body:
+    care.delete_reminder(
+        project=visit.project,
+        conversation=given["conversation"],
+        reminder_id=given["reminder_id"],
+        now=timezone.now(),
+    )
+    return {"deleted": given["reminder_id"], **_all(visit, given["conversation"])}
+
+
+def _clear_mind(visit: Visit, given: ClearMindIn) -> Body:
+    cleared = care.clear(
+        project=visit.project,
+        conversation=given["conversation"],
+        reminder_content=given.get("reminder_content"),
+        now=timezone.now(),
+    )
+    return rendering.cleared(cleared)
+
+
+def _all(visit: Visit, conversation: str) -> Body:
+    found = reminders(project_id=visit.project.id, conversation=conversation)
+    return {"reminders": short_list(found or ())}
+
+
+def _beginning(value: ReminderView) -> str:
+    line = " ".join(value.content.split())
+    if len(line) <= _BEGINNING_CHARS:
+        return line
+    return f"{line[: _BEGINNING_CHARS - 1]}…"
+
+
+def _tool(
+    name: str,
+    description: str,
+    shape: Shape[Given],
+    schema: Schema,
+    do: Callable[[Visit, Given], Body],
+) -> Tool:
+    async def run(visit: Visit, given: Arguments, report: Report) -> Body:
+        return await visit.threads.run(do, visit, shape.read(given))
+
+    return Tool(name=name, description=description, schema=schema, scope="record", run=run)
+
+
+_CONVERSATION = text("Its id")
+_KIND: Schema = {"enum": ["note", "re_entry"]}
+
+ADD_REMINDER = _tool(
+    "add_reminder",
+    "Write down what must survive a fresh start of the conversation. Gives all reminders.",
+    Shape(AddIn),
+    arguments(
+        {
+            "conversation": _CONVERSATION,
+            "content": text(),
+            "kind": _KIND,
+            "position": number("From 1; default: last"),
+        },
+        required=("conversation", "content"),
+    ),
+    _add,
+)
+UPDATE_REMINDER = _tool(
+    "update_reminder",
+    "Change or move a reminder.",
+    Shape(UpdateIn),
+    arguments(
+        {
+            "conversation": _CONVERSATION,
+            "reminder_id": text(),
+            "content": text(),
+            "kind": _KIND,
+            "position": number(),
+        },
+        required=("conversation", "reminder_id"),
+    ),
+    _update,
+)
+DELETE_REMINDER = _tool(
+    "delete_reminder",
+    "Delete a reminder that no longer holds.",
+    Shape(DeleteIn),
+    arguments(
+        {"conversation": _CONVERSATION, "reminder_id": text()},
+        required=("conversation", "reminder_id"),
+    ),
+    _delete,
+)
+CLEAR_MIND = _tool(
+    "clear_mind",
+    "Begin the conversation anew: the next round starts with `package` (the reminders) and "
+    "`carried` (the user's texts not yet answered); the rest of the history is left behind.",
+    Shape(ClearMindIn),
+    arguments(
+        {"conversation": _CONVERSATION, "reminder_content": text("One more reminder before it")},
+        required=("conversation",),
+    ),
+    _clear_mind,
+)

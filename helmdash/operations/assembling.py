@@ -1,0 +1,120 @@
+"""Assembling a prompt for a model: the budget is looked up, the rest is core's (product.md 10).
+
+Nothing is stored and nothing is sent: the manifest is the receipt, and the caller keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from helmdash.core.assembly import Assembled, NoRoom, assemble, prompt_budget
+from helmdash.core.budgets import EffectiveBudget, LimitSource
+from helmdash.core.chunks import Chunk, Mode
+from helmdash.core.tokens import Estimator
+from helmdash.queries import budgets
+from helmdash.queries.access import ProjectInfo
+
+# Where a prompt's budget comes from, besides the sources of a limit.
+FROM_REQUEST = "request"
+FROM_FALLBACK = "fallback"
+
+
+class NoPromptBudget(Exception):
+    """The budget leaves no room for any prompt; `field` says what to change, `message` how."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptBudget:
+    """The tokens a prompt may have, how they are counted, and where both come from.
+
+    `source`: "request", "fallback", or the source of the model's limit. `limit_tokens` and
+    `reserve_tokens` are None when the request named the budget. `key`: the row that governs.
+    """
+
+    tokens: int
+    estimator: Estimator
+    source: str
+    key: str
+    limit_tokens: int | None = None
+    reserve_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssembledPrompt:
+    """An assembled prompt, and the budget it was held to."""
+
+    assembled: Assembled
+    budget: PromptBudget
+
+
+def assemble_prompt(
+    *,
+    project: ProjectInfo,
+    model: str | None,
+    system: str,
+    instructions: str,
+    user_query: str,
+    chunks: Sequence[Chunk],
+    mode: Mode,
+    budget_tokens: int | None,
+) -> AssembledPrompt:
+    """Assemble a prompt within a budget: the one given, or what a model's window leaves.
+
+    Raises OverBudget or ChunkProblem as `core.assembly.assemble`, and NoPromptBudget.
+    """
+    budget = find_prompt_budget(project=project, model=model, budget_tokens=budget_tokens)
+    assembled = assemble(
+        system=system,
+        instructions=instructions,
+        user_query=user_query,
+        chunks=chunks,
+        mode=mode,
+        budget_tokens=budget.tokens,
+        estimator=budget.estimator,
+    )
+    return AssembledPrompt(assembled=assembled, budget=budget)
+
+
+def find_prompt_budget(
+    *, project: ProjectInfo, model: str | None, budget_tokens: int | None
+) -> PromptBudget:
+    """The budget of a prompt (decisions.md "Budgets": limit less reserve).
+
+    budget_tokens wins as it is, also over a smaller window: who names it knows the window that
+    the server really has. Else the model's limit counts; where none is known, as under the
+    fallback, the row's input_tokens. Raises NoPromptBudget when the reserve takes it all.
+    """
+    row = budgets.table(project_id=project.id).lookup(model or "")
+    if budget_tokens is not None:
+        return PromptBudget(
+            tokens=budget_tokens, estimator=row.estimator, source=FROM_REQUEST, key=row.key
+        )
+    limit = row.input_tokens if row.limit_tokens is None else row.limit_tokens
+    try:
+        tokens = prompt_budget(limit_tokens=limit, reserve_tokens=row.reserve_tokens)
+    except NoRoom as error:
+        raise _no_prompt_budget(model, row, error) from None
+    return PromptBudget(
+        tokens=tokens,
+        estimator=row.estimator,
+        source=_source(row.limit_source),
+        key=row.key,
+        limit_tokens=limit,
+        reserve_tokens=row.reserve_tokens,
+    )
+
+
+def _source(limit_source: LimitSource | None) -> str:
+    return FROM_FALLBACK if limit_source is None else limit_source.value
+
+
+def _no_prompt_budget(model: str | None, row: EffectiveBudget, error: NoRoom) -> NoPromptBudget:
+    named = f"the budget row {row.key}" if row.key else "the fallback budget"
+    message = f"{error}; lower reserve_tokens in {named}, or send budget_tokens"
+    return NoPromptBudget("model" if model else "budget_tokens", message)

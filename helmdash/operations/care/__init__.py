@@ -1,0 +1,31 @@
+"""Care of conversations: the step before each generation, fresh starts, and reminders.
+
+Every write locks the conversation's row first (operations.writing), so that two workers cannot
+count one generation twice and positions have no gaps.
+"""
+
+from __future__ import annotations
+
+from helmdash.operations.care.clearing import clear, restart_of
+from helmdash.operations.care.problems import CareProblem, NoConversation, NoReminder
+from helmdash.operations.care.reminders import add_reminder, delete_reminder, update_reminder
+from helmdash.operations.care.stepping import advance
+from helmdash.operations.care.values import Advanced, Cleared, ClientHistory, Restart
+from helmdash.queries.care import ReminderView
+
+__all__ = [
+    "Advanced",
+    "CareProblem",
+    "Cleared",
+    "ClientHistory",
+    "NoConversation",
+    "NoReminder",
+    "ReminderView",
+    "Restart",
+    "add_reminder",
+    "advance",
+    "clear",
+    "delete_reminder",
+    "restart_of",
+    "update_reminder",
+]

@@ -1,0 +1,288 @@
+"""The fresh start of a conversation: asked for, or because the countdown has run out.
+
+Source: spec/dominds-and-ollama.md 1.7 and 1.12 (faults 1 to 4 and 6), decisions.md "Care". A clear
+closes the round and opens the next one, which is empty until its first call. What was under way is
+late (core.conversations) and cannot reach the new round.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from helmdash.core.budgets import BudgetTable, EffectiveBudget
+from helmdash.core.health import HealthReason, Level
+from helmdash.core.remediation import Action, new_round
+from helmdash.core.reminders import Note, build_package, package_bytes
+from helmdash.operations.care import prompts
+from helmdash.operations.care.problems import NoConversation
+from helmdash.operations.care.reminders import add_re_entry, mark_followed
+from helmdash.operations.care.standing import Standing, care_json, lock, read
+from helmdash.operations.care.values import Cleared, ClientHistory, Restart
+from helmdash.operations.writing import write
+from helmdash.queries import budgets
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import Conversation, Guidance, Reminder, Round
+from helmdash.records.models.conversations import SEVERITY
+from helmdash.records.secrets import seal, unseal
+
+REASON_CHARS = 200
+# The reason of a clear that the agent, or a person, asked for.
+OWN_WISH = "clear_mind"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clearing:
+    """How a round is cleared: by which budget, why, and before which generation.
+
+    asked_by: the generation whose `advance` led to it, so that a repeat gets the same answer.
+    """
+
+    budget: EffectiveBudget
+    reason: str
+    client: ClientHistory | None
+    generation: int | None
+    asked_by: int | None
+    now: datetime
+
+
+def clear(
+    *,
+    project: ProjectInfo,
+    conversation: str,
+    reminder_content: str | None = None,
+    reason: str = OWN_WISH,
+    client: ClientHistory | None = None,
+    generation: int | None = None,
+    model: str | None = None,
+    now: datetime,
+) -> Cleared:
+    """Give a conversation a fresh start: a new round, its re-entry package, the texts that wait.
+
+    reminder_content: a last note that goes into the package; blank is none. generation: the one
+    about to start, or being tried again. model: the one about to be asked; its budget bounds the
+    package. In a round without calls nothing is cleared: the same round and package come back.
+    Raises NoConversation, and CareProblem for a reminder that cannot be stored.
+    """
+    rules = budgets.table(project_id=project.id)
+
+    def work() -> Cleared:
+        standing = lock(project.id, conversation)
+        if standing is None:
+            raise NoConversation(conversation)
+        is_told = add_re_entry(standing, reminder_content, now=now)
+        clearing = Clearing(
+            budget=read(standing, rules, model=model).budget,
+            reason=reason,
+            client=client,
+            generation=generation,
+            asked_by=None,
+            now=now,
+        )
+        prompts.forget_answered(standing.row)
+        is_new = not standing.row.is_round_empty
+        if is_new:
+            if reason == OWN_WISH:
+                # Whoever clears by itself has done what the guidance asked for.
+                mark_followed(standing, now=now)
+            package = start_over(standing, clearing)
+        else:
+            package = _same_again(standing.row, clearing, is_told=is_told)
+        return Cleared(
+            round_number=standing.row.round_number,
+            package=package,
+            carried=prompts.pending(standing.row),
+            restart=restart_from(standing.row, rules),
+            is_new=is_new,
+        )
+
+    return write(work)
+
+
+def start_over(standing: Standing, clearing: Clearing) -> str:
+    """Close the round of a locked conversation and open the next one. Its re-entry package."""
+    row, state, now = standing.row, standing.state, clearing.now
+    # A conversation has one call under way; who is further ahead counts in its own way.
+    under_way = min(max(state.generation, row.generation), row.generation + 1)
+    before = row.round_number
+    draft = dict(clearing.client.draft()) if clearing.client else {}
+    package = _package(row, clearing.budget, round_number=before + 1, draft=draft)
+    decided = max(state.generation, clearing.asked_by or 0, clearing.generation or 0)
+    fresh = new_round(before + 1, generation=decided)
+    Round.objects.filter(conversation=row, number=before).update(ended_at=now)
+    Round.objects.create(
+        project_id=row.project_id,
+        conversation=row,
+        number=before + 1,
+        # Its first call says where it really begins.
+        first_generation=row.generation + 1,
+        latest_generation=row.generation,
+        started_at=now,
+        opened_by="clear",
+        care=care_json(fresh, clearing.budget.caution_cadence),
+        restart=_restart_json(clearing, package, draft),
+    )
+    _tell(row, clearing, generation=clearing.asked_by or decided + 1)
+    _leave_level(row, late_until=under_way, now=now)
+    standing.state = fresh
+    return package
+
+
+def anchor(standing: Standing, client: ClientHistory) -> None:
+    """Say which of a client's history an empty round's package stands for, if nothing says it yet.
+
+    A clear that an agent or a person asked for knows no client; the next request through the
+    gateway shows what it has dropped.
+    """
+    row = standing.row
+    stored = _stored_restart(row, row.round_number)
+    if not row.is_round_empty or "package" not in stored or "messages" in stored:
+        return
+    told = {
+        "messages": client.messages,
+        "digest": client.digest,
+        "carried": list(client.carried),
+    }
+    Round.objects.filter(conversation=row, number=row.round_number).update(
+        restart={**stored, **told}
+    )
+
+
+def stored_package(row: Conversation, round_number: int) -> tuple[str, int | None]:
+    """The package a round was begun with, and the generation whose advance asked for it."""
+    stored = _stored_restart(row, round_number)
+    package = unseal(str(stored.get("package", "")))
+    asked_by = stored.get("asked_by")
+    return package or "", asked_by if isinstance(asked_by, int) else None
+
+
+def restart_of(*, project: ProjectInfo, conversation: str) -> Restart | None:
+    """How a gateway goes on in the open round. None: with the client's history as it is."""
+    row = Conversation.objects.filter(project_id=project.id, name=conversation).first()
+    if row is None:
+        return None
+    return restart_from(row, budgets.table(project_id=project.id))
+
+
+def restart_from(row: Conversation, rules: BudgetTable) -> Restart | None:
+    """The same for a row at hand. Two queries."""
+    inserts = tuple(
+        Guidance.objects.filter(
+            project_id=row.project_id,
+            conversation=row,
+            round_number=row.round_number,
+            action=Action.RECORD_PROMPT.value,
+            position__isnull=False,
+        )
+        .order_by("generation")
+        .values_list("position", "text")
+    )
+    stored = _stored_restart(row, row.round_number)
+    messages, digest, carried = (stored.get(name) for name in ("messages", "digest", "carried"))
+    told = tuple((position or 0, text) for position, text in inserts)
+    if not isinstance(messages, int) or not isinstance(carried, list):
+        return (
+            Restart(messages=0, digest="", carried=(), package="", inserts=told) if told else None
+        )
+    package = unseal(str(stored.get("package", "")))
+    if package is None:
+        # Sealed under another key: the reminders tell most of it.
+        package = _package(row, rules.lookup(row.model), round_number=row.round_number, draft={})
+    return Restart(
+        messages=messages,
+        digest=str(digest),
+        carried=tuple(int(index) for index in carried),
+        package=package,
+        inserts=told,
+    )
+
+
+def _same_again(row: Conversation, clearing: Clearing, *, is_told: bool) -> str:
+    """The package of the empty round; a reminder that was just added goes into it."""
+    stored = _stored_restart(row, row.round_number)
+    package = unseal(str(stored.get("package", "")))
+    if package is not None and not is_told:
+        return package
+    kept = unseal(str(stored.get("draft", "")))
+    draft: dict[str, str] = json.loads(kept) if kept else {}
+    package = _package(row, clearing.budget, round_number=row.round_number, draft=draft)
+    Round.objects.filter(conversation=row, number=row.round_number).update(
+        restart={**stored, "package": seal(package)}
+    )
+    return package
+
+
+def _package(
+    row: Conversation, budget: EffectiveBudget, *, round_number: int, draft: Mapping[str, str]
+) -> str:
+    return build_package(
+        _notes(row), max_bytes=package_bytes(budget), round_number=round_number, draft=draft
+    ).text
+
+
+def _notes(row: Conversation) -> Sequence[Note]:
+    rows = Reminder.objects.filter(project_id=row.project_id, conversation=row)
+    return [
+        Note(id=each.name, kind=each.kind, content=each.content)
+        for each in rows.order_by("position", "id")
+    ]
+
+
+def _restart_json(clearing: Clearing, package: str, draft: Mapping[str, str]) -> dict[str, object]:
+    stored: dict[str, object] = {"package": seal(package), "asked_by": clearing.asked_by}
+    client = clearing.client
+    if client is None:
+        return stored
+    return stored | {
+        "draft": seal(json.dumps(dict(draft))) if draft else "",
+        "messages": client.messages,
+        "digest": client.digest,
+        "carried": list(client.carried),
+    }
+
+
+def _stored_restart(row: Conversation, round_number: int) -> Mapping[str, object]:
+    found = Round.objects.filter(
+        project_id=row.project_id, conversation=row, number=round_number
+    ).values_list("restart", flat=True)
+    stored = found.first()
+    return stored if isinstance(stored, dict) else {}
+
+
+def _tell(row: Conversation, clearing: Clearing, *, generation: int) -> None:
+    Guidance.objects.update_or_create(
+        project_id=row.project_id,
+        conversation=row,
+        generation=generation,
+        defaults={
+            "round_number": row.round_number,
+            "action": Action.CLEAR.value,
+            "strength": "",
+            "text": "",
+            "remaining": 0 if clearing.asked_by else None,
+            "reason": clearing.reason[:REASON_CHARS],
+            "position": None,
+            "at": clearing.now,
+            "followed_at": None,
+        },
+    )
+
+
+def _leave_level(row: Conversation, *, late_until: int, now: datetime) -> None:
+    """The new round's level is unknown until its first call: nothing of the old one is left."""
+    changes: dict[str, object] = {
+        "round_number": row.round_number + 1,
+        "level": Level.UNKNOWN.value,
+        "severity": SEVERITY[Level.UNKNOWN],
+        "level_reason": HealthReason.USAGE_UNAVAILABLE.value,
+        "known_level": "",
+        "prompt_tokens": None,
+        "cleared_at": now,
+        "late_until": late_until,
+        "is_round_empty": True,
+    }
+    for name, value in changes.items():
+        setattr(row, name, value)
+    row.save(update_fields=list(changes))

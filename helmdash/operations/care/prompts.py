@@ -1,0 +1,88 @@
+"""Texts of the user that no reply has answered yet: a fresh start carries them over, never changed.
+
+Source: spec/dominds-and-ollama.md 1.12, faults 1, 2, 15 and 20. They are stored sealed, and only
+until they are answered, whatever the project keeps of its calls.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+from django.db.models import Min, QuerySet
+
+from helmdash.core.finish import FinishReason
+from helmdash.records.models import Call, Conversation, PendingPrompt
+from helmdash.records.secrets import seal, unseal
+
+# A caller that is further ahead of its reports than this numbers its generations in its own way.
+_MOST_UNREPORTED = 8
+
+
+def keep(
+    *,
+    project_id: int,
+    conversation: str,
+    generation: int,
+    recorded: int,
+    text: str,
+    now: datetime,
+) -> None:
+    """Store the text that comes with a generation, in the place of one that came before.
+
+    recorded: the newest generation that was reported. A reply to an earlier text, reported late,
+    must not pass for one to this.
+    """
+    is_ours = generation - recorded <= _MOST_UNREPORTED
+    PendingPrompt.objects.update_or_create(
+        project_id=project_id,
+        conversation_name=conversation,
+        generation=generation,
+        # As JSON: any text at all, lone surrogates too, comes back as it was.
+        defaults={
+            "answered_from": generation if is_ours else recorded + 1,
+            "text": seal(json.dumps(text)),
+            "at": now,
+        },
+    )
+
+
+def forget_answered(row: Conversation) -> None:
+    """Drop the texts that a reply has answered.
+
+    A reply is a recorded call of the text's generation or a later one, that succeeded and did not
+    end in calls of tools.
+    """
+    waiting = _waiting(row)
+    first = waiting.aggregate(first=Min("answered_from"))["first"]
+    if first is None:
+        return
+    answered = (
+        Call.objects.filter(
+            project_id=row.project_id,
+            conversation=row,
+            generation__gte=first,
+            status="success",
+            cause="",
+        )
+        .exclude(finish_reason=FinishReason.TOOL_CALLS.value)
+        .order_by("-generation")
+        .values_list("generation", flat=True)
+        .first()
+    )
+    if answered is not None:
+        waiting.filter(answered_from__lte=answered).delete()
+
+
+def pending(row: Conversation) -> tuple[str, ...]:
+    """The texts that wait, oldest first. One that cannot be unsealed any more is passed over."""
+    texts = []
+    for sealed in _waiting(row).order_by("generation").values_list("text", flat=True):
+        told = unseal(sealed)
+        if told is not None:
+            texts.append(str(json.loads(told)))
+    return tuple(texts)
+
+
+def _waiting(row: Conversation) -> QuerySet[PendingPrompt]:
+    return PendingPrompt.objects.filter(project_id=row.project_id, conversation_name=row.name)

@@ -1,0 +1,225 @@
+"""Reminders: what an agent wants to know after a fresh start. Positions run from 1 without gaps.
+
+Writing one counts as following the guidance that asked for it (decisions.md "Care").
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime
+
+from helmdash.core.remediation import Action, note_reminder
+from helmdash.operations.care.problems import CareProblem, NoConversation, NoReminder
+from helmdash.operations.care.standing import Standing, lock
+from helmdash.operations.writing import write
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.care import ReminderView, reminder_view
+from helmdash.records.models import Guidance, Reminder
+from helmdash.records.models.care import REMINDER_KINDS
+
+# A page of text. The package has a fifth of a window at most, so longer ones could not survive.
+MAX_CONTENT_CHARS = 20_000
+# More notes than anybody keeps in order; a loop that only adds must end somewhere.
+MAX_REMINDERS = 200
+RE_ENTRY = "re_entry"
+
+
+def add_reminder(
+    *,
+    project: ProjectInfo,
+    conversation: str,
+    content: str,
+    kind: str = "note",
+    position: int | None = None,
+    now: datetime,
+) -> ReminderView:
+    """Add a reminder before the one at `position`, which is cut to 1..n+1; None: at the end.
+
+    Raises NoConversation, and CareProblem naming the field.
+    """
+    text = _checked(content)
+    _check_kind(kind)
+
+    def work() -> ReminderView:
+        standing = _lock(project, conversation)
+        return reminder_view(_add(standing, text, kind=kind, position=position, now=now))
+
+    return write(work)
+
+
+def update_reminder(
+    *,
+    project: ProjectInfo,
+    conversation: str,
+    reminder_id: str,
+    content: str | None = None,
+    kind: str | None = None,
+    position: int | None = None,
+    now: datetime,
+) -> ReminderView:
+    """Change a reminder, or move it; what is left out stays.
+
+    Raises NoConversation, NoReminder, and CareProblem naming the field.
+    """
+    text = None if content is None else _checked(content)
+    if kind is not None:
+        _check_kind(kind)
+
+    def work() -> ReminderView:
+        standing = _lock(project, conversation)
+        rows = _rows(standing)
+        row = _find(rows, reminder_id)
+        if text is None and kind is None and position is None:
+            return reminder_view(row)
+        row.content = row.content if text is None else text
+        row.kind = kind or row.kind
+        row.updated_at = now
+        row.save(update_fields=["content", "kind", "updated_at"])
+        if position is not None:
+            rows.remove(row)
+            rows.insert(_index(position, len(rows)), row)
+            _number(rows)
+        follow(standing, now=now)
+        return reminder_view(row)
+
+    return write(work)
+
+
+def delete_reminder(
+    *, project: ProjectInfo, conversation: str, reminder_id: str, now: datetime
+) -> None:
+    """Delete a reminder; those behind it move up. Raises NoConversation, NoReminder."""
+
+    def work() -> None:
+        standing = _lock(project, conversation)
+        rows = _rows(standing)
+        row = _find(rows, reminder_id)
+        rows.remove(row)
+        row.delete()
+        _number(rows)
+        follow(standing, now=now)
+
+    write(work)
+
+
+def add_re_entry(standing: Standing, content: str | None, *, now: datetime) -> bool:
+    """Add the last note before a fresh start; False where it is blank or known already.
+
+    A clear that is asked for again (a lost answer) must not note the same twice.
+    Raises CareProblem naming `reminder_content`.
+    """
+    if content is None or not content.strip():
+        return False
+    text = _checked(content, field="reminder_content")
+    known = Reminder.objects.filter(
+        project_id=standing.row.project_id, conversation=standing.row, kind=RE_ENTRY, content=text
+    )
+    if known.exists():
+        return False
+    _add(standing, text, kind=RE_ENTRY, position=None, now=now, field="reminder_content")
+    return True
+
+
+def follow(standing: Standing, *, now: datetime) -> None:
+    """Note that a reminder was written: the guidance of the open round is followed."""
+    state = note_reminder(standing.state)
+    if state != standing.state:
+        standing.save(state)
+    mark_followed(standing, now=now)
+
+
+def mark_followed(standing: Standing, *, now: datetime) -> None:
+    """Put the time to the guidance of the open round that nobody has followed yet."""
+    Guidance.objects.filter(
+        project_id=standing.row.project_id,
+        conversation=standing.row,
+        round_number=standing.row.round_number,
+        action__in=(Action.GUIDE.value, Action.RECORD_PROMPT.value),
+        followed_at__isnull=True,
+    ).update(followed_at=now)
+
+
+def _add(
+    standing: Standing,
+    text: str,
+    *,
+    kind: str,
+    position: int | None,
+    now: datetime,
+    field: str = "content",
+) -> Reminder:
+    rows = _rows(standing)
+    if len(rows) >= MAX_REMINDERS:
+        raise CareProblem(
+            field, f"a conversation has at most {MAX_REMINDERS} reminders; delete one first"
+        )
+    row = Reminder(
+        project_id=standing.row.project_id,
+        conversation=standing.row,
+        name=f"rem_{secrets.token_hex(8)}",
+        position=len(rows) + 1,
+        kind=kind,
+        content=text,
+        created_at=now,
+        updated_at=now,
+    )
+    row.save(force_insert=True)
+    rows.insert(len(rows) if position is None else _index(position, len(rows)), row)
+    _number(rows)
+    follow(standing, now=now)
+    return row
+
+
+def _lock(project: ProjectInfo, conversation: str) -> Standing:
+    standing = lock(project.id, conversation)
+    if standing is None:
+        raise NoConversation(conversation)
+    return standing
+
+
+def _rows(standing: Standing) -> list[Reminder]:
+    rows = Reminder.objects.filter(project_id=standing.row.project_id, conversation=standing.row)
+    return list(rows.order_by("position", "id"))
+
+
+def _find(rows: list[Reminder], reminder_id: str) -> Reminder:
+    for row in rows:
+        if row.name == reminder_id:
+            return row
+    raise NoReminder(reminder_id)
+
+
+def _index(position: int, others: int) -> int:
+    """Where a reminder goes among the others: position 1 is the first, n+1 the end."""
+    return min(max(position, 1), others + 1) - 1
+
+
+def _number(rows: list[Reminder]) -> None:
+    moved = []
+    for position, row in enumerate(rows, start=1):
+        if row.position != position:
+            row.position = position
+            moved.append(row)
+    Reminder.objects.bulk_update(moved, ["position"])
+
+
+def _checked(content: str, *, field: str = "content") -> str:
+    text = content.strip()
+    if not text:
+        raise CareProblem(field, "say what is to be remembered; the text is empty")
+    if len(text) > MAX_CONTENT_CHARS:
+        raise CareProblem(
+            field,
+            f"a reminder has at most {MAX_CONTENT_CHARS:,} characters, this one {len(text):,};"
+            " shorten it or split it",
+        )
+    if "\0" in text:
+        raise CareProblem(field, "the character U+0000 cannot be stored; leave it out")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise CareProblem(field, "half a surrogate pair cannot be stored; leave it out")
+    return text
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in REMINDER_KINDS:
+        raise CareProblem("kind", f"choose one of {', '.join(REMINDER_KINDS)}")

@@ -1,0 +1,129 @@
+"""A conversation while it is cared for: its locked row, and where remediation stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from helmdash.core.budgets import BudgetTable, EffectiveBudget, MatchRule
+from helmdash.core.failures import FailureCause
+from helmdash.core.health import HealthReason, Level, assess
+from helmdash.core.remediation import CareState, Snapshot, new_round
+from helmdash.records.models import Call, Conversation, Round
+
+
+@dataclass(slots=True, kw_only=True)
+class Standing:
+    """A locked conversation with the care of its open round, as it was last stored."""
+
+    row: Conversation
+    state: CareState
+    cadence: int | None = None  # the one that held when it was last decided
+
+    def save(self, state: CareState, *, cadence: int | None = None) -> None:
+        """Store where remediation stands now."""
+        self.state = state
+        self.cadence = cadence or self.cadence
+        Round.objects.filter(conversation=self.row, number=self.row.round_number).update(
+            care=care_json(state, self.cadence)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The newest call of the open round as the budget of now judges it."""
+
+    snapshot: Snapshot | None
+    budget: EffectiveBudget
+
+
+def care_json(state: CareState, cadence: int | None) -> dict[str, object]:
+    """What `Round.care` holds: the state, and the cadence that a page needs to tell the rest."""
+    return {**state.to_json(), "cadence": cadence}
+
+
+def lock(project_id: int, name: str) -> Standing | None:
+    """The conversation, locked until the transaction ends. None: no such one. Two queries."""
+    row = Conversation.objects.select_for_update().filter(project_id=project_id, name=name).first()
+    if row is None:
+        return None
+    # A round that a compaction opened has no care yet: it starts afresh, but generations go on.
+    stored = (
+        Round.objects.filter(conversation=row, project_id=project_id, care__isnull=False)
+        .order_by("-number")
+        .values_list("number", "care")
+        .first()
+    )
+    if stored is None:
+        return Standing(row=row, state=new_round(row.round_number))
+    number, care = stored
+    state = CareState.from_json(care)
+    if number != row.round_number or state.round_number != number:
+        return Standing(row=row, state=new_round(row.round_number, generation=state.generation))
+    cadence = care.get("cadence") if isinstance(care, dict) else None
+    return Standing(row=row, state=state, cadence=cadence if isinstance(cadence, int) else None)
+
+
+def read(standing: Standing, rules: BudgetTable, *, model: str | None) -> Reading:
+    """Judge the newest call of the open round anew: by the budgets of now, for the model of now.
+
+    model: the one about to be asked; None: the call's. A call of another round says nothing, nor
+    does a prompt that was probably cut (spec/dominds-and-ollama.md 1.12, faults 4 and 17).
+    """
+    row = standing.row
+    call = (
+        Call.objects.filter(
+            project_id=row.project_id, conversation=row, round_number=row.round_number
+        )
+        .order_by("-generation")
+        .first()
+    )
+    if call is None:
+        return Reading(snapshot=None, budget=rules.lookup(model or row.model))
+    budget = _budget(rules, call, model)
+    health = assess(call.prompt_tokens, budget)
+    is_doubtful = call.level_reason == HealthReason.SUSPECTED_CUT.value
+    is_overflow = _is_overflow(call, budget, model)
+    return Reading(
+        snapshot=Snapshot(
+            round_number=row.round_number,
+            generation=call.generation or 0,
+            level=Level.UNKNOWN if is_doubtful else health.level,
+            prompt_tokens=health.prompt_tokens,
+            optimal_max_tokens=health.optimal_max_tokens,
+            critical_max_tokens=health.critical_max_tokens,
+            is_overflow=is_overflow,
+            is_first=is_overflow and not _has_fitted(row),
+        ),
+        budget=budget,
+    )
+
+
+def _budget(rules: BudgetTable, call: Call, model: str | None) -> EffectiveBudget:
+    """The budget of the model about to be asked, by the name under which it has a row."""
+    budget = rules.lookup(model or call.model)
+    if budget.rule is not MatchRule.FALLBACK or (model and model != call.model):
+        return budget
+    upstream = call.upstream_model or call.model
+    for name in (f"{call.provider}/{upstream}" if call.provider else "", upstream):
+        found = rules.lookup(name) if name else budget
+        if found.rule is not MatchRule.FALLBACK:
+            return found
+    return budget
+
+
+def _is_overflow(call: Call, budget: EffectiveBudget, model: str | None) -> bool:
+    """Whether the provider refused the call as too long, and the model of now has no more room."""
+    if call.cause != FailureCause.CONTEXT_OVERFLOW.value:
+        return False
+    if not model or model == call.model:
+        return True
+    was, now = call.limit_tokens, budget.limit_tokens
+    return was is None or now is None or now <= was
+
+
+def _has_fitted(row: Conversation) -> bool:
+    """Whether any call of the round was not too long: otherwise a clear would free nothing."""
+    fitted = Call.objects.filter(
+        project_id=row.project_id, conversation=row, round_number=row.round_number
+    ).exclude(cause=FailureCause.CONTEXT_OVERFLOW.value)
+    return fitted.exists()

@@ -1,0 +1,269 @@
+"""The step before a generation: nothing, a guidance, a recorded prompt, or a fresh start.
+
+Source: the context-health seed, decisions.md "Care", spec/dominds-and-ollama.md part 3. The rules
+are in core.remediation; here they are given what is stored, under the conversation's lock, and
+what they decide is stored in the same transaction. A generation is decided once: whoever asks again
+gets the first answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from helmdash.core import remediation
+from helmdash.core.budgets import BudgetTable
+from helmdash.core.remediation import Action, Decision
+from helmdash.operations.care import prompts
+from helmdash.operations.care.clearing import (
+    REASON_CHARS,
+    Clearing,
+    anchor,
+    restart_from,
+    start_over,
+    stored_package,
+)
+from helmdash.operations.care.problems import CareProblem
+from helmdash.operations.care.standing import Reading, Standing, lock, read
+from helmdash.operations.care.texts import text_of
+from helmdash.operations.care.values import Advanced, ClientHistory, Restart
+from helmdash.operations.writing import write
+from helmdash.queries import budgets
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import Guidance
+
+# A slip of the pen far ahead would be the newest for ever, and nothing after it be decided.
+_MOST_AHEAD = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """One question, with the budgets it is answered by."""
+
+    project: ProjectInfo
+    conversation: str
+    generation: int | None
+    has_user_prompt: bool
+    user_prompt: str | None
+    model: str | None
+    client: ClientHistory | None
+    rules: BudgetTable
+    now: datetime
+
+
+def advance(
+    *,
+    project: ProjectInfo,
+    conversation: str,
+    generation: int | None = None,
+    has_user_prompt: bool = False,
+    user_prompt: str | None = None,
+    model: str | None = None,
+    client: ClientHistory | None = None,
+    now: datetime,
+) -> Advanced:
+    """Say what to do before a generation starts; each generation is counted once.
+
+    generation: None is the last recorded one + 1. user_prompt: the user's text that comes with it;
+    it is kept, sealed, until a reply has answered it, and carried over a clear unchanged. model:
+    the one about to be asked (None: as before), by the name its budget goes by; the budget of now
+    is what counts. client: the history of a gateway's client. A conversation nobody knows is in
+    round 1 and needs nothing. Raises CareProblem for a generation that cannot be the next one.
+    """
+    asked = _Asked(
+        project=project,
+        conversation=conversation,
+        generation=generation,
+        has_user_prompt=has_user_prompt or bool(user_prompt),
+        user_prompt=user_prompt or None,
+        model=model,
+        client=client,
+        rules=budgets.table(project_id=project.id),
+        now=now,
+    )
+    return write(lambda: _advance(asked))
+
+
+def _advance(asked: _Asked) -> Advanced:
+    standing = lock(asked.project.id, asked.conversation)
+    recorded = standing.row.generation if standing else 0
+    if asked.generation is not None and asked.generation > recorded + _MOST_AHEAD:
+        raise CareProblem(
+            "generation",
+            f"this conversation has {recorded:,} recorded calls; name the one about to start, "
+            "or leave it out",
+        )
+    if standing is None:
+        generation = asked.generation or 1
+        _keep_text(asked, generation, recorded)
+        return _nothing(generation, 1, "No call of this conversation is known yet.")
+    generation = asked.generation or standing.row.generation + 1
+    if asked.client is not None:
+        anchor(standing, asked.client)
+    prompts.forget_answered(standing.row)
+    _keep_text(asked, generation, recorded)
+    if generation <= standing.state.generation:
+        return _repeat(asked, standing, generation)
+    reading = read(standing, asked.rules, model=asked.model)
+    state, decision = remediation.advance(
+        standing.state,
+        generation=generation,
+        snapshot=reading.snapshot,
+        cadence=reading.budget.caution_cadence,
+        has_user_prompt=asked.has_user_prompt,
+    )
+    if decision.action is Action.CLEAR:
+        return _clear(asked, standing, reading, decision, generation)
+    standing.save(state, cadence=reading.budget.caution_cadence)
+    return _give(asked, standing, reading, decision, generation)
+
+
+def _keep_text(asked: _Asked, generation: int, recorded: int) -> None:
+    if asked.user_prompt is not None:
+        prompts.keep(
+            project_id=asked.project.id,
+            conversation=asked.conversation,
+            generation=generation,
+            recorded=recorded,
+            text=asked.user_prompt,
+            now=asked.now,
+        )
+
+
+def _give(
+    asked: _Asked, standing: Standing, reading: Reading, decision: Decision, generation: int
+) -> Advanced:
+    text = text_of(decision, standing, reading, generation=generation)
+    if decision.action is not Action.NONE:
+        _store(asked, standing, decision, generation=generation, text=text)
+    return Advanced(
+        action=decision.action.value,
+        strength=decision.strength.value if decision.strength else None,
+        text=text or None,
+        persist=decision.persist,
+        remaining=decision.remaining,
+        round_number=standing.row.round_number,
+        generation=generation,
+        reason=decision.reason,
+        restart=_restart(asked, standing),
+    )
+
+
+def _store(
+    asked: _Asked, standing: Standing, decision: Decision, *, generation: int, text: str
+) -> None:
+    is_inserted = decision.action is Action.RECORD_PROMPT and asked.client is not None
+    Guidance.objects.update_or_create(
+        project_id=asked.project.id,
+        conversation=standing.row,
+        generation=generation,
+        defaults={
+            "round_number": standing.row.round_number,
+            "action": decision.action.value,
+            "strength": decision.strength.value if decision.strength else "",
+            "text": text,
+            "remaining": decision.remaining,
+            "reason": decision.reason[:REASON_CHARS],
+            "position": asked.client.messages if asked.client and is_inserted else None,
+            "at": asked.now,
+            "followed_at": None,
+        },
+    )
+
+
+def _clear(
+    asked: _Asked, standing: Standing, reading: Reading, decision: Decision, generation: int
+) -> Advanced:
+    package = start_over(
+        standing,
+        Clearing(
+            budget=reading.budget,
+            reason=decision.reason,
+            client=asked.client,
+            generation=generation,
+            asked_by=generation,
+            now=asked.now,
+        ),
+    )
+    return Advanced(
+        action=decision.action.value,
+        strength=None,
+        text=None,
+        persist=False,
+        remaining=decision.remaining,
+        round_number=standing.row.round_number,
+        generation=generation,
+        carry=prompts.pending(standing.row),
+        package=package,
+        reason=decision.reason,
+        restart=_restart(asked, standing),
+    )
+
+
+def _repeat(asked: _Asked, standing: Standing, generation: int) -> Advanced:
+    """The first answer again. What was told in a round that is over holds no more."""
+    row = standing.row
+    stored = Guidance.objects.filter(
+        project_id=asked.project.id, conversation=row, generation=generation
+    ).first()
+    restart = _restart(asked, standing)
+    if stored is not None and stored.action == Action.CLEAR.value:
+        package, asked_by = stored_package(row, stored.round_number + 1)
+        if asked_by == generation:
+            return Advanced(
+                action=stored.action,
+                strength=None,
+                text=None,
+                persist=False,
+                remaining=stored.remaining,
+                round_number=stored.round_number + 1,
+                generation=generation,
+                carry=prompts.pending(row),
+                package=package,
+                is_repeat=True,
+                reason=stored.reason,
+                restart=restart,
+            )
+        stored = None
+    if stored is None or stored.round_number != row.round_number:
+        reason = f"Generation {generation} was decided already."
+        return _nothing(generation, row.round_number, reason, is_repeat=True, restart=restart)
+    return Advanced(
+        action=stored.action,
+        strength=stored.strength or None,
+        text=stored.text or None,
+        persist=stored.action == Action.RECORD_PROMPT.value,
+        remaining=stored.remaining,
+        round_number=row.round_number,
+        generation=generation,
+        is_repeat=True,
+        reason=stored.reason,
+        restart=restart,
+    )
+
+
+def _nothing(
+    generation: int,
+    round_number: int,
+    reason: str,
+    *,
+    is_repeat: bool = False,
+    restart: Restart | None = None,
+) -> Advanced:
+    return Advanced(
+        action=Action.NONE.value,
+        strength=None,
+        text=None,
+        persist=False,
+        remaining=None,
+        round_number=round_number,
+        generation=generation,
+        is_repeat=is_repeat,
+        reason=reason,
+        restart=restart,
+    )
+
+
+def _restart(asked: _Asked, standing: Standing) -> Restart | None:
+    """Only a gateway asks for it: it alone rebuilds requests."""
+    return restart_from(standing.row, asked.rules) if asked.client is not None else None

@@ -1,0 +1,32 @@
+"""The words of a guidance: the project's own, else the shipped ones, with the figures of now."""
+
+from __future__ import annotations
+
+from helmdash.core.guidance import GuidanceFacts, render
+from helmdash.core.remediation import GRACE, Decision
+from helmdash.operations.care.standing import Reading, Standing
+from helmdash.records.models import Project, Reminder
+
+
+def text_of(decision: Decision, standing: Standing, reading: Reading, *, generation: int) -> str:
+    """The text of a decision; empty where it has none. Two queries where there is one."""
+    if decision.strength is None:
+        return ""
+    row, budget, snapshot = standing.row, reading.budget, reading.snapshot
+    facts = GuidanceFacts(
+        conversation=row.name,
+        generation=generation,
+        round_number=row.round_number,
+        prompt_tokens=snapshot.prompt_tokens if snapshot else None,
+        limit_tokens=budget.limit_tokens,
+        optimal_max_tokens=budget.optimal_max_tokens,
+        critical_max_tokens=budget.critical_max_tokens,
+        remaining=decision.remaining,
+        grace_left=decision.grace_left,
+        grace=GRACE,
+        cadence=budget.caution_cadence,
+        reminders=Reminder.objects.filter(project_id=row.project_id, conversation=row).count(),
+    )
+    column = f"{decision.strength.value}_text"
+    own = Project.objects.values_list(column, flat=True).get(pk=row.project_id)
+    return render(decision.strength, facts, own)

@@ -1,0 +1,72 @@
+"""What goes into the care of a conversation, and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientHistory:
+    """The history that a gateway's client sends with the generation about to start.
+
+    messages: how many, system turns included. digest: a hash of exactly those. carried: indexes of
+    the user messages that no reply has answered. draft: tells, per heading of the re-entry package,
+    what is about to be dropped; asked only when the round is cleared.
+    """
+
+    messages: int
+    digest: str
+    carried: tuple[int, ...] = ()
+    draft: Callable[[], Mapping[str, str]] = dict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """How a gateway goes on in the open round.
+
+    The first `messages` of the client's history (by `digest`) are replaced by `package`, but for
+    those at the indexes `carried`; 0 messages: the round was not begun by a clear with a client, so
+    that nothing is replaced. inserts: prompts recorded in this round, each with the number of the
+    client's messages that it stands behind.
+    """
+
+    messages: int
+    digest: str
+    carried: tuple[int, ...]
+    package: str
+    inserts: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advanced:
+    """What to do before a generation starts.
+
+    text: what to tell the agent. persist: whether it belongs into the history. remaining: how many
+    generations follow before the clear. carry: at a clear, the exact texts of the user that no
+    reply has answered, in order. package: at a clear, the re-entry package of the new round.
+    """
+
+    action: str
+    strength: str | None
+    text: str | None
+    persist: bool
+    remaining: int | None
+    round_number: int
+    generation: int
+    carry: tuple[str, ...] = ()
+    package: str | None = None
+    is_repeat: bool = False
+    reason: str = ""
+    restart: Restart | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleared:
+    """The round that is open now. is_new False: it had no call yet, so nothing was cleared."""
+
+    round_number: int
+    package: str
+    carried: tuple[str, ...]
+    restart: Restart | None
+    is_new: bool

@@ -1,0 +1,62 @@
+"""Write transactions, safe among concurrent writers.
+
+On PostgreSQL writers lock the rows they number by; on SQLite a transaction takes the write lock at
+its start. Two writers that bring the same row at once meet at a unique constraint; the later one
+starts again and finds it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from django.db import IntegrityError, OperationalError, connection, transaction
+
+Result = TypeVar("Result")
+
+# Two writers that meet start again. Each meeting settles at least one id or conversation, so that
+# many in a row happen only to large batches of repeats that several writers send at once.
+ATTEMPTS = 10
+# unique_violation, deadlock_detected, serialization_failure
+_COLLISIONS = frozenset({"23505", "40P01", "40001"})
+# SQLite has one writer; waiting in line here is fair, its own busy handler is not.
+_sqlite_writer = threading.Lock()
+
+
+class Collision(Exception):
+    """Another writer took away what this one had just found; starting again finds the truth."""
+
+
+def write(work: Callable[[], Result]) -> Result:
+    """Run `work` in one write transaction, anew when another writer was first.
+
+    Raises what the database raises when it is away, or when that happens too often in a row.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with in_line(), transaction.atomic():
+                return work()
+        except (Collision, IntegrityError, OperationalError) as error:
+            if attempt == ATTEMPTS or not _is_collision(error):
+                raise
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+@contextmanager
+def in_line() -> Iterator[None]:
+    """Wait for the turn to write, where the database has one writer only."""
+    if connection.vendor != "sqlite":
+        yield
+        return
+    with _sqlite_writer:
+        yield
+
+
+def _is_collision(error: Exception) -> bool:
+    """True when another writer was first (same id), or the database broke a deadlock.
+
+    SQLite lets one writer in at a time: there an error of integrity is never one of these.
+    """
+    return isinstance(error, Collision) or getattr(error.__cause__, "sqlstate", None) in _COLLISIONS

@@ -1,0 +1,122 @@
+"""Care of a conversation as its page tells it: the countdown, and what was said to the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from helmdash.core.health import Level
+from helmdash.core.remediation import Action, Strength
+from helmdash.queries.care import CareView, GuidanceView
+
+# The reason of a clear that a person made on the conversation's page.
+BY_HAND = "by_hand"
+# What a row asks for, by its strength; a clear asks nothing.
+_ASKED = {
+    Strength.SOFT: "finish the step at hand, and collect what a fresh start would need",
+    Strength.HARD: "write or update a reminder",
+    Strength.CRITICAL: "bring the reminders up to date, then clear",
+}
+_WHY_CLEARED = {"clear_mind": "the agent asked for it", BY_HAND: "somebody did it on this page"}
+_WANT_REMINDER = frozenset({Strength.HARD, Strength.CRITICAL})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Countdown:
+    """What comes next if nothing changes; `level` is the colour that it is shown in."""
+
+    level: Level
+    text: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuidanceRow:
+    """One guidance, recorded prompt or clear. sign: soft, hard, critical or clear."""
+
+    generation: int
+    round_number: int
+    sign: str
+    asked: str
+    is_recorded: bool
+    wants_reminder: bool
+    followed_at: datetime | None
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The newest rows; is_more: there are older ones."""
+
+    items: tuple[GuidanceRow, ...]
+    is_more: bool
+
+
+def countdown(care: CareView) -> Countdown | None:
+    """The number that matters now, in plain sight; None while there is nothing to count."""
+    if care.level is Level.CRITICAL and care.countdown is not None:
+        return Countdown(level=Level.CRITICAL, text=clears_in(care.countdown), note=_heed(care))
+    if care.level is not Level.CAUTION:
+        return None
+    if care.grace_left:
+        times = _count(care.grace_left, "more soft guidance", "more soft guidances")
+        return Countdown(level=Level.CAUTION, text=f"{times}, then a hard one")
+    if care.next_hard_in is not None:
+        when = (
+            "with the next generation"
+            if care.next_hard_in <= 1
+            else f"in {care.next_hard_in:,} generations"
+        )
+        return Countdown(level=Level.CAUTION, text=f"Next hard guidance {when}", note=_heed(care))
+    return None
+
+
+def clears_in(left: int) -> str:
+    """How long until the clear, in generations."""
+    if left <= 0:
+        return "HelmDash clears before the next generation"
+    return f"{_count(left, 'generation', 'generations')} until HelmDash clears"
+
+
+def told(rows: Sequence[GuidanceView], *, most: int) -> Told:
+    """The rows of the table, newest first; `rows` may hold one more than are shown."""
+    return Told(items=tuple(_row(each) for each in rows[:most]), is_more=len(rows) > most)
+
+
+def _row(view: GuidanceView) -> GuidanceRow:
+    strength = Strength(view.strength) if view.strength else None
+    is_clear = view.action == Action.CLEAR
+    return GuidanceRow(
+        generation=view.generation,
+        round_number=view.round_number,
+        sign="clear" if is_clear or strength is None else strength.value,
+        asked=_asked(view, strength),
+        is_recorded=view.action == Action.RECORD_PROMPT,
+        wants_reminder=strength in _WANT_REMINDER,
+        followed_at=view.followed_at,
+        text=view.text,
+        at=view.at,
+    )
+
+
+def _asked(view: GuidanceView, strength: Strength | None) -> str:
+    if view.action == Action.CLEAR:
+        return f"opened round {view.round_number + 1}: {_WHY_CLEARED.get(view.reason, view.reason)}"
+    if strength is None:
+        return view.reason
+    left = view.remaining
+    after = f"; {_count(left, 'generation', 'generations')} left after it" if left else ""
+    last = "; the last one before the clear" if left == 0 else ""
+    return f"{_ASKED[strength]}{after}{last}"
+
+
+def _heed(care: CareView) -> str:
+    if care.followed is None:
+        return ""
+    return f"The latest guidance was {'followed' if care.followed else 'not followed'}."
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"

@@ -1,0 +1,186 @@
+"""Care of one conversation by hand: its reminders, and a clear at once.
+
+Each form works without scripts: it answers with a redirect to the conversation then, and with the
+reminders' part of the page when HTMX asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from helmdash.operations import care
+from helmdash.pages import care_parts, scope
+from helmdash.pages.guards import require_storable, staff_only
+from helmdash.pages.notes import Notes, Typed, notes_of
+from helmdash.pages.render import PageRequest, of_shown_project, show, unless_known
+from helmdash.queries.access import ProjectInfo
+
+_PART = "pages/_reminders.html"
+# No conversation has a reminder at a position of so many digits.
+_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """What a form asks for; `position` is where the reminder stands on the page."""
+
+    project: ProjectInfo
+    conversation: str
+    typed: Typed
+    position: int
+    now: datetime
+
+
+@require_safe
+@of_shown_project
+def reminder_part(request: PageRequest, name: str) -> HttpResponse:
+    """The reminders of a conversation; the page polls this apart from what its calls change."""
+    require_storable(name)
+    if not request.htmx:
+        return HttpResponseRedirect(reverse("conversation", args=[name]) + "#reminders")
+    notes = _notes(request, name)
+    request.etag = notes.etag
+    return unless_known(request, lambda: show(request, _PART, {"notes": notes}))
+
+
+@require_POST
+@staff_only
+def change_reminders(request: PageRequest, name: str) -> HttpResponse:
+    """Add, save, delete or move a reminder (`do`)."""
+    require_storable(name)
+    typed = Typed(
+        do=request.POST.get("do", ""),
+        id=request.POST.get("id", "").replace("\x00", ""),
+        kind=request.POST.get("kind", "note"),
+        content=request.POST.get("content", ""),
+    )
+    change = _CHANGES.get(typed.do)
+    if change is None:
+        return _answer(request, name, typed.because("do: send add, save, delete, up or down"))
+    try:
+        change(
+            _Change(
+                project=scope.current_project(request),
+                conversation=name,
+                typed=typed,
+                position=_position(request.POST.get("position", "")),
+                now=timezone.now(),
+            )
+        )
+    except care.NoConversation:
+        raise Http404(f"There is no conversation {name}.") from None
+    except care.NoReminder:
+        return _answer(request, name, typed.because("This reminder is not there any more."))
+    except care.CareProblem as problem:
+        return _answer(request, name, typed.because(f"{problem.field}: {problem.message}"))
+    return _answer(request, name)
+
+
+@require_POST
+@staff_only
+def clear_now(request: PageRequest, name: str) -> HttpResponse:
+    """Open the next round at once, as `clear_mind` does."""
+    require_storable(name)
+    try:
+        cleared = care.clear(
+            project=scope.current_project(request),
+            conversation=name,
+            reminder_content=request.POST.get("reminder_content", "").strip() or None,
+            reason=care_parts.BY_HAND,
+            now=timezone.now(),
+        )
+    except care.NoConversation:
+        raise Http404(f"There is no conversation {name}.") from None
+    except care.CareProblem as problem:
+        messages.error(request, f"{problem.field}: {problem.message}")
+    else:
+        number = cleared.round_number
+        said = (
+            f"Cleared: round {number} is open."
+            if cleared.is_new
+            else f"Round {number} is open already and has no call yet; nothing was cleared."
+        )
+        messages.success(request, said)
+    return HttpResponseRedirect(reverse("conversation", args=[name]))
+
+
+def _add(change: _Change) -> None:
+    care.add_reminder(
+        project=change.project,
+        conversation=change.conversation,
+        content=change.typed.content,
+        kind=change.typed.kind,
+        now=change.now,
+    )
+
+
+def _save(change: _Change) -> None:
+    care.update_reminder(
+        project=change.project,
+        conversation=change.conversation,
+        reminder_id=change.typed.id,
+        content=change.typed.content,
+        kind=change.typed.kind,
+        now=change.now,
+    )
+
+
+def _delete(change: _Change) -> None:
+    care.delete_reminder(
+        project=change.project,
+        conversation=change.conversation,
+        reminder_id=change.typed.id,
+        now=change.now,
+    )
+
+
+def _mover(by: int) -> Callable[[_Change], None]:
+    def move(change: _Change) -> None:
+        care.update_reminder(
+            project=change.project,
+            conversation=change.conversation,
+            reminder_id=change.typed.id,
+            position=max(change.position + by, 1),
+            now=change.now,
+        )
+
+    return move
+
+
+def _position(text: str) -> int:
+    """A position as the form sent it; whatever makes no sense is the first one."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else 1
+
+
+_CHANGES: Mapping[str, Callable[[_Change], None]] = {
+    "add": _add,
+    "save": _save,
+    "delete": _delete,
+    "up": _mover(-1),
+    "down": _mover(+1),
+}
+
+
+def _answer(request: PageRequest, name: str, typed: Typed | None = None) -> HttpResponse:
+    """The part anew; with what was typed where it could not be kept."""
+    if typed is None and not request.htmx:
+        return HttpResponseRedirect(reverse("conversation", args=[name]) + "#reminders")
+    status = 422 if typed else 200
+    context = {"notes": _notes(request, name, typed)}
+    return show(request, "pages/reminders.html", context, fragment=_PART, status=status)
+
+
+def _notes(request: PageRequest, name: str, typed: Typed | None = None) -> Notes:
+    project = scope.current_project(request)
+    notes = notes_of(project_id=project.id, conversation=name, now=timezone.now(), typed=typed)
+    if notes is None:
+        raise Http404(f"There is no conversation {name} in {project.name}.")
+    return notes

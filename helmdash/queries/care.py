@@ -1,0 +1,225 @@
+"""Care of conversations as it stands: what holds, what was told to the agent, its reminders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
+
+from helmdash.core.health import Health, Level
+from helmdash.core.remediation import COUNTDOWN, CareState, Strength, next_hard_in
+from helmdash.queries.calls import health_of
+from helmdash.records.models import Conversation, Guidance, Reminder, Round
+from helmdash.records.models.conversations import SEVERITY
+
+# The newest ones tell where a conversation stands; the timeline has the rest.
+SHOWN_GUIDANCE = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CareView:
+    """Where remediation stands in the open round.
+
+    level: the one held, caution or critical; None below. grace_left: soft guidances still to come.
+    countdown: units left before the clear. next_hard_in: generations until a hard guidance, as far
+    as is known. followed: whether a reminder was written after the newest guidance that asked for
+    one; None where none did. enabled: whether the project's gateway acts on it by itself.
+    """
+
+    level: Level | None = None
+    grace_left: int | None = None
+    countdown: int | None = None
+    next_hard_in: int | None = None
+    followed: bool | None = None
+    enabled: bool = False
+    generation: int = 0  # the last one decided; 0: none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuidanceView:
+    """What was done before one generation; `text` is empty where none was given."""
+
+    generation: int
+    round_number: int
+    action: str
+    strength: str | None
+    text: str
+    remaining: int | None
+    reason: str
+    position: int | None
+    at: datetime
+    followed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReminderView:
+    """A note that survives a fresh start; `position` counts from 1 without gaps."""
+
+    id: str
+    position: int
+    kind: str
+    content: str
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeedsMe:
+    """A conversation that somebody should look at, and what is done about it meanwhile."""
+
+    id: str
+    model: str
+    round_number: int
+    generation: int
+    health: Health
+    known_level: Level | None
+    care: CareView
+    is_unfollowed: bool  # a hard guidance of the open round was not answered by a reminder
+    latest_at: datetime
+
+
+def care_of(*, project_id: int, conversation: str) -> CareView:
+    """Where remediation stands; the resting state for a conversation nobody knows. One query."""
+    found = (
+        Conversation.objects.filter(project_id=project_id, name=conversation)
+        .annotate(care=_open_care())
+        .values_list("care", "round_number", "project__remediation")
+        .first()
+    )
+    if found is None:
+        return CareView()
+    care, round_number, enabled = found
+    return care_view(care, round_number=round_number, enabled=enabled)
+
+
+def care_view(care: object, *, round_number: int, enabled: bool) -> CareView:
+    """Read what is stored with a round (`Round.care`); a round without it rests."""
+    state = CareState.from_json(care)
+    if not isinstance(care, Mapping) or state.round_number != round_number:
+        return CareView(enabled=enabled)
+    cadence = care.get("cadence")
+    is_caution = state.level is Level.CAUTION
+    asked = state.since_hard is not None or (
+        state.countdown is not None and state.countdown < COUNTDOWN
+    )
+    return CareView(
+        level=state.level,
+        grace_left=state.grace if is_caution else None,
+        countdown=state.countdown,
+        next_hard_in=next_hard_in(state, cadence=cadence) if isinstance(cadence, int) else None,
+        followed=state.is_followed if asked else None,
+        enabled=enabled,
+        generation=state.generation,
+    )
+
+
+def guidance(
+    *, project_id: int, conversation: str, limit: int = SHOWN_GUIDANCE
+) -> tuple[GuidanceView, ...]:
+    """What was told to the agent, newest first; empty for an unknown conversation. One query."""
+    rows = Guidance.objects.filter(
+        project_id=project_id, conversation__project_id=project_id, conversation__name=conversation
+    )
+    return tuple(_guidance_view(row) for row in rows.order_by("-generation")[:limit])
+
+
+def guidance_of(row: Conversation, *, limit: int = SHOWN_GUIDANCE) -> tuple[GuidanceView, ...]:
+    """The same for a row at hand."""
+    rows = row.guidance.filter(project_id=row.project_id).order_by("-generation")
+    return tuple(_guidance_view(each) for each in rows[:limit])
+
+
+def reminders(*, project_id: int, conversation: str) -> tuple[ReminderView, ...] | None:
+    """The reminders in their order. None: no such conversation. Two queries."""
+    row = Conversation.objects.filter(project_id=project_id, name=conversation).first()
+    return None if row is None else reminders_of(row)
+
+
+def reminders_of(row: Conversation) -> tuple[ReminderView, ...]:
+    """The same for a row at hand."""
+    rows = row.reminders.filter(project_id=row.project_id).order_by("position", "id")
+    return tuple(reminder_view(each) for each in rows)
+
+
+def reminder_view(row: Reminder) -> ReminderView:
+    """The value behind a row."""
+    return ReminderView(
+        id=row.name,
+        position=row.position,
+        kind=row.kind,
+        content=row.content,
+        updated_at=row.updated_at,
+    )
+
+
+def needs_me(*, project_id: int, limit: int = 10) -> tuple[NeedsMe, ...]:
+    """Conversations that somebody should look at; two queries.
+
+    First those in critical, then those in caution, each by the newest call; then those whose level
+    is unknown now, was one of these, and whose hard guidance was not followed.
+    """
+    severe = (SEVERITY[Level.CRITICAL], SEVERITY[Level.CAUTION])
+    rows = Conversation.objects.filter(project_id=project_id).annotate(
+        care=_open_care(), is_unfollowed=Exists(_unfollowed(project_id))
+    )
+    found = list(
+        rows.filter(severity__in=severe)
+        .select_related("project")
+        .order_by("-severity", "-latest_at", "-id")[:limit]
+    )
+    if len(found) < limit:
+        dim = rows.filter(
+            severity=SEVERITY[Level.UNKNOWN],
+            known_level__in=(Level.CRITICAL.value, Level.CAUTION.value),
+            is_unfollowed=True,
+        )
+        newest = dim.select_related("project").order_by("-latest_at", "-id")
+        found += newest[: limit - len(found)]
+    return tuple(_needs_me(row) for row in found)
+
+
+def _needs_me(row: Conversation) -> NeedsMe:
+    care: object = getattr(row, "care", None)
+    return NeedsMe(
+        id=row.name,
+        model=row.model,
+        round_number=row.round_number,
+        generation=row.generation,
+        health=health_of(row),
+        known_level=Level(row.known_level) if row.known_level else None,
+        care=care_view(care, round_number=row.round_number, enabled=row.project.remediation),
+        is_unfollowed=bool(getattr(row, "is_unfollowed", False)),
+        latest_at=row.latest_at,
+    )
+
+
+def _open_care() -> Subquery:
+    """The care of a conversation's open round, as a column of Conversation."""
+    opened = Round.objects.filter(conversation=OuterRef("pk"), number=OuterRef("round_number"))
+    return Subquery(opened.values("care")[:1])
+
+
+def _unfollowed(project_id: int) -> QuerySet[Guidance]:
+    return Guidance.objects.filter(
+        followed_at__isnull=True,
+        project_id=project_id,
+        conversation=OuterRef("pk"),
+        round_number=OuterRef("round_number"),
+        strength=Strength.HARD.value,
+    )
+
+
+def _guidance_view(row: Guidance) -> GuidanceView:
+    return GuidanceView(
+        generation=row.generation,
+        round_number=row.round_number,
+        action=row.action,
+        strength=row.strength or None,
+        text=row.text,
+        remaining=row.remaining,
+        reason=row.reason,
+        position=row.position,
+        at=row.at,
+        followed_at=row.followed_at,
+    )

@@ -1,0 +1,45 @@
+"""A model's newest calls, as far as they say how many bytes its tokens stand for."""
+
+from __future__ import annotations
+
+from helmdash.core.cut_bands import Sample
+from helmdash.core.cut_sizes import LEAST_BYTES, LEAST_TOKENS
+from helmdash.core.health import HealthReason
+from helmdash.records.models import Call
+
+
+def newest_samples(
+    *, project_id: int, model: str, upstream_model: str, limit: int
+) -> tuple[Sample, ...]:
+    """The newest calls of the model, newest first. One query, served by the index of models.
+
+    Calls that say nothing (failed, short, with images, uncounted) are among the `limit` that are
+    read, so that a model of which nothing can be learned costs no more than another.
+    """
+    rows = Call.objects.filter(project_id=project_id, model=model)
+    found = rows.order_by("-started_at", "-id").values_list(
+        "conversation_id",
+        "upstream_model",
+        "sent_bytes",
+        "prompt_tokens",
+        "sent_images",
+        "status",
+        "level_reason",
+        "trim_after_bytes",
+    )[:limit]
+    return tuple(
+        Sample(
+            conversation=conversation,
+            sent_bytes=size,
+            tokens=tokens,
+            is_learned=reason != HealthReason.SUSPECTED_CUT.value and trimmed is None,
+        )
+        for conversation, upstream, size, tokens, images, status, reason, trimmed in found
+        if upstream == upstream_model
+        and status == "success"
+        and not images
+        and size is not None
+        and size >= LEAST_BYTES
+        and tokens is not None
+        and tokens >= LEAST_TOKENS
+    )

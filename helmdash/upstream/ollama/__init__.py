@@ -1,0 +1,34 @@
+"""The context manager for local models on Ollama: its clients, windows, and checks.
+
+Source: issue 5, design product.md 10, the seed "Context Manager". The prompt is put together by
+core.assembly within the window that the server is then told to use (`num_ctx`); what would not fit
+is refused before any HTTP request.
+"""
+
+from __future__ import annotations
+
+from helmdash.upstream.ollama.checking import PromptCheck, Verdict, check_prompt
+from helmdash.upstream.ollama.client import NativeClient
+from helmdash.upstream.ollama.discovery import Found, discover
+from helmdash.upstream.ollama.errors import OllamaError, OllamaTimeout
+from helmdash.upstream.ollama.manager import ContextManager, Sent, UnknownWindow
+from helmdash.upstream.ollama.openai_client import OpenAIClient
+from helmdash.upstream.ollama.values import Answer, Piece, Ping
+
+__all__ = [
+    "Answer",
+    "ContextManager",
+    "Found",
+    "NativeClient",
+    "OllamaError",
+    "OllamaTimeout",
+    "OpenAIClient",
+    "Piece",
+    "Ping",
+    "PromptCheck",
+    "Sent",
+    "UnknownWindow",
+    "Verdict",
+    "check_prompt",
+    "discover",
+]

@@ -1,0 +1,304 @@
+"""Ollama's own API: generate, chat, models and their windows. Source: https://docs.ollama.com/api.
+
+`num_ctx` is the window that the server is to use for this request; without it the server takes its
+own default, which is small, and cuts what does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import monotonic
+from uuid import uuid4
+
+from helmdash.providers.bodies import to_json
+from helmdash.providers.members import without_nones
+from helmdash.providers.ollama.replies import read_models
+from helmdash.providers.ollama.shown import Shown, read_show
+from helmdash.providers.wire import Json, Object
+from helmdash.upstream.client import UpstreamClient
+from helmdash.upstream.ollama.errors import OllamaError
+from helmdash.upstream.ollama.values import Answer, Piece, Ping, read_answer, text_of_line
+from helmdash.upstream.ollama.wire import (
+    DEFAULT_TIMEOUT_S,
+    PING_TIMEOUT_S,
+    Transport,
+    milliseconds_since,
+)
+from helmdash.upstream.request_log import LogEntry, LoggedError, LoggedReply, RequestLog
+
+_GENERATE, _CHAT = "/api/generate", "/api/chat"
+
+Clock = Callable[[], datetime]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What is known of a prompt before it is sent, for the log: never its text."""
+
+    token_estimate: int | None = None
+    prompt_hash: str = ""
+    chunks: tuple[Mapping[str, object], ...] = ()
+    conversation: str = ""
+
+
+class NativeClient(Transport):
+    """A client of one server, for asynchronous code. Use it as a context manager, or close it."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        client: UpstreamClient | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        api_key: str | None = None,
+        allow_private: bool = False,
+        include_context: bool = False,
+        log: RequestLog | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """`include_context`: replies of generate keep their array of token ids. `log` takes an
+        entry for each call, with the time of `clock`."""
+        super().__init__(
+            base_url,
+            client=client,
+            timeout_s=timeout_s,
+            api_key=api_key,
+            allow_private=allow_private,
+        )
+        self._include_context = include_context
+        self._log = log
+        self._clock = clock or _utc_now
+
+    # --- replies
+
+    async def generate(
+        self,
+        model: str,
+        prompt: str,
+        *,
+        system: str | None = None,
+        num_ctx: int | None = None,
+        options: Object | None = None,
+        context: Sequence[int] | None = None,
+        include_context: bool | None = None,
+        timeout_s: float | None = None,
+        receipt: Receipt | None = None,
+        **more: Json,
+    ) -> Answer:
+        """Complete a prompt. `context` is that of an earlier reply, to go on from; `more` are other
+        members of the request (format, keep_alive, images, think …).
+
+        Raises OllamaError, OllamaTimeout, and ValueError for a window that is none.
+        """
+        body = _generate_body(model, prompt, system, num_ctx, options, context, more)
+        return await self._ask(_GENERATE, body, include_context, timeout_s, receipt)
+
+    async def chat(
+        self,
+        model: str,
+        messages: Sequence[Object],
+        *,
+        num_ctx: int | None = None,
+        options: Object | None = None,
+        timeout_s: float | None = None,
+        receipt: Receipt | None = None,
+        **more: Json,
+    ) -> Answer:
+        """Answer a conversation; `more` as for `generate` (tools, too). Raises as it does."""
+        body = _chat_body(model, messages, num_ctx, options, more)
+        return await self._ask(_CHAT, body, False, timeout_s, receipt)
+
+    def stream_generate(
+        self,
+        model: str,
+        prompt: str,
+        *,
+        system: str | None = None,
+        num_ctx: int | None = None,
+        options: Object | None = None,
+        context: Sequence[int] | None = None,
+        include_context: bool | None = None,
+        timeout_s: float | None = None,
+        receipt: Receipt | None = None,
+        **more: Json,
+    ) -> AsyncIterator[Piece]:
+        """The same piece by piece; the last one has the whole. `timeout_s` is for each."""
+        body = _generate_body(model, prompt, system, num_ctx, options, context, more)
+        return self._stream(_GENERATE, body, include_context, timeout_s, receipt)
+
+    def stream_chat(
+        self,
+        model: str,
+        messages: Sequence[Object],
+        *,
+        num_ctx: int | None = None,
+        options: Object | None = None,
+        timeout_s: float | None = None,
+        receipt: Receipt | None = None,
+        **more: Json,
+    ) -> AsyncIterator[Piece]:
+        """The same piece by piece."""
+        body = _chat_body(model, messages, num_ctx, options, more)
+        return self._stream(_CHAT, body, False, timeout_s, receipt)
+
+    # --- the server and its models
+
+    async def ping(self, *, timeout_s: float = PING_TIMEOUT_S) -> Ping:
+        """Whether the server lists its models. Never raises."""
+        began = monotonic()
+        try:
+            models = await self.models(timeout_s=timeout_s)
+        except OllamaError as error:
+            return Ping(is_available=False, error=str(error))
+        return Ping(is_available=True, models=models, latency_ms=milliseconds_since(began))
+
+    async def models(self, *, timeout_s: float = PING_TIMEOUT_S) -> tuple[str, ...]:
+        """The models that are installed, with their tags. Raises OllamaError."""
+        value = await self.ask("/api/tags", timeout_s=timeout_s)
+        try:
+            return read_models(to_json(value))
+        except ValueError as error:
+            raise OllamaError(str(error), endpoint="/api/tags", status=200) from None
+
+    async def show(self, model: str, *, timeout_s: float = PING_TIMEOUT_S) -> Shown:
+        """A model's windows, as far as they are told. Raises OllamaError."""
+        value = await self.ask("/api/show", {"model": model}, timeout_s=timeout_s)
+        return read_show(to_json(value)) or Shown()
+
+    # --- how
+
+    async def _ask(
+        self,
+        path: str,
+        body: dict[str, Json],
+        include_context: bool | None,
+        timeout_s: float | None,
+        receipt: Receipt | None,
+    ) -> Answer:
+        began = monotonic()
+        try:
+            value = await self.ask(path, {**body, "stream": False}, timeout_s=timeout_s)
+        except OllamaError as error:
+            self._note(body, receipt, began, error=error)
+            raise
+        answer = read_answer(value, keeps_context=self._keeps(include_context))
+        self._note(body, receipt, began, answer=answer)
+        return answer
+
+    async def _stream(
+        self,
+        path: str,
+        body: dict[str, Json],
+        include_context: bool | None,
+        timeout_s: float | None,
+        receipt: Receipt | None,
+    ) -> AsyncIterator[Piece]:
+        began = monotonic()
+        said: list[str] = []
+        try:
+            async for value in self.lines(path, {**body, "stream": True}, timeout_s=timeout_s):
+                text = text_of_line(value)
+                said.append(text)
+                if value.get("done") is not True:
+                    yield Piece(text=text)
+                    continue
+                answer = read_answer(
+                    value, keeps_context=self._keeps(include_context), text="".join(said)
+                )
+                self._note(body, receipt, began, answer=answer)
+                yield Piece(text=text, answer=answer)
+                return
+            raise OllamaError("the stream ended before the reply did", endpoint=path, status=200)
+        except OllamaError as error:
+            self._note(body, receipt, began, error=error)
+            raise
+
+    def _keeps(self, include_context: bool | None) -> bool:
+        return self._include_context if include_context is None else include_context
+
+    def _note(
+        self,
+        body: Mapping[str, Json],
+        receipt: Receipt | None,
+        began: float,
+        *,
+        answer: Answer | None = None,
+        error: OllamaError | None = None,
+    ) -> None:
+        if self._log is None:
+            return
+        known = receipt or Receipt()
+        took = milliseconds_since(began)
+        options = body.get("options")
+        num_ctx = options.get("num_ctx") if isinstance(options, Mapping) else None
+        self._log.add(
+            LogEntry(
+                at=self._clock(),
+                request_id=str(uuid4()),
+                model=str(body["model"]),
+                token_estimate=known.token_estimate,
+                actual_prompt_tokens=answer.prompt_eval_count if answer else None,
+                prompt_hash=known.prompt_hash,
+                chunk_manifest=known.chunks,
+                reply=_logged(answer, took) if answer else None,
+                error=LoggedError(code=error.code, message=error.message) if error else None,
+                conversation=known.conversation,
+                num_ctx=num_ctx if isinstance(num_ctx, int) else None,
+            )
+        )
+
+
+def _logged(answer: Answer, took_ms: int) -> LoggedReply:
+    return LoggedReply(
+        done=answer.done,
+        done_reason=answer.done_reason,
+        eval_count=answer.eval_count,
+        prompt_eval_count=answer.prompt_eval_count,
+        duration_ms=took_ms,
+    )
+
+
+def _generate_body(
+    model: str,
+    prompt: str,
+    system: str | None,
+    num_ctx: int | None,
+    options: Object | None,
+    context: Sequence[int] | None,
+    more: Mapping[str, Json],
+) -> dict[str, Json]:
+    return {
+        "model": model,
+        "prompt": prompt,
+        **without_nones(
+            system=system,
+            options=_options(num_ctx, options),
+            context=list(context) if context is not None else None,
+        ),
+        **more,
+    }
+
+
+def _chat_body(
+    model: str,
+    messages: Sequence[Object],
+    num_ctx: int | None,
+    options: Object | None,
+    more: Mapping[str, Json],
+) -> dict[str, Json]:
+    told = without_nones(options=_options(num_ctx, options))
+    return {"model": model, "messages": list(messages), **told, **more}
+
+
+def _options(num_ctx: int | None, options: Object | None) -> dict[str, Json] | None:
+    if num_ctx is not None and num_ctx < 1:
+        raise ValueError(f"num_ctx must be at least 1, not {num_ctx}")
+    told = {**(options or {}), **without_nones(num_ctx=num_ctx)}
+    return told or None
+
+
+def _utc_now() -> datetime:
+    # The clock of whoever has none to give: only stamps lines of the log.
+    return datetime.now(UTC)  # noqa: TID251

@@ -1,0 +1,193 @@
+"""One request to an Ollama server and its answer: what both clients stand on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from time import monotonic
+from types import TracebackType
+from typing import NoReturn, Self
+
+from helmdash.core.endpoints import Endpoint, ProviderKind
+from helmdash.providers.base import HttpRequest
+from helmdash.providers.bodies import read_object, to_json
+from helmdash.providers.ndjson import NdjsonDecoder
+from helmdash.providers.ollama.replies import find_error, read_error
+from helmdash.providers.wire import Object
+from helmdash.upstream.client import UpstreamClient
+from helmdash.upstream.failures import UpstreamFailed, tidy
+from helmdash.upstream.ollama.errors import OllamaError, OllamaTimeout
+from helmdash.upstream.opened import Opened
+
+# Loading a model from disk and reading a long prompt take minutes on small machines (seed).
+DEFAULT_TIMEOUT_S = 120.0
+# A list of models is there at once, or the server is not.
+PING_TIMEOUT_S = 5.0
+
+_MOST_REPLY_BYTES = 64 * 1024 * 1024
+_MOST_ERROR_BYTES = 64 * 1024
+_SUFFIXES = ("/v1", "/api")
+
+
+class Transport:
+    """Requests to one server. Owns its connections unless it is given a client."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        client: UpstreamClient | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        api_key: str | None = None,
+        allow_private: bool = False,
+    ) -> None:
+        """`base_url` is the server's, with or without a slash, `/v1` or `/api` at its end.
+
+        `allow_private`: it may be on this machine or in a private network. The one who configures
+        the server may say so; for an address that a stranger chose, leave it.
+        """
+        if timeout_s <= 0:
+            raise ValueError(f"timeout_s must be above 0, not {timeout_s}")
+        self.endpoint = Endpoint(
+            name="ollama",
+            kind=ProviderKind.OLLAMA,
+            base_url=root_url(base_url),
+            api_key=api_key,
+            allow_private=allow_private,
+            read_timeout_s=timeout_s,
+        )
+        self.timeout_s = timeout_s
+        self._client = client or UpstreamClient()
+        self._owns_client = client is None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close its own connections; those of a client that was given stay open."""
+        if self._owns_client:
+            await self._client.aclose()
+
+    async def ask(
+        self, path: str, body: Object | None = None, *, timeout_s: float | None = None
+    ) -> Object:
+        """A GET, or a POST with a body: the JSON object of the answer.
+
+        `timeout_s` is for all of it. Raises OllamaError, and OllamaTimeout.
+        """
+        seconds = timeout_s or self.timeout_s
+        try:
+            async with asyncio.timeout(seconds):
+                opened = await self._open(path, body, seconds)
+                try:
+                    data = await opened.read(_MOST_REPLY_BYTES)
+                finally:
+                    await opened.close()
+        except TimeoutError:
+            raise _late(path, seconds) from None
+        except UpstreamFailed as failure:
+            _raise(failure, path, seconds)
+        return self._object(data, path)
+
+    async def lines(
+        self, path: str, body: Object, *, timeout_s: float | None = None
+    ) -> AsyncIterator[Object]:
+        """A POST whose answer is a stream of JSON lines.
+
+        `timeout_s` is for the first line, and for each one after it. Raises as `ask` does.
+        """
+        seconds = timeout_s or self.timeout_s
+        decoder = NdjsonDecoder()
+        opened = await self._opened_in_time(path, body, seconds)
+        try:
+            async for data in opened.chunks():
+                for line in decoder.feed(data):
+                    yield self._object(line, path)
+                if decoder.too_long:
+                    raise OllamaError("a line of the stream is too long", endpoint=path)
+            for line in decoder.flush():
+                yield self._object(line, path)
+        except UpstreamFailed as failure:
+            _raise(failure, path, seconds)
+        finally:
+            await opened.close()
+
+    async def _opened_in_time(self, path: str, body: Object, seconds: float) -> Opened:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._open(path, body, seconds)
+        except TimeoutError:
+            raise _late(path, seconds) from None
+        except UpstreamFailed as failure:
+            _raise(failure, path, seconds)
+
+    async def _open(self, path: str, body: Object | None, seconds: float) -> Opened:
+        """The answer of a 200. Raises OllamaError for any other."""
+        key = self.endpoint.api_key
+        headers = [("authorization", f"Bearer {key}")] if key else []
+        if body is not None:
+            headers.append(("content-type", "application/json"))
+        request = HttpRequest(
+            path=path, headers=tuple(headers), body=None if body is None else to_json(body)
+        )
+        # One attempt: who calls decides what is worth another, and a server on the same machine
+        # that is away is not back in a second.
+        opened = await self._client.open(
+            replace(self.endpoint, read_timeout_s=seconds), request, max_attempts=1
+        )
+        if opened.status < 400:
+            return opened
+        try:
+            data = await opened.read(_MOST_ERROR_BYTES)
+        except UpstreamFailed:
+            data = b""  # the status alone says enough
+        finally:
+            await opened.close()
+        message = read_error(opened.status, data).message
+        raise OllamaError(tidy(message, key=key), endpoint=path, status=opened.status)
+
+    def _object(self, data: bytes, path: str) -> Object:
+        value = read_object(data)
+        if value is None:
+            raise OllamaError("the answer is no JSON object", endpoint=path, status=200)
+        error = find_error(value)
+        if error is not None:
+            message = tidy(error.message, key=self.endpoint.api_key)
+            raise OllamaError(message, endpoint=path, status=200)
+        return value
+
+
+def root_url(base_url: str) -> str:
+    """The server's address without slashes, `/v1` or `/api` at its end.
+
+    >>> root_url("http://127.0.0.1:11434/v1/")
+    'http://127.0.0.1:11434'
+    """
+    url = base_url.strip().rstrip("/")
+    for suffix in _SUFFIXES:
+        url = url.removesuffix(suffix).rstrip("/")
+    return url
+
+
+def milliseconds_since(began: float) -> int:
+    """From a monotonic moment until now."""
+    return round((monotonic() - began) * 1000)
+
+
+def _raise(failure: UpstreamFailed, path: str, seconds: float) -> NoReturn:
+    if failure.kind.value.startswith("timeout"):
+        raise _late(path, seconds) from None
+    raise OllamaError(failure.message, endpoint=path, status=failure.http_status) from None
+
+
+def _late(path: str, seconds: float) -> OllamaTimeout:
+    return OllamaTimeout(f"no answer within {seconds:g} seconds", endpoint=path)

@@ -1,0 +1,234 @@
+"""What of a client's history is sent after a fresh start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helmdash.core.restarts import (
+    Beginning,
+    Entry,
+    Piece,
+    Speaker,
+    Step,
+    arrange,
+    clipped,
+    end_of,
+    facts_of,
+    fingerprint,
+    is_gap,
+    pending_of,
+    prompt_of,
+)
+
+SYSTEM = Entry(speaker=Speaker.SYSTEM, text="Be brief.")
+USER = Entry(speaker=Speaker.USER, text="Do it.", is_own=True)
+ANSWER = Entry(speaker=Speaker.ASSISTANT, text="Done.")
+SILENCE = Entry(speaker=Speaker.ASSISTANT, text=" ")
+CALL = Entry(speaker=Speaker.ASSISTANT, text="I look.", calls=(("look", '{"at": 1}'),))
+TWO_CALLS = Entry(speaker=Speaker.ASSISTANT, calls=(("look", "1"), ("look", "2")))
+RESULT = Entry(speaker=Speaker.TOOL, text="Rain.", results=1)
+BOTH = Entry(speaker=Speaker.TOOL, text="And hurry.", results=1, is_own=True)
+
+
+@pytest.mark.parametrize(
+    ("history", "end"),
+    [
+        ([], 0),
+        ([SYSTEM, USER], 2),
+        # the beginning of a reply, put into the model's mouth
+        ([USER, ANSWER], 1),
+        ([USER, CALL, RESULT], 3),
+        # one result is missing: neither it nor the one that is there loses its call
+        ([USER, TWO_CALLS, RESULT], 1),
+        ([USER, TWO_CALLS, RESULT, RESULT], 4),
+        ([USER, CALL], 1),
+    ],
+)
+def test_our_texts_follow_where_no_call_waits(history: list[Entry], end: int) -> None:
+    assert end_of(history) == end
+
+
+@pytest.mark.parametrize(
+    ("history", "pending"),
+    [
+        ([SYSTEM, USER], (1,)),
+        ([USER, ANSWER], ()),
+        ([USER, ANSWER, USER], (2,)),
+        # the message that started a tool loop, and one said in the middle of it
+        ([USER, ANSWER, USER, CALL, RESULT, USER, CALL, RESULT], (2, 5)),
+        ([USER, CALL, RESULT, ANSWER], ()),
+        # an empty reply answers nothing
+        ([USER, SILENCE, USER], (0, 2)),
+        # what stands beside a result is the user's all the same
+        ([USER, CALL, BOTH], (0, 2)),
+        ([USER, USER], (0, 1)),
+    ],
+)
+def test_pending_is_what_no_final_answer_follows(
+    history: list[Entry], pending: tuple[int, ...]
+) -> None:
+    assert pending_of(history, len(history)) == pending
+
+
+@pytest.mark.parametrize(
+    ("history", "index"),
+    [
+        ([SYSTEM, USER], 1),
+        ([USER, CALL, RESULT], None),
+        ([USER, CALL, BOTH], None),
+        # a system turn or the beginning of a reply after it changes nothing
+        ([USER, SYSTEM], 0),
+        ([USER, ANSWER], 0),
+        ([], None),
+    ],
+)
+def test_the_request_ends_in_a_users_own_message_or_not(
+    history: list[Entry], index: int | None
+) -> None:
+    assert prompt_of(history) == index
+
+
+def kept(*indexes: int) -> list[Step]:
+    return [Step(piece=Piece.KEPT, index=index) for index in indexes]
+
+
+def assistant(*parts: dict[str, str]) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(parts)}
+
+
+def said(text: str) -> Step:
+    return Step(piece=Piece.SAID, text=text)
+
+
+def own(index: int) -> Step:
+    return Step(piece=Piece.OWN, index=index)
+
+
+def test_guidance_stands_before_the_users_own_message() -> None:
+    steps = arrange([SYSTEM, USER, ANSWER, USER], Beginning(), guide="G")
+
+    assert list(steps) == [*kept(0, 1, 2), said("G"), *kept(3)]
+
+
+def test_guidance_stands_after_the_results_of_tools() -> None:
+    steps = arrange([USER, CALL, RESULT], Beginning(), guide="G")
+
+    assert list(steps) == [*kept(0, 1, 2), said("G")]
+
+
+def test_a_beginning_is_replaced_by_system_package_and_what_is_carried() -> None:
+    history = [SYSTEM, USER, CALL, RESULT, SYSTEM, CALL, RESULT]
+    beginning = Beginning(entries=5, carried=(1,), package="P", inserts=((2, "old"), (7, "I")))
+
+    steps = arrange(history, beginning, guide="G")
+
+    assert list(steps) == [*kept(0, 4), said("P"), own(1), *kept(5, 6), said("I"), said("G")]
+
+
+def test_a_prompt_that_would_part_a_call_from_its_result_is_left_out() -> None:
+    steps = arrange([USER, CALL, RESULT], Beginning(inserts=((2, "I"),)))
+
+    assert list(steps) == kept(0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        # a cache marker moves on, and a text becomes a list of one for it
+        (
+            {"role": "user", "content": "Hi"},
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}],
+            },
+        ),
+        # thoughts are dropped
+        (
+            assistant({"type": "thinking", "thinking": "Hm", "signature": "s"}, {"text": "A"}),
+            assistant({"type": "text", "text": "A"}),
+        ),
+        (
+            {"role": "assistant", "content": "A", "reasoning_content": "Hm"},
+            {"role": "assistant", "content": "A"},
+        ),
+        # ids are made up anew
+        (
+            {"role": "tool", "tool_call_id": "1", "content": "R"},
+            {"role": "tool", "tool_call_id": "2", "content": "R"},
+        ),
+        # the date in the system prompt
+        ({"role": "system", "content": "It is noon."}, {"role": "system", "content": "It is one."}),
+    ],
+)
+def test_what_clients_change_by_themselves_is_no_other_history(one: Any, other: Any) -> None:
+    assert fingerprint([one]) == fingerprint([other])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([{"role": "user", "content": "a"}], [{"role": "user", "content": "b"}]),
+        ([{"role": "user", "content": "a"}], [{"role": "assistant", "content": "a"}]),
+        ([assistant({"text": "ab"})], [assistant({"text": "a"}), assistant({"text": "b"})]),
+        ([assistant({"text": "a"}, {"text": "b"})], [assistant({"text": "ab"})]),
+        ([], [{"role": "user", "content": ""}]),
+    ],
+)
+def test_other_words_are_another_history(one: list[Any], other: list[Any]) -> None:
+    assert fingerprint(one) != fingerprint(other)
+
+
+def test_the_draft_tells_the_goal_and_the_latest_steps() -> None:
+    goal, progress = facts_of([SYSTEM, USER, CALL, RESULT, ANSWER, USER, CALL, RESULT])
+
+    assert goal == "Do it."
+    assert progress == 'I look.\nTools called last: look({"at": 1}), look({"at": 1}).'
+
+
+def test_what_is_clipped_says_so() -> None:
+    assert clipped("one  two\nthree", 100) == "one two three"
+    assert clipped("abcdef", 4) == "abc…"
+
+
+TURNS = [(USER,), (USER, ANSWER), (CALL, RESULT), (TWO_CALLS, RESULT, RESULT), (SYSTEM,)]
+turn = st.lists(st.sampled_from(TURNS), max_size=12).map(
+    lambda turns: [entry for one in turns for entry in one]
+)
+
+
+@settings(max_examples=100)
+@given(history=turn, more=turn, guide=st.sampled_from([None, "G"]))
+def test_a_clear_loses_no_word_of_the_users_and_parts_no_call(
+    history: list[Entry], more: list[Entry], guide: str | None
+) -> None:
+    end = end_of(history)
+    carried = pending_of(history, end)
+    whole = history[:end] + more
+    beginning = Beginning(entries=end, carried=carried, package="P")
+
+    steps = arrange(whole, beginning, guide=guide)
+
+    indexes = [step.index for step in steps if step.piece is not Piece.SAID]
+    assert set(carried) <= set(indexes)
+    assert set(range(end, len(whole))) <= set(indexes)
+    assert len(indexes) == len(set(indexes))
+    sent = [
+        whole[step.index] if step.piece is not Piece.SAID else Entry(speaker=Speaker.USER)
+        for step in steps
+    ]
+    assert not any(
+        entry.results and sent[:position] and not _belongs(sent, position)
+        for position, entry in enumerate(sent)
+    )
+    assert is_gap(whole, end)
+
+
+def _belongs(sent: list[Entry], position: int) -> bool:
+    """The entries between a result and its call are results."""
+    while position and sent[position].results:
+        position -= 1
+    return bool(sent[position].calls)

@@ -1,0 +1,186 @@
+"""Remediation in every client's own format: where guidance stands, and what a clear leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.gateway.house import MODELS, House
+from tests.gateway.narrow import texts
+
+pytestmark = pytest.mark.xdist_group("care")
+
+OURS = "[HelmDash]"
+PACKAGE = "## Goal and scope"
+PAGE = "x" * 420
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """How one format says things, as its clients write them by hand."""
+
+    name: str
+    path: str
+    member: str
+    first: list[dict[str, Any]]
+    rest: dict[str, Any]
+    user: Callable[[str], dict[str, Any]]
+    reply: Callable[[dict[str, Any]], dict[str, Any]]
+    results: Callable[[dict[str, Any]], list[dict[str, Any]]]
+
+
+def _anthropic_results(reply: dict[str, Any]) -> list[dict[str, Any]]:
+    results = [
+        {"type": "tool_result", "tool_use_id": block["id"], "content": PAGE}
+        for block in reply["content"]
+        if block["type"] == "tool_use"
+    ]
+    return [{"role": "user", "content": results}] if results else []
+
+
+def _gemini_results(reply: dict[str, Any]) -> list[dict[str, Any]]:
+    results = [
+        {"functionResponse": {"name": "look", "response": {"result": PAGE}}}
+        for part in reply["parts"]
+        if "functionCall" in part
+    ]
+    return [{"role": "user", "parts": results}] if results else []
+
+
+def _ollama_results(reply: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"role": "tool", "tool_name": "look", "content": PAGE}
+        for _ in reply.get("tool_calls") or ()
+    ]
+
+
+FORMATS = [
+    Format(
+        name="anthropic",
+        path="/v1/messages",
+        member="messages",
+        first=[],
+        rest={"max_tokens": 100, "system": "Be an agent.", "tools": []},
+        user=lambda text: {"role": "user", "content": [{"type": "text", "text": text}]},
+        reply=lambda answer: {"role": "assistant", "content": answer["content"]},
+        results=_anthropic_results,
+    ),
+    Format(
+        name="gemini",
+        path="/v1beta/models/MODEL:generateContent",
+        member="contents",
+        first=[],
+        rest={"systemInstruction": {"parts": [{"text": "Be an agent."}]}},
+        user=lambda text: {"role": "user", "parts": [{"text": text}]},
+        reply=lambda answer: answer["candidates"][0]["content"],
+        results=_gemini_results,
+    ),
+    Format(
+        name="ollama",
+        path="/api/chat",
+        member="messages",
+        first=[{"role": "system", "content": "Be an agent."}],
+        rest={"stream": False},
+        user=lambda text: {"role": "user", "content": text},
+        reply=lambda answer: answer["message"],
+        results=_ollama_results,
+    ),
+]
+
+
+class Talk:
+    """A conversation in one format, generation by generation."""
+
+    def __init__(self, house: House, form: Format, mark: str) -> None:
+        self.house, self.form = house, form
+        self.model = f"{MODELS[form.name]}-{mark}"
+        self.history = list(form.first)
+        self.told: list[Any] = []
+
+    def say(self, text: str) -> None:
+        self.history.append(self.form.user(text))
+
+    def generate(self) -> bool:
+        """One call; gives whether tools were called, whose results are then in the history."""
+        body = {"model": self.model, self.form.member: self.history, **self.form.rest}
+        path = self.form.path.replace("MODEL", self.model)
+        answer = self.house.http.post(path, json=body)
+        assert answer.status_code == 200, answer.text
+        self.told.append(answer.headers)
+        reply = self.form.reply(answer.json())
+        results = self.form.results(reply)
+        self.history += [reply, *results]
+        return bool(results)
+
+    @property
+    def action(self) -> str:
+        return str(self.told[-1]["x-helmdash-remediation"])
+
+    @property
+    def sent(self) -> list[dict[str, Any]]:
+        """The entries of the newest request, as the provider got them."""
+        found: list[dict[str, Any]] = self.house.narrow.sent(self.model.partition("/")[2])[-1][
+            self.form.member
+        ]
+        return found
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_guidance_and_a_clear(house: House, mark: str, form: Format) -> None:
+    talk = Talk(house, form, mark)
+    house.narrow.faults.clear()
+    seen: dict[tuple[str, bool], list[dict[str, Any]]] = {}
+    talk.say("ask one tools=999")
+    for _ in range(80):
+        before = list(talk.history)
+        has_prompt = before[-1] == form.user("ask more tools=999")
+        talk.generate()
+        key = (talk.action, has_prompt)
+        if key not in seen:
+            seen[key] = talk.sent
+            _check(form, key, before=before, sent=talk.sent)
+        if talk.action == "clear":
+            break
+        if key == ("guide", False) and ("guide", True) not in seen:
+            talk.say("ask more tools=999")
+
+    cleared = seen["clear", False]
+    talk.generate()
+    assert talk.action == "none"
+    assert talk.sent[: len(cleared)] == cleared
+    assert {("guide", False), ("guide", True), ("record_prompt", False)} <= set(seen)
+    assert house.narrow.faults == []
+
+
+def _check(
+    form: Format,
+    key: tuple[str, bool],
+    *,
+    before: list[dict[str, Any]],
+    sent: list[dict[str, Any]],
+) -> None:
+    action, has_prompt = key
+    if action == "none":
+        assert sent == before
+    elif action == "clear":
+        assert sent[: len(form.first)] == form.first
+        package, *pending = sent[len(form.first) :]
+        assert PACKAGE in texts([package])[0]
+        asked = [entry for entry in before if any("ask" in text for text in texts([entry]))]
+        assert pending == asked
+    elif has_prompt:
+        assert sent[-1] == before[-1]
+        assert texts([sent[-2]])[0].startswith(OURS)
+    else:
+        assert texts([sent[-1]])[0].startswith(OURS)
+        assert sent[-2] == before[-1]
+
+
+def test_generate_of_ollama_has_no_history_and_is_left_alone(house: House, mark: str) -> None:
+    body = {"model": f"{MODELS['ollama']}-{mark}", "prompt": "Hi", "stream": False}
+    answer = house.http.post("/api/generate", json=body)
+
+    assert "x-helmdash-remediation" not in answer.headers

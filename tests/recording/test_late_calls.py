@@ -1,0 +1,213 @@
+"""Late reports: a call that was under way at a clear belongs to the round before (place-3).
+
+Source: spec/dominds-and-ollama.md 1.12, faults 3 and 4.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from helmdash.core.conversations import Clearing, is_as_large, is_late
+from helmdash.operations import care
+from helmdash.operations.conversation_rows import ConversationBatch, lock_by_name
+from helmdash.operations.judging import judge
+from helmdash.operations.recording import Recorded
+from helmdash.queries import budgets
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import Call, Conversation, HealthChange, Round
+from tests.factories import NOW, make_capture
+from tests.operations.care_support import Talk
+from tests.recording.support import CRITICAL, HEALTHY, conversation, prompt, record
+
+
+@pytest.fixture
+def talk(project: ProjectInfo) -> Talk:
+    """Three calls, the newest critical; a fourth is under way when it is cleared."""
+    talk = Talk(project)
+    talk.turns(HEALTHY, 2)
+    talk.turn(CRITICAL)
+    talk.advance()
+    talk.clear()
+    return talk
+
+
+def rounds() -> list[tuple[int, int, int | None]]:
+    return [
+        (row.first_generation, row.latest_generation, row.peak_prompt_tokens)
+        for row in Round.objects.order_by("number")
+    ]
+
+
+def before_the_clear(talk: Talk, tokens: int = CRITICAL + 500) -> Recorded:
+    return talk.call(tokens, started_at=talk.at - timedelta(hours=1))
+
+
+def test_late_before_the_first_call_of_the_new_round(talk: Talk) -> None:
+    ended = Round.objects.get(number=1).ended_at
+    assert ended is not None
+
+    late = before_the_clear(talk)
+
+    assert (late.round_number, late.generation) == (1, 4)
+    row = conversation(talk.project)
+    assert (row.level, row.known_level, row.prompt_tokens) == ("unknown", "", None)
+    assert (row.round_number, row.generation, row.is_round_empty) == (2, 4, True)
+    assert Round.objects.get(number=1).ended_at == ended
+    first = talk.call(HEALTHY)
+    assert (first.round_number, first.generation) == (2, 5)
+    assert rounds() == [(1, 4, CRITICAL + 500), (5, 5, HEALTHY)]
+    assert Round.objects.get(number=2).ended_at is None
+
+
+def test_late_after_the_first_call_of_the_new_round(talk: Talk) -> None:
+    ended = Round.objects.get(number=1).ended_at
+    # Two were under way: the new round's first call takes the first number.
+    Conversation.objects.update(late_until=5)
+    first = talk.call(HEALTHY, round_number=2)
+    late = before_the_clear(talk)
+
+    assert (first.round_number, first.generation) == (2, 4)
+    assert (late.round_number, late.generation) == (1, 5)
+    row = conversation(talk.project)
+    assert (row.level, row.prompt_tokens, row.model) == ("healthy", HEALTHY, "openai/gpt-4o")
+    assert Round.objects.get(number=1).ended_at == ended
+    assert rounds() == [(1, 5, CRITICAL + 500), (4, 4, HEALTHY)]
+    assert talk.turns(HEALTHY, 2) == ["none", "none"]
+
+
+def test_late_in_one_batch_with_the_first_call_of_the_new_round(talk: Talk) -> None:
+    late, first = record(
+        talk.project,
+        prompt(CRITICAL, started_at=talk.at - timedelta(hours=1)),
+        prompt(HEALTHY, started_at=talk.at + timedelta(hours=1)),
+        now=talk.tick(),
+    )
+
+    assert (late.round_number, first.round_number) == (1, 2)
+    assert rounds() == [(1, 4, CRITICAL), (5, 5, HEALTHY)]
+
+
+def test_a_late_call_changes_no_level(talk: Talk) -> None:
+    count = HealthChange.objects.count()
+
+    before_the_clear(talk)
+
+    assert HealthChange.objects.count() == count
+
+
+def test_a_late_call_counts_among_the_failures_and_times(talk: Talk) -> None:
+    talk.call(None, started_at=NOW - timedelta(days=1), http_status=429, finish_reason=None)
+
+    row = conversation(talk.project)
+    assert row.failures == 1
+    assert row.started_at == NOW - timedelta(days=1)
+    assert Round.objects.get(number=1).peak_prompt_tokens == CRITICAL
+
+
+def test_a_call_that_tells_its_round_is_believed(talk: Talk) -> None:
+    # By its clock it began before the clear.
+    told = talk.call(HEALTHY, round_number=2, started_at=NOW - timedelta(days=1))
+
+    assert told.round_number == 2
+
+
+def test_a_round_that_is_still_to_come_is_the_open_one(talk: Talk) -> None:
+    assert talk.call(HEALTHY, round_number=7).round_number == 2
+
+
+def test_a_slow_clock_does_not_make_every_call_late(talk: Talk) -> None:
+    before_the_clear(talk)
+
+    told = before_the_clear(talk, HEALTHY)
+
+    assert (told.round_number, told.generation) == (2, 5)
+
+
+def test_no_call_is_late_where_none_was_under_way(project: ProjectInfo) -> None:
+    talk = Talk(project)
+    talk.call(CRITICAL)
+    talk.clear()
+
+    told = before_the_clear(talk, CRITICAL)
+
+    assert told.round_number == 2
+
+
+def test_a_compacted_first_call_opens_no_round_beside_the_clears(project: ProjectInfo) -> None:
+    talk = Talk(project)
+    talk.call(HEALTHY)
+    talk.clear()
+    batch = ConversationBatch(project.id)
+    (row,) = lock_by_name(project.id, ["talk"])
+    rules = budgets.table(project_id=project.id)
+    item = judge(make_capture(), rules, caller="owner", now=talk.tick())
+
+    number = batch.take(row, item, opened_by="compaction")
+    batch.write()
+
+    assert number == 2
+    assert Round.objects.count() == 2
+
+
+def test_a_second_clear_knows_its_own_late_calls(talk: Talk) -> None:
+    before_the_clear(talk)
+    talk.turn(HEALTHY)
+    talk.advance()
+    care.clear(project=talk.project, conversation="talk", now=talk.tick())
+
+    late = before_the_clear(talk, HEALTHY)
+
+    assert late.round_number == 2
+    assert Call.objects.filter(round_number=2).count() == 2
+    assert conversation(talk.project).round_number == 3
+
+
+CLEARED = Clearing(at=NOW, late_until=7)
+EARLY, AFTER = NOW - timedelta(minutes=1), NOW + timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("over", "late"),
+    [
+        ({"began_in": 1}, True),
+        ({"began_in": 2}, False),
+        ({"began_in": 2, "started_at": EARLY}, False),  # the round is surer than a clock
+        ({"started_at": EARLY}, True),
+        ({"started_at": NOW}, False),
+        ({"started_at": AFTER}, False),
+        ({"started_at": EARLY, "generation": 8}, False),  # more than were under way
+        ({"started_at": EARLY, "cleared": None}, False),
+        # It says no time, or one when it came in: its size tells.
+        ({"started_at": None, "is_as_large": lambda: True}, True),
+        ({"started_at": AFTER, "is_as_large": lambda: True}, True),
+        ({"started_at": AFTER, "is_as_large": lambda: True, "generation": 8}, False),
+        ({"started_at": AFTER, "is_as_large": lambda: True, "began_in": 2}, False),
+        ({"started_at": None}, False),
+    ],
+)
+def test_what_is_late(over: dict[str, object], late: bool) -> None:
+    given = {
+        "round_number": 2,
+        "began_in": None,
+        "started_at": AFTER,
+        "generation": 7,
+        "cleared": CLEARED,
+    }
+
+    assert is_late(**{**given, **over}) is late  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "large"),
+    [
+        (100, 50, True),
+        (100, 49, False),
+        (100, 300, True),
+        (None, 50, False),  # unknown: no
+        (100, None, False),
+    ],
+)
+def test_what_has_not_lost_its_history(before: int | None, now: int | None, large: bool) -> None:
+    assert is_as_large(before, now) is large
