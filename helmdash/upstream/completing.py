@@ -16,8 +16,9 @@ from time import perf_counter_ns
 from helmdash.core.budgets import BudgetTable, MatchRule
 from helmdash.core.capture import Capture, Sent
 from helmdash.core.completion import Completion, UnknownModel
-from helmdash.core.endpoints import LEAST_SECRET_CHARS, Endpoint
+from helmdash.core.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
 from helmdash.core.tokens import utf8_bytes
+from helmdash.core.windows import wanted_window
 from helmdash.providers.base import CannotTranslate
 from helmdash.providers.registry import Route, adapter
 from helmdash.providers.wire import ChatRequest, JsonMode, Message, Reply, Role, Text, WireError
@@ -82,10 +83,14 @@ class Completer:
         )
         if route is None:
             raise UnknownModel(unserved(completion.model))
-        outcome = await _ask(self._client, route, _request_of(completion))
+        budget_model = self._budget_model(completion.model, route)
+        window = self._window(budget_model or completion.model, route)
+        request = replace(_request_of(completion), num_ctx=window)
+        outcome = await _ask(self._client, route, request)
         return replace(
             _capture(completion, route, outcome),
-            budget_model=self._budget_model(completion.model, route),
+            budget_model=budget_model,
+            window=window,
             started_at=started_at,
             latency_ms=(perf_counter_ns() - started_ns) // _NS_PER_MS,
         )
@@ -99,6 +104,13 @@ class Completer:
             return None
         is_known = self._rules.lookup(qualified).rule is not MatchRule.FALLBACK
         return qualified if is_known else None
+
+    def _window(self, model: str, route: Route) -> int | None:
+        """The window an Ollama server is to use, as the gateway tells it; None for any other."""
+        if self._rules is None or route.endpoint.kind is not ProviderKind.OLLAMA:
+            return None
+        budget = self._rules.lookup(model)
+        return None if budget.rule is MatchRule.FALLBACK else wanted_window(budget)
 
 
 @asynccontextmanager

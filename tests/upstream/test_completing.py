@@ -91,6 +91,22 @@ def sent_to(fleet: Fleet, completion: Completion) -> Any:
     return seen.json
 
 
+@pytest.mark.parametrize(
+    ("provider", "key", "window"),
+    [("ollama", "ollama/", 1_100), ("ollama", "other/", None), ("openai", "openai/", None)],
+)
+def test_an_ollama_server_is_told_the_window_of_the_budget(
+    fleet: Fleet, provider: str, key: str, window: int | None
+) -> None:
+    completion = asking(provider, "plain")
+    fallback = row_of("")
+
+    found = complete(fleet, completion, rules=BudgetTable([row_of(key), fallback]))
+
+    assert found.window == window
+    assert sent_to(fleet, completion).get("options", {}).get("num_ctx") == window
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_reply_is_told_in_full(fleet: Fleet, provider: str) -> None:
     completion = asking(provider, "plain")
