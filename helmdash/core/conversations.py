@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from helmdash.core.health import Level
 
@@ -56,9 +56,13 @@ def take_call(standing: Standing, level: Level, *, opens_round: bool = False) ->
     )
 
 
+# A call that was under way at a clear began at most so long before it: the longest read timeout.
+_LONGEST_CALL = timedelta(minutes=10)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clearing:
-    """When a conversation was cleared, and the last generation that was under way then."""
+    """When a conversation was cleared, and the last generation known to be under way then."""
 
     at: datetime
     late_until: int
@@ -71,21 +75,28 @@ def is_late(
     started_at: datetime | None,
     generation: int,
     cleared: Clearing | None,
+    newest_at: datetime | None = None,
     is_as_large: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Whether a call belongs to the round before the open one, `round_number`.
 
     `began_in`: the round it was begun in, where the caller knows. Otherwise its own time decides,
-    but only for as many calls as were under way at the clear: clocks of callers cannot be trusted.
-    `generation`: the number it gets. `is_as_large`: whether its prompt still has the size of the
-    round before; asked where its time says nothing, for a report without one counts as begun when
-    it came in.
+    `started_at`. Clocks of callers cannot be trusted, so where no call is known to have been under
+    way, only a time counts that such a call can have, and that the conversation's newest call
+    (`newest_at`) does not have as well. `generation`: the number it gets. `is_as_large`: whether
+    its prompt still has the size of the round before; asked where its time says nothing, for a
+    report without one counts as begun when it came in.
     """
     if began_in is not None:
         return began_in < round_number
-    if cleared is None or generation > cleared.late_until:
+    if cleared is None:
         return False
-    return (started_at is not None and started_at < cleared.at) or is_as_large()
+    is_earlier = started_at is not None and started_at < cleared.at
+    if generation <= cleared.late_until:
+        return is_earlier or is_as_large()
+    if started_at is None or not is_earlier:
+        return False
+    return cleared.at - started_at <= _LONGEST_CALL and started_at != newest_at
 
 
 def is_as_large(before: int | None, prompt_tokens: int | None) -> bool:

@@ -67,6 +67,11 @@ def sections(content: str) -> dict[str, str]:
     return {heading: text for heading, text in texts.items() if text}
 
 
+def begins_with_heading(content: str) -> bool:
+    """Whether a note is written under these headings from its first line on."""
+    return _heading_line(content.strip().split("\n", 1)[0]) is not None
+
+
 def find_heading(title: str) -> str | None:
     """Find the heading a title means, in any spelling `sections` reads."""
     found = _heading_line(f"## {title}")

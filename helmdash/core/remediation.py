@@ -214,7 +214,7 @@ def _why_frozen(state: CareState, snapshot: Snapshot | None) -> str:
 
 def _overflow(state: CareState, snapshot: Snapshot) -> tuple[CareState, Decision]:
     if snapshot.is_first:
-        reason = "The only call of this round was too long: there is nothing to clear."
+        reason = "No call of this fresh round fitted: clearing again would free nothing."
         return state, Decision(reason=reason)
     reason = "The provider refused the last call as too long."
     state = replace(state, level=Level.CRITICAL, countdown=0, grace=0, since_hard=None)

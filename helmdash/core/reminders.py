@@ -17,6 +17,7 @@ from helmdash.core.note_headings import (
     NO_ROOM,
     NOTHING_NOTED,
     UNTITLED,
+    begins_with_heading,
     find_heading,
     sections,
 )
@@ -117,7 +118,7 @@ class _Piece:
 def _pieces(notes: Sequence[Note], draft: Mapping[str, str]) -> list[_Piece]:
     found = []
     for note in notes:
-        if note.kind == "re_entry":
+        if _is_package(note):
             parts = sections(note.content)
             found += [_piece(heading, text, note.id, rank=0) for heading, text in parts.items()]
         elif note.content.strip():
@@ -128,6 +129,11 @@ def _pieces(notes: Sequence[Note], draft: Mapping[str, str]) -> list[_Piece]:
             heading = find_heading(title) or UNTITLED
             found.append(_piece(heading, _DRAFTED + words, None, rank=2))
     return found
+
+
+def _is_package(note: Note) -> bool:
+    """An agent that writes under the headings means the package, whatever it calls its note."""
+    return note.kind == "re_entry" or begins_with_heading(note.content)
 
 
 def _piece(heading: str, text: str, note_id: str | None, *, rank: int) -> _Piece:
@@ -251,7 +257,7 @@ def _name_re_entry(
 ) -> str:
     """Say last which reminders were taken apart, so that update_reminder can name them, if the line
     fits."""
-    ids = [note.id for note in notes if note.kind == "re_entry"]
+    ids = [note.id for note in notes if _is_package(note)]
     line = f"\n\n(From reminders: {', '.join(ids)})"
     if not ids or cut or len(text.encode()) + len(line.encode()) > max_bytes:
         return text

@@ -308,6 +308,7 @@ def is_late_call(row: ConversationRow, item: Judged) -> bool:
         started_at=item.capture.started_at,
         generation=row.generation + 1,
         cleared=cleared,
+        newest_at=row.latest_at,
         is_as_large=lambda: is_as_large(_prompt_before(row), item.health.prompt_tokens),
     )
 

@@ -175,10 +175,18 @@ def test_several_notes_are_merged_under_each_heading_in_order() -> None:
 
 
 def test_plain_notes_are_listed_with_their_ids_in_order() -> None:
-    text = build(note("one\ntwo", name="r1"), note("## Next steps\nno", name="r2")).text
+    text = build(note("one\ntwo", name="r1"), note("three\n## Next steps\nno", name="r2")).text
 
-    assert text.endswith("## Reminders\n- [r1] one\n  two\n- [r2] ## Next steps\n  no")
+    assert text.endswith("## Reminders\n- [r1] one\n  two\n- [r2] three\n  ## Next steps\n  no")
     assert under(text, NEXT) == "(nothing noted)"
+
+
+@pytest.mark.parametrize("content", ["## Next steps\ngo on", "Next steps: go on"])
+def test_a_note_that_begins_with_a_heading_is_of_the_package(content: str) -> None:
+    text = build(note(content, name="r1")).text
+
+    assert under(text, NEXT) == "go on"
+    assert text.endswith("(From reminders: r1)")
 
 
 def test_a_draft_with_a_title_of_its_own_is_not_lost() -> None:

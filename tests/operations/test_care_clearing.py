@@ -125,13 +125,23 @@ def test_texts_stay_pending_in_the_new_round_until_they_are_answered(at_zero: Ta
     assert not PendingPrompt.objects.exists()
 
 
-def test_a_text_sent_again_for_the_same_generation_takes_the_place_of_the_first(
+def test_two_texts_for_one_generation_are_both_kept_and_one_sent_again_is_one(
     at_zero: Talk,
 ) -> None:
     first = at_zero.advance(user_prompt="Go on.")
-    again = at_zero.advance(generation=first.generation, user_prompt="Go on!")
+    again = at_zero.advance(generation=first.generation, user_prompt="Go on.")
+    other = at_zero.advance(generation=first.generation, user_prompt="Go on!")
 
-    assert (first.carry, again.carry) == (("Go on.",), ("Go on!",))
+    assert first.carry == again.carry == ("Go on.",)
+    assert other.carry == ("Go on.", "Go on!")
+
+
+def test_a_text_that_is_tried_again_after_a_failure_is_carried_once(talk: Talk) -> None:
+    for _ in range(2):
+        talk.advance(user_prompt="Go on.")
+        talk.call(None, http_status=500, status="error")
+
+    assert talk.clear().carried == ("Go on.",)
 
 
 def test_a_text_from_before_the_first_call_is_known(project: ProjectInfo) -> None:

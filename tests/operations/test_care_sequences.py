@@ -283,8 +283,54 @@ def test_an_overflow_that_a_clear_cannot_help_is_not_cleared_again(talk: Talk) -
     second = talk.advance()
 
     assert [first.action, second.action] == ["none", "none"]
-    assert "nothing to clear" in second.reason
+    assert "free nothing" in second.reason
     assert Round.objects.count() == 2
+
+
+def test_an_overflow_is_cleared_where_nobody_knows_what_came_before(project: ProjectInfo) -> None:
+    """An agent whose long conversation HelmDash sees only now."""
+    talk = Talk(project)
+    talk.call(None, **OVERFLOW)
+
+    first = talk.advance(user_prompt="Go on.")
+    talk.call(None, **OVERFLOW)
+    second = talk.advance(user_prompt="Go on.")
+
+    assert (first.action, first.carry) == ("clear", ("Go on.",))
+    assert (second.action, second.round_number) == ("none", 2)
+
+
+@pytest.mark.parametrize("first", [3, 10, 100])
+def test_a_caller_may_number_its_generations_in_its_own_way(talk: Talk, first: int) -> None:
+    talk.call(CRITICAL)
+    told = []
+    for number in range(6):
+        told.append(short(talk.advance(generation=first + number)))
+        answer = talk.call(CRITICAL)
+
+    # The call after the clear is of the new round, however large it is.
+    assert told[-1] == "clear"
+    assert answer.round_number == 2
+    assert talk.advance().remaining == 4
+
+
+def test_a_number_ahead_does_not_silence_what_follows(talk: Talk) -> None:
+    talk.call(CRITICAL)
+    talk.advance(generation=60)
+    talk.call(CRITICAL)
+
+    told = [talk.turn(CRITICAL) for _ in range(3)]
+
+    assert [each.remaining for each in told] == [3, 2, 1]
+    assert [each.generation for each in told] == [61, 62, 63]
+
+
+def test_a_caller_that_counts_by_rounds_is_not_told_to_clear_again(talk: Talk) -> None:
+    critical(talk).turns(CRITICAL, 5)
+    assert talk.advance().action == "clear"
+    talk.call(HEALTHY)
+
+    assert {talk.advance(generation=each).action for each in range(1, 10)} == {"none"}
 
 
 def test_an_overflow_is_forgotten_when_a_model_with_more_room_takes_over(talk: Talk) -> None:

@@ -177,7 +177,10 @@ EARLY, AFTER = NOW - timedelta(minutes=1), NOW + timedelta(minutes=1)
         ({"started_at": EARLY}, True),
         ({"started_at": NOW}, False),
         ({"started_at": AFTER}, False),
-        ({"started_at": EARLY, "generation": 8}, False),  # more than were under way
+        # More than were known to be under way: only what a call under way can have begun at.
+        ({"started_at": EARLY, "generation": 8}, True),
+        ({"started_at": NOW - timedelta(hours=1), "generation": 8}, False),
+        ({"started_at": EARLY, "newest_at": EARLY, "generation": 8}, False),
         ({"started_at": EARLY, "cleared": None}, False),
         # It says no time, or one when it came in: its size tells.
         ({"started_at": None, "is_as_large": lambda: True}, True),

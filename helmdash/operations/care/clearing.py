@@ -104,8 +104,8 @@ def clear(
 def start_over(standing: Standing, clearing: Clearing) -> str:
     """Close the round of a locked conversation and open the next one. Its re-entry package."""
     row, state, now = standing.row, standing.state, clearing.now
-    # A conversation has one call under way; who is further ahead counts in its own way.
-    under_way = min(max(state.generation, row.generation), row.generation + 1)
+    # A conversation has one call under way at most, whatever its caller counts.
+    late_until = row.generation + standing.is_under_way
     before = row.round_number
     draft = dict(clearing.client.draft()) if clearing.client else {}
     package = _package(row, clearing.budget, round_number=before + 1, draft=draft)
@@ -121,12 +121,14 @@ def start_over(standing: Standing, clearing: Clearing) -> str:
         latest_generation=row.generation,
         started_at=now,
         opened_by="clear",
-        care=care_json(fresh, clearing.budget.caution_cadence),
+        care=care_json(fresh, clearing.budget.caution_cadence, row.generation),
         restart=_restart_json(clearing, package, draft),
     )
-    _tell(row, clearing, generation=clearing.asked_by or decided + 1)
-    _leave_level(row, late_until=under_way, now=now)
-    standing.state = fresh
+    # One that is tried again was told something that was never sent.
+    told = clearing.asked_by or clearing.generation or decided + 1
+    _tell(row, clearing, generation=told)
+    _leave_level(row, late_until=late_until, now=now)
+    standing.state, standing.recorded = fresh, row.generation
     return package
 
 

@@ -28,12 +28,16 @@ def keep(
     text: str,
     now: datetime,
 ) -> None:
-    """Store the text that comes with a generation, in the place of one that came before.
+    """Store the text that comes with a generation, after those that wait; the same one only once.
 
     recorded: the newest generation that was reported. A reply to an earlier text, reported late,
     must not pass for one to this.
     """
     is_ours = generation - recorded <= _MOST_UNREPORTED
+    waiting = PendingPrompt.objects.filter(project_id=project_id, conversation_name=conversation)
+    texts = _texts(waiting.filter(generation=generation))
+    if text in texts[-1:] or text in _texts(waiting.order_by("-generation")[:1])[-1:]:
+        return  # asked again, or tried again after a failure
     PendingPrompt.objects.update_or_create(
         project_id=project_id,
         conversation_name=conversation,
@@ -41,7 +45,7 @@ def keep(
         # As JSON: any text at all, lone surrogates too, comes back as it was.
         defaults={
             "answered_from": generation if is_ours else recorded + 1,
-            "text": seal(json.dumps(text)),
+            "text": seal(json.dumps([*texts, text])),
             "at": now,
         },
     )
@@ -76,12 +80,16 @@ def forget_answered(row: Conversation) -> None:
 
 def pending(row: Conversation) -> tuple[str, ...]:
     """The texts that wait, oldest first. One that cannot be unsealed any more is passed over."""
-    texts = []
-    for sealed in _waiting(row).order_by("generation").values_list("text", flat=True):
+    return tuple(_texts(_waiting(row).order_by("generation")))
+
+
+def _texts(rows: QuerySet[PendingPrompt]) -> list[str]:
+    texts: list[str] = []
+    for sealed in rows.values_list("text", flat=True):
         told = unseal(sealed)
         if told is not None:
-            texts.append(str(json.loads(told)))
-    return tuple(texts)
+            texts += map(str, json.loads(told))
+    return texts
 
 
 def _waiting(row: Conversation) -> QuerySet[PendingPrompt]:

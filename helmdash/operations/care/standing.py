@@ -18,13 +18,30 @@ class Standing:
     row: Conversation
     state: CareState
     cadence: int | None = None  # the one that held when it was last decided
+    recorded: int | None = None  # calls recorded when it was last decided; None: it never was
 
-    def save(self, state: CareState, *, cadence: int | None = None) -> None:
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a generation was decided, and no call has been recorded since."""
+        return self.recorded is not None and self.row.generation <= self.recorded
+
+    @property
+    def next_generation(self) -> int:
+        """The one about to start. A caller that numbers its own goes on from its own newest."""
+        decided = self.state.generation
+        if decided <= self.row.generation:
+            return self.row.generation + 1
+        return decided if self.is_under_way else decided + 1
+
+    def save(
+        self, state: CareState, *, cadence: int | None = None, recorded: int | None = None
+    ) -> None:
         """Store where remediation stands now."""
         self.state = state
         self.cadence = cadence or self.cadence
+        self.recorded = self.recorded if recorded is None else recorded
         Round.objects.filter(conversation=self.row, number=self.row.round_number).update(
-            care=care_json(state, self.cadence)
+            care=care_json(state, self.cadence, self.recorded)
         )
 
 
@@ -36,9 +53,10 @@ class Reading:
     budget: EffectiveBudget
 
 
-def care_json(state: CareState, cadence: int | None) -> dict[str, object]:
-    """What `Round.care` holds: the state, and the cadence that a page needs to tell the rest."""
-    return {**state.to_json(), "cadence": cadence}
+def care_json(state: CareState, cadence: int | None, recorded: int | None) -> dict[str, object]:
+    """What `Round.care` holds: the state, the cadence that a page needs to tell the rest, and how
+    many calls were recorded when it was decided."""
+    return {**state.to_json(), "cadence": cadence, "recorded": recorded}
 
 
 def lock(project_id: int, name: str) -> Standing | None:
@@ -57,10 +75,16 @@ def lock(project_id: int, name: str) -> Standing | None:
         return Standing(row=row, state=new_round(row.round_number))
     number, care = stored
     state = CareState.from_json(care)
+    recorded = _whole(care, "recorded")
     if number != row.round_number or state.round_number != number:
-        return Standing(row=row, state=new_round(row.round_number, generation=state.generation))
-    cadence = care.get("cadence") if isinstance(care, dict) else None
-    return Standing(row=row, state=state, cadence=cadence if isinstance(cadence, int) else None)
+        state = new_round(row.round_number, generation=state.generation)
+        return Standing(row=row, state=state, recorded=recorded)
+    return Standing(row=row, state=state, cadence=_whole(care, "cadence"), recorded=recorded)
+
+
+def _whole(care: object, member: str) -> int | None:
+    found = care.get(member) if isinstance(care, dict) else None
+    return found if isinstance(found, int) else None
 
 
 def read(standing: Standing, rules: BudgetTable, *, model: str | None) -> Reading:
@@ -92,7 +116,7 @@ def read(standing: Standing, rules: BudgetTable, *, model: str | None) -> Readin
             optimal_max_tokens=health.optimal_max_tokens,
             critical_max_tokens=health.critical_max_tokens,
             is_overflow=is_overflow,
-            is_first=is_overflow and not _has_fitted(row),
+            is_first=is_overflow and _is_fresh(row) and not _has_fitted(row),
         ),
         budget=budget,
     )
@@ -119,6 +143,12 @@ def _is_overflow(call: Call, budget: EffectiveBudget, model: str | None) -> bool
         return True
     was, now = call.limit_tokens, budget.limit_tokens
     return was is None or now is None or now <= was
+
+
+def _is_fresh(row: Conversation) -> bool:
+    """Whether the open round began with a clear. What came before a first call nobody knows."""
+    rounds = Round.objects.filter(conversation=row, number=row.round_number)
+    return rounds.filter(opened_by="clear").exists()
 
 
 def _has_fitted(row: Conversation) -> bool:

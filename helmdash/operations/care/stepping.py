@@ -64,11 +64,12 @@ def advance(
 ) -> Advanced:
     """Say what to do before a generation starts; each generation is counted once.
 
-    generation: None is the last recorded one + 1. user_prompt: the user's text that comes with it;
-    it is kept, sealed, until a reply has answered it, and carried over a clear unchanged. model:
-    the one about to be asked (None: as before), by the name its budget goes by; the budget of now
-    is what counts. client: the history of a gateway's client. A conversation nobody knows is in
-    round 1 and needs nothing. Raises CareProblem for a generation that cannot be the next one.
+    generation: None is the last recorded one + 1 (or the caller's own newest + 1). user_prompt: the
+    user's text that comes with it; it is kept, sealed, until a reply has answered it, and carried
+    over a clear unchanged. model: the one about to be asked (None: as before), by the name its
+    budget goes by; the budget of now is what counts. client: the history of a gateway's client. A
+    conversation nobody knows is in round 1 and needs nothing. Raises CareProblem for a generation
+    that cannot be the next one.
     """
     asked = _Asked(
         project=project,
@@ -97,7 +98,7 @@ def _advance(asked: _Asked) -> Advanced:
         generation = asked.generation or 1
         _keep_text(asked, generation, recorded)
         return _nothing(generation, 1, "No call of this conversation is known yet.")
-    generation = asked.generation or standing.row.generation + 1
+    generation = asked.generation or standing.next_generation
     if asked.client is not None:
         anchor(standing, asked.client)
     prompts.forget_answered(standing.row)
@@ -114,7 +115,7 @@ def _advance(asked: _Asked) -> Advanced:
     )
     if decision.action is Action.CLEAR:
         return _clear(asked, standing, reading, decision, generation)
-    standing.save(state, cadence=reading.budget.caution_cadence)
+    standing.save(state, cadence=reading.budget.caution_cadence, recorded=recorded)
     return _give(asked, standing, reading, decision, generation)
 
 
@@ -201,7 +202,8 @@ def _clear(
 
 
 def _repeat(asked: _Asked, standing: Standing, generation: int) -> Advanced:
-    """The first answer again. What was told in a round that is over holds no more."""
+    """The first answer again. What was told in a round that is over holds no more, nor does a clear
+    that was followed by a call."""
     row = standing.row
     stored = Guidance.objects.filter(
         project_id=asked.project.id, conversation=row, generation=generation
@@ -209,7 +211,7 @@ def _repeat(asked: _Asked, standing: Standing, generation: int) -> Advanced:
     restart = _restart(asked, standing)
     if stored is not None and stored.action == Action.CLEAR.value:
         package, asked_by = stored_package(row, stored.round_number + 1)
-        if asked_by == generation:
+        if asked_by == generation and row.is_round_empty:
             return Advanced(
                 action=stored.action,
                 strength=None,

@@ -88,7 +88,7 @@ class PendingPrompt(models.Model):
     generation = models.PositiveBigIntegerField(help_text="The one it was meant for.")
     # The same in our own count, for a caller may number its generations in another way.
     answered_from = models.PositiveBigIntegerField(help_text="The first call that may answer it.")
-    text = models.TextField()
+    text = models.TextField(help_text="A list of texts: two workers may bring one each.")
     at = models.DateTimeField()
 
     class Meta:
