@@ -7,6 +7,7 @@ counts is how many conversations were seen, not how many calls.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ _LEAST_SCATTER = 0.03
 # A maximum is one when so many calls have it, and their bytes differ by at least that factor.
 _PINNED_CALLS = 3
 _PINNED_SPREAD = 1.1
+# Calls down to that share of the maximum are near it.
+_PINNED_NEAR = 0.95
 
 
 class Sample(NamedTuple):
@@ -120,6 +123,10 @@ def _pins(samples: Iterable[Sample]) -> tuple[int, ...]:
             continue
         sizes = [size for _, size in ordered[start:end]]
         if len(sizes) >= _PINNED_CALLS and max(sizes) >= _PINNED_SPREAD * min(sizes):
-            found.append(ordered[end - 1][0])
+            # A maximum is met by most that come near it, and passed by few.
+            beyond = len(ordered) - end
+            low = bisect_left(ordered, (round(ordered[start][0] * _PINNED_NEAR), 0))
+            if end - start > max(beyond, start - low):
+                found.append(ordered[end - 1][0])
         start = end
     return tuple(found)

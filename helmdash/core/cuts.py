@@ -18,6 +18,7 @@ from math import log, sqrt
 
 from helmdash.core.cut_bands import Band, pin_tolerance
 from helmdash.core.cut_sizes import (
+    LEAST_BYTES,
     LEAST_TOKENS,
     CutRule,
     Sizes,
@@ -56,10 +57,14 @@ _SHRUNK = 0.97
 # New tokens only: the bytes added since the call before, over the count, look like plain text.
 _ADDED_RATIO = (1.5, 9.0)
 _ADDED_MOST = 0.6
+# ... and, once a cut is suspected, so nearly as the text before.
+_ADDED_NEAR = 0.35
 # A tokenizer's change: at most so far off, told over at least three calls that grew so much.
 _TOKENIZER_MOST = 0.45
 _TOKENIZER_CALLS = 3
 _TOKENIZER_GROWTH = 0.06
+# A window that was halved fills again faster than that, for its bytes grow from far more.
+_TOKENIZER_FASTEST = 1.4
 
 
 def judge_cut(sizes: Sizes, trace: Trace, band: Band) -> Verdict:
@@ -73,10 +78,24 @@ def judge_cut(sizes: Sizes, trace: Trace, band: Band) -> Verdict:
     if sizes.is_blind or sent is None:
         return Verdict(suspicion=_told_window(sizes, tokens), trace=trace, is_learned=False)
     if not is_judgeable(sizes):
-        return Verdict(suspicion=None, trace=trace, is_learned=False)
+        return _too_short(sizes, sent, tokens, trace)
     if sizes.is_trimmed:
         return _begun(Trace(round_number=trace.round_number, model=trace.model), sent, tokens)
     return _Call(sizes, sent, tokens, trace, band).verdict()
+
+
+def _too_short(sizes: Sizes, sent: int, tokens: int, trace: Trace) -> Verdict:
+    """A count too small to judge. What a window leaves is more: beside a long prompt it tells that
+    only new tokens are counted, and the next call adds to these bytes."""
+    if sent >= LEAST_BYTES and tokens > 0 and not sizes.is_trimmed:
+        tells = not trace.cuts and sent / tokens > _ADDED_RATIO[1]
+        trace = trace._replace(
+            last_bytes=sent,
+            last_tokens=tokens,
+            last_messages=sizes.messages or 0,
+            cached=min(trace.cached + tells, 9),
+        )
+    return Verdict(suspicion=None, trace=trace, is_learned=False)
 
 
 def _begun(trace: Trace, sent: int, tokens: int) -> Verdict:
@@ -121,6 +140,9 @@ class _Call:
         if self._counts_only_new():
             trace = self.trace._replace(cached=min(self.trace.cached + 1, 9))
             return self._leave(trace, None)
+        if self.trace.cached and not self._is_whole() and self._window() is None:
+            # Neither what is new nor all of it: doubt grows whether only new tokens are counted.
+            return self._leave(self.trace._replace(cached=self.trace.cached - 1), None)
         rule = self._rule()
         if rule is None:
             return self._leave(self._learned(), None, is_learned=True)
@@ -211,8 +233,10 @@ class _Call:
 
     def _far_here(self) -> float:
         """Just below a common window less is needed: that is where a cut prompt lies."""
-        near = any(_NEAR * window <= self.tokens <= window for window in _COMMON_WINDOWS)
-        return max(_NEAR_FAR * self.far, _LEAST_OFF) if near else self.far
+        return max(_NEAR_FAR * self.far, _LEAST_OFF) if self._is_near_window() else self.far
+
+    def _is_near_window(self) -> bool:
+        return any(_NEAR * window <= self.tokens <= window for window in _COMMON_WINDOWS)
 
     def _has_leaned(self) -> bool:
         """Several calls in a row below what was expected, together further than chance goes."""
@@ -269,13 +293,14 @@ class _Call:
             trace.cuts >= _TOKENIZER_CALLS
             and self.off < _TOKENIZER_MOST
             and grown >= _TOKENIZER_GROWTH
-            and log(self.tokens / trace.cut_tokens) >= 0.6 * grown
+            and 0.6 * grown <= log(self.tokens / trace.cut_tokens) <= _TOKENIZER_FASTEST * grown
         )
 
     def _rule_of_band(self) -> tuple[CutRule, int | None] | None:
         """A call with nothing before it, against the calls of its model."""
         deviation = self.band.deviation(self.sent, self.tokens)
-        least = max(3 * self.band.spread, _LEAST_BAND_OFF)
+        spread = self.band.spread * (_NEAR_FAR if self._is_near_window() else 1.0)
+        least = max(3 * spread, _LEAST_BAND_OFF)
         if deviation > least and self.sent / self.tokens > _ORDINARY_RATIO:
             return (CutRule.OUT_OF_BAND, None) if not self._is_explained() else None
         return None
@@ -294,6 +319,11 @@ class _Call:
         added = self.sent - trace.last_bytes
         if not trace.last_bytes or added <= 0:
             return False
+        if trace.cuts and not trace.cached:
+            # What a cut leaves may well be the newest; a second time in a row it is not.
+            ratio = trace.ratio if trace.clean else self.band.ratio
+            if trace.cuts == 1 or abs(log(added / self.tokens / ratio)) >= _ADDED_NEAR:
+                return False
         expected = self.expected if trace.clean else self.sent / self.band.ratio
         low, high = _ADDED_RATIO
         if self.tokens > _ADDED_MOST * expected or not low <= added / self.tokens <= high:
@@ -302,6 +332,13 @@ class _Call:
         if not is_small and (not trace.clean or abs(log(added / self.tokens / trace.ratio)) >= 0.1):
             return False
         return self._window() is None
+
+    def _is_whole(self) -> bool:
+        """About as many tokens as the whole prompt should have."""
+        if self.trace.clean:
+            return self.off <= max(self.far, 0.15)
+        least = max(3 * self.band.spread, _LEAST_BAND_OFF)
+        return self.band.deviation(self.sent, self.tokens) <= least
 
     def _is_explained(self) -> bool:
         """What is missing was told beside the count: cached, or reasoning that is left out."""
