@@ -176,6 +176,17 @@ def test_a_ping_needs_the_native_api(ollama: Ollama, only: str, code: int) -> No
     assert test["details"]["openai"]["available"] is (only == "openai")
 
 
+def test_milliseconds_and_the_other_name_of_a_test_are_understood(ollama: Ollama) -> None:
+    ollama.ways.hangs = {"/api/tags", "/v1/models"}
+
+    slow = smoke("ping", "--url", ollama.url, "--timeout", "1100", "--json")
+    cut = smoke("truncation", "--url", ollama.url, "--model", "gone:1b", "--json")
+
+    assert "no answer within 1.1 seconds" in the_only(slow.told)["message"]
+    assert the_only(cut.told)["name"] == "truncate"
+    assert cut.told["model"] == "gone:1b"
+
+
 def test_a_server_that_says_nothing_fails_in_time(ollama: Ollama) -> None:
     ollama.ways.hangs = {"/api/tags", "/v1/models"}
 

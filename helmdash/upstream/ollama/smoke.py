@@ -153,12 +153,13 @@ async def truncate(target: Target, client: UpstreamClient) -> Result:
     A short prompt goes first: a server that refuses that one, too, refuses something else.
     """
     native = _native(target, client)
+    model = target.model
     try:
-        model = target.model or await _first_model(native)
+        model = model or await _first_model(native)
         window = min(SMALL_WINDOW, (await _window_of(native, model)) or SMALL_WINDOW)
         await _generate(native, model, f"{secrets.token_hex(4)} Say yes.", window)
     except (OllamaError, LookupError) as error:
-        return _cannot(str(error))
+        return _cannot(str(error), {"model": model} if model else None)
     prompt, words = _long_prompt(window)
     sizes = {"model": model, "num_ctx": window, "least_tokens": words}
     try:

@@ -19,7 +19,11 @@ from helmdash.core.upstream_variables import OLLAMA_KEY, ollama_url
 from helmdash.upstream.ollama.smoke import Result, SmokeTest, Target, run_smoke
 from helmdash.upstream.ollama.wire import DEFAULT_TIMEOUT_S, root_url
 
-_LONGEST_SECONDS = 86_400
+# The seed's own command counts in milliseconds (60000): from here on a number is taken for those.
+_LEAST_MILLISECONDS = 1_000
+_LONGEST_SECONDS = 3_600
+# The name that the seed's command knows one of them by, too.
+_OTHER_NAMES = {"truncation": SmokeTest.TRUNCATE.value}
 
 
 class Command(BaseCommand):
@@ -31,6 +35,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "test",
             nargs="?",
+            type=lambda name: _OTHER_NAMES.get(name, name),
             choices=names,
             help="Default: all of them. guard needs no server.",
         )
@@ -42,7 +47,8 @@ class Command(BaseCommand):
             "--timeout",
             type=_seconds,
             default=DEFAULT_TIMEOUT_S,
-            help=f"Seconds to wait for an answer. Default: {DEFAULT_TIMEOUT_S:g}.",
+            help="Seconds to wait for an answer, or, from 1000 on, milliseconds. "
+            f"Default: {DEFAULT_TIMEOUT_S:g}.",
         )
         parser.add_argument(
             "--url",
@@ -116,6 +122,8 @@ def _seconds(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = math.nan
+    if seconds >= _LEAST_MILLISECONDS:
+        seconds /= 1_000
     if not 0 < seconds <= _LONGEST_SECONDS:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no number of seconds between 0 and {_LONGEST_SECONDS}"
