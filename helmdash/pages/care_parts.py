@@ -19,6 +19,7 @@ _ASKED = {
     Strength.CRITICAL: "bring the reminders up to date, then clear",
 }
 _WHY_CLEARED = {"clear_mind": "the agent asked for it", BY_HAND: "somebody did it on this page"}
+_CLEARS_NEXT = "HelmDash clears before the next generation"
 _WANT_REMINDER = frozenset({Strength.HARD, Strength.CRITICAL})
 
 
@@ -33,7 +34,10 @@ class Countdown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuidanceRow:
-    """One guidance, recorded prompt or clear. sign: soft, hard, critical or clear."""
+    """One guidance, recorded prompt or clear. sign: soft, hard, critical or clear.
+
+    is_waiting: its generation is not recorded yet, so that nobody can tell what came of it.
+    """
 
     generation: int
     round_number: int
@@ -44,6 +48,7 @@ class GuidanceRow:
     followed_at: datetime | None
     text: str
     at: datetime
+    is_waiting: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +59,15 @@ class Told:
     is_more: bool
 
 
-def countdown(care: CareView) -> Countdown | None:
-    """The number that matters now, in plain sight; None while there is nothing to count."""
+def countdown(care: CareView, guidance: Sequence[GuidanceView] = ()) -> Countdown | None:
+    """The number that matters now, in plain sight; None while there is nothing to count.
+
+    guidance: what was told in the conversation, newest first; it says what is waited for.
+    """
+    heed = _heed(care, guidance)
     if care.level is Level.CRITICAL and care.countdown is not None:
-        return Countdown(level=Level.CRITICAL, text=clears_in(care.countdown), note=_heed(care))
+        text = clears_in(care.countdown, after=care.generation if care.is_waiting else None)
+        return Countdown(level=Level.CRITICAL, text=text, note=heed)
     if care.level is not Level.CAUTION:
         return None
     if care.grace_left:
@@ -69,23 +79,35 @@ def countdown(care: CareView) -> Countdown | None:
             if care.next_hard_in <= 1
             else f"in {care.next_hard_in:,} generations"
         )
-        return Countdown(level=Level.CAUTION, text=f"Next hard guidance {when}", note=_heed(care))
+        return Countdown(level=Level.CAUTION, text=f"Next hard guidance {when}", note=heed)
     return None
 
 
-def clears_in(left: int) -> str:
-    """How long until the clear, in generations."""
+def clears_in(left: int, *, after: int | None = None) -> str:
+    """How long until the clear, in generations. after: the one that is under way, if one is."""
     if left <= 0:
-        return "HelmDash clears before the next generation"
+        return f"HelmDash clears after generation {after:,}" if after else _CLEARS_NEXT
     return f"{_count(left, 'generation', 'generations')} until HelmDash clears"
 
 
-def told(rows: Sequence[GuidanceView], *, most: int) -> Told:
+def told(rows: Sequence[GuidanceView], care: CareView, *, most: int) -> Told:
     """The rows of the table, newest first; `rows` may hold one more than are shown."""
-    return Told(items=tuple(_row(each) for each in rows[:most]), is_more=len(rows) > most)
+    return Told(items=tuple(_row(each, care) for each in rows[:most]), is_more=len(rows) > most)
 
 
-def _row(view: GuidanceView) -> GuidanceRow:
+def untold(care: CareView, level: Level) -> str:
+    """Why nothing was told so far. level: of the newest call."""
+    if care.generation:
+        return f"Asked up to generation {care.generation:,}; nothing had to be said."
+    if level in (Level.CAUTION, Level.CRITICAL):
+        return (
+            "Not cared for so far: nobody asked "
+            "what to do before a generation, be it the gateway or an agent."
+        )
+    return "Nobody asked so far, and its newest call is not above a line."
+
+
+def _row(view: GuidanceView, care: CareView) -> GuidanceRow:
     strength = Strength(view.strength) if view.strength else None
     is_clear = view.action == Action.CLEAR
     return GuidanceRow(
@@ -98,6 +120,7 @@ def _row(view: GuidanceView) -> GuidanceRow:
         followed_at=view.followed_at,
         text=view.text,
         at=view.at,
+        is_waiting=_is_waiting(view, care),
     )
 
 
@@ -112,10 +135,24 @@ def _asked(view: GuidanceView, strength: Strength | None) -> str:
     return f"{_ASKED[strength]}{after}{last}"
 
 
-def _heed(care: CareView) -> str:
+def _heed(care: CareView, guidance: Sequence[GuidanceView]) -> str:
+    """Whether the agent did what it was asked; only of a guidance whose generation is recorded."""
     if care.followed is None:
         return ""
-    return f"The latest guidance was {'followed' if care.followed else 'not followed'}."
+    if care.followed:
+        return "The latest guidance was followed."
+    asked = [each for each in guidance if each.strength in _WANT_REMINDER]
+    if not asked or not _is_waiting(asked[0], care):
+        return "The latest guidance was not followed."
+    newest, *before = asked
+    said = f"The latest guidance waits for generation {newest.generation:,}."
+    if before and before[0].round_number == newest.round_number and not before[0].followed_at:
+        said += " The one before it was not followed."
+    return said
+
+
+def _is_waiting(view: GuidanceView, care: CareView) -> bool:
+    return care.is_waiting and view.generation >= care.generation and view.followed_at is None
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from helmdash.core.health import Level
+from helmdash.core.health import HealthReason, Level
 from helmdash.pages.cliffs import Cliff, cliffs
 from helmdash.pages.shapes import shape, short
 from helmdash.queries.conversations import CurvePoint, RoundView
@@ -68,11 +68,12 @@ class Curve:
     markers: tuple[Marker, ...]
     trims: tuple[str, ...]
     cliffs: tuple[Cliff, ...]
+    has_untrusted: bool = False
 
     @property
     def has_values(self) -> bool:
         """False when no generation reported its usage: there is nothing to draw."""
-        return bool(self.segments)
+        return bool(self.segments) or self.has_untrusted
 
 
 def curve(
@@ -116,16 +117,24 @@ def curve(
         areas=tuple(_area(run, bottom) for run in runs),
         markers=_markers(points, x, y, bottom, spacing=(right - left) / max(len(points), 1)),
         trims=tuple(f"M{x(p.generation) - 4},{top - 8} h8 l-4,6 z" for p in points if p.is_trimmed),
+        has_untrusted=any(p.prompt_tokens is not None and not p.is_trusted for p in points),
         cliffs=cliffs(points, rounds, x=x, y=y, top=top, bottom=bottom, right=right),
     )
 
 
 ValueOf = Callable[[CurvePoint], int | None]
 _LINES: dict[str, ValueOf] = {
-    "caution": lambda point: point.optimal_max_tokens,
+    "caution": lambda point: _caution_line(point),
     "critical": lambda point: point.critical_max_tokens,
     "limit": lambda point: point.limit_tokens,
 }
+
+
+def _caution_line(point: CurvePoint) -> int | None:
+    """None where critical comes first: a small model has no caution."""
+    critical = point.critical_max_tokens
+    at = point.optimal_max_tokens
+    return None if at is None or (critical is not None and at >= critical) else at
 
 
 def _flat(value: int) -> ValueOf:
@@ -183,9 +192,9 @@ def _x_scale(
 def _runs(
     points: Sequence[CurvePoint], x: Callable[[float], float], y: Callable[[float], float]
 ) -> list[list[tuple[float, float]]]:
-    """Stretches of reported values within a round; an unknown one leaves a gap, never a zero."""
+    """Stretches of trusted values within a round; any other one leaves a gap, never a zero."""
     runs: list[list[tuple[float, float]]] = []
-    by_round = groupby(points, key=lambda p: (p.prompt_tokens is not None, p.round_number))
+    by_round = groupby(points, key=lambda p: (p.is_trusted, p.round_number))
     for (known, _), group in by_round:
         if known:
             runs.append([(x(p.generation), y(p.prompt_tokens or 0)) for p in group])
@@ -261,6 +270,8 @@ def _text(point: CurvePoint) -> str:
         if point.prompt_tokens is None
         else f"{point.prompt_tokens:,} prompt tokens"
     )
+    if point.reason is HealthReason.SUSPECTED_CUT:
+        tokens += " reported, probably cut upstream and not trusted"
     extra = ", trimmed" if point.is_trimmed else ""
     cause = f", {point.cause}" if point.cause else ""
     return f"Generation {point.generation}: {tokens}, {point.level.value}{extra}{cause}"

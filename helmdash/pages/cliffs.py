@@ -12,15 +12,17 @@ from itertools import pairwise
 
 from helmdash.queries.conversations import CurvePoint, RoundView
 
-# A label such as "clear, round 12" at the size of the drawing's type (px).
-_LABEL_WIDTH = 92.0
+# At the size of the drawing's type (px): a letter of "compaction, round 12" on the average, and how
+# far a label stands from its own line and from the next one.
+_LETTER_WIDTH, _GAP, _CLEAR = 6.0, 4.0, 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cliff:
     """One fresh start. `path` is empty where usage is unknown on either side.
 
-    anchor: on which side of the line the label stands. open_at: where the round without a call is.
+    anchor: on which side of the line the label stands. number: of the round that begins. open_at:
+    where the round without a call is.
     """
 
     at: float
@@ -31,6 +33,7 @@ class Cliff:
     path: str
     sign: str
     text: str
+    number: int
     open_at: float | None = None
 
 
@@ -51,15 +54,21 @@ def cliffs(
     for a, b in borders:
         at = x((a.generation + b.generation) / 2)
         path = ""
-        if a.prompt_tokens is not None and b.prompt_tokens is not None:
+        if (
+            a.is_trusted
+            and b.is_trusted
+            and a.prompt_tokens is not None
+            and b.prompt_tokens is not None
+        ):
             end = f"{x(b.generation)},{y(b.prompt_tokens)}"
             path = f"M{x(a.generation)},{y(a.prompt_tokens)} H{at} V{y(b.prompt_tokens)} L{end}"
         word = opened_by.get(b.round_number, "")
-        found.append(_cliff(at, word, b.round_number, path, top=top, right=right, text=_text(a, b)))
+        found.append(_cliff(at, word, b.round_number, path, top=top, text=_text(a, b)))
     newest = max(opened_by, default=0)
     if points and newest > points[-1].round_number:
-        found.append(_open(points[-1], newest, opened_by[newest], x, y, top, bottom, right))
-    return _thinned(found)
+        found.append(_open(points[-1], newest, opened_by[newest], x, y, top, bottom))
+    left = x(points[0].generation) if points else 0.0
+    return _labeled(found, left=left, right=right)
 
 
 def _open(
@@ -70,26 +79,23 @@ def _open(
     y: Callable[[float], float],
     top: float,
     bottom: float,
-    right: float,
 ) -> Cliff:
     at, end = x(latest.generation + 0.5), x(latest.generation + 1)
     path = ""
-    if latest.prompt_tokens is not None:
+    if latest.is_trusted and latest.prompt_tokens is not None:
         path = f"M{x(latest.generation)},{y(latest.prompt_tokens)} H{at} V{bottom} H{end}"
     text = f"Round {number} is open and has no call yet"
-    made = _cliff(at, opener, number, path, top=top, right=right, text=text)
+    made = _cliff(at, opener, number, path, top=top, text=text)
     return replace(made, open_at=end)
 
 
-def _cliff(
-    at: float, word: str, number: int, path: str, *, top: float, right: float, text: str
-) -> Cliff:
-    is_before = at + _LABEL_WIDTH > right
+def _cliff(at: float, word: str, number: int, path: str, *, top: float, text: str) -> Cliff:
     return Cliff(
         at=at,
         label=f"{word}, round {number}" if word else f"round {number}",
-        label_at=at - 6 if is_before else at + 6,
-        anchor="end" if is_before else "start",
+        label_at=at + _GAP,
+        anchor="start",
+        number=number,
         is_clear=word == "clear",
         path=path,
         # A filled arrow: unlike the sign of a Trim, which is an outline.
@@ -106,17 +112,35 @@ def _text(before: CurvePoint, after: CurvePoint) -> str:
 
 
 def _tokens(point: CurvePoint) -> str:
-    return "unknown" if point.prompt_tokens is None else f"{point.prompt_tokens:,} tokens"
+    if point.prompt_tokens is None:
+        return "unknown"
+    doubt = "" if point.is_trusted else " reported and not trusted"
+    return f"{point.prompt_tokens:,} tokens{doubt}"
 
 
-def _thinned(found: Sequence[Cliff]) -> tuple[Cliff, ...]:
-    """Where fresh starts stand close together, only as many labels as can be read."""
+def _labeled(found: Sequence[Cliff], *, left: float, right: float) -> tuple[Cliff, ...]:
+    """Each with its name where no label is crossed by a line or by another label; else each with
+    the bare number of its round, as far as there is room."""
+    named = _placed(found, left=left, right=right)
+    if all(each.label for each in named):
+        return named
+    bare = [replace(each, label=str(each.number)) for each in found]
+    return _placed(bare, left=left, right=right)
+
+
+def _placed(found: Sequence[Cliff], *, left: float, right: float) -> tuple[Cliff, ...]:
+    """Labels on the right of their line, else on its left, else none."""
     kept: list[Cliff] = []
-    edge = float("-inf")
-    for each in found:
-        start = each.label_at - (_LABEL_WIDTH if each.anchor == "end" else 0)
-        has_room = start >= edge
-        if has_room:
-            edge = start + _LABEL_WIDTH
-        kept.append(each if has_room else replace(each, label=""))
+    taken = left
+    ends = [*(each.at for each in found), right][1:]
+    for each, after in zip(found, ends, strict=True):
+        reach = _GAP + len(each.label) * _LETTER_WIDTH + _CLEAR
+        if each.at + reach <= after:
+            kept.append(each)
+            taken = each.at + reach
+        else:
+            has_room = each.at - reach >= taken
+            label = each.label if has_room else ""
+            kept.append(replace(each, label=label, label_at=each.at - _GAP, anchor="end"))
+            taken = each.at
     return tuple(kept)

@@ -38,12 +38,25 @@ HEADERS_IN = (
     Fact("x-helmdash-correlation-id", "An id of yours that ties calls together; kept with it."),
     Fact("x-helmdash-project", "Must be the project of the key, when it is given."),
     Fact("x-helmdash-budget", "observe, warn or enforce for this call; else as the project says."),
+    Fact("x-helmdash-remediation", "on or off: care for this call; else as the project says."),
+    Fact(
+        "x-helmdash-ollama-context",
+        "keep: replies of Ollama's /api/generate keep their array context.",
+    ),
 )
 HEADERS_OUT = (
     Fact("x-helmdash-call-id", "The id of the call on these pages and in the API."),
     Fact("x-helmdash-level", "Its health level; unknown on a stream, whose usage comes last."),
     Fact("x-helmdash-overhead-ms", "What HelmDash itself took until the response began."),
     Fact("x-helmdash-budget-warning", "The estimate and the budget, where the request is larger."),
+    Fact(
+        "x-helmdash-remediation",
+        "What was done before the call: none, guide, record_prompt or clear. "
+        "This and the next three come only where care is on.",
+    ),
+    Fact("x-helmdash-conversation", "Where the call belongs, as far as that is known before it."),
+    Fact("x-helmdash-round", "The round of that conversation; each fresh start opens one."),
+    Fact("x-helmdash-countdown", "Generations left before a fresh start."),
     Fact("x-helmdash-estimated", "1 where a token count is our estimate, not the provider's."),
 )
 MODES = (

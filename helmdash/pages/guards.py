@@ -7,7 +7,8 @@ from functools import wraps
 from typing import Concatenate, ParamSpec
 
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import reverse
 
 from helmdash.pages.render import PageRequest
 
@@ -27,6 +28,26 @@ def staff_only(view: View[Arguments]) -> View[Arguments]:
         return view(request, *args, **kwargs)
 
     return checked
+
+
+def post_only(page: str) -> Callable[[View[Arguments]], View[Arguments]]:
+    """Only forms come here; who reloads or follows such an address is led to its page."""
+
+    def decorate(view: View[Arguments]) -> View[Arguments]:
+        @wraps(view)
+        def checked(
+            request: PageRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+        ) -> HttpResponse:
+            request.page = reverse(page, args=args, kwargs=kwargs)
+            if request.method in ("GET", "HEAD"):
+                return HttpResponseRedirect(request.page)
+            if request.method != "POST":
+                return HttpResponseNotAllowed(["POST"])
+            return view(request, *args, **kwargs)
+
+        return checked
+
+    return decorate
 
 
 def require_storable(name: str) -> None:

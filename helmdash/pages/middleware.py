@@ -1,4 +1,7 @@
-"""Who may see pages: signed-in people. Programs have their own door, the API."""
+"""Who may see pages: signed-in people. Programs have their own door, the API.
+
+Also what a form gets whose page was about a project that is gone by now.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,20 @@ from collections.abc import Callable
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+
+from helmdash.pages import scope
+from helmdash.pages.words import field_name
 
 # The liveness checks are open, the API and the metrics ask for a key (decisions.md "API").
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics", "/favicon.ico"})
 _OPEN_PREFIXES = ("/login/", "/static/", "/api/")
+# Fields of a form that nobody typed.
+_UNTYPED = frozenset(
+    {"csrfmiddlewaretoken", scope.FORM_FIELD, "id", "do", "position", "updated_at"}
+)
 
 
 class SignInRequiredMiddleware:
@@ -29,6 +40,27 @@ class SignInRequiredMiddleware:
             response["HX-Redirect"] = _sign_in(_page_of(request))
             return response
         return HttpResponseRedirect(_sign_in(request.get_full_path()))
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Nothing of a form is lost, though nothing of it could be saved."""
+        if not isinstance(exception, scope.ProjectGone):
+            return None
+        typed = [
+            (field_name(name), value)
+            for name, values in request.POST.lists()
+            if name not in _UNTYPED
+            for value in values
+            if value.strip()
+        ]
+        is_part = request.headers.get("HX-Request") == "true"
+        template = "pages/_project_gone.html" if is_part else "409.html"
+        context = {"slug": exception.slug, "typed": typed}
+        response = render(request, template, context, status=409)
+        if is_part:
+            response["HX-Retarget"] = "#main"
+            response["HX-Reswap"] = "innerHTML"
+        response["Cache-Control"] = "no-store"
+        return response
 
 
 def _is_open(path: str) -> bool:

@@ -16,12 +16,16 @@ from helmdash.queries.conversations import ConversationView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Typed:
-    """What a form said; `problem` is why it could not be kept."""
+    """What a form said; `problem` is why it could not be kept.
+
+    updated_at: when the reminder it changes was written, as its page showed it.
+    """
 
     do: str = ""
     id: str = ""
     kind: str = "note"
     content: str = ""
+    updated_at: str = ""
     problem: str = ""
 
     def because(self, problem: str) -> Typed:

@@ -24,8 +24,6 @@ from helmdash.pages import scope
 from helmdash.queries import calls
 
 Arguments = ParamSpec("Arguments")
-# Sent by static/js/app.js with each poll: the project the page in the browser shows.
-_SHOWN_HEADER = "X-Helmdash-Project"
 
 
 class PageRequest(HttpRequest):
@@ -36,6 +34,7 @@ class PageRequest(HttpRequest):
     now: datetime
     state: str
     etag: str
+    page: str
 
 
 View = Callable[Concatenate[PageRequest, Arguments], HttpResponse]
@@ -55,6 +54,10 @@ def show(
         "scope": scope.read(request),
         "now": getattr(request, "now", None) or timezone.now(),
         "etag": getattr(request, "etag", ""),
+        # Where somebody goes on who changes the scheme: a form's answer cannot be asked for again.
+        "page_address": request.get_full_path()
+        if request.method == "GET"
+        else getattr(request, "page", "/"),
     }
     response = render(request, wanted, {**shell, **context}, status=status)
     patch_vary_headers(response, ["HX-Request"])
@@ -107,7 +110,7 @@ def of_shown_project(view: View[Arguments]) -> View[Arguments]:
 
 def is_outdated(request: PageRequest, scoped: scope.Scope) -> bool:
     """Whether another project is in force by now than the one the page in the browser shows."""
-    return request.headers.get(_SHOWN_HEADER, scoped.project.slug) != scoped.project.slug
+    return request.headers.get(scope.SHOWN_HEADER, scoped.project.slug) != scoped.project.slug
 
 
 def reload_whole() -> HttpResponse:

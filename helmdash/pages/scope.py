@@ -1,7 +1,8 @@
 """Which project a page is about.
 
 `?project=<slug>` switches, and the session remembers it. Without a choice it is the default
-project once it has a call, else the demo project if there is one, else the default.
+project once it has a call, else the demo project if there is one, else the default. A form writes
+into the project that its own page shows (its hidden field `project`), whatever another tab chose.
 """
 
 from __future__ import annotations
@@ -16,6 +17,17 @@ from helmdash.queries.access import ProjectInfo
 from helmdash.queries.whereabouts import Kind, find_project_of
 
 _SESSION_KEY = "project"
+# Sent by HTMX with each request: the project the page in the browser shows.
+SHOWN_HEADER = "X-Helmdash-Project"
+FORM_FIELD = "project"
+
+
+class ProjectGone(Exception):
+    """A form was sent from a page about a project that is not there any more."""
+
+    def __init__(self, slug: str) -> None:
+        super().__init__(f"project: there is no project called {slug} any more")
+        self.slug = slug
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +45,16 @@ class Scope:
 
 
 def current_project(request: HttpRequest) -> ProjectInfo:
-    """The project this request is about. Raises Http404 when it names one that is not there."""
+    """The project this request is about. Raises what `read` raises."""
     return read(request).project
 
 
 def read(request: HttpRequest) -> Scope:
-    """The scope of a request, worked out once: two queries, three while only demo data is there."""
+    """The scope of a request, worked out once: two queries, three while only demo data is there.
+
+    Raises Http404 when it asks for a project that is not there, and ProjectGone when it is a form
+    of a page about one.
+    """
     known = getattr(request, "_helmdash_scope", None)
     if isinstance(known, Scope):
         return known
@@ -90,9 +106,26 @@ def _read(request: HttpRequest) -> Scope:
         if "HX-Request" not in request.headers:
             choose(request, asked)
     chosen = by_slug.get(asked or request.session.get(_SESSION_KEY, ""))
-    if chosen is not None:
-        return Scope(project=chosen, projects=projects, has_calls=_has_calls(chosen))
-    return _undecided(projects)
+    found = _of(chosen, projects) if chosen is not None else _undecided(projects)
+    shown = _shown_by_form(request)
+    if shown is None or shown == found.project.slug:
+        return found
+    if shown not in by_slug:
+        raise ProjectGone(shown)
+    # Who acts on a page wants to see next what came of it.
+    choose(request, shown)
+    return _of(by_slug[shown], projects)
+
+
+def _of(project: ProjectInfo, projects: tuple[ProjectInfo, ...]) -> Scope:
+    return Scope(project=project, projects=projects, has_calls=_has_calls(project))
+
+
+def _shown_by_form(request: HttpRequest) -> str | None:
+    """The project of the page that a form was on; None where there was no such form."""
+    if request.method != "POST":
+        return None
+    return request.POST.get(FORM_FIELD) or request.headers.get(SHOWN_HEADER) or None
 
 
 def _undecided(projects: tuple[ProjectInfo, ...]) -> Scope:

@@ -199,3 +199,16 @@ def _span(seconds: int) -> str:
         if seconds < end:
             return f"{seconds // length} {unit}"
     return f"{seconds // 86_400} d"
+
+
+def field_name(name: str) -> str:
+    """A field of a form as people call it: `soft_text` is "Soft text"."""
+    return _FIELD_NAMES.get(name) or name.replace("_", " ").capitalize()
+
+
+# As the labels of the forms have them, where the machine's name says something else.
+_FIELD_NAMES = {
+    "content": "What must survive",
+    "reminder_content": "Add this to the package",
+    "remediation": "The gateway cares for conversations",
+}

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
 
-from helmdash.core.health import Health, Level
+from helmdash.core.health import Health, HealthReason, Level
 from helmdash.core.remediation import COUNTDOWN, CareState, Strength, next_hard_in
 from helmdash.queries.calls import health_of
 from helmdash.records.models import Conversation, Guidance, Reminder, Round
@@ -26,6 +26,8 @@ class CareView:
     countdown: units left before the clear. next_hard_in: generations until a hard guidance, as far
     as is known. followed: whether a reminder was written after the newest guidance that asked for
     one; None where none did. enabled: whether the project's gateway acts on it by itself.
+    is_waiting: a level is held, and no call was recorded since the last decision: nobody can tell
+    yet what came of it.
     """
 
     level: Level | None = None
@@ -35,6 +37,7 @@ class CareView:
     followed: bool | None = None
     enabled: bool = False
     generation: int = 0  # the last one decided; 0: none
+    is_waiting: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +78,8 @@ class NeedsMe:
     health: Health
     known_level: Level | None
     care: CareView
-    is_unfollowed: bool  # a hard guidance of the open round was not answered by a reminder
+    # A hard guidance of the open round was not answered by a reminder, though its generation ended.
+    is_unfollowed: bool
     latest_at: datetime
 
 
@@ -84,17 +88,22 @@ def care_of(*, project_id: int, conversation: str) -> CareView:
     found = (
         Conversation.objects.filter(project_id=project_id, name=conversation)
         .annotate(care=_open_care())
-        .values_list("care", "round_number", "project__remediation")
+        .values_list("care", "round_number", "project__remediation", "generation")
         .first()
     )
     if found is None:
         return CareView()
-    care, round_number, enabled = found
-    return care_view(care, round_number=round_number, enabled=enabled)
+    care, round_number, enabled, recorded = found
+    return care_view(care, round_number=round_number, enabled=enabled, recorded=recorded)
 
 
-def care_view(care: object, *, round_number: int, enabled: bool) -> CareView:
-    """Read what is stored with a round (`Round.care`); a round without it rests."""
+def care_view(
+    care: object, *, round_number: int, enabled: bool, recorded: int | None = None
+) -> CareView:
+    """Read what is stored with a round (`Round.care`); a round without it rests.
+
+    recorded: the newest generation of the conversation that was recorded.
+    """
     state = CareState.from_json(care)
     if not isinstance(care, Mapping) or state.round_number != round_number:
         return CareView(enabled=enabled)
@@ -111,7 +120,17 @@ def care_view(care: object, *, round_number: int, enabled: bool) -> CareView:
         followed=state.is_followed if asked else None,
         enabled=enabled,
         generation=state.generation,
+        is_waiting=_is_waiting(care, state, recorded),
     )
+
+
+def _is_waiting(care: Mapping[str, object], state: CareState, recorded: int | None) -> bool:
+    """Whether a generation was decided and no call recorded since."""
+    if recorded is None or state.level is None:
+        return False
+    then = care.get("recorded")
+    # Callers may count in their own way, so what was recorded then decides, where it is known.
+    return recorded <= then if isinstance(then, int) else state.generation > recorded
 
 
 def guidance(
@@ -154,33 +173,72 @@ def reminder_view(row: Reminder) -> ReminderView:
 
 
 def needs_me(*, project_id: int, limit: int = 10) -> tuple[NeedsMe, ...]:
-    """Conversations that somebody should look at; two queries.
+    """Conversations that somebody should look at; two queries at most.
 
     First those in critical, then those in caution, each by the newest call; then those whose level
-    is unknown now, was one of these, and whose hard guidance was not followed.
+    is unknown now: the ones that were or are held at one of these, critical before the prompts
+    that were probably cut upstream, and caution after them.
     """
-    severe = (SEVERITY[Level.CRITICAL], SEVERITY[Level.CAUTION])
-    rows = Conversation.objects.filter(project_id=project_id).annotate(
-        care=_open_care(), is_unfollowed=Exists(_unfollowed(project_id))
-    )
-    found = list(
-        rows.filter(severity__in=severe)
-        .select_related("project")
-        .order_by("-severity", "-latest_at", "-id")[:limit]
-    )
+    rows = _watched(project_id)
+    severe = rows.filter(severity__in=_SEVERE).order_by("-severity", "-latest_at", "-id")
+    found = list(severe.select_related("project")[:limit])
     if len(found) < limit:
-        dim = rows.filter(
-            severity=SEVERITY[Level.UNKNOWN],
-            known_level__in=(Level.CRITICAL.value, Level.CAUTION.value),
-            is_unfollowed=True,
-        )
-        newest = dim.select_related("project").order_by("-latest_at", "-id")
-        found += newest[: limit - len(found)]
+        dim = _dim(rows).annotate(urgency=_urgency()).order_by("-urgency", "-latest_at", "-id")
+        found += dim.select_related("project")[: limit - len(found)]
     return tuple(_needs_me(row) for row in found)
 
 
+def count_needs_me(*, project_id: int) -> int:
+    """How many conversations somebody should look at. Two queries."""
+    rows = Conversation.objects.filter(project_id=project_id)
+    return rows.filter(severity__in=_SEVERE).count() + _dim(rows).count()
+
+
+_SEVERE = (SEVERITY[Level.CRITICAL], SEVERITY[Level.CAUTION])
+
+
+def _watched(project_id: int) -> QuerySet[Conversation]:
+    """Conversations with their care, and the oldest hard guidance that waits to be followed."""
+    unfollowed = _unfollowed(project_id).order_by("generation").values("generation")[:1]
+    rows = Conversation.objects.filter(project_id=project_id)
+    return rows.annotate(care=_open_care(), unfollowed_from=Subquery(unfollowed))
+
+
+def _dim(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
+    """Those of unknown level that somebody should look at."""
+    return rows.filter(
+        Q(level_reason=HealthReason.SUSPECTED_CUT.value)
+        | Q(known_level__in=(Level.CRITICAL.value, Level.CAUTION.value))
+        | Q(_holds(Level.CRITICAL, Level.CAUTION)),
+        severity=SEVERITY[Level.UNKNOWN],
+    )
+
+
+def _urgency() -> Case:
+    """The order among those of unknown level."""
+    return Case(
+        When(Q(known_level=Level.CRITICAL.value) | Q(_holds(Level.CRITICAL)), then=Value(2)),
+        When(level_reason=HealthReason.SUSPECTED_CUT.value, then=Value(1)),
+        default=Value(0),
+    )
+
+
+def _holds(*levels: Level) -> Exists:
+    """Whether care holds one of these levels in the open round (`CareState.to_json`)."""
+    opened = Round.objects.filter(conversation=OuterRef("pk"), number=OuterRef("round_number"))
+    return Exists(opened.filter(care__l__in=[level.value for level in levels]))
+
+
 def _needs_me(row: Conversation) -> NeedsMe:
-    care: object = getattr(row, "care", None)
+    stored: object = getattr(row, "care", None)
+    unfollowed: int | None = getattr(row, "unfollowed_from", None)
+    care = care_view(
+        stored,
+        round_number=row.round_number,
+        enabled=row.project.remediation,
+        recorded=row.generation,
+    )
+    is_early = care.is_waiting and unfollowed is not None and unfollowed >= care.generation
     return NeedsMe(
         id=row.name,
         model=row.model,
@@ -188,8 +246,8 @@ def _needs_me(row: Conversation) -> NeedsMe:
         generation=row.generation,
         health=health_of(row),
         known_level=Level(row.known_level) if row.known_level else None,
-        care=care_view(care, round_number=row.round_number, enabled=row.project.remediation),
-        is_unfollowed=bool(getattr(row, "is_unfollowed", False)),
+        care=care,
+        is_unfollowed=unfollowed is not None and not is_early,
         latest_at=row.latest_at,
     )
 

@@ -81,10 +81,13 @@ class RoundView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelChange:
+    """Another level than before; is_fresh: with the first call of a round after the first one."""
+
     generation: int
     from_level: Level | None
     to_level: Level
     at: datetime
+    is_fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +107,11 @@ class CurvePoint:
     cause: str | None
     at: datetime
     reason: HealthReason | None = None
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether its prompt was reported, and was probably not cut upstream."""
+        return self.prompt_tokens is not None and self.reason is not HealthReason.SUSPECTED_CUT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +192,8 @@ def find(*, project_id: int, conversation_id: str) -> ConversationDetail | None:
     if row is None:
         return None
     rounds = list(row.rounds.filter(project_id=project_id).order_by("number"))
+    # Only a clear leaves the level of the round before behind; a compaction comes with a call.
+    fresh = {item.first_generation for item in rounds if item.opened_by == "clear"}
     changes = HealthChange.objects.filter(project_id=project_id, conversation=row)
     return ConversationDetail(
         conversation=_view(row),
@@ -205,6 +215,7 @@ def find(*, project_id: int, conversation_id: str) -> ConversationDetail | None:
                 from_level=Level(item.from_level) if item.from_level else None,
                 to_level=Level(item.to_level),
                 at=item.at,
+                is_fresh=item.generation in fresh,
             )
             for item in changes.order_by("-generation")[:50]
         ),
@@ -213,6 +224,7 @@ def find(*, project_id: int, conversation_id: str) -> ConversationDetail | None:
             next((item.care for item in rounds if item.number == row.round_number), None),
             round_number=row.round_number,
             enabled=row.project.remediation,
+            recorded=row.generation,
         ),
         guidance=care.guidance_of(row),
         reminders=care.reminders_of(row),

@@ -58,8 +58,9 @@ class ModelRow:
     bands: only calls whose size is known, `unsized` are the others. finish_reasons: most frequent
     first, None for calls that reported none. estimate_ratio: the median of our estimate by the
     tokens the provider counted, over `estimated` calls. cached_share: of all prompt tokens those
-    that the provider read from its cache, over the `cache_told` calls that told. suspected_cuts: of
-    all `calls`. is_sample: the range holds more calls than were read (MOST_CALLS, the newest).
+    that the provider read from its cache, over the `cache_told` calls that told. Neither is taken
+    from a call whose count is not trusted; suspected_cuts tells how many of all `calls` these are.
+    is_sample: the range holds more calls than were read (MOST_CALLS, the newest).
     """
 
     model: str
@@ -199,6 +200,8 @@ class _Group:
             band = _band(call.sent_bytes)
             self.sized[band] += 1
             self.sized_clean[band] += outcome is CallOutcome.CLEAN
+        if call.level_reason == HealthReason.SUSPECTED_CUT:
+            return  # what the provider counted is not trusted
         if call.estimate_tokens is not None and call.prompt_tokens:
             self.ratios.append(call.estimate_tokens / call.prompt_tokens)
         if call.cached_tokens is not None and call.prompt_tokens:

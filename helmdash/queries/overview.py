@@ -19,6 +19,7 @@ class Overview:
 
     counters: dict[Level, int]
     needs_me: tuple[NeedsMe, ...]
+    needs_me_count: int
     recent: tuple[ConversationView, ...]
     latest_calls: tuple[CallView, ...]
 
@@ -29,13 +30,16 @@ class Overview:
 
 
 def overview(*, project_id: int) -> Overview:
-    """Five queries, or four where more need somebody than are shown."""
+    """Five queries; one or two more where as many need somebody as are shown, or more."""
     everything = ConversationFilters()
     recent = conversations.page(project_id=project_id, filters=everything, limit=_SHOWN)
     latest = calls.page(project_id=project_id, filters=CallFilters(), limit=_SHOWN)
+    needs_me = care.needs_me(project_id=project_id, limit=_SHOWN)
+    is_full = len(needs_me) == _SHOWN
     return Overview(
         counters=conversations.counters(project_id=project_id),
-        needs_me=care.needs_me(project_id=project_id, limit=_SHOWN),
+        needs_me=needs_me,
+        needs_me_count=care.count_needs_me(project_id=project_id) if is_full else len(needs_me),
         recent=recent.items,
         latest_calls=latest.items,
     )

@@ -40,7 +40,8 @@ document.addEventListener("htmx:configRequest", (event) => {
   for (const [name, value] of Object.entries(parameters)) if (value === "") delete parameters[name];
 });
 
-// A fragment that came while somebody marks text in it, or reads an opened part, waits its turn.
+// A fragment that came while somebody marks text in it, or reads an opened part, waits its turn;
+// what is marked `data-always` does not, and the page says that the rest waits.
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { requestConfig, target } = event.detail;
   if (requestConfig.triggeringEvent?.type !== "tick") return;
@@ -50,13 +51,30 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   const isRead = (part) =>
     part?.querySelector("details[open]") ||
     (!selection.isCollapsed && part?.contains(selection.anchorNode));
-  if (parts.some(isRead)) event.detail.shouldSwap = false;
+  const isHeld = parts.some(isRead);
+  document.body.classList.toggle("held-up", isHeld);
+  if (!isHeld) return;
+  event.detail.shouldSwap = false;
+  const news = new DOMParser().parseFromString(event.detail.serverResponse, "text/html");
+  for (const part of news.querySelectorAll("[data-always]")) {
+    const shown = document.getElementById(part.id);
+    if (shown && shown.innerHTML !== part.innerHTML) shown.replaceChildren(...part.childNodes);
+  }
 });
 
 for (const name of ["htmx:sendError", "htmx:responseError"]) {
   document.addEventListener(name, () => document.body.classList.add("stale"));
 }
 document.addEventListener("htmx:afterOnLoad", () => document.body.classList.remove("stale"));
+
+// What a form says of a field it judges while somebody types in it.
+document.addEventListener("htmx:afterRequest", () => {
+  for (const judge of document.querySelectorAll("[data-judges]")) {
+    const field = document.getElementById(judge.dataset.judges);
+    if ("invalid" in judge.dataset) field?.setAttribute("aria-invalid", "true");
+    else field?.removeAttribute("aria-invalid");
+  }
+});
 
 // --- copy buttons and dialogs -----------------------------------------------------------------
 

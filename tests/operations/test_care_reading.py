@@ -11,7 +11,7 @@ from helmdash.core.health import Level
 from helmdash.queries import care, conversations
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.care import CareView, needs_me
-from helmdash.records.models import Project
+from helmdash.records.models import Conversation, Project
 from tests.operations.care_support import Talk
 from tests.recording.support import CAUTION, CRITICAL, HEALTHY, make_ruled_project
 
@@ -130,15 +130,42 @@ def test_critical_comes_first_then_caution_then_what_was_not_followed(
     followed = talk_at(project, "followed", CAUTION, 5)
     followed.remind()
     followed.call(None)
+    talk_at(project, "fine before", HEALTHY, 5).call(None)
     talk_at(make_ruled_project(slug="other", name="Other"), "theirs", CRITICAL, 1)
 
     with django_assert_num_queries(2):
         found = needs_me(project_id=project.id, limit=10)
 
-    assert [each.id for each in found] == ["red", "yellow", "ignored"]
-    assert [each.care.countdown for each in found] == [3, None, None]
-    assert [each.is_unfollowed for each in found] == [False, False, True]
-    assert found[2].known_level is Level.CAUTION
+    assert [each.id for each in found] == ["red", "yellow", "followed", "ignored"]
+    assert [each.care.countdown for each in found] == [3, None, None, None]
+    assert [each.is_unfollowed for each in found] == [False, False, False, True]
+    assert found[3].known_level is Level.CAUTION
+
+
+def test_a_held_level_and_a_probable_cut_need_somebody_though_their_level_is_unknown(
+    project: ProjectInfo,
+) -> None:
+    talk_at(project, "yellow", CAUTION, 1).call(None)
+    talk_at(project, "cut", HEALTHY, 1).call(None)
+    talk_at(project, "red", CRITICAL, 2).call(None)
+    Conversation.objects.filter(name="cut").update(level_reason="suspected_cut")
+    # One reading below the lines does not end the countdown.
+    Conversation.objects.filter(name="red").update(known_level="healthy")
+
+    assert [each.id for each in needs_me(project_id=project.id)] == ["red", "cut", "yellow"]
+    assert care.count_needs_me(project_id=project.id) == 3
+
+
+def test_a_guidance_is_judged_when_its_generation_was_recorded(project: ProjectInfo) -> None:
+    talk = talk_at(project, "talk", CAUTION, 3)
+    talk.advance()
+
+    waiting = needs_me(project_id=project.id)[0]
+    talk.call(CAUTION)
+    judged = needs_me(project_id=project.id)[0]
+
+    assert (waiting.care.is_waiting, waiting.is_unfollowed) == (True, False)
+    assert (judged.care.is_waiting, judged.is_unfollowed) == (False, True)
 
 
 def test_the_newest_of_a_level_comes_first(project: ProjectInfo) -> None:

@@ -93,3 +93,56 @@ def test_a_reminder_and_a_clear_take_no_script(
 
     page.wait_for_selector("text=Cleared: round 2 is open.")
     assert page.locator("text=kept without scripts").first.is_visible()
+
+
+def test_the_focus_follows_what_was_written(served: Served, browser_page: BrowserPage) -> None:
+    record(served, id="focus-1", conversation="focus")
+    sign_in(browser_page, served)
+    browser_page.goto(f"{served.base_url}/conversations/focus/?project=default")
+
+    browser_page.click("#reminders summary:text-is('Add a reminder')")
+    browser_page.fill("#content-new", "first")
+    # As somebody leaves it who drags its handle: no style is copied to the new one.
+    browser_page.evaluate("document.getElementById('content-new').style.height = '300px'")
+    browser_page.click("#reminders button:text-is('Add')")
+    browser_page.wait_for_selector("#reminders .reminders >> text=first")
+    # The focus comes when the swap has settled.
+    expect(browser_page.page.locator("#reminders li")).to_be_focused()
+
+    browser_page.click("#reminders summary:text-is('Delete')")
+    browser_page.click("#reminders button.danger:text-is('Delete reminder 1')")
+    browser_page.wait_for_selector("#reminders >> text=No reminder yet")
+    expect(browser_page.page.locator("summary:text-is('Add a reminder')")).to_be_focused()
+    assert browser_page.problems() == []
+
+
+def test_the_level_goes_on_while_a_part_is_open(served: Served, browser_page: BrowserPage) -> None:
+    # With gpt-4o caution is above 100,000 tokens.
+    record(served, id="open-1", conversation="open")
+    sign_in(browser_page, served)
+    browser_page.goto(f"{served.base_url}/conversations/open/?project=default")
+    browser_page.click("#live summary:text-is('As a table')")
+    record(served, id="open-2", conversation="open", usage={"prompt_tokens": 105_000})
+
+    browser_page.wait_for_selector("#live-level .is-caution", timeout=30_000)
+
+    assert browser_page.locator("#live details[open]").count() == 1
+    assert browser_page.locator(".live .held").is_visible()
+    assert browser_page.locator("#live a[href='/calls/open-2/']").count() == 0
+    browser_page.click("#live summary:text-is('As a table')")
+    browser_page.wait_for_selector("#live a[href='/calls/open-2/']", state="attached")
+    assert not browser_page.locator(".live .held").is_visible()
+
+
+def test_a_faulty_text_is_marked_while_it_is_typed(
+    served: Served, browser_page: BrowserPage
+) -> None:
+    record(served, id="marked-1")
+    sign_in(browser_page, served)
+    browser_page.goto(f"{served.base_url}/settings/care/?project=default")
+
+    browser_page.fill("#soft_text", "Full to {share} %.")
+    browser_page.wait_for_selector("#soft_text[aria-invalid=true]")
+    browser_page.wait_for_selector("#reset-soft >> text=Use the shipped text again")
+    browser_page.fill("#soft_text", "Full to {percent} %.")
+    browser_page.wait_for_selector("#soft_text:not([aria-invalid])")

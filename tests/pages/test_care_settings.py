@@ -68,7 +68,8 @@ def test_a_text_that_cannot_be_used_is_named_and_kept_in_the_form(
 
     html = response.content.decode()
     assert response.status_code == 422
-    assert "hard_text: " in html
+    assert 'Not saved: see <a href="#hard_text">Hard text</a>.' in html
+    assert html.count("Hard text: ") == 1
     assert said in html
     assert 'id="hard_text" name="hard_text" rows="12" aria-invalid="true"' in html
     assert faults(html) == []
@@ -82,7 +83,9 @@ def test_a_preview_saves_nothing(owner: Client, project: ProjectInfo) -> None:
     assert "Not saved yet" in whole
     assert "Soon full: 56 %." in whole
     assert "<textarea" not in live
-    assert live.count("hx-swap-oob") == 3
+    # preview, whose text it is, and the way back to the shipped one
+    assert live.count("hx-swap-oob") == 9
+    assert live.count("your own text") == live.count("Use the shipped text again") == 3
     assert "Soon full: 56 %." in live
     assert care_settings(project_id=project.id).soft_text == ""
 

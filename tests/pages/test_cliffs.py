@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
+from helmdash.core.health import HealthReason
 from helmdash.pages.charts import Curve, curve
+from helmdash.pages.cliffs import Cliff
 from helmdash.queries.conversations import CurvePoint, RoundView
 from tests.pages.test_words import NOW, make_point
 
@@ -86,15 +89,39 @@ def test_no_cliff_is_drawn_to_or_from_an_unknown_prompt(
     assert "unknown" in cliff.text
 
 
-def test_labels_that_would_overlap_are_left_out_but_not_their_signs() -> None:
-    rounds = [make_round(number) for number in range(1, 41)]
+# how many rounds, the width of the curve; the label of the second round and of the last
+LABELS = [
+    (3, 940, "clear, round 2", "clear, round 3"),
+    # the narrow curve has room for one name, not for six
+    (2, 380, "clear, round 2", "clear, round 2"),
+    (7, 380, "2", "7"),
+    (40, 940, "2", "40"),
+    (100, 380, "", ""),
+]
 
-    chart = draw(points(40), rounds)
 
-    assert len(chart.cliffs) == 39
-    places = [each.label_at for each in chart.cliffs if each.label and each.anchor == "start"]
-    assert 3 <= len(places) < 20
-    assert all(later - earlier >= 92 for earlier, later in pairwise(places))
+@pytest.mark.parametrize(("rounds", "width", "first", "last"), LABELS)
+def test_labels_are_as_long_as_the_room_between_the_lines_allows(
+    rounds: int, width: int, first: str, last: str
+) -> None:
+    numbers = [make_round(number) for number in range(1, rounds + 1)]
+
+    chart = draw(points(rounds), numbers, width=width)
+
+    # The sign stays, whatever becomes of the label.
+    assert len(chart.cliffs) == rounds - 1
+    assert (chart.cliffs[0].label, chart.cliffs[-1].label) == (first, last)
+    spans = [span(each) for each in chart.cliffs if each.label]
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
+    for begin, end in spans:
+        assert not any(begin < each.at < end for each in chart.cliffs)
+
+
+def span(cliff: Cliff) -> tuple[float, float]:
+    """From where to where its label goes."""
+    width = 6.0 * len(cliff.label)
+    begin = cliff.label_at - (width if cliff.anchor == "end" else 0)
+    return begin, begin + width
 
 
 def test_budget_and_window_are_lines_of_their_own() -> None:
@@ -111,3 +138,31 @@ def test_a_window_far_above_is_told_in_words_instead() -> None:
     chart = draw(points(1), [], windows={"window": 1_000_000})
 
     assert ("window", 1_000_000) in chart.above
+
+
+def test_a_prompt_that_was_probably_cut_stands_alone_and_says_so() -> None:
+    cut = replace(make_point(2, 2_050), reason=HealthReason.SUSPECTED_CUT)
+    shown = [make_point(1, 9_000), cut, make_point(3, 9_500)]
+
+    chart = draw(shown, [make_round(1)])
+
+    assert len(chart.segments) == 2
+    assert chart.has_untrusted
+    assert (
+        "2,050 prompt tokens reported, probably cut upstream and not trusted"
+        in chart.markers[1].text
+    )
+
+
+def test_a_caution_line_above_the_critical_one_is_no_line() -> None:
+    small = replace(
+        make_point(1, 1_000),
+        optimal_max_tokens=100_000,
+        critical_max_tokens=2_764,
+        limit_tokens=3_072,
+    )
+
+    chart = draw([small], [])
+
+    assert "caution" not in {line.name for line in chart.lines}
+    assert chart.above == ()

@@ -126,6 +126,7 @@ def test_any_model_can_be_filled_in_and_stays_text(owner: Client, project: Proje
 
 def test_the_page_tells_of_the_gateway_as_it_is() -> None:
     wishes = {field.name.replace("_", "-") for field in fields(Wishes)} - {"is-retry"}
+    wishes |= {"ollama-context"}  # a wish of one format only
     wire = Path("docs/wire.md").read_text(encoding="utf-8")
 
     assert {fact.name for fact in gateway_facts.HEADERS_IN} == {f"x-helmdash-{n}" for n in wishes}

@@ -7,25 +7,34 @@ reminders' part of the page when HTMX asks.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from helmdash.operations import care
-from helmdash.pages import care_parts, scope
-from helmdash.pages.guards import require_storable, staff_only
+from helmdash.pages import care_parts, scope, words
+from helmdash.pages.guards import post_only, require_storable, staff_only
 from helmdash.pages.notes import Notes, Typed, notes_of
 from helmdash.pages.render import PageRequest, of_shown_project, show, unless_known
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.care import reminders
 
 _PART = "pages/_reminders.html"
 # No conversation has a reminder at a position of so many digits.
 _DIGITS = 6
+# Where the focus goes once a reminder is deleted.
+ADD_FORM = "add"
+_GONE = "This reminder is not there any more."
+_DELETED = "This reminder was deleted meanwhile. Add your words as a new one?"
+_OVERTAKEN = (
+    "Somebody else changed this reminder meanwhile. Its newer text is shown with it, yours is in "
+    "the form: save again to put yours in its place."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +60,7 @@ def reminder_part(request: PageRequest, name: str) -> HttpResponse:
     return unless_known(request, lambda: show(request, _PART, {"notes": notes}))
 
 
-@require_POST
+@post_only("conversation")
 @staff_only
 def change_reminders(request: PageRequest, name: str) -> HttpResponse:
     """Add, save, delete or move a reminder (`do`)."""
@@ -61,30 +70,35 @@ def change_reminders(request: PageRequest, name: str) -> HttpResponse:
         id=request.POST.get("id", "").replace("\x00", ""),
         kind=request.POST.get("kind", "note"),
         content=request.POST.get("content", ""),
+        updated_at=request.POST.get("updated_at", ""),
     )
     change = _CHANGES.get(typed.do)
     if change is None:
         return _answer(request, name, typed.because("do: send add, save, delete, up or down"))
+    asked = _Change(
+        project=scope.current_project(request),
+        conversation=name,
+        typed=typed,
+        position=_position(request.POST.get("position", "")),
+        now=timezone.now(),
+    )
+    if _is_overtaken(asked):
+        return _answer(request, name, typed.because(_OVERTAKEN))
     try:
-        change(
-            _Change(
-                project=scope.current_project(request),
-                conversation=name,
-                typed=typed,
-                position=_position(request.POST.get("position", "")),
-                now=timezone.now(),
-            )
-        )
+        done = change(asked)
     except care.NoConversation:
         raise Http404(f"There is no conversation {name}.") from None
     except care.NoReminder:
-        return _answer(request, name, typed.because("This reminder is not there any more."))
+        if typed.do != "save":
+            return _answer(request, name, typed.because(_GONE))
+        # Its place is gone, the words are not.
+        return _answer(request, name, replace(typed, do="add").because(_DELETED))
     except care.CareProblem as problem:
-        return _answer(request, name, typed.because(f"{problem.field}: {problem.message}"))
-    return _answer(request, name)
+        return _answer(request, name, typed.because(_said(problem)))
+    return _answer(request, name, done=done)
 
 
-@require_POST
+@post_only("conversation")
 @staff_only
 def clear_now(request: PageRequest, name: str) -> HttpResponse:
     """Open the next round at once, as `clear_mind` does."""
@@ -100,7 +114,7 @@ def clear_now(request: PageRequest, name: str) -> HttpResponse:
     except care.NoConversation:
         raise Http404(f"There is no conversation {name}.") from None
     except care.CareProblem as problem:
-        messages.error(request, f"{problem.field}: {problem.message}")
+        messages.error(request, f"Not cleared. {_said(problem)}")
     else:
         number = cleared.round_number
         said = (
@@ -112,38 +126,53 @@ def clear_now(request: PageRequest, name: str) -> HttpResponse:
     return HttpResponseRedirect(reverse("conversation", args=[name]))
 
 
-def _add(change: _Change) -> None:
-    care.add_reminder(
+def _said(problem: care.CareProblem) -> str:
+    return f"{words.field_name(problem.field)}: {problem.message}"
+
+
+def _is_overtaken(change: _Change) -> bool:
+    """Whether somebody else wrote the reminder since the form was shown that would save it."""
+    typed = change.typed
+    if typed.do != "save" or not typed.updated_at:
+        return False
+    found = reminders(project_id=change.project.id, conversation=change.conversation) or ()
+    stored = next((each for each in found if each.id == typed.id), None)
+    return stored is not None and stored.updated_at.isoformat() != typed.updated_at
+
+
+def _add(change: _Change) -> str:
+    return care.add_reminder(
         project=change.project,
         conversation=change.conversation,
         content=change.typed.content,
         kind=change.typed.kind,
         now=change.now,
-    )
+    ).id
 
 
-def _save(change: _Change) -> None:
-    care.update_reminder(
+def _save(change: _Change) -> str:
+    return care.update_reminder(
         project=change.project,
         conversation=change.conversation,
         reminder_id=change.typed.id,
         content=change.typed.content,
         kind=change.typed.kind,
         now=change.now,
-    )
+    ).id
 
 
-def _delete(change: _Change) -> None:
+def _delete(change: _Change) -> str:
     care.delete_reminder(
         project=change.project,
         conversation=change.conversation,
         reminder_id=change.typed.id,
         now=change.now,
     )
+    return ADD_FORM
 
 
-def _mover(by: int) -> Callable[[_Change], None]:
-    def move(change: _Change) -> None:
+def _mover(by: int) -> Callable[[_Change], str]:
+    def move(change: _Change) -> str:
         care.update_reminder(
             project=change.project,
             conversation=change.conversation,
@@ -151,6 +180,7 @@ def _mover(by: int) -> Callable[[_Change], None]:
             position=max(change.position + by, 1),
             now=change.now,
         )
+        return ""  # the button keeps the focus
 
     return move
 
@@ -160,7 +190,7 @@ def _position(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else 1
 
 
-_CHANGES: Mapping[str, Callable[[_Change], None]] = {
+_CHANGES: Mapping[str, Callable[[_Change], str]] = {
     "add": _add,
     "save": _save,
     "delete": _delete,
@@ -169,12 +199,17 @@ _CHANGES: Mapping[str, Callable[[_Change], None]] = {
 }
 
 
-def _answer(request: PageRequest, name: str, typed: Typed | None = None) -> HttpResponse:
-    """The part anew; with what was typed where it could not be kept."""
+def _answer(
+    request: PageRequest, name: str, typed: Typed | None = None, *, done: str = ""
+) -> HttpResponse:
+    """The part anew; with what was typed where it could not be kept.
+
+    done: the reminder that was written, for the focus.
+    """
     if typed is None and not request.htmx:
         return HttpResponseRedirect(reverse("conversation", args=[name]) + "#reminders")
     status = 422 if typed else 200
-    context = {"notes": _notes(request, name, typed)}
+    context = {"notes": _notes(request, name, typed), "done": done}
     return show(request, "pages/reminders.html", context, fragment=_PART, status=status)
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from django.contrib import messages
 from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from helmdash.core.guidance import (
     DEFAULT_TEXTS,
@@ -19,8 +19,8 @@ from helmdash.core.guidance import (
 from helmdash.core.remediation import Strength
 from helmdash.operations import projects
 from helmdash.operations.projects import ProjectError, own_text
-from helmdash.pages import scope
-from helmdash.pages.guards import staff_only
+from helmdash.pages import scope, words
+from helmdash.pages.guards import post_only, staff_only
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries.care_settings import care_settings
 
@@ -51,7 +51,7 @@ def care_page(request: PageRequest) -> HttpResponse:
     return _show(request, stored["remediation"], stored)
 
 
-@require_POST
+@post_only("care-settings")
 @staff_only
 def save_care(request: PageRequest) -> HttpResponse:
     """Store the switch and the texts."""
@@ -66,7 +66,7 @@ def save_care(request: PageRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("care-settings"))
 
 
-@require_POST
+@post_only("care-settings")
 @staff_only
 def preview_care(request: PageRequest) -> HttpResponse:
     """The texts as typed, with sample figures; `reset` puts one of the shipped texts back."""
@@ -96,6 +96,7 @@ def _show(
         "parts": [_part(each, texts[f"{each.value}_text"]) for each in Strength],
         "placeholders": PLACEHOLDERS.items(),
         "refused": refused,
+        "refused_name": words.field_name(refused.field) if refused else "",
         "is_draft": is_draft,
     }
     fragment = "pages/_care_previews.html" if is_draft else None

@@ -74,8 +74,9 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
         "curves": _curves(found, windows),
         "windows": windows,
         "care_level": found.care.level,
-        "countdown": care_parts.countdown(found.care),
-        "told": care_parts.told(found.guidance, most=_GUIDANCE_SHOWN),
+        "countdown": care_parts.countdown(found.care, found.guidance),
+        "told": care_parts.told(found.guidance, found.care, most=_GUIDANCE_SHOWN),
+        "untold": care_parts.untold(found.care, found.conversation.health.level),
         "gone": departures.departures(project_id=project.id, conversation=name),
         "table": found.curve[-_TABLE_ROWS:],
         "page": calls.page(
