@@ -1,4 +1,4 @@
-"""What of a client's history is sent after a fresh start: rule "restart-1".
+"""What of a client's history is sent after a fresh start: rule "restart-2".
 
 A client that knows nothing of a clear goes on sending its whole history. So the gateway replaces
 the beginning that a clear has dropped by the re-entry package and the user's pending messages, and
@@ -6,8 +6,11 @@ sends all that follows as it is (product.md 5; spec/dominds-and-ollama.md part 3
 
 - A user's message is pending until a final answer follows it: an assistant's message with text and
   without tool calls. In a tool loop that is the message that started it, and any later one.
+- Agents that only ever call tools never give a final answer. So of what is pending the newest
+  message is carried always, the older ones as far as there is room; the draft tells of the others.
 - A call of a tool is never parted from its result.
-- System turns stay, in their order, before the package.
+- The system turns at the beginning stay, before the package, and the newest of the later ones:
+  agents that say one with every turn mean the last one.
 - Within a round nothing of the beginning changes from call to call, so that caches of prefixes
   hold; only guidance that is meant for one request comes and goes.
 
@@ -22,26 +25,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
 
-RESTART_VERSION = "restart-1"
+RESTART_VERSION = "restart-2"
 
 _DIGEST_BYTES = 16
-# Members that a client may change or leave out when it sends an entry again, and that say nothing
-# of what was said: where a cache begins, ids made up anew, the model's thoughts. `type` goes with
-# them, for a plain text and a list of one text part are the same.
-_UNSAID = frozenset(
-    {
-        "type", "cache_control", "id", "tool_call_id", "tool_use_id", "call_id", "index", "thought",
-        "thinking", "reasoning", "reasoning_content", "reasoning_details", "signature",
-        "thoughtSignature", "thought_signature",
-    }
-)  # fmt: skip
-_THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
-
 # Of the draft: a goal is a few sentences, progress a paragraph. The package bounds the whole.
 _GOAL_CHARS = 600
 _PROGRESS_CHARS = 600
 _ARGUMENT_CHARS = 80
 _LATEST_CALLS = 5
+# Of user messages that are not carried: the newest ones, a sentence or two of each.
+_EARLIER_CHARS = 160
+_MOST_EARLIER = 8
 
 
 class Speaker(StrEnum):
@@ -136,6 +130,30 @@ def pending_of(history: Sequence[Entry], end: int) -> tuple[int, ...]:
     return tuple(pending)
 
 
+def within_room(pending: Sequence[int], sizes: Sequence[int], *, room: int) -> tuple[int, ...]:
+    """Which of the pending entries are carried, in their order: the newest whatever its size, and
+    the ones before it as long as all together take at most `room` (in the unit of `sizes`)."""
+    taken, kept = 0, len(pending)
+    for at in reversed(range(len(pending))):
+        taken += sizes[at]
+        if taken > room and at != len(pending) - 1:
+            break
+        kept = at
+    return tuple(pending[kept:])
+
+
+def earlier_of(history: Sequence[Entry], left: Sequence[int]) -> str:
+    """What the user said in entries that are not carried, newest last, each clipped to a line;
+    empty where nothing is left out."""
+    said = [history[index].text for index in left if history[index].text.strip()]
+    if not said:
+        return ""
+    lines = [f"- {clipped(text, _EARLIER_CHARS)}" for text in said[-_MOST_EARLIER:]]
+    more = len(said) - len(lines)
+    older = f" ({more} older ones are not listed)" if more else ""
+    return "\n".join([f"Earlier user messages{older}:", *lines])
+
+
 def prompt_of(history: Sequence[Entry]) -> int | None:
     """The entry in which the request ends with a user's own message; None: with something else."""
     end = end_of(history)
@@ -168,21 +186,26 @@ def arrange(
     return tuple(_steps(history, beginning, said))
 
 
-def fingerprint(entries: Sequence[object]) -> str:
-    """What tells one beginning from another, of the client's JSON entries.
+def fingerprint(history: Sequence[Entry]) -> str:
+    """What tells one beginning from another: who spoke, what user and assistant said, which tools
+    were called.
 
-    The same when the client moves a cache marker, makes up ids anew, or drops the model's
-    thoughts. System turns count as such only: agents put the date in them.
+    The same when the client moves a cache marker, makes up ids anew, drops the model's thoughts,
+    or prunes old results of tools, as agents do to save room. System turns count as such only:
+    agents put the date in them.
     """
-    digest = blake2b(digest_size=_DIGEST_BYTES, person=RESTART_VERSION.encode())
-    for entry in entries:
-        digest.update(b"\x01")
-        if isinstance(entry, Mapping) and entry.get("role") in ("system", "developer"):
-            continue
-        for leaf in _leaves(entry):
-            body = leaf.encode("utf-8", "surrogatepass")
-            digest.update(b"%d\0%b" % (len(body), body))
+    digest = _digest()
+    for entry in history:
+        _take(digest, entry)
     return digest.hexdigest()
+
+
+def fingerprints(history: Sequence[Entry]) -> Iterator[str]:
+    """The fingerprint of each beginning: of one entry, of two, and so on."""
+    digest = _digest()
+    for entry in history:
+        _take(digest, entry)
+        yield digest.hexdigest()
 
 
 def facts_of(history: Sequence[Entry]) -> tuple[str, str]:
@@ -217,9 +240,8 @@ def _steps(
     history: Sequence[Entry], beginning: Beginning, said: Mapping[int, Sequence[str]]
 ) -> Iterator[Step]:
     if beginning.entries:
-        for index, entry in enumerate(history[: beginning.entries]):
-            if entry.speaker is Speaker.SYSTEM:
-                yield Step(piece=Piece.KEPT, index=index)
+        for index in _systems(history, beginning.entries):
+            yield Step(piece=Piece.KEPT, index=index)
         if beginning.package:
             yield Step(piece=Piece.SAID, text=beginning.package)
         for index in beginning.carried:
@@ -232,6 +254,13 @@ def _steps(
             yield Step(piece=Piece.KEPT, index=position)
 
 
+def _systems(history: Sequence[Entry], end: int) -> tuple[int, ...]:
+    """The system turns that stay of a dropped beginning: the leading ones, and the newest other."""
+    found = [at for at, entry in enumerate(history[:end]) if entry.speaker is Speaker.SYSTEM]
+    leading = sum(1 for number, at in enumerate(found) if number == at)
+    return (*found[:leading], *found[leading:][-1:])
+
+
 def _gap_before(history: Sequence[Entry], position: int) -> int:
     while position and not is_gap(history, position):
         position -= 1
@@ -242,18 +271,17 @@ def _is_final(entry: Entry) -> bool:
     return entry.speaker is Speaker.ASSISTANT and not entry.calls and bool(entry.text.strip())
 
 
-def _leaves(value: object) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        if value.get("type") in _THOUGHTS or value.get("thought") is True:
-            return
-        for name in sorted(name for name in value if isinstance(name, str)):
-            if name not in _UNSAID:
-                yield from _leaves(value[name])
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _leaves(item)
-    elif isinstance(value, str):
-        if value:
-            yield value
-    elif value is not None:
-        yield repr(value)
+def _digest() -> blake2b:
+    return blake2b(digest_size=_DIGEST_BYTES, person=RESTART_VERSION.encode())
+
+
+def _take(digest: blake2b, entry: Entry) -> None:
+    words = [entry.speaker.value]
+    if entry.speaker is not Speaker.SYSTEM:
+        # The text of an entry that holds nothing but results is theirs.
+        text = entry.text if entry.is_own or not entry.results else ""
+        words += [f"{entry.results}", text.strip(), *(name for name, _ in entry.calls)]
+    digest.update(b"\x01")
+    for word in words:
+        body = word.encode("utf-8", "surrogatepass")
+        digest.update(b"%d\0%b" % (len(body), body))

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from helmdash.core.reminders import HEADINGS
+import orjson
+
+from helmdash.core.budgets import EffectiveBudget
+from helmdash.core.reminders import HEADINGS, build_package, package_bytes
 from helmdash.core.restarts import (
     Beginning,
     Entry,
+    Piece,
+    arrange,
+    earlier_of,
     end_of,
     facts_of,
     fingerprint,
     pending_of,
+    within_room,
 )
+from helmdash.core.tokens import TOKENS_PER_IMAGE, Estimator, utf8_bytes
 from helmdash.gateway.door import Header
 from helmdash.gateway.rewriting import Form
 from helmdash.operations import care
 from helmdash.providers.wire import ChatRequest, Object
 
 NONE, GUIDE, CLEAR = "none", "guide", "clear"
+# A fifth for the package, as much for the user's messages that wait: the rest is for the work.
+_CARRIED_SHARE = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +44,15 @@ class Sending:
 
 @dataclass(slots=True, kw_only=True)
 class Care:
-    """What was done for one call. `countdown`: generations left before a fresh start."""
+    """What was done for one call.
+
+    countdown: generations left before a fresh start. named: the conversation as the client names
+    it. beginning: what is left out of the client's history, and what stands in its place.
+    """
 
     history: History
+    named: str = ""
+    beginning: Beginning = field(default_factory=Beginning)
     conversation: str | None = None
     action: str = NONE
     round_number: int | None = None
@@ -58,22 +74,27 @@ class Care:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """A request as it came, and what its entries say."""
+    """A request as it came, and what its entries say. `budget` is the one of its model."""
 
     form: Form
     body: bytes
     parsed: dict[str, Any]
     items: Sequence[Object] = field(repr=False)
     entries: Sequence[Entry] = field(repr=False)
+    budget: EffectiveBudget | None = None
 
     def for_clear(self) -> care.ClientHistory:
         """What a clear would drop of it, and what it would carry over."""
         end = end_of(self.entries)
+        pending = pending_of(self.entries, end)
+        carried = self._carried(pending)
+        earlier = earlier_of(self.entries, pending[: len(pending) - len(carried)])
         return care.ClientHistory(
             messages=end,
-            digest=fingerprint(self.items[:end]),
-            carried=pending_of(self.entries, end),
-            draft=lambda: dict(zip(HEADINGS, facts_of(self.entries[:end]), strict=False)),
+            digest=fingerprint(self.entries[:end]),
+            carried=carried,
+            draft=lambda: self._draft(end, earlier),
+            earlier=earlier,
         )
 
     def beginning(self, restart: care.Restart | None) -> Beginning:
@@ -81,9 +102,9 @@ class History:
         if restart is None:
             return Beginning()
         count = restart.messages
-        if count > len(self.items):
+        if count > len(self.entries):
             return Beginning()
-        if count and fingerprint(self.items[:count]) != restart.digest:
+        if count and fingerprint(self.entries[:count]) != restart.digest:
             return Beginning()
         return Beginning(
             entries=count,
@@ -91,3 +112,45 @@ class History:
             package=restart.package,
             inserts=restart.inserts,
         )
+
+    def rebuilt(self, *, round_number: int) -> Beginning:
+        """A fresh start that nothing is stored of: its package is drafted from the history."""
+        client = self.for_clear()
+        most = 0 if self.budget is None else package_bytes(self.budget)
+        package = build_package(
+            (), max_bytes=most, round_number=round_number, draft=client.draft()
+        ).text
+        return Beginning(entries=client.messages, carried=client.carried, package=package)
+
+    def bare(self) -> Beginning:
+        """What a clear would leave, with nothing in the package."""
+        client = self.for_clear()
+        return Beginning(entries=client.messages, carried=client.carried)
+
+    def is_dropping(self, *, before: Beginning, after: Beginning) -> bool:
+        """Whether something of the client's that was sent so far would be sent no more."""
+        return bool(self._sent(before) - self._sent(after))
+
+    def _sent(self, beginning: Beginning) -> set[int]:
+        steps = arrange(self.entries, beginning)
+        return {step.index for step in steps if step.piece is not Piece.SAID}
+
+    def _carried(self, pending: Sequence[int]) -> tuple[int, ...]:
+        budget = self.budget
+        if budget is None or len(pending) < 2:
+            return tuple(pending)
+        tokens = (budget.limit_tokens or budget.input_tokens) // _CARRIED_SHARE
+        sizes = [self._size(index, budget.estimator) for index in pending]
+        return within_room(pending, sizes, room=budget.estimator.bytes_within(tokens))
+
+    def _size(self, index: int, estimator: Estimator) -> int:
+        """The bytes of what the user says there; a picture counts as the text it costs as much as,
+        for the base64 of one says nothing."""
+        whole = len(orjson.dumps(self.form.own(self.items[index])))
+        text = utf8_bytes(self.entries[index].text)
+        return min(whole, text + estimator.bytes_within(TOKENS_PER_IMAGE))
+
+    def _draft(self, end: int, earlier: str) -> Mapping[str, str]:
+        goal, progress = facts_of(self.entries[:end])
+        told = "\n".join(part for part in (goal, earlier) if part)
+        return dict(zip(HEADINGS, (told, progress), strict=False))

@@ -5,8 +5,8 @@ request is written anew where that asks for it: guidance for this call only, a p
 for the round, or a fresh start. The client knows nothing of it and need not: it goes on sending
 its whole history, and `core.restarts` says what of that is sent.
 
-Nothing here may cost a client its answer: when the database is away, or anything fails, the call
-goes on as it came.
+Nothing here may cost a client its answer: when the database is away, the call goes on as the one
+before it did, and when anything fails, as it came.
 """
 
 from __future__ import annotations
@@ -18,24 +18,26 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from math import inf
 from time import monotonic
 from typing import Any, TypeVar
 
-import orjson
 from django.db import Error as DatabaseFault
 
 from helmdash.core import chains
 from helmdash.core.budgets import LimitSource
 from helmdash.core.capture import Capture
+from helmdash.core.endpoints import ProviderKind
 from helmdash.core.error_words import ErrorKind, kind_of_error
+from helmdash.core.reminders import package_bytes
 from helmdash.core.restarts import (
     Beginning,
     arrange,
     prompt_of,
 )
-from helmdash.core.tokens import TOKENS_PER_IMAGE
 from helmdash.gateway import budgeting, telling
-from helmdash.gateway.cared import CLEAR, GUIDE, Care, History, Sending
+from helmdash.gateway.beginnings import Beginnings, Who
+from helmdash.gateway.cared import CLEAR, GUIDE, NONE, Care, History, Sending
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.reading import conversation_of
 from helmdash.gateway.rewriting import Form, entries_of, form_of, rewritten
@@ -54,13 +56,20 @@ T = TypeVar("T")
 _CATCH_UP_S = 1.0
 # How long a call waits for the database before it goes on without care, and how long nobody waits
 # after that.
-_PATIENCE_S = 2.0
+_PATIENCE_S = 3.0
 _AWAY_S = 1.0
 # Each has a connection of its own; SQLite lets one write at a time anyway.
 _THREADS = 4
 # A package that holds no reminders: six headings and a draft. A fresh start that frees no more
 # than that is not worth one.
 _PACKAGE_BYTES = 2_048
+# Expected tokens are within a few percent of the reported ones while the text is of one kind. A
+# provider that refuses what is too long tells for sure, and costs a round trip only; Ollama cuts.
+_PLAINLY = 1.1
+
+
+class _Silent(Exception):
+    """The database does not answer."""
 
 
 class Carer:
@@ -71,6 +80,7 @@ class Carer:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="gateway-care")
         self._away_until = 0.0
         self._is_away = False
+        self._beginnings = Beginnings()
 
     def close(self) -> None:
         """End the threads; whatever waits is given up."""
@@ -101,46 +111,87 @@ class Carer:
             parsed=sending.parsed,
             items=items,
             entries=[form.read(item) for item in items],
+            budget=exchange.budget,
         )
         call = exchange.care = Care(history=history)
-        call.conversation = exchange.wishes.conversation or conversation_of(exchange.metadata)
-        if monotonic() < self._away_until:
-            return sending
-        await self._recorder.has_caught_up(_concerned(exchange, call), seconds=_CATCH_UP_S)
-        step = await self._ask(partial(_advance, exchange, call))
+        call.named = exchange.wishes.conversation or conversation_of(exchange.metadata) or ""
+        call.conversation = call.named or None
+        call.shorten = partial(self._shorten, exchange, client)
+        step, newest = None, None
+        try:
+            step = await self._step(exchange, client, call)
+        except _Silent:
+            call.beginning = self._beginnings.find(_who(exchange, call), history.entries)
+        if step is not None:
+            newest = step.newest
+            self._go_on(exchange, call, step.beginning)
+        guide = None if step is None else step.guide
+        sending = _sending(exchange, client, history, call.beginning, guide=guide)
+        if (guide or call.beginning.inserts) and _expected(exchange, newest) > _limit(exchange):
+            # Our own words must not be what makes a request too long.
+            call.beginning = replace(call.beginning, inserts=())
+            call.action = NONE if call.action != CLEAR else CLEAR
+            sending = _sending(exchange, client, history, call.beginning)
+        if _is_too_long(exchange, newest):
+            sending = await self._shorten(exchange, client) or sending
+        return sending
+
+    async def _step(self, exchange: Exchange, client: Adapter, call: Care) -> _Step | None:
+        """Take the step; None for a conversation that nobody knows. Raises _Silent."""
+        if monotonic() >= self._away_until:
+            concerned = _concerned(exchange, call)
+            await self._recorder.has_caught_up(concerned, seconds=_CATCH_UP_S)
+        step = await self._ask(partial(_advance, exchange, client, call))
         if step is None:
-            return sending
+            return None
         call.conversation = step.conversation
         call.action, call.countdown = step.action, step.countdown
         call.round_number, call.generation = step.round_number, step.generation
-        call.shorten = partial(self._shorten, exchange, client)
-        sending = _sending(exchange, client, history, step.beginning, guide=step.guide)
-        if _is_too_long(exchange, sending):
-            sending = await call.shorten() or sending
-        return sending
+        return step
 
     async def _shorten(self, exchange: Exchange, client: Adapter) -> Sending | None:
         """Start afresh because the request does not fit; None where that gains nothing.
 
-        At most once for each call, and not after a clear: then there is nothing left to drop.
+        At most once for each call, and not after a clear: then there is nothing left to drop. What
+        cannot be stored, for the conversation is not known yet or the database is silent, holds for
+        this call.
         """
         call = exchange.care
         assert call is not None
         call.shorten = None
-        history = call.history
-        size = exchange.body_bytes
-        if call.action == CLEAR or _least_bytes(history) + _PACKAGE_BYTES >= size:
+        history, size = call.history, exchange.body_bytes
+        bare = history.bare()
+        if call.action == CLEAR or not history.is_dropping(before=call.beginning, after=bare):
             return None
-        cleared = await self._ask(partial(_clear, exchange, call))
-        if cleared is None:
+        if _bytes_of(history, bare) + _spare(exchange) >= size:
             return None
+        beginning = await self._cleared(exchange, call)
         call.action, call.countdown = CLEAR, None
-        call.round_number = cleared.round_number
-        shorter = _sending(exchange, client, history, history.beginning(cleared.restart))
+        self._go_on(exchange, call, beginning)
+        shorter = _sending(exchange, client, history, beginning)
         return shorter if len(shorter.body) < size else None
 
+    async def _cleared(self, exchange: Exchange, call: Care) -> Beginning:
+        history = call.history
+        try:
+            cleared = await self._ask(partial(_clear, exchange, call))
+        except _Silent:
+            cleared = None
+        if cleared is not None:
+            call.round_number = cleared.round_number
+            beginning = history.beginning(cleared.restart)
+            if beginning.entries:
+                return beginning
+        return history.rebuilt(round_number=call.round_number or 1)
+
+    def _go_on(self, exchange: Exchange, call: Care, beginning: Beginning) -> None:
+        call.beginning = beginning
+        self._beginnings.keep(_who(exchange, call), call.history.entries, beginning)
+
     async def _ask(self, question: Callable[[], T | None]) -> T | None:
-        """Ask the database in a thread; None when it does not answer."""
+        """Ask the database in a thread. Raises _Silent, for a while without asking."""
+        if monotonic() < self._away_until:
+            raise _Silent
         loop = asyncio.get_running_loop()
         asked = loop.run_in_executor(self._threads, partial(_in_thread, question))
         asked.add_done_callback(_look_at)
@@ -151,7 +202,7 @@ class Carer:
             if not self._is_away:
                 self._is_away = True
                 log.warning("calls go on without remediation: %s", type(fault).__name__)
-            return None
+            raise _Silent from None
         if self._is_away:
             self._is_away = False
             log.warning("remediation goes on")
@@ -181,9 +232,10 @@ class _Step:
     generation: int
     beginning: Beginning
     guide: str | None
+    newest: care.Newest | None
 
 
-def _advance(exchange: Exchange, call: Care) -> _Step | None:
+def _advance(exchange: Exchange, adapter: Adapter, call: Care) -> _Step | None:
     """Take remediation's step; None for a conversation that has only just begun."""
     caller, history = exchange.standing.caller, call.history
     name = call.conversation or _find(exchange)
@@ -199,6 +251,7 @@ def _advance(exchange: Exchange, call: Care) -> _Step | None:
             user_prompt=None if prompt is None else history.entries[prompt].text,
             model=exchange.budget_model or exchange.model,
             client=client,
+            sent_bytes=lambda restart: _text_bytes(exchange, adapter, history, restart),
             now=datetime.now(UTC),
         )
     except care.NoConversation:
@@ -215,7 +268,22 @@ def _advance(exchange: Exchange, call: Care) -> _Step | None:
         generation=done.generation,
         beginning=beginning,
         guide=done.text if done.action == GUIDE and not done.persist else None,
+        newest=done.newest,
     )
+
+
+def _text_bytes(
+    exchange: Exchange, adapter: Adapter, history: History, restart: care.Restart | None
+) -> int:
+    """The bytes that would be sent, as the record counts them: without images."""
+    beginning = history.beginning(restart)
+    if not (beginning.entries or beginning.inserts):
+        return exchange.text_bytes
+    steps = arrange(history.entries, beginning)
+    body, parsed = rewritten(history.form, history.body, history.parsed, steps)
+    route = exchange.route
+    request = adapter.read_request(parsed, model=route.model, stream=route.stream)
+    return max(len(body) - telling.images_of(request)[1], 0)
 
 
 def _clear(exchange: Exchange, call: Care) -> care.Cleared | None:
@@ -266,6 +334,9 @@ def _sending(
     """The request as it is sent; told to the exchange, whose record is of what was sent."""
     assert exchange.request is not None
     if not (beginning.entries or beginning.inserts or guide):
+        exchange.sent_request = None
+        exchange.body_bytes = len(history.body)
+        exchange.images, exchange.image_bytes = telling.images_of(exchange.request)
         return Sending(body=history.body, parsed=history.parsed, request=exchange.request)
     steps = arrange(history.entries, beginning, guide=guide)
     body, parsed = rewritten(history.form, history.body, history.parsed, steps)
@@ -277,19 +348,24 @@ def _sending(
     return Sending(body=body, parsed=parsed, request=request)
 
 
-def _least_bytes(history: History) -> int:
-    """The size of the request after a clear, with nothing in the package."""
-    client = history.for_clear()
-    bare = Beginning(entries=client.messages, carried=client.carried)
-    body, _ = rewritten(history.form, history.body, history.parsed, arrange(history.entries, bare))
+def _bytes_of(history: History, beginning: Beginning) -> int:
+    steps = arrange(history.entries, beginning)
+    body, _ = rewritten(history.form, history.body, history.parsed, steps)
     return len(body)
 
 
-def _is_too_long(exchange: Exchange, sending: Sending) -> bool:
+def _spare(exchange: Exchange) -> int:
+    """What a package takes that holds no reminders."""
+    budget = exchange.budget
+    return _PACKAGE_BYTES if budget is None else min(_PACKAGE_BYTES, package_bytes(budget))
+
+
+def _is_too_long(exchange: Exchange, newest: care.Newest | None) -> bool:
     """Whether it is plain before sending that the request does not fit.
 
-    Without the estimator's factor for safety: an estimate alone must not cost a conversation its
-    beginning. A request that the budget would refuse is refused by us, which is no better.
+    By the conversation's own last reading, in the same round and by the same model, never by a
+    guess at bytes per token: that would cost a conversation its beginning. In doubt the upstream
+    tells. A request that the budget would refuse is refused by us, which is no better.
     """
     budget = exchange.budget
     if budget is None:
@@ -302,18 +378,32 @@ def _is_too_long(exchange: Exchange, sending: Sending) -> bool:
         ).is_over
     ):
         return True
-    if budget.limit_tokens is None or budget.limit_source is LimitSource.BUDGET:
-        return False
-    size = exchange.text_bytes
-    if b"\\u" in sending.body:
-        # Six bytes for a letter that counts as two or three.
-        size = len(orjson.dumps(sending.parsed)) - exchange.image_bytes
-    tokens = size / budget.chars_per_token + exchange.images * TOKENS_PER_IMAGE
-    return tokens > budget.limit_tokens
+    cuts = exchange.endpoint is not None and exchange.endpoint.kind is ProviderKind.OLLAMA
+    return _expected(exchange, newest) > _limit(exchange) * (1.0 if cuts else _PLAINLY)
+
+
+def _expected(exchange: Exchange, newest: care.Newest | None) -> float:
+    """The tokens of what is about to be sent, by the reading of the call before; 0: no reading."""
+    if newest is None or newest.model != exchange.model:
+        return 0.0
+    return newest.prompt_tokens * exchange.text_bytes / newest.sent_bytes
+
+
+def _limit(exchange: Exchange) -> float:
+    """The model's own limit; without one nothing is too long."""
+    budget = exchange.budget
+    if budget is None or budget.limit_tokens is None:
+        return inf
+    return inf if budget.limit_source is LimitSource.BUDGET else float(budget.limit_tokens)
 
 
 def _has(beginning: Beginning, text: str) -> bool:
     return any(text == known for _, known in beginning.inserts)
+
+
+def _who(exchange: Exchange, call: Care) -> Who:
+    caller = exchange.standing.caller
+    return caller.project.id, caller.name, call.named
 
 
 def _concerned(exchange: Exchange, call: Care) -> Callable[[Capture], bool]:

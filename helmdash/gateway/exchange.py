@@ -11,15 +11,17 @@ from typing import Any
 from helmdash.core import chains
 from helmdash.core.budgets import EffectiveBudget
 from helmdash.core.capture import Capture, Sent, Status
+from helmdash.core.cut_sizes import Sizes
 from helmdash.core.endpoints import Endpoint
-from helmdash.core.health import assess
+from helmdash.core.health import Level, assess
 from helmdash.core.tokens import utf8_bytes
-from helmdash.core.usage import normalise_usage
+from helmdash.core.usage import Usage, normalise_usage
 from helmdash.gateway import telling
 from helmdash.gateway.cared import Care
 from helmdash.gateway.directory import Standing
 from helmdash.gateway.reading import Wishes, conversation_of
 from helmdash.gateway.routes import Route
+from helmdash.operations import cutting
 from helmdash.providers.collecting import Collector
 from helmdash.providers.wire import ChatRequest, Object, Reply, WireError
 
@@ -77,10 +79,30 @@ class Exchange:
         return (before + after) / _NS_PER_MS
 
     def level(self, usage: Object | None) -> str:
-        """The health level of these counts."""
-        if self.budget is None:
-            return "unknown"
-        return assess(normalise_usage(usage).prompt_tokens, self.budget).level.value
+        """The health level of these counts; unknown where they look as if the prompt was cut."""
+        counts = normalise_usage(usage)
+        if self.budget is None or self._looks_cut(counts):
+            return Level.UNKNOWN.value
+        return assess(counts.prompt_tokens, self.budget).level.value
+
+    def _looks_cut(self, counts: Usage) -> bool:
+        request = self.sent_request or self.request
+        if request is None:
+            return False
+        reply = self.reply or Reply()
+        return cutting.looks_cut(
+            self.standing.caller.project.id,
+            self.model,
+            reply.model or self.upstream_model,
+            Sizes(
+                bytes=self.text_bytes,
+                tokens=counts.prompt_tokens,
+                messages=len(request.messages),
+                reasoning=counts.reasoning_tokens,
+                window=self.window,
+                is_blind=bool(self.images),
+            ),
+        )
 
     def fail(self, error: WireError, *, http_status: int | None = None) -> None:
         """Note what went wrong; the first fault is the one that counts."""

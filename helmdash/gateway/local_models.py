@@ -89,7 +89,6 @@ def _entry(exchange: Exchange, capture: Capture) -> LogEntry:
         text = exchange.budget.estimator.tokens_of_bytes(exchange.text_bytes)
         estimate = text + exchange.images * TOKENS_PER_IMAGE
     links = capture.links
-    has_reply = capture.status == "success" or capture.raw_content_len is not None
     reply = LoggedReply(
         done=capture.finish_reason is not None,
         done_reason=capture.finish_reason,
@@ -100,7 +99,7 @@ def _entry(exchange: Exchange, capture: Capture) -> LogEntry:
     error = None
     if capture.status != "success":
         message = capture.error_message or ""
-        error = LoggedError(code=capture.error_code or str(capture.status), message=message)
+        error = LoggedError(code=_error_code(capture), message=message)
     return LogEntry(
         at=exchange.started_at,
         request_id=exchange.call_id,
@@ -112,6 +111,15 @@ def _entry(exchange: Exchange, capture: Capture) -> LogEntry:
         token_estimate=estimate,
         actual_prompt_tokens=usage.prompt_tokens,
         prompt_hash=f"{CHAIN_VERSION}:{links.head[1:]}" if links and links.head else "",
-        reply=reply if has_reply else None,
+        # Without a reply it holds the time that passed, and nothing else.
+        reply=reply,
         error=error,
     )
+
+
+def _error_code(capture: Capture) -> str:
+    """The HTTP status of a refusal: the server's own word for it is always the same."""
+    status = capture.http_status
+    if status is not None and status >= 400:
+        return f"http_{status}"
+    return capture.error_code or str(capture.status)

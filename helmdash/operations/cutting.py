@@ -192,6 +192,19 @@ class Cutting:
         return fresh
 
 
+def looks_cut(project_id: int, model: str, upstream_model: str | None, sizes: Sizes) -> bool:
+    """Whether a call's sizes alone look as if its prompt was cut, before it is recorded.
+
+    Judged without its conversation, and by what this process knows of the model: the database is
+    not asked. The record may judge better. Any thread; never raises.
+    """
+    with _known.lock:
+        learned = _known.models.get((project_id, model, upstream_model or ""))
+        band = learned.band if learned is not None else _NO_BAND
+    fresh = read_trace(None, round_number=1, model=upstream_model or model)
+    return judge_cut(sizes, fresh, band).suspicion is not None
+
+
 def forget() -> None:
     """Forget what was learned, as a new process would. For tests."""
     with _known.lock:

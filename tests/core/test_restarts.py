@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -16,12 +16,15 @@ from helmdash.core.restarts import (
     Step,
     arrange,
     clipped,
+    earlier_of,
     end_of,
     facts_of,
     fingerprint,
+    fingerprints,
     is_gap,
     pending_of,
     prompt_of,
+    within_room,
 )
 
 SYSTEM = Entry(speaker=Speaker.SYSTEM, text="Be brief.")
@@ -96,10 +99,6 @@ def kept(*indexes: int) -> list[Step]:
     return [Step(piece=Piece.KEPT, index=index) for index in indexes]
 
 
-def assistant(*parts: dict[str, str]) -> dict[str, Any]:
-    return {"role": "assistant", "content": list(parts)}
-
-
 def said(text: str) -> Step:
     return Step(piece=Piece.SAID, text=text)
 
@@ -135,51 +134,91 @@ def test_a_prompt_that_would_part_a_call_from_its_result_is_left_out() -> None:
     assert list(steps) == kept(0, 1, 2)
 
 
+def agent(text: str = "", *calls: tuple[str, str]) -> Entry:
+    return Entry(speaker=Speaker.ASSISTANT, text=text, calls=calls)
+
+
+def asked(text: str) -> Entry:
+    return Entry(speaker=Speaker.USER, text=text, is_own=True)
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        # a cache marker moves on, and a text becomes a list of one for it
-        (
-            {"role": "user", "content": "Hi"},
-            {
-                "role": "user",
-                "content": [{"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}],
-            },
-        ),
-        # thoughts are dropped
-        (
-            assistant({"type": "thinking", "thinking": "Hm", "signature": "s"}, {"text": "A"}),
-            assistant({"type": "text", "text": "A"}),
-        ),
-        (
-            {"role": "assistant", "content": "A", "reasoning_content": "Hm"},
-            {"role": "assistant", "content": "A"},
-        ),
-        # ids are made up anew
-        (
-            {"role": "tool", "tool_call_id": "1", "content": "R"},
-            {"role": "tool", "tool_call_id": "2", "content": "R"},
-        ),
+        # an old result is pruned, and the arguments of the call with it
+        (Entry(speaker=Speaker.TOOL, text="Rain.", results=1), replace(RESULT, text="[gone]")),
+        (CALL, replace(CALL, calls=(("look", "{}"),))),
         # the date in the system prompt
-        ({"role": "system", "content": "It is noon."}, {"role": "system", "content": "It is one."}),
+        (SYSTEM, replace(SYSTEM, text="It is one.")),
+        (agent("A"), agent("A ")),
     ],
 )
-def test_what_clients_change_by_themselves_is_no_other_history(one: Any, other: Any) -> None:
+def test_what_clients_change_by_themselves_is_no_other_history(one: Entry, other: Entry) -> None:
     assert fingerprint([one]) == fingerprint([other])
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ([{"role": "user", "content": "a"}], [{"role": "user", "content": "b"}]),
-        ([{"role": "user", "content": "a"}], [{"role": "assistant", "content": "a"}]),
-        ([assistant({"text": "ab"})], [assistant({"text": "a"}), assistant({"text": "b"})]),
-        ([assistant({"text": "a"}, {"text": "b"})], [assistant({"text": "ab"})]),
-        ([], [{"role": "user", "content": ""}]),
+        ([asked("a")], [asked("b")]),
+        ([asked("a")], [agent("a")]),
+        ([agent("ab")], [agent("a"), agent("b")]),
+        ([], [asked("")]),
+        # another tool, or another number of results
+        ([agent("", ("look", ""))], [agent("", ("read", ""))]),
+        ([RESULT], [replace(RESULT, results=2)]),
+        # what the user says beside a result
+        ([BOTH], [replace(BOTH, text="And wait.")]),
     ],
 )
-def test_other_words_are_another_history(one: list[Any], other: list[Any]) -> None:
+def test_other_words_are_another_history(one: list[Entry], other: list[Entry]) -> None:
     assert fingerprint(one) != fingerprint(other)
+
+
+def test_each_beginning_has_its_own_fingerprint() -> None:
+    history = [SYSTEM, USER, CALL, RESULT]
+
+    assert list(fingerprints(history)) == [fingerprint(history[:end]) for end in range(1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "room", "carried"),
+    [
+        ((10, 10, 10), 30, (1, 4, 7)),
+        ((10, 10, 10), 29, (4, 7)),
+        # the newest whatever its size
+        ((10, 10, 99), 30, (7,)),
+        # nothing is left out between two that are carried
+        ((10, 99, 10), 30, (7,)),
+    ],
+)
+def test_the_newest_that_wait_are_carried_as_far_as_there_is_room(
+    sizes: tuple[int, ...], room: int, carried: tuple[int, ...]
+) -> None:
+    assert within_room((1, 4, 7), sizes, room=room) == carried
+
+
+def test_nothing_that_waits_is_carried_where_nothing_waits() -> None:
+    assert within_room((), (), room=10) == ()
+
+
+def test_the_draft_tells_of_user_messages_that_are_not_carried() -> None:
+    history = [asked(f"Do {number}. " + "x" * 500) for number in range(10)]
+
+    told = earlier_of(history, range(9)).split("\n")
+
+    assert told[0] == "Earlier user messages (1 older ones are not listed):"
+    assert [line[:7] for line in told[1:]] == [f"- Do {number}." for number in range(1, 9)]
+    assert max(map(len, told[1:])) <= 162
+    assert earlier_of(history, ()) == ""
+
+
+def test_of_later_system_turns_the_newest_one_stays() -> None:
+    history = [SYSTEM, SYSTEM, USER, SYSTEM, CALL, RESULT, SYSTEM, CALL, RESULT, SYSTEM]
+
+    steps = arrange(history, Beginning(entries=9, package="P"))
+
+    assert list(steps) == [*kept(0, 1, 6), said("P"), *kept(9)]
 
 
 def test_the_draft_tells_the_goal_and_the_latest_steps() -> None:

@@ -6,12 +6,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
 import openai
 
 from tests.gateway.narrow import WINDOW, Narrow
+from tests.support.postgres import closed_database
 from tests.support.server import Served
 
 SYSTEM = "You are an agent."
@@ -83,14 +85,16 @@ class House:
 
     @contextmanager
     def without_database(self) -> Iterator[None]:
-        """Take the database away for the length of the block."""
+        """Take the database away for the length of the block, and see it found again."""
         database = self.served.data_dir / "helmdash.sqlite3"
-        away = database.with_suffix(".away")
-        database.rename(away)
-        try:
+        url = self.served.database_url
+        with closed_database(url) if url else hidden_file(database):
             yield
-        finally:
-            away.rename(database)
+        deadline = time.monotonic() + 20
+        while self.http.get("/readyz").status_code != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        time.sleep(1.2)  # for a second nobody waits for a database that was silent
 
     def call(self, call_id: str) -> dict[str, Any]:
         """The record of a call, once it is there."""
@@ -119,6 +123,17 @@ class House:
                 return sorted(items, key=lambda item: item["generation"])
             assert time.monotonic() < deadline, f"{len(items)} calls, not {count}"
             time.sleep(0.02)
+
+
+@contextmanager
+def hidden_file(path: Path) -> Iterator[None]:
+    """The file has another name for the length of the block."""
+    away = path.with_suffix(".away")
+    path.rename(away)
+    try:
+        yield
+    finally:
+        away.rename(path)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -29,6 +29,8 @@ class Narrow:
         self.refusals: dict[str, int] = {}
         self.dense: set[str] = set()
         """Models that suddenly find twice as many tokens in everything."""
+        self.ratios: dict[str, float] = {}
+        """Models with other bytes to a token than BYTES_PER_TOKEN."""
         self._lock = threading.Lock()
 
     def sent(self, model: str) -> list[Any]:
@@ -67,7 +69,9 @@ class Narrow:
             await exchange.reply(404, b'{"error":"no such thing"}')
             return
         spoken = _SPOKEN[form](body)
-        tokens = len(json.dumps([body.get("system"), spoken], ensure_ascii=False)) // 4
+        ratio = self.ratios.get(str(body.get("model")), BYTES_PER_TOKEN)
+        counted = [body.get("system"), spoken, body.get("tools")]
+        tokens = int(len(json.dumps(counted, ensure_ascii=False)) / ratio)
         if body.get("model") in self.dense:
             tokens *= 2
         self._check_pairs(spoken)

@@ -240,8 +240,9 @@ def test_each_call_leaves_a_line_in_the_request_log(house: House) -> None:
     assert line["tokenEstimate"] > 2
     assert line["chunkManifest"] == []
     assert "Hello there" not in json.dumps(line)
-    error = house.line(bad.headers["x-helmdash-call-id"])["error"]
-    assert error["message"] == "no [key]"
+    failed = house.line(bad.headers["x-helmdash-call-id"])
+    assert failed["error"] == {"code": "http_400", "message": "no [key]"}
+    assert failed["responseMetadata"]["durationMs"] >= 0
     assert house.logs.stat().st_mode & 0o777 == 0o700
 
 

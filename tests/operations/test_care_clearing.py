@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from helmdash.core.capture import Sent
 from helmdash.core.reminders import HEADINGS, package_bytes
 from helmdash.operations import care
 from helmdash.operations.care import ClientHistory, Restart
@@ -345,7 +346,8 @@ def test_an_overflow_that_a_gateway_sees_itself_is_cleared_and_tried_again(talk:
     assert (refused.round_number, retried.round_number) == (1, cleared.round_number)
     assert [row.first_generation for row in Round.objects.order_by("number")] == [1, 5]
     assert talk.turns(HEALTHY, 2) == ["none", "none"]
-    assert Guidance.objects.filter(action="record_prompt", followed_at=None).count() == 1
+    # What the first try was to be told was never sent.
+    assert not Guidance.objects.filter(action="record_prompt").exists()
 
 
 def test_several_clears_in_one_conversation_lose_no_text(talk: Talk) -> None:
@@ -379,3 +381,46 @@ def test_a_generation_far_ahead_is_refused(talk: Talk) -> None:
 
     assert problem.value.field == "generation"
     assert talk.advance().generation == 4
+
+
+def test_an_overflow_says_nothing_about_a_request_that_is_far_smaller(project: ProjectInfo) -> None:
+    talk = Talk(project)
+    talk.turns(HEALTHY, 2)
+    talk.call(None, **OVERFLOW, sent=Sent(bytes=10_000))
+    asked: list[Restart | None] = []
+
+    def sent_bytes(restart: Restart | None) -> int:
+        asked.append(restart)
+        return 7_000
+
+    told = talk.advance(client=history(5), sent_bytes=sent_bytes)
+
+    assert (told.action, asked) == ("none", [None])
+
+
+def test_an_overflow_is_cleared_where_the_request_is_nearly_as_large(project: ProjectInfo) -> None:
+    talk = Talk(project)
+    talk.turns(HEALTHY, 2)
+    talk.call(None, **OVERFLOW, sent=Sent(bytes=10_000))
+
+    assert talk.advance(client=history(5), sent_bytes=lambda _: 7_001).action == "clear"
+
+
+def test_the_sizes_of_the_call_before_are_told_within_a_round(talk: Talk) -> None:
+    talk.turn(HEALTHY, client=history(3))
+    talk.call(HEALTHY, sent=Sent(bytes=4_000))
+
+    newest = talk.advance(client=history(7)).newest
+
+    assert newest is not None
+    assert (newest.prompt_tokens, newest.sent_bytes) == (HEALTHY, 4_000)
+
+
+def test_a_clear_asked_for_elsewhere_tells_of_texts_that_are_not_carried(talk: Talk) -> None:
+    talk.clear()
+    told = talk.advance(client=history(9, earlier="Earlier user messages:\n- Do it."))
+
+    assert told.restart is not None
+    assert told.restart.package.endswith("Earlier user messages:\n- Do it.")
+    again = talk.advance(client=history(9, earlier="Earlier user messages:\n- Do it."))
+    assert again.restart == told.restart

@@ -10,7 +10,7 @@ from helmdash.operations.care.clearing import clear, restart_of
 from helmdash.operations.care.problems import CareProblem, NoConversation, NoReminder
 from helmdash.operations.care.reminders import add_reminder, delete_reminder, update_reminder
 from helmdash.operations.care.stepping import advance
-from helmdash.operations.care.values import Advanced, Cleared, ClientHistory, Restart
+from helmdash.operations.care.values import Advanced, Cleared, ClientHistory, Newest, Restart
 from helmdash.queries.care import ReminderView
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "CareProblem",
     "Cleared",
     "ClientHistory",
+    "Newest",
     "NoConversation",
     "NoReminder",
     "ReminderView",

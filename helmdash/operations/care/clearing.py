@@ -125,7 +125,7 @@ def start_over(standing: Standing, clearing: Clearing) -> str:
         restart=_restart_json(clearing, package, draft),
     )
     # One that is tried again was told something that was never sent.
-    told = clearing.asked_by or clearing.generation or decided + 1
+    told = clearing.asked_by or clearing.generation or max(decided, row.generation) + 1
     _tell(row, clearing, generation=told)
     _leave_level(row, late_until=late_until, now=now)
     standing.state, standing.recorded = fresh, row.generation
@@ -136,17 +136,20 @@ def anchor(standing: Standing, client: ClientHistory) -> None:
     """Say which of a client's history an empty round's package stands for, if nothing says it yet.
 
     A clear that an agent or a person asked for knows no client; the next request through the
-    gateway shows what it has dropped.
+    gateway shows what it has dropped, and what of it is not carried: the package tells of that.
     """
     row = standing.row
     stored = _stored_restart(row, row.round_number)
     if not row.is_round_empty or "package" not in stored or "messages" in stored:
         return
-    told = {
+    told: dict[str, object] = {
         "messages": client.messages,
         "digest": client.digest,
         "carried": list(client.carried),
     }
+    package = unseal(str(stored["package"]))
+    if client.earlier and package is not None:
+        told["package"] = seal(f"{package}\n\n{client.earlier}")
     Round.objects.filter(conversation=row, number=row.round_number).update(
         restart={**stored, **told}
     )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from helmdash.core.budgets import BudgetTable, EffectiveBudget, MatchRule
 from helmdash.core.failures import FailureCause
 from helmdash.core.health import HealthReason, Level, assess
 from helmdash.core.remediation import CareState, Snapshot, new_round
+from helmdash.operations.care.values import Newest
 from helmdash.records.models import Call, Conversation, Round
+
+# An overflow says nothing about a request that is so much smaller than the one that was refused:
+# its largest message is gone. (By how much that one was too long nobody told.)
+_SHARE_OF_REFUSED = 0.7
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,6 +57,7 @@ class Reading:
 
     snapshot: Snapshot | None
     budget: EffectiveBudget
+    newest: Newest | None = None
 
 
 def care_json(state: CareState, cadence: int | None, recorded: int | None) -> dict[str, object]:
@@ -87,11 +94,18 @@ def _whole(care: object, member: str) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def read(standing: Standing, rules: BudgetTable, *, model: str | None) -> Reading:
+def read(
+    standing: Standing,
+    rules: BudgetTable,
+    *,
+    model: str | None,
+    sent_bytes: Callable[[], int] | None = None,
+) -> Reading:
     """Judge the newest call of the open round anew: by the budgets of now, for the model of now.
 
     model: the one about to be asked; None: the call's. A call of another round says nothing, nor
     does a prompt that was probably cut (spec/dominds-and-ollama.md 1.12, faults 4 and 17).
+    sent_bytes: gives the size of the request about to be sent; asked only after an overflow.
     """
     row = standing.row
     call = (
@@ -106,7 +120,7 @@ def read(standing: Standing, rules: BudgetTable, *, model: str | None) -> Readin
     budget = _budget(rules, call, model)
     health = assess(call.prompt_tokens, budget)
     is_doubtful = call.level_reason == HealthReason.SUSPECTED_CUT.value
-    is_overflow = _is_overflow(call, budget, model)
+    is_overflow = _is_overflow(call, budget, model) and not _is_far_smaller(call, sent_bytes)
     return Reading(
         snapshot=Snapshot(
             round_number=row.round_number,
@@ -119,7 +133,21 @@ def read(standing: Standing, rules: BudgetTable, *, model: str | None) -> Readin
             is_first=is_overflow and _is_fresh(row) and not _has_fitted(row),
         ),
         budget=budget,
+        newest=None if is_doubtful else _newest(call),
     )
+
+
+def _newest(call: Call) -> Newest | None:
+    if not call.prompt_tokens or not call.sent_bytes:
+        return None
+    return Newest(model=call.model, prompt_tokens=call.prompt_tokens, sent_bytes=call.sent_bytes)
+
+
+def _is_far_smaller(call: Call, sent_bytes: Callable[[], int] | None) -> bool:
+    """Whether what was too long is not in the request about to be sent."""
+    if sent_bytes is None or not call.sent_bytes:
+        return False
+    return bool(sent_bytes() <= _SHARE_OF_REFUSED * call.sent_bytes)
 
 
 def _budget(rules: BudgetTable, call: Call, model: str | None) -> EffectiveBudget:

@@ -8,6 +8,7 @@ gets the first answer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -26,7 +27,7 @@ from helmdash.operations.care.clearing import (
 from helmdash.operations.care.problems import CareProblem
 from helmdash.operations.care.standing import Reading, Standing, lock, read
 from helmdash.operations.care.texts import text_of
-from helmdash.operations.care.values import Advanced, ClientHistory, Restart
+from helmdash.operations.care.values import Advanced, ClientHistory, Restart, SentBytes
 from helmdash.operations.writing import write
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
@@ -47,6 +48,7 @@ class _Asked:
     user_prompt: str | None
     model: str | None
     client: ClientHistory | None
+    sent_bytes: SentBytes | None
     rules: BudgetTable
     now: datetime
 
@@ -60,6 +62,7 @@ def advance(
     user_prompt: str | None = None,
     model: str | None = None,
     client: ClientHistory | None = None,
+    sent_bytes: SentBytes | None = None,
     now: datetime,
 ) -> Advanced:
     """Say what to do before a generation starts; each generation is counted once.
@@ -67,9 +70,10 @@ def advance(
     generation: None is the last recorded one + 1 (or the caller's own newest + 1). user_prompt: the
     user's text that comes with it; it is kept, sealed, until a reply has answered it, and carried
     over a clear unchanged. model: the one about to be asked (None: as before), by the name its
-    budget goes by; the budget of now is what counts. client: the history of a gateway's client. A
-    conversation nobody knows is in round 1 and needs nothing. Raises CareProblem for a generation
-    that cannot be the next one.
+    budget goes by; the budget of now is what counts. client: the history of a gateway's client.
+    sent_bytes: gives the size of the request about to be sent, without images; one that is far
+    smaller than what was refused as too long is not cleared for that. A conversation nobody knows
+    is in round 1 and needs nothing. Raises CareProblem for a generation that cannot be the next.
     """
     asked = _Asked(
         project=project,
@@ -79,6 +83,7 @@ def advance(
         user_prompt=user_prompt or None,
         model=model,
         client=client,
+        sent_bytes=sent_bytes,
         rules=budgets.table(project_id=project.id),
         now=now,
     )
@@ -105,7 +110,9 @@ def _advance(asked: _Asked) -> Advanced:
     _keep_text(asked, generation, recorded)
     if generation <= standing.state.generation:
         return _repeat(asked, standing, generation)
-    reading = read(standing, asked.rules, model=asked.model)
+    reading = read(
+        standing, asked.rules, model=asked.model, sent_bytes=_sent_bytes(asked, standing)
+    )
     state, decision = remediation.advance(
         standing.state,
         generation=generation,
@@ -117,6 +124,11 @@ def _advance(asked: _Asked) -> Advanced:
         return _clear(asked, standing, reading, decision, generation)
     standing.save(state, cadence=reading.budget.caution_cadence, recorded=recorded)
     return _give(asked, standing, reading, decision, generation)
+
+
+def _sent_bytes(asked: _Asked, standing: Standing) -> Callable[[], int] | None:
+    told = asked.sent_bytes
+    return None if told is None else lambda: told(_restart(asked, standing))
 
 
 def _keep_text(asked: _Asked, generation: int, recorded: int) -> None:
@@ -147,6 +159,7 @@ def _give(
         generation=generation,
         reason=decision.reason,
         restart=_restart(asked, standing),
+        newest=reading.newest,
     )
 
 

@@ -11,14 +11,16 @@ class ClientHistory:
     """The history that a gateway's client sends with the generation about to start.
 
     messages: how many, system turns included. digest: a hash of exactly those. carried: indexes of
-    the user messages that no reply has answered. draft: tells, per heading of the re-entry package,
-    what is about to be dropped; asked only when the round is cleared.
+    the user messages that no reply has answered, as far as there is room for them. draft: tells,
+    per heading of the re-entry package, what is about to be dropped; asked only when the round is
+    cleared. earlier: what of it tells of user messages that wait and are not carried.
     """
 
     messages: int
     digest: str
     carried: tuple[int, ...] = ()
     draft: Callable[[], Mapping[str, str]] = dict
+    earlier: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +41,27 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Newest:
+    """The sizes of the open round's newest call, where they can be trusted: tokens as reported, and
+    the bytes that were sent for them."""
+
+    model: str
+    prompt_tokens: int
+    sent_bytes: int
+
+
+# The bytes of the generation about to start, if the gateway goes on in this way.
+SentBytes = Callable[[Restart | None], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Advanced:
     """What to do before a generation starts.
 
     text: what to tell the agent. persist: whether it belongs into the history. remaining: how many
     generations follow before the clear. carry: at a clear, the exact texts of the user that no
     reply has answered, in order. package: at a clear, the re-entry package of the new round.
+    newest: the sizes of the call before, in the same round.
     """
 
     action: str
@@ -59,6 +76,7 @@ class Advanced:
     is_repeat: bool = False
     reason: str = ""
     restart: Restart | None = None
+    newest: Newest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
