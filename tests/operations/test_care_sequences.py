@@ -303,14 +303,14 @@ def test_an_overflow_is_cleared_where_nobody_knows_what_came_before(project: Pro
 @pytest.mark.parametrize("first", [3, 10, 100])
 def test_a_caller_may_number_its_generations_in_its_own_way(talk: Talk, first: int) -> None:
     talk.call(CRITICAL)
-    told = []
+    told, answers = [], []
     for number in range(6):
         told.append(short(talk.advance(generation=first + number)))
-        answer = talk.call(CRITICAL)
+        answers.append(talk.call(CRITICAL))
 
     # The call after the clear is of the new round, however large it is.
     assert told[-1] == "clear"
-    assert answer.round_number == 2
+    assert answers[-1].round_number == 2
     assert talk.advance().remaining == 4
 
 
