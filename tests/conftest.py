@@ -55,8 +55,11 @@ def pytest_unconfigure() -> None:
 @pytest.fixture(autouse=True)
 def _fresh_budgets() -> None:
     # A rolled back database gives the same history ids again; the cache would take them for known.
+    # Nor has a model of one test shown anything about one of the next.
+    from helmdash.operations import cutting
     from helmdash.queries import budgets, upstreams
 
+    cutting.forget()
     budgets.forget_cache()
     upstreams.forget_cache()
 
