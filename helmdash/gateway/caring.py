@@ -243,19 +243,16 @@ def _advance(exchange: Exchange, adapter: Adapter, call: Care) -> _Step | None:
         return None
     client = history.for_clear()
     prompt = prompt_of(history.entries)
-    try:
-        done = care.advance(
-            project=caller.project,
-            conversation=name,
-            has_user_prompt=prompt is not None,
-            user_prompt=None if prompt is None else history.entries[prompt].text,
-            model=exchange.budget_model or exchange.model,
-            client=client,
-            sent_bytes=lambda restart: _text_bytes(exchange, adapter, history, restart),
-            now=datetime.now(UTC),
-        )
-    except care.NoConversation:
-        return None
+    done = care.advance(
+        project=caller.project,
+        conversation=name,
+        has_user_prompt=prompt is not None,
+        user_prompt=None if prompt is None else history.entries[prompt].text,
+        model=exchange.budget_model or exchange.model,
+        client=client,
+        sent_bytes=lambda restart: _text_bytes(exchange, adapter, history, restart),
+        now=datetime.now(UTC),
+    )
     beginning = history.beginning(done.restart)
     if done.persist and done.text and not _has(beginning, done.text):
         inserts = (*beginning.inserts, (client.messages, done.text))

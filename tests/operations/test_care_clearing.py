@@ -137,6 +137,21 @@ def test_two_texts_for_one_generation_are_both_kept_and_one_sent_again_is_one(
     assert other.carry == ("Go on.", "Go on!")
 
 
+def test_a_text_said_again_waits_for_the_later_reply(talk: Talk) -> None:
+    talk.advance(user_prompt="Go on.")
+    talk.advance(generation=5, user_prompt="Go on.")
+    talk.call(CRITICAL)  # the reply to the first, reported late
+
+    assert talk.clear().carried == ("Go on.",)
+
+
+def test_two_workers_may_ask_again_in_any_order(talk: Talk) -> None:
+    told = [talk.advance(generation=4, user_prompt=text) for text in ("A", "B", "A", "B")]
+
+    assert {each.generation for each in told} == {4}
+    assert talk.clear().carried == ("A", "B")
+
+
 def test_a_text_that_is_tried_again_after_a_failure_is_carried_once(talk: Talk) -> None:
     for _ in range(2):
         talk.advance(user_prompt="Go on.")

@@ -34,17 +34,22 @@ def keep(
     must not pass for one to this.
     """
     is_ours = generation - recorded <= _MOST_UNREPORTED
+    answered_from = generation if is_ours else recorded + 1
     waiting = PendingPrompt.objects.filter(project_id=project_id, conversation_name=conversation)
+    newest = waiting.order_by("-generation").first()
+    if newest is not None and text in _texts(waiting.filter(pk=newest.pk)):
+        # Asked again, or tried again after a failure: it waits for the later reply.
+        newest.answered_from = max(newest.answered_from, answered_from)
+        newest.save(update_fields=["answered_from"])
+        return
     texts = _texts(waiting.filter(generation=generation))
-    if text in texts[-1:] or text in _texts(waiting.order_by("-generation")[:1])[-1:]:
-        return  # asked again, or tried again after a failure
     PendingPrompt.objects.update_or_create(
         project_id=project_id,
         conversation_name=conversation,
         generation=generation,
         # As JSON: any text at all, lone surrogates too, comes back as it was.
         defaults={
-            "answered_from": generation if is_ours else recorded + 1,
+            "answered_from": answered_from,
             "text": seal(json.dumps([*texts, text])),
             "at": now,
         },
