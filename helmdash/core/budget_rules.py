@@ -5,7 +5,7 @@ Pure, so that the admin, the API and the import all say the same.
 
 from __future__ import annotations
 
-from helmdash.core.budgets import Budget
+from helmdash.core.budgets import Budget, lines_of
 
 
 def budget_problems(budget: Budget) -> tuple[tuple[str, str], ...]:
@@ -70,8 +70,7 @@ def _threshold_problems(budget: Budget) -> list[tuple[str, str]]:
                 ),
             )
         )
-    # The seed's default: 90 % of the limit, rounded down.
-    line = critical if critical is not None else limit * 9 // 10
+    line = lines_of(optimal, critical, limit=limit).critical_max_tokens or limit
     if optimal is not None and optimal >= line:
         said = "critical_max_tokens" if critical is not None else "the default critical line"
         problems.append(

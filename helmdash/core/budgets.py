@@ -14,8 +14,13 @@ from enum import StrEnum
 
 from helmdash.core.tokens import Estimator
 
-# The seed's soft line where a row sets none: beyond it, models lose track of what they were told.
+# The soft line where a row sets none: beyond it, models lose track of what they were told.
 DEFAULT_OPTIMAL_MAX_TOKENS = 100_000
+# Below this limit the flat soft line lies so near the critical one, or above it, that nothing would
+# be yellow and nobody told before a clear; there the line is a share of the limit.
+_SHARE_BELOW_TOKENS = 128_000
+_OPTIMAL_PERCENT = 70
+_CRITICAL_PERCENT = 90
 # Generations between two hard guidances where a row sets none (context-health seed).
 DEFAULT_CAUTION_CADENCE = 10
 # The `:free` rule's catalog cap: the size free routes were seen to answer reliably (ADR 050).
@@ -57,6 +62,16 @@ class LimitSource(StrEnum):
     CONTEXT_LENGTH = "context_length"
     INPUT_LENGTH = "input_length"
     BUDGET = "budget"
+
+
+class LineSource(StrEnum):
+    """Where the caution or the critical line comes from."""
+
+    BUDGET = "budget"  # the row sets it
+    FLAT = "default"  # 100,000 tokens
+    SHARE_OF_LIMIT = "share_of_limit"  # 70 % (caution) or 90 % (critical) of the limit
+    SHARE_OF_CRITICAL = "share_of_critical"  # below a critical line that is lower than usual
+    UNKNOWN = "unknown"  # no limit is known, so there is no critical line
 
 
 class MissingFallback(ValueError):
@@ -124,6 +139,18 @@ class EffectiveBudget(BudgetFigures):
     caution_cadence: int
     limit_tokens: int | None
     limit_source: LimitSource | None
+    optimal_source: LineSource
+    critical_source: LineSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines:
+    """The lines between healthy, caution and critical (tokens), each with where it comes from."""
+
+    optimal_max_tokens: int
+    optimal_source: LineSource
+    critical_max_tokens: int | None
+    critical_source: LineSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,17 +260,17 @@ class BudgetTable:
         if _is_freed(_normalised(asked), match):
             row, rule = _freed(row, self._rows[""]), MatchRule.FREE_SUFFIX
         limit, source = _limit(row, rule)
-        critical = row.critical_max_tokens
-        if critical is None and limit is not None:
-            critical = max(1, limit * 9 // 10)  # the seed's default: 90 % of the limit
+        lines = lines_of(row.optimal_max_tokens, row.critical_max_tokens, limit=limit)
         shared = {f.name: getattr(row, f.name) for f in fields(BudgetFigures)}
         return EffectiveBudget(
             **shared,
             model=asked,
             rule=rule,
             prompt_variant=row.prompt_variant or _variant_of(row.tier),
-            optimal_max_tokens=row.optimal_max_tokens or DEFAULT_OPTIMAL_MAX_TOKENS,
-            critical_max_tokens=critical,
+            optimal_max_tokens=lines.optimal_max_tokens,
+            optimal_source=lines.optimal_source,
+            critical_max_tokens=lines.critical_max_tokens,
+            critical_source=lines.critical_source,
             caution_cadence=row.caution_cadence or DEFAULT_CAUTION_CADENCE,
             limit_tokens=limit,
             limit_source=source,
@@ -298,6 +325,44 @@ class BudgetTable:
                 why=f"{alias.prefix} is another spelling of {alias.target}; "
                 + _why_alias(respelled, row, match, led_here=led_here),
             )
+
+
+def lines_of(optimal: int | None, critical: int | None, *, limit: int | None) -> Lines:
+    """Give both lines of a row; None stands for the default.
+
+    Critical: 90 % of the limit. Caution: 100,000 tokens, but 70 % of a limit below 128,000, and
+    never above what it would be if critical were 90 % of the limit. All rounded down.
+    """
+    critical_source = LineSource.BUDGET
+    if critical is None:
+        critical = None if limit is None else share_of(limit, _CRITICAL_PERCENT)
+        critical_source = LineSource.UNKNOWN if limit is None else LineSource.SHARE_OF_LIMIT
+    optimal_source = LineSource.BUDGET
+    if optimal is None:
+        optimal, optimal_source = _default_optimal(critical, limit)
+    return Lines(
+        optimal_max_tokens=optimal,
+        optimal_source=optimal_source,
+        critical_max_tokens=critical,
+        critical_source=critical_source,
+    )
+
+
+def share_of(limit: int, percent: int) -> int:
+    """A share of a limit, rounded down, and at least one token."""
+    return max(1, limit * percent // 100)
+
+
+def _default_optimal(critical: int | None, limit: int | None) -> tuple[int, LineSource]:
+    optimal, source = DEFAULT_OPTIMAL_MAX_TOKENS, LineSource.FLAT
+    if limit is not None and limit < _SHARE_BELOW_TOKENS:
+        optimal, source = share_of(limit, _OPTIMAL_PERCENT), LineSource.SHARE_OF_LIMIT
+    if critical is not None and critical <= optimal:
+        # A row may set its critical line alone, and low: there must be a yellow below it.
+        lower = max(1, critical * _OPTIMAL_PERCENT // _CRITICAL_PERCENT)
+        if lower < optimal:
+            return lower, LineSource.SHARE_OF_CRITICAL
+    return optimal, source
 
 
 def _why_alias(respelled: str, row: Budget | None, match: _Match, *, led_here: bool) -> str:

@@ -79,7 +79,7 @@ def _why_unknown(prompt: int | None, budget: EffectiveBudget) -> HealthReason | 
 
 
 def _level(prompt: int, budget: EffectiveBudget) -> Level:
-    # Critical is asked first: with a small window its line lies below the optimal one.
+    # Critical is asked first: a call may have been judged by lines that are the wrong way round.
     if budget.critical_max_tokens is not None and prompt > budget.critical_max_tokens:
         return Level.CRITICAL
     if prompt > budget.optimal_max_tokens:

@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from helmdash.core.budgets import EffectiveBudget, LimitSource
+from helmdash.core.budgets import (
+    EffectiveBudget,
+    LimitSource,
+    LineSource,
+    lines_of,
+)
 
 
 def wanted_window(budget: EffectiveBudget) -> int:
@@ -29,9 +34,9 @@ def within_window(
 ) -> EffectiveBudget:
     """The budget as it holds in a window of so many tokens; unchanged where None is known.
 
-    The limit is at most the window, the critical line at most 90 % of it (the seed's default), and
-    the prompt at most what the window leaves for it: less the reserve or, if smaller, the longest
-    reply. No more than half is kept for replies, since a prompt has to fit in somewhere.
+    The limit is at most the window, the lines lie below it as for any limit, and the prompt is at
+    most what the window leaves for it: less the reserve or, if smaller, the longest reply. No more
+    than half is kept for replies, since a prompt has to fit in somewhere.
     """
     if window is None:
         return budget
@@ -42,12 +47,26 @@ def within_window(
     narrowed = replace(budget, input_tokens=min(budget.input_tokens, prompt))
     if budget.limit_tokens is not None and budget.limit_tokens <= window:
         return narrowed
-    critical = max(1, window * 9 // 10)
-    if budget.critical_max_tokens is not None:
-        critical = min(critical, budget.critical_max_tokens)
+    return _with_lines(
+        replace(narrowed, limit_tokens=window, limit_source=LimitSource.CONTEXT_LENGTH), window
+    )
+
+
+def _with_lines(budget: EffectiveBudget, limit: int) -> EffectiveBudget:
+    """The budget with the lines that this limit gives; a row's own hold as far as they fit in."""
+    usual = lines_of(None, None, limit=limit).critical_max_tokens or limit
+    critical = optimal = None
+    if budget.critical_source is LineSource.BUDGET and budget.critical_max_tokens is not None:
+        critical = budget.critical_max_tokens if budget.critical_max_tokens <= usual else None
+    if budget.optimal_source is LineSource.BUDGET and budget.optimal_max_tokens < (
+        critical or usual
+    ):
+        optimal = budget.optimal_max_tokens
+    lines = lines_of(optimal, critical, limit=limit)
     return replace(
-        narrowed,
-        limit_tokens=window,
-        limit_source=LimitSource.CONTEXT_LENGTH,
-        critical_max_tokens=critical,
+        budget,
+        optimal_max_tokens=lines.optimal_max_tokens,
+        optimal_source=lines.optimal_source,
+        critical_max_tokens=lines.critical_max_tokens,
+        critical_source=lines.critical_source,
     )

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from helmdash.core.budgets import Budget, LimitSource, MatchRule, Resolution
+from helmdash.core.budgets import Budget, LimitSource, LineSource, MatchRule, Resolution
 
 _LIMITS = {
     LimitSource.CONTEXT_LENGTH: "the row's context length (no shorter input length is known)",
     LimitSource.INPUT_LENGTH: "the row's input length, the smaller of the two lengths",
     LimitSource.BUDGET: "the row's input tokens: it knows neither length",
+}
+_CAUTION = {
+    LineSource.FLAT: "default: 100,000",
+    LineSource.SHARE_OF_LIMIT: "default: 70 % of a limit below 128,000",
+    LineSource.SHARE_OF_CRITICAL: "default: seven ninths of the row's critical line, so that there "
+    "is a caution below it",
+}
+_CRITICAL = {
+    LineSource.SHARE_OF_LIMIT: "default: 90 % of the limit",
+    LineSource.UNKNOWN: "no limit is known",
 }
 _PLAIN = (
     ("input_tokens", "Input", "tokens"),
@@ -65,17 +75,13 @@ def _judged(resolution: Resolution, row: Budget | None, whose: str) -> tuple[Fig
             name="Critical above",
             value=budget.critical_max_tokens,
             unit="tokens",
-            origin=_or_default(
-                row and row.critical_max_tokens,
-                whose,
-                "default: 90 % of the limit" if budget.limit_tokens else "no limit is known",
-            ),
+            origin=_CRITICAL.get(budget.critical_source, whose),
         ),
         Figure(
             name="Caution above",
             value=budget.optimal_max_tokens,
             unit="tokens",
-            origin=_or_default(row and row.optimal_max_tokens, whose, "default: 100,000"),
+            origin=_CAUTION.get(budget.optimal_source, whose),
         ),
         Figure(
             name="Caution cadence",

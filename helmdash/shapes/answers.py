@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
-from helmdash.core.budgets import LimitSource, MatchRule, PromptVariant, Tier
+from helmdash.core.budgets import LimitSource, LineSource, MatchRule, PromptVariant, Tier
 from helmdash.core.failures import Advice, FailureCause
 from helmdash.core.finish import FinishReason
 from helmdash.core.health import HealthReason, Level
@@ -115,6 +115,18 @@ class Effective(Figures):
     caution_cadence: int
     limit_tokens: int | None
     limit_source: LimitSource | None
+    optimal_source: Annotated[
+        LineSource,
+        Field(
+            description="budget: the row sets it. default: 100,000. share_of_limit: 70 % of a "
+            "limit below 128,000. share_of_critical: the row's critical line is low, and this "
+            "seven ninths of it."
+        ),
+    ]
+    critical_source: Annotated[
+        LineSource,
+        Field(description="budget, share_of_limit (90 %), or unknown like the limit."),
+    ]
 
 
 class CompactionStep(TypedDict):

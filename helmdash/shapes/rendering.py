@@ -131,6 +131,8 @@ def effective(value: EffectiveBudget) -> answers.Effective:
         "caution_cadence": value.caution_cadence,
         "limit_tokens": value.limit_tokens,
         "limit_source": value.limit_source,
+        "optimal_source": value.optimal_source,
+        "critical_source": value.critical_source,
     }
 
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helmdash.core.budget_rules import budget_problems
 from helmdash.core.budgets import (
     Alias,
     Budget,
     BudgetTable,
+    LineSource,
     MatchRule,
     MissingFallback,
     PromptVariant,
     Tier,
 )
+from helmdash.core.windows import within_window
 
 FALLBACK = Budget(
     key="",
@@ -237,20 +241,26 @@ def test_prompt_variant_by_override_else_by_tier(
 
 
 @pytest.mark.parametrize(
-    ("context", "longest_input", "limit", "source", "critical"),
+    ("context", "longest_input", "limit", "source", "optimal", "critical"),
     [
-        (200_000, None, 200_000, "context_length", 180_000),
-        (None, 128_000, 128_000, "input_length", 115_200),
-        (400_000, 272_000, 272_000, "input_length", 244_800),  # the smaller known
-        (100, 200, 100, "context_length", 90),
-        (None, None, 100_000, "budget", 90_000),  # the row's own safe ceiling
-        (0, None, 100_000, "budget", 90_000),  # 0 is no length
-        (1, None, 1, "context_length", 1),  # never 0
-        (111, None, 111, "context_length", 99),  # rounded down
+        (200_000, None, 200_000, "context_length", 100_000, 180_000),
+        (None, 128_000, 128_000, "input_length", 100_000, 115_200),
+        (400_000, 272_000, 272_000, "input_length", 100_000, 244_800),  # the smaller known
+        (127_999, None, 127_999, "context_length", 89_599, 115_199),
+        (100, 200, 100, "context_length", 70, 90),
+        (None, None, 100_000, "budget", 70_000, 90_000),  # the row's own safe ceiling
+        (0, None, 100_000, "budget", 70_000, 90_000),  # 0 is no length
+        (1, None, 1, "context_length", 1, 1),  # never 0
+        (111, None, 111, "context_length", 77, 99),  # rounded down
     ],
 )
-def test_limit_and_default_critical_line(
-    context: int | None, longest_input: int | None, limit: int, source: str, critical: int
+def test_limit_and_default_lines(
+    context: int | None,
+    longest_input: int | None,
+    limit: int,
+    source: str,
+    optimal: int,
+    critical: int,
 ) -> None:
     row = make_row("m", context_length=context, input_length=longest_input)
 
@@ -258,7 +268,7 @@ def test_limit_and_default_critical_line(
 
     assert (budget.limit_tokens, budget.limit_source) == (limit, source)
     assert budget.critical_max_tokens == critical
-    assert (budget.optimal_max_tokens, budget.caution_cadence) == (100_000, 10)
+    assert (budget.optimal_max_tokens, budget.caution_cadence) == (optimal, 10)
 
 
 def test_configured_lines_are_kept() -> None:
@@ -268,6 +278,63 @@ def test_configured_lines_are_kept() -> None:
 
     assert (budget.optimal_max_tokens, budget.critical_max_tokens) == (50, 60)
     assert budget.caution_cadence == 3
+    assert budget.optimal_source is budget.critical_source is LineSource.BUDGET
+
+
+@given(
+    limit=st.integers(4, 3_000_000),
+    critical=st.none() | st.integers(3, 3_000_000),
+    window=st.integers(4, 3_000_000),
+)
+@settings(max_examples=200, deadline=None)
+def test_default_lines_always_leave_a_caution(
+    limit: int, critical: int | None, window: int
+) -> None:
+    critical = None if critical is None else min(critical, limit)
+    row = make_row("m", context_length=limit, critical_max_tokens=critical)
+    budget = make_table(row).lookup("m")
+
+    for held in (budget, within_window(budget, window)):
+        assert held.critical_max_tokens is not None
+        assert held.limit_tokens is not None
+        assert held.optimal_max_tokens < held.critical_max_tokens <= held.limit_tokens
+    assert budget_problems(row) == ()
+
+
+@pytest.mark.parametrize(
+    ("own", "window", "lines"),
+    [
+        # The defaults follow the window.
+        ({}, 40_000, (28_000, "share_of_limit", 36_000, "share_of_limit")),
+        # A row's own lines hold as far as they fit in.
+        ({"optimal_max_tokens": 9_000}, 40_000, (9_000, "budget", 36_000, "share_of_limit")),
+        (
+            {"optimal_max_tokens": 90_000},
+            40_000,
+            (28_000, "share_of_limit", 36_000, "share_of_limit"),
+        ),
+        ({"critical_max_tokens": 9_000}, 40_000, (7_000, "share_of_critical", 9_000, "budget")),
+        (
+            {"critical_max_tokens": 99_000},
+            40_000,
+            (28_000, "share_of_limit", 36_000, "share_of_limit"),
+        ),
+        ({}, 500_000, (100_000, "default", 180_000, "share_of_limit")),
+    ],
+)
+def test_lines_within_a_smaller_window(
+    own: dict[str, Any], window: int, lines: tuple[object, ...]
+) -> None:
+    budget = make_table(make_row("m", context_length=200_000, **own)).lookup("m")
+
+    held = within_window(budget, window)
+
+    assert lines == (
+        held.optimal_max_tokens,
+        held.optimal_source,
+        held.critical_max_tokens,
+        held.critical_source,
+    )
 
 
 def test_under_the_fallback_the_limit_is_unknown_even_with_a_length() -> None:

@@ -74,11 +74,13 @@ def test_configured_lines(prompt_tokens: int, level: Level) -> None:
     assert assess(prompt_tokens, budget).level is level
 
 
-def test_a_small_window_goes_from_healthy_to_critical() -> None:
+def test_a_small_window_has_a_caution_too() -> None:
     budget = make_budget(context_length=8192)
 
-    assert budget.critical_max_tokens == 7372
-    assert assess(7372, budget).level is Level.HEALTHY
+    assert (budget.optimal_max_tokens, budget.critical_max_tokens) == (5734, 7372)
+    assert assess(5734, budget).level is Level.HEALTHY
+    assert assess(5735, budget).level is Level.CAUTION
+    assert assess(7372, budget).level is Level.CAUTION
     assert assess(7373, budget).level is Level.CRITICAL
 
 

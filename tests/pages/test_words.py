@@ -279,7 +279,13 @@ ROW = Budget(
     [
         ("acme/big", ROW, "Limit", 100_000, "the row's context length"),
         ("acme/big", ROW, "Critical above", 70_000, "row acme/big"),
-        ("acme/big", ROW, "Caution above", 100_000, "default: 100,000"),
+        (
+            "acme/big",
+            ROW,
+            "Caution above",
+            54_444,
+            "default: seven ninths of the row's critical line",
+        ),
         ("acme/big", ROW, "Tier", Tier.A, "row acme/big"),
         # The :free rule lowers what the row says.
         ("acme/big:free", ROW, "Tier", Tier.C, "the :free rule (the row says A)"),

@@ -54,7 +54,9 @@ class BudgetPatch(TypedDict, total=False):
     prompt_variant: Annotated[VariantName | None, Field(description="Null: by tier.")]
     context_length: Annotated[Positive | None, Field(description="Advertised; null: unknown.")]
     input_length: Annotated[Positive | None, Field(description="Advertised; null: unknown.")]
-    optimal_max_tokens: Annotated[Positive | None, Field(description="Null: 100,000.")]
+    optimal_max_tokens: Annotated[
+        Positive | None, Field(description="Null: 100,000; 70 % of a limit below 128,000.")
+    ]
     critical_max_tokens: Annotated[Positive | None, Field(description="Null: 90 % of the limit.")]
     caution_cadence: Annotated[SmallPositive | None, Field(description="Null: 10.")]
     chars_per_token: Annotated[_Bytes, Field(description="UTF-8 bytes of one token.")]
