@@ -15,7 +15,7 @@ from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.core.asgi import get_asgi_application
 from servestatic import ServeStaticASGI
 
-from helmdash.gateway.asgi import App, Message, Receive, Scope, Send
+from helmdash.doors.asgi import App, Message, Receive, Scope, Send
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "helmdash.settings")
 _django = get_asgi_application()
@@ -25,6 +25,7 @@ from django.db import connections  # noqa: E402
 
 from helmdash.api.fast import FastReports, replay  # noqa: E402
 from helmdash.api.stopping import ToldOfStop  # noqa: E402
+from helmdash.doors.directory import Directory  # noqa: E402
 from helmdash.gateway.app import Gateway  # noqa: E402
 from helmdash.mcp.app import McpApp  # noqa: E402
 from helmdash.operations.recorder import recorder, start, stop  # noqa: E402
@@ -117,6 +118,7 @@ class _Rooms:
     """What stands on the server's event loop."""
 
     shared: Shared
+    directory: Directory
     gateway: Gateway
     mcp: McpApp
 
@@ -144,15 +146,17 @@ class House:
         """Made on the loop they work on, at the first request or when the server starts."""
         client = UpstreamClient()
         shared = Shared(client, Listings(client), around=_as_a_request)
+        directory = Directory()
         gateway = Gateway(
             recorder=recorder(),
             client=client,
             listings=shared.listings,
+            directory=directory,
             limit_bytes=self._limit_bytes,
             rest=self._rest,
         )
-        mcp = McpApp(limit_bytes=self._limit_bytes)
-        self._rooms = _Rooms(shared=shared, gateway=gateway, mcp=mcp)
+        mcp = McpApp(directory=directory, limit_bytes=self._limit_bytes)
+        self._rooms = _Rooms(shared=shared, directory=directory, gateway=gateway, mcp=mcp)
         return self._rooms
 
     async def _close_rooms(self) -> None:
@@ -163,6 +167,7 @@ class House:
         await rooms.mcp.stop()
         await rooms.shared.stop(_BACKGROUND_SECONDS)
         rooms.gateway.close()
+        rooms.directory.close()
         await rooms.shared.aclose()
 
     async def _live(self, receive: Receive, send: Send) -> None:

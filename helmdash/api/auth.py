@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from typing import cast
 
 from django.http import HttpRequest
-from django.utils import timezone
 
 from helmdash.api.problems import Code, Problem
-from helmdash.operations import access
-from helmdash.queries.access import ProjectInfo, default_project, find_caller, find_project
+from helmdash.doors.asgi import headers_of
+from helmdash.doors.faults import NoKey, UnknownKey
+from helmdash.doors.keys import look_up, presented_keys
+from helmdash.queries.access import ProjectInfo, default_project, find_project
 
 # The pages remember the chosen project under this name (helmdash.pages is a sibling: not imported).
 _SESSION_PROJECT = "project"
-_KEY_NEEDED = "Send an API key: `Authorization: Bearer KEY`."
-_KEY_UNKNOWN = "The API key is unknown or revoked. Make one with `manage.py apikey create`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +36,13 @@ class Needs:
 
     def __call__(self, request: HttpRequest) -> Access:
         """Give the access or raise the Problem (401, 403). One query, and now and then a write."""
-        key = presented_key(request)
-        if key is None:
+        keys = keys_of(request)
+        if not keys:
             return _signed_in(request)
-        caller = find_caller(key=key)
-        if caller is None:
-            raise _unauthorized(_KEY_UNKNOWN, error="invalid_token")
+        try:
+            caller = look_up(keys)
+        except UnknownKey as fault:
+            raise _unauthorized(str(fault), error="invalid_token") from None
         if self.scope is not None and not caller.may(self.scope):
             raise Problem(
                 code=Code.FORBIDDEN,
@@ -51,7 +51,6 @@ class Needs:
                     "WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{self.scope}"'
                 },
             )
-        access.note_use(caller=caller, now=timezone.now())
         return Access(project=caller.project, name=caller.name)
 
 
@@ -60,15 +59,17 @@ def access_of(request: HttpRequest) -> Access:
     return cast("Access", request.auth)  # type: ignore[attr-defined]  # set by ninja
 
 
-def presented_key(request: HttpRequest) -> str | None:
-    """The key of the headers; None when there is none. Raises for another kind of credentials."""
-    authorization = request.headers.get("Authorization", "").strip()
-    if authorization:
-        scheme, _, key = authorization.partition(" ")
-        if scheme.lower() != "bearer" or not key.strip():
-            raise _unauthorized(_KEY_NEEDED, error="invalid_request")
-        return key.strip()
-    return request.headers.get("x-api-key", "").strip() or None
+def keys_of(request: HttpRequest) -> tuple[str, ...]:
+    """The keys that came along with a request (helmdash.doors.keys)."""
+    scope = getattr(request, "scope", None)
+    if scope is not None:
+        return presented_keys(headers_of(scope))
+    return presented_keys(
+        {
+            name.lower().encode("latin-1"): value.encode("latin-1", "replace")
+            for name, value in request.headers.items()
+        }
+    )
 
 
 def _signed_in(request: HttpRequest) -> Access:
@@ -78,7 +79,7 @@ def _signed_in(request: HttpRequest) -> Access:
     """
     is_own = request.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
     if request.method != "GET" or not is_own or not request.user.is_authenticated:
-        raise _unauthorized(_KEY_NEEDED)
+        raise _unauthorized(str(NoKey()))
     chosen = request.session.get(_SESSION_PROJECT)
     project = find_project(slug=chosen) if isinstance(chosen, str) else None
     return Access(project=project or default_project(), name=request.user.get_username())

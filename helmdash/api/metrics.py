@@ -27,7 +27,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from helmdash import conf
-from helmdash.api.auth import Needs, presented_key
+from helmdash.api.auth import Needs, keys_of
 from helmdash.api.handlers import problem_of
 from helmdash.api.problems import Problem, problem_response
 from helmdash.operations.patience import ask_briefly
@@ -92,9 +92,9 @@ class KnownKeys:
         self._seen: dict[bytes, float] = {}
         self._lock = threading.Lock()
 
-    def note(self, key: str, *, is_good: bool) -> None:
-        """What the database said of a key just now."""
-        mark = _hash(key)
+    def note(self, keys: tuple[str, ...], *, is_good: bool) -> None:
+        """What the database said of the keys of a request just now."""
+        mark = _hash(keys)
         with self._lock:
             self._seen.pop(mark, None)
             if is_good:
@@ -102,10 +102,10 @@ class KnownKeys:
                 if len(self._seen) > self._most:
                     del self._seen[next(iter(self._seen))]
 
-    def knows(self, key: str) -> bool:
-        """The key was good within the last hour."""
+    def knows(self, keys: tuple[str, ...]) -> bool:
+        """The keys were good within the last hour."""
         with self._lock:
-            seen_at = self._seen.get(_hash(key))
+            seen_at = self._seen.get(_hash(keys))
         return seen_at is not None and time.monotonic() - seen_at < self._seconds
 
 
@@ -142,15 +142,15 @@ def metrics(request: HttpRequest) -> HttpResponse:
 def _ask_database(request: HttpRequest) -> LedgerCounts:
     """All processes but this one. Raises the Problem, or what the database raises."""
     if not conf.env().metrics_open:
-        key = presented_key(request)
+        keys = keys_of(request)
         try:
             _may_read(request)
         except Problem:
-            if key is not None:
-                _known_keys.note(key, is_good=False)
+            if keys:
+                _known_keys.note(keys, is_good=False)
             raise
-        if key is not None:
-            _known_keys.note(key, is_good=True)
+        if keys:
+            _known_keys.note(keys, is_good=True)
     return ledger.others(recorder().name)
 
 
@@ -158,9 +158,9 @@ def _is_known(request: HttpRequest) -> bool:
     """Whoever asks may know, as far as memory tells."""
     if conf.env().metrics_open:
         return True
-    key = presented_key(request)
-    return key is not None and _known_keys.knows(key)
+    keys = keys_of(request)
+    return bool(keys) and _known_keys.knows(keys)
 
 
-def _hash(key: str) -> bytes:
-    return hashlib.sha256(key.encode(errors="surrogateescape")).digest()
+def _hash(keys: tuple[str, ...]) -> bytes:
+    return hashlib.sha256("\n".join(keys).encode(errors="surrogateescape")).digest()

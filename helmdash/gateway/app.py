@@ -10,12 +10,15 @@ from typing import Any
 
 import orjson
 
+from helmdash.core.endpoints import ProviderKind
+from helmdash.doors.asgi import App, Disconnected, Receive, Scope, Send, headers_of
+from helmdash.doors.directory import Directory
+from helmdash.doors.faults import Fault
+from helmdash.doors.keys import admit
 from helmdash.gateway import counting, models
-from helmdash.gateway.asgi import App, Receive, Scope, Send
 from helmdash.gateway.asking import Asked, checked_model
 from helmdash.gateway.calling import Carrier
 from helmdash.gateway.caring import Carer, is_wanted
-from helmdash.gateway.directory import Directory
 from helmdash.gateway.door import Door, Header
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.formats import format_of
@@ -24,9 +27,6 @@ from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.placing import hold_against_budget, place
 from helmdash.gateway.reading import (
     BodyReader,
-    Disconnected,
-    headers_of,
-    key_of,
     parse,
     wishes_of,
 )
@@ -35,7 +35,7 @@ from helmdash.gateway.refusals import (
     bad_request,
     forbidden,
     not_found,
-    unauthorized,
+    refusal_of,
     wrong_method,
 )
 from helmdash.gateway.routes import Action, Route, find_route
@@ -51,6 +51,7 @@ log = logging.getLogger(__name__)
 Handler = Callable[[Asked, bytes, dict[str, Any], Receive, Door], Awaitable[None]]
 
 _SCOPE = "record"
+_TURNED_AWAY: tuple[Header, ...] = ((b"connection", b"close"),)
 _INTERNAL = WireError(
     message="HelmDash failed on this request. Its log says where.",
     code="internal_error",
@@ -71,14 +72,16 @@ class Gateway:
         recorder: Recorder,
         client: UpstreamClient,
         listings: Listings,
+        directory: Directory,
         limit_bytes: int,
         rest: App,
     ) -> None:
-        """`client` and `listings` are the process's own, and stay open when this is closed."""
+        """`client`, `listings` and `directory` are the process's own, and stay open when this
+        is closed."""
         self._rest = rest
         self._client = client
         self._bodies = BodyReader(limit_bytes)
-        self._directory = Directory()
+        self._directory = directory
         self._listings = listings
         self._local = LocalModels(client)
         self._carrier = Carrier(client, recorder, self._local)
@@ -86,7 +89,6 @@ class Gateway:
 
     def close(self) -> None:
         """End the threads."""
-        self._directory.close()
         self._local.close()
         self._carer.close()
 
@@ -104,6 +106,8 @@ class Gateway:
             await self._answer(asked, receive, door)
         except Refusal as refusal:
             await door.error(refusal.error, _at_the_door(refusal, route) if asked is None else ())
+        except Fault as fault:
+            await door.error(refusal_of(fault).error, _TURNED_AWAY)
         except Disconnected:
             return
         except Exception:
@@ -116,12 +120,8 @@ class Gateway:
     ) -> Asked:
         if scope["method"] != route.method and route.action is not Action.UNKNOWN:
             raise wrong_method(scope["method"], route.method)
-        standing = await self._directory.find(key_of(headers))
-        if standing is None:
-            raise unauthorized(
-                "The API key is unknown or revoked. "
-                "The gateway wants a key of HelmDash, not one of a provider."
-            )
+        query = scope["query_string"] if route.shape.kind is ProviderKind.GEMINI else b""
+        standing = await admit(self._directory, headers, query)
         caller = standing.caller
         if not caller.may(_SCOPE):
             raise forbidden(f"The key {caller.name} lacks the scope {_SCOPE}.")
@@ -234,7 +234,7 @@ class Gateway:
 
 def _at_the_door(refusal: Refusal, route: Route) -> list[Header]:
     """Whoever is turned away at the door does not get its body read."""
-    headers: list[Header] = [(b"connection", b"close")]
+    headers = [*_TURNED_AWAY]
     if refusal.error.status == 405:
         headers.append((b"allow", route.method.encode()))
     return headers

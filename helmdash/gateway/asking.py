@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from helmdash.gateway.directory import Standing
+from helmdash.doors.directory import Standing
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.reading import Wishes
 from helmdash.gateway.refusals import bad_request

@@ -14,7 +14,7 @@ from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any
 
-from helmdash.gateway.asgi import Receive
+from helmdash.doors.asgi import Receive
 from helmdash.gateway.door import Header
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.jobs import Job

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from helmdash.gateway.asgi import Send
+from helmdash.doors.asgi import Send
 from helmdash.providers.base import Adapter
 from helmdash.providers.wire import WireError
 

@@ -16,9 +16,9 @@ from helmdash.core.endpoints import Endpoint
 from helmdash.core.health import Level, assess
 from helmdash.core.tokens import utf8_bytes
 from helmdash.core.usage import Usage, normalise_usage
+from helmdash.doors.directory import Standing
 from helmdash.gateway import telling
 from helmdash.gateway.cared import Care
-from helmdash.gateway.directory import Standing
 from helmdash.gateway.reading import Wishes, conversation_of
 from helmdash.gateway.routes import Route
 from helmdash.operations import cutting

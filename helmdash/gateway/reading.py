@@ -1,4 +1,4 @@
-"""A request as it came in: its headers, its key, and its body within limits."""
+"""A request as it came in: what its headers ask for, and its body within limits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
-from helmdash.gateway.asgi import Receive, Scope
-from helmdash.gateway.refusals import bad_request, busy, too_large, too_slow, unauthorized
+from helmdash.doors.asgi import Disconnected, Receive
+from helmdash.gateway.refusals import bad_request, busy, too_large, too_slow
 from helmdash.queries.access import BUDGET_MODES
 
 # A whole body has to be here by then: 8 MiB at a megabit a second.
@@ -38,10 +38,6 @@ _METADATA_NAMES = (
 )
 
 
-class Disconnected(Exception):
-    """The client left before its request was read."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
     """What the `x-helmdash-*` headers of a request ask for; None where they are silent."""
@@ -54,30 +50,6 @@ class Wishes:
     budget: str | None = None
     remediation: bool | None = None
     is_retry: bool = False
-
-
-def headers_of(scope: Scope) -> dict[bytes, bytes]:
-    """The headers by lower-case name; of repeated ones the first."""
-    headers: dict[bytes, bytes] = {}
-    for name, value in scope["headers"]:
-        headers.setdefault(name, value)
-    return headers
-
-
-def key_of(headers: Mapping[bytes, bytes]) -> str:
-    """The API key: Bearer, `x-api-key` or `x-goog-api-key`. Raises Refusal (401)."""
-    authorization = headers.get(b"authorization", b"").strip()
-    if authorization:
-        scheme, _, key = authorization.partition(b" ")
-        if scheme.lower() == b"bearer" and key.strip():
-            return key.strip().decode("latin-1")
-    for name in (b"x-api-key", b"x-goog-api-key"):
-        if value := headers.get(name, b"").strip():
-            return value.decode("latin-1")
-    raise unauthorized(
-        "Send a HelmDash API key as your client sends its own: "
-        "`Authorization: Bearer KEY`, `x-api-key` or `x-goog-api-key`."
-    )
 
 
 def wishes_of(headers: Mapping[bytes, bytes]) -> Wishes:

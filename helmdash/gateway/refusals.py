@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from helmdash.doors.faults import Fault
 from helmdash.providers.wire import WireError
+
+# For a status: the code and the type of an error, as the vendors call them.
+_WORDS = {
+    401: ("invalid_api_key", "authentication_error"),
+    408: ("request_timeout", "invalid_request_error"),
+    413: ("request_too_large", "request_too_large"),
+    503: ("service_unavailable", "overloaded_error"),
+}
 
 
 class Refusal(Exception):
@@ -26,10 +35,17 @@ def bad_request(message: str, *, code: str = "invalid_request_error") -> Refusal
     return Refusal(WireError(message=message, code=code, type="invalid_request_error", status=400))
 
 
-def unauthorized(message: str) -> Refusal:
-    """401: no key, or none that is valid."""
+def refusal_of(fault: Fault) -> Refusal:
+    """What stopped the request at the door, in the words that the clients' libraries compare."""
+    code, kind = _WORDS.get(fault.status, ("invalid_request_error", "invalid_request_error"))
     return Refusal(
-        WireError(message=message, code="invalid_api_key", type="authentication_error", status=401)
+        WireError(
+            message=str(fault),
+            code=code,
+            type=kind,
+            status=fault.status,
+            retry_after_s=fault.retry_after_s,
+        )
     )
 
 

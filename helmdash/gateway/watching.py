@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from helmdash.gateway.asgi import Receive
+from helmdash.doors.asgi import Receive
 
 
 class ClientWatch:

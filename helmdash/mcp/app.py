@@ -7,13 +7,17 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from helmdash.mcp.asgi import Message, Receive, Scope, Send
-from helmdash.mcp.identity import check_address, identify
+from helmdash.doors.asgi import Disconnected, Receive, Scope, Send, headers_of, replay
+from helmdash.doors.directory import Directory
+from helmdash.doors.faults import Fault
+from helmdash.doors.keys import admit
+from helmdash.mcp.address import check_address
 from helmdash.mcp.jsontext import read_object
 from helmdash.mcp.refusals import (
     Refusal,
     malformed,
     not_a_request,
+    refusal_of,
     send_refusal,
     too_large,
     too_slow,
@@ -31,13 +35,8 @@ log = logging.getLogger(__name__)
 
 # A whole body has to be here by then: 8 MiB at a megabit a second.
 _BODY_PATIENCE_S = 60.0
-# Keys are looked up in threads of their own: a fit takes long, and nobody waits for others' fits
-# to be let in. Two cores have no use for more.
-_KEY_THREADS, _WORK_THREADS = 2, 4
-
-
-class Disconnected(Exception):
-    """The client left before its request was read."""
+# Two cores have no use for more.
+_WORK_THREADS = 4
 
 
 class McpApp:
@@ -46,9 +45,9 @@ class McpApp:
     One for each process, made on the event loop that it works on.
     """
 
-    def __init__(self, *, limit_bytes: int) -> None:
+    def __init__(self, *, directory: Directory, limit_bytes: int) -> None:
+        self._directory = directory
         self._limit_bytes = limit_bytes
-        self._keys = Threads(_KEY_THREADS, "mcp-keys")
         self._threads = Threads(_WORK_THREADS, "mcp")
         self._transport = Transport(limit_bytes)
 
@@ -58,14 +57,13 @@ class McpApp:
     async def stop(self) -> None:
         """Give up what is still under way."""
         await self._transport.stop()
-        self._keys.close()
         self._threads.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        headers = _headers_of(scope)
+        headers = headers_of(scope)
         try:
-            caller = await identify(headers, self._keys)
+            standing = await admit(self._directory, headers)
             check_address(headers)
             if scope["method"] != "POST":
                 raise wrong_method()
@@ -73,6 +71,9 @@ class McpApp:
             asked = _parse(body)
         except Refusal as refusal:
             await send_refusal(send, refusal)
+            return
+        except Fault as fault:
+            await send_refusal(send, refusal_of(fault))
             return
         except Disconnected:
             return
@@ -85,10 +86,10 @@ class McpApp:
         shared = shared_of(scope)
         if shared is None:
             raise RuntimeError("McpApp works only in the house that asgi.py builds")
-        visit = Visit(caller=caller, threads=self._threads, shared=shared)
+        visit = Visit(caller=standing.caller, threads=self._threads, shared=shared)
         await self._transport.handle(
             {**scope, VISIT_KEY: visit},
-            _replay(body, receive),
+            replay(body, receive),
             send,
             streams=_may_stream(headers, asked),
         )
@@ -156,21 +157,3 @@ def _may_stream(headers: Mapping[bytes, bytes], asked: Mapping[str, Any]) -> boo
     accepted = headers.get(b"accept", b"").lower()
     takes_json = b"application/json" in accepted
     return is_slow and takes_json and b"text/event-stream" in accepted
-
-
-def _headers_of(scope: Scope) -> dict[bytes, bytes]:
-    """The headers by lower-case name; of repeated ones the first."""
-    headers: dict[bytes, bytes] = {}
-    for name, value in scope["headers"]:
-        headers.setdefault(name.lower(), value)
-    return headers
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """A receive that gives the body once, and then what else comes."""
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def next_message() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return next_message

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import json
 
-from helmdash.mcp.asgi import Send
+from helmdash.doors.asgi import Send
+from helmdash.doors.faults import Fault, NoKey
 
 # JSON-RPC's own codes.
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 
 Header = tuple[bytes, bytes]
-
-_HOW = (
-    "Send a HelmDash API key with every request: `Authorization: Bearer KEY`. "
-    "`manage.py apikey create --name NAME` makes one."
-)
 
 
 class Refusal(Exception):
@@ -52,17 +48,15 @@ class Refusal(Exception):
         }
 
 
-def unauthorized(*, is_known_kind: bool) -> Refusal:
-    """401: no key, or one that is not ours any more. `is_known_kind`: some key came along."""
-    challenge = b'Bearer realm="HelmDash"'
-    if is_known_kind:
-        return Refusal(
-            401,
-            f"The API key is unknown or revoked. {_HOW}",
-            word="unauthorized",
-            headers=((b"www-authenticate", challenge + b', error="invalid_token"'),),
-        )
-    return Refusal(401, _HOW, word="unauthorized", headers=((b"www-authenticate", challenge),))
+def refusal_of(fault: Fault) -> Refusal:
+    """What stopped the request at the door."""
+    headers: list[Header] = []
+    if fault.status == 401:
+        token = b"" if isinstance(fault, NoKey) else b', error="invalid_token"'
+        headers.append((b"www-authenticate", b'Bearer realm="HelmDash"' + token))
+    if fault.retry_after_s is not None:
+        headers.append((b"retry-after", str(fault.retry_after_s).encode()))
+    return Refusal(fault.status, str(fault), word=fault.code, headers=tuple(headers))
 
 
 def unavailable(message: str) -> Refusal:

@@ -1,8 +1,8 @@
 """Who is calling and what holds for them, at hand on the event loop.
 
 The database is asked by a thread, and its answer holds for less than a second ("live everywhere
-within a second", product.md 2). While the database is away, the last answer goes on holding, so
-that a client never notices (issue 3, recorder).
+within a second"). While the database is away, the last answer goes on holding, so that a client
+never notices.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from helmdash.core.budgets import BudgetTable
 from helmdash.core.endpoints import Endpoint
-from helmdash.gateway.refusals import busy
+from helmdash.doors.faults import KeysUnavailable
 from helmdash.operations import access
 from helmdash.operations.holding import give_back, thread_connection
 from helmdash.queries import budgets, upstreams
@@ -68,9 +68,9 @@ class Directory:
         self._read = read or read_standing
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         # Two threads: one that waits for a lost connection must not hold up the other.
-        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="gateway-reads")
+        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="keys-reads")
         # Writes on their own: SQLite may let them wait for a lock.
-        self._notes = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gateway-notes")
+        self._notes = ThreadPoolExecutor(max_workers=1, thread_name_prefix="keys-notes")
         self._is_noting = False
         self._away_until = 0.0
 
@@ -82,7 +82,7 @@ class Directory:
     async def find(self, key: str) -> Standing | None:
         """The standing of a key; None when it is unknown or revoked.
 
-        Raises Refusal (503) when the database is away and the key has not been seen lately.
+        Raises KeysUnavailable when the database is away and the key has not been seen lately.
         """
         entry = self._entries.get(key)
         moment = monotonic()
@@ -104,7 +104,7 @@ class Directory:
             if is_usable:
                 return known
             log.warning("an API key cannot be checked: %s", type(error).__name__)
-            raise busy("The API key cannot be checked just now: the database is away.") from None
+            raise KeysUnavailable from None
 
     def _refresh(self, key: str, entry: _Entry | None) -> asyncio.Task[Standing | None]:
         if entry is not None and entry.refresh is not None:

@@ -1,0 +1,34 @@
+"""The types of an ASGI application, and what every reader of a scope needs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Disconnected(Exception):
+    """The client left before its request was read: there is nobody to answer."""
+
+
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """The headers by lower-case name; of repeated ones the first."""
+    headers: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        headers.setdefault(name, value)
+    return headers
+
+
+def replay(body: bytes, receive: Receive) -> Receive:
+    """A receive that gives the body in one piece, and then what else comes."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def next_message() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return next_message

@@ -1,0 +1,59 @@
+"""Why a request goes no further, in no protocol's words yet.
+
+    Fault
+    ├── NoKey            401  no key came along
+    ├── UnknownKey       401  none of the keys is one of ours, or it was revoked
+    └── KeysUnavailable  503  the database that knows the keys does not answer
+
+Each face has one function that puts a Fault into its protocol: a status, a word for programs
+(`code`), a sentence for people, and how long to wait (`retry_after_s`).
+"""
+
+from __future__ import annotations
+
+
+class Fault(Exception):
+    """A request that goes no further. The message is the sentence a client is shown."""
+
+    status = 400
+    code = "malformed"
+    # Seconds until another try has a chance; None where waiting does not help.
+    retry_after_s: int | None = None
+
+
+class NoKey(Fault):
+    """No key came along, in any of the ways that are known."""
+
+    status = 401
+    code = "unauthorized"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Send a HelmDash API key as your client sends its own: "
+            "`Authorization: Bearer KEY`, `x-api-key` or `x-goog-api-key`. "
+            "`manage.py apikey create --name NAME` makes one."
+        )
+
+
+class UnknownKey(Fault):
+    """A key came along, and it is not one of ours (any more)."""
+
+    status = 401
+    code = "unauthorized"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The API key is unknown or revoked. HelmDash wants a key of its own, not one of a "
+            "provider: make one with `manage.py apikey create --name NAME`."
+        )
+
+
+class KeysUnavailable(Fault):
+    """The key may be good; nobody can say just now."""
+
+    status = 503
+    code = "unavailable"
+    retry_after_s = 1
+
+    def __init__(self) -> None:
+        super().__init__("The API key cannot be checked just now: the database is away.")
