@@ -22,7 +22,8 @@ from django.utils import timezone  # noqa: E402
 
 from bench.payloads import calls  # noqa: E402
 from helmdash.core.capture import Capture  # noqa: E402
-from helmdash.operations import call_rows  # noqa: E402
+from helmdash.core.rules import CALL_RULES  # noqa: E402
+from helmdash.operations import call_rows, rule_sets  # noqa: E402
 from helmdash.operations.judging import judge  # noqa: E402
 from helmdash.queries import budgets  # noqa: E402
 from helmdash.queries.access import default_project  # noqa: E402
@@ -144,6 +145,7 @@ def _rows(count: int, run: str) -> Rows:
     project = default_project()
     rules = budgets.table(project_id=project.id)
     numbers = allocate_ids(Call, count)
+    rules_id = rule_sets.keep(CALL_RULES)
     talks = _conversations(project.id, run, max(1, count // _PER_CONVERSATION))
     rows = Rows(calls=[], payloads=[], messages=[])
     messages: dict[str, object] = {}
@@ -153,7 +155,7 @@ def _rows(count: int, run: str) -> Rows:
         talk = talks[given["conversation"].rpartition("-talk-")[2]]
         talk.generation += 1
         placed = call_rows.Placed(item=item)
-        row = call_rows.call_row(placed, project_id=project.id, now=now)
+        row = call_rows.call_row(placed, project_id=project.id, rules_id=rules_id, now=now)
         row |= {"conversation_id": talk.pk, "round_number": 1, "generation": talk.generation}
         side, stored = call_rows.payload_row(placed, call_id=number, payload=project.payload)
         rows.calls.append({**row, "id": number})

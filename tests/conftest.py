@@ -56,10 +56,11 @@ def pytest_unconfigure() -> None:
 def _fresh_budgets() -> None:
     # A rolled back database gives the same history ids again; the cache would take them for known.
     # Nor has a model of one test shown anything about one of the next.
-    from helmdash.operations import cutting
+    from helmdash.operations import cutting, rule_sets
     from helmdash.queries import budgets, upstreams
 
     cutting.forget()
+    rule_sets.forget()
     budgets.forget_cache()
     upstreams.forget_cache()
 

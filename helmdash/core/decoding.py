@@ -36,6 +36,9 @@ from helmdash.core.mending import is_cut_off, keep_complete, tidy
 from helmdash.core.reasoning import strip_reasoning
 from helmdash.core.usage import Usage
 
+# Stored with every plan. Another value read out of the same reply is a new version.
+DECODING_VERSION: Final = "decoding-1"
+
 # On noise the library's time grows with the square of the length (10,000 characters took it two
 # seconds) and steeply with the depth. A plan of 1,500 tokens has about 6,000 characters, and its
 # arguments nest a few levels.

@@ -11,6 +11,9 @@ from enum import StrEnum
 
 from helmdash.core.budgets import EffectiveBudget, LimitSource
 
+# Stored with every call. A change of a line, or of what makes a level unknown, is a new version.
+HEALTH_VERSION = "levels-1"
+
 
 class Level(StrEnum):
     """The light of a call."""

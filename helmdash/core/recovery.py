@@ -16,6 +16,9 @@ from helmdash.core.budgets import EffectiveBudget, PromptVariant, Tier
 from helmdash.core.failures import Advice, Cause, FailureCause
 from helmdash.core.prompts import Task
 
+# Stored with every plan. Another next try for the same cause is a new version.
+RECOVERY_VERSION: Final = "recovery-1"
+
 # Each try costs up to minutes on a free route, and the caller waits (ADR 053: 15 to 95 s each).
 MAX_TRIES: Final = 3
 

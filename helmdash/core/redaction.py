@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+# Stored with every call. Masking more, or less, is a new version.
+REDACTION_VERSION = "redaction-1"
+
 # Order matters: the specific shapes first, the general ones after them.
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [^-]*-----)?")),

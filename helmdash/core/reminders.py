@@ -32,6 +32,9 @@ __all__ = [
     "template",
 ]
 
+# Stored with every clear. Another package out of the same notes is a new version.
+PACKAGE_VERSION = "package-1"
+
 # The headings alone: below this many bytes not even they fit, and the text is simply cut.
 PACKAGE_FLOOR_BYTES = sum(len(heading) + len("## ") + 1 for heading in HEADINGS) - 1
 

@@ -13,6 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+# Stored with every call. Reading a vendor's counts in another way is a new version.
+USAGE_VERSION = "usage-1"
+
 # The largest whole number every JSON reader keeps exact; no prompt comes near it.
 _LARGEST_COUNT = 2**53
 

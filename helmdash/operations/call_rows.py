@@ -28,7 +28,7 @@ class Placed:
     branched_from: tuple[str, int] | None = None  # name and generation
 
 
-def call_row(placed: Placed, *, project_id: int, now: datetime) -> dict[str, object]:
+def call_row(placed: Placed, *, project_id: int, rules_id: int, now: datetime) -> dict[str, object]:
     """The columns of Call, by attribute name, with the conversation as the call leaves it."""
     item, conversation = placed.item, placed.conversation
     capture, usage, health, cause = item.capture, item.usage, item.health, item.cause
@@ -87,6 +87,7 @@ def call_row(placed: Placed, *, project_id: int, now: datetime) -> dict[str, obj
         "estimate_tokens": _estimate(item),
         "prompt_hash": item.prompt_hash,
         "placed_by": placed.placed_by,
+        "rules_id": rules_id,
         "started_at": item.started_at,
         "recorded_at": now,
     }

@@ -17,7 +17,9 @@ from helmdash.conf import ROOT
 from helmdash.core.capture import Capture, CapturedTrim, Sent
 from helmdash.core.learning import learned_inputs
 from helmdash.core.plans import PIPELINE_RUN
+from helmdash.core.rules import PLAN_RULES
 from helmdash.core.tokens import compact_json
+from helmdash.operations import rule_sets
 from helmdash.operations.fitting import Fitted, fit_catalog
 from helmdash.operations.recording import record_calls
 from helmdash.queries.access import ProjectInfo
@@ -149,6 +151,7 @@ def _store(
         latency_ms=took,
         started_at=calls[0].started_at,
         finished_at=calls[0].started_at + timedelta(milliseconds=took),
+        rules_id=rule_sets.keep(PLAN_RULES),
     )
     if answer is None:
         row.cause, row.cause_rule = last.cause, last.cause_rule

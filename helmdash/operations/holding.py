@@ -25,6 +25,8 @@ from urllib.parse import quote, unquote
 from django.db import Error as DatabaseFault
 from django.db import OperationalError, connection
 
+from helmdash.operations import rule_sets
+
 _held: dict[str, tuple[sqlite3.Connection, tuple[int, int]]] = {}
 _holding = threading.RLock()
 _URI = "file:"
@@ -136,6 +138,7 @@ class FileWatch:
             raise DatabaseFileGone("there is no database file at its path")
         if had_one:
             let_database_close()
+            rule_sets.forget()
             raise DatabaseFileGone("another database file has taken the place of the old one")
         with connection.wrap_database_errors:
             hold_database_open()

@@ -21,7 +21,8 @@ from helmdash.core.capture import Capture
 from helmdash.core.failures import Cause
 from helmdash.core.finish import FinishReason
 from helmdash.core.health import Health
-from helmdash.operations import call_rows
+from helmdash.core.rules import CALL_RULES
+from helmdash.operations import call_rows, rule_sets
 from helmdash.operations.call_ids import new_call_id
 from helmdash.operations.call_rows import Placed
 from helmdash.operations.conversation_rows import (
@@ -130,6 +131,7 @@ class _Batch:
         self._inference = inference
         self._cutting = cutting
         self._now = now
+        self._rules_id = rule_sets.keep(CALL_RULES)
         self._standings = ConversationBatch(project.id)
         self._taken: list[Placed] = []
         self._call_rows: list[dict[str, object]] = []
@@ -138,7 +140,9 @@ class _Batch:
         """Give the call its place and remember its rows."""
         placed = self._place(item)
         conversation = placed.conversation
-        row = call_rows.call_row(placed, project_id=self._project.id, now=self._now)
+        row = call_rows.call_row(
+            placed, project_id=self._project.id, rules_id=self._rules_id, now=self._now
+        )
         self._call_rows.append(row)
         self._taken.append(placed)
         return Recorded(

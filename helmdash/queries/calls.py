@@ -113,6 +113,8 @@ class CallDetail:
     related: tuple[CallView, ...]
     # Why a silent cut is suspected: version, rule, detail, expected_tokens, reported_tokens.
     suspected_cut: Mapping[str, object] | None = None
+    # Version of each rule that decided, by subject; None for a call from before they were stored.
+    rules: Mapping[str, str] | None = None
 
 
 def page(
@@ -148,7 +150,7 @@ def find(*, project_id: int, call_id: str) -> CallDetail | None:
     """One call, its payload, and the other calls of its correlation id. At most four queries."""
     row = (
         Call.objects.filter(project_id=project_id, name=call_id)
-        .select_related("conversation", "payload")
+        .select_related("conversation", "payload", "rules")
         .first()
     )
     if row is None:
@@ -173,6 +175,7 @@ def find(*, project_id: int, call_id: str) -> CallDetail | None:
         content=payload.content if payload else None,
         related=related,
         suspected_cut=payload.cut if payload else None,
+        rules=row.rules.versions if row.rules else None,
     )
 
 

@@ -35,6 +35,7 @@ def call_detail(value: CallDetail) -> call_shapes.CallDetail:
         if trim
         else None,
         "suspected_cut": _suspected_cut(value.suspected_cut),
+        "rules": None if value.rules is None else dict(value.rules),
         "usage_raw": value.usage_raw,
         "metadata": value.metadata,
         "attempts": list(value.attempts),

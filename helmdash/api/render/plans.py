@@ -46,6 +46,7 @@ def plan_detail(value: PlanView, similar: Sequence[SimilarPlan]) -> shapes.PlanD
         "chain": [_link(each) for each in value.chain],
         "similar": [_similar(each) for each in similar],
         "finished_at": value.finished_at,
+        "rules": None if value.rules is None else dict(value.rules),
     }
 
 

@@ -177,6 +177,10 @@ class CallDetail(CallCore):
 
     trim: TrimDetail | None
     suspected_cut: SuspectedCut | None
+    rules: Annotated[
+        dict[str, str] | None,
+        Field(description="Version of each rule that decided, by subject; null: not stored then."),
+    ]
     usage_raw: Any
     metadata: Any
     attempts: list[Any]

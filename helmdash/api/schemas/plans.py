@@ -191,6 +191,10 @@ class PlanDetail(PlanCore):
     ]
     similar: Annotated[list[SimilarPlan], Field(description="Nearest first.")]
     finished_at: datetime | None
+    rules: Annotated[
+        dict[str, str] | None,
+        Field(description="Version of each rule that decided, by subject; null: not stored then."),
+    ]
 
 
 class Feedback(TypedDict):

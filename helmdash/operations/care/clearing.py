@@ -16,6 +16,8 @@ from helmdash.core.budgets import BudgetTable, EffectiveBudget
 from helmdash.core.health import HealthReason, Level
 from helmdash.core.remediation import Action, new_round
 from helmdash.core.reminders import Note, build_package, package_bytes
+from helmdash.core.rules import CARE_RULES
+from helmdash.operations import rule_sets
 from helmdash.operations.care import prompts
 from helmdash.operations.care.problems import NoConversation
 from helmdash.operations.care.reminders import add_re_entry, mark_followed
@@ -271,6 +273,7 @@ def _tell(row: Conversation, clearing: Clearing, *, generation: int) -> None:
             "position": None,
             "at": clearing.now,
             "followed_at": None,
+            "rules_id": rule_sets.keep(CARE_RULES),
         },
     )
 

@@ -15,6 +15,8 @@ from datetime import datetime
 from helmdash.core import remediation
 from helmdash.core.budgets import BudgetTable
 from helmdash.core.remediation import Action, Decision
+from helmdash.core.rules import CARE_RULES
+from helmdash.operations import rule_sets
 from helmdash.operations.care import prompts
 from helmdash.operations.care.clearing import (
     REASON_CHARS,
@@ -181,6 +183,7 @@ def _store(
             "position": asked.client.messages if asked.client and is_inserted else None,
             "at": asked.now,
             "followed_at": None,
+            "rules_id": rule_sets.keep(CARE_RULES),
         },
     )
 

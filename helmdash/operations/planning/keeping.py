@@ -20,7 +20,9 @@ from helmdash.core.failures import Cause
 from helmdash.core.learning import learned_inputs
 from helmdash.core.plans import Destination, Gap, Plan, Route, RouteKind, Step
 from helmdash.core.redaction import redact, redact_text
+from helmdash.core.rules import PLAN_RULES
 from helmdash.core.tokens import compact_json, json_bytes
+from helmdash.operations import rule_sets
 from helmdash.operations.fitting import Fitted
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.attempts import Attempt
@@ -74,6 +76,7 @@ def open_plan(question: Question, *, waits: bool) -> None:
         progress=5,
         result_until=question.asked_at + ANSWER_WAITS if waits else None,
         started_at=question.asked_at,
+        rules_id=rule_sets.keep(PLAN_RULES),
     )
 
 

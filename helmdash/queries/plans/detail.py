@@ -77,6 +77,7 @@ class ChainLink:
 class PlanView:
     """One plan. problem: why there is none, as a sentence. catalog: what the last try showed.
 
+    rules: version of each rule that decided; None for a plan from before they were stored.
     chain: the plans it goes on from and those that go on from it, oldest first, itself among them;
     empty where there are no others.
     """
@@ -96,12 +97,13 @@ class PlanView:
     continues: str | None
     chain: tuple[ChainLink, ...]
     finished_at: datetime | None
+    rules: Mapping[str, str] | None = None
 
 
 def find(*, project_id: int, plan_id: str, now: datetime) -> PlanView | None:
     """One plan by the id its answer carried. At most six queries."""
     rows = PlanRecord.objects.filter(project_id=project_id, name=plan_id)
-    row = rows_of_items(rows).select_related("project").first()
+    row = rows_of_items(rows).select_related("project", "rules").first()
     if row is None:
         return None
     others = _chain(row)
@@ -128,6 +130,7 @@ def find(*, project_id: int, plan_id: str, now: datetime) -> PlanView | None:
         continues=row.continues or None,
         chain=tuple(_link(each, steps.get(each.pk, ()), now) for each in others),
         finished_at=row.finished_at,
+        rules=row.rules.versions if row.rules else None,
     )
 
 

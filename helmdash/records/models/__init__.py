@@ -22,6 +22,8 @@ from helmdash.records.models.fitting import Fit
 from helmdash.records.models.health import HealthChange
 from helmdash.records.models.plans import PlanAttempt, PlanCatalog, PlanRecord, PlanStep
 from helmdash.records.models.recorder import RecorderLedger
+from helmdash.records.models.rules import RuleSet
+from helmdash.records.models.schema import SchemaMark
 from helmdash.records.models.upstreams import Upstream
 
 __all__ = [
@@ -47,6 +49,8 @@ __all__ = [
     "RecorderLedger",
     "Reminder",
     "Round",
+    "RuleSet",
+    "SchemaMark",
     "Scope",
     "StoredMessage",
     "Upstream",

@@ -69,6 +69,18 @@ class Project(models.Model):
         validators=[MinValueValidator(1)],
         help_text="Calls older than this many days are deleted by `retain`. Empty: kept for ever.",
     )
+    text_days = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="Texts of calls and plans older than this many days are deleted by `retain`, "
+        "their figures stay. Empty: kept as long as the calls.",
+    )
+    redaction_patterns = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="Patterns of the project's own that are masked, besides the built-in ones.",
+    )
     current_catalog = models.ForeignKey(
         "records.CatalogRevision",
         null=True,

@@ -10,6 +10,7 @@ from django.db import models
 from helmdash.records.fields import count_field, one_of, word_field
 from helmdash.records.models.access import Project
 from helmdash.records.models.conversations import Conversation
+from helmdash.records.models.rules import rules_field
 
 CARE_ACTIONS = ["guide", "record_prompt", "clear"]
 STRENGTHS = ["", "soft", "hard", "critical"]
@@ -35,6 +36,7 @@ class Guidance(models.Model):
     position = count_field()
     at = models.DateTimeField()
     followed_at = models.DateTimeField(null=True, help_text="When a reminder was written after it.")
+    rules = rules_field()
 
     class Meta:
         constraints = [

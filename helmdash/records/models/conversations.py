@@ -15,6 +15,7 @@ from helmdash.core.finish import FinishReason
 from helmdash.core.health import Level
 from helmdash.records.fields import count_field, one_of, word_field
 from helmdash.records.models.access import Project
+from helmdash.records.models.rules import rules_field
 
 LEVELS = [level.value for level in Level]
 # How much a level needs somebody: the order of the "needs me" list.
@@ -185,6 +186,7 @@ class Call(models.Model):
     estimate_tokens = count_field("Our estimate of the prompt, from the bytes sent.")
     prompt_hash = word_field(40)
     placed_by = word_field(32)  # the rule that chose the conversation, with its version
+    rules = rules_field()  # the versions of all others that decided
 
     started_at = models.DateTimeField()
     recorded_at = models.DateTimeField()

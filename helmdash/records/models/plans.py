@@ -14,6 +14,7 @@ from helmdash.core.budgets import PromptVariant
 from helmdash.core.failures import FailureCause
 from helmdash.records.fields import count_field, one_of, word_field
 from helmdash.records.models.access import Project
+from helmdash.records.models.rules import rules_field
 
 PLAN_KINDS = ["plan", "route"]
 # running: not over yet. ok: every step names an entry. gap: some step has no entry for it.
@@ -61,6 +62,7 @@ class PlanRecord(models.Model):
     latency_ms = count_field()
     started_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
+    rules = rules_field()
 
     class Meta:
         constraints = [

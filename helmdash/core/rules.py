@@ -1,0 +1,85 @@
+"""Which versions of our rules decided what is stored: of a call, of care, of a plan, of a fit.
+
+A shipped rule is frozen; what follows from a newer one may differ. So every stored decision says
+under which versions it was made. Rows hold the number of a *rule set*, four bytes, and a table
+beside them says what the number stands for (`records.models.RuleSet`). A fit names its versions
+in its receipt (core.trim).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from helmdash.core.chains import CHAIN_VERSION
+from helmdash.core.conversations import PLACEMENT_VERSION
+from helmdash.core.cuts import CUTS_VERSION
+from helmdash.core.decoding import DECODING_VERSION
+from helmdash.core.failures import CLASSIFIER_VERSION
+from helmdash.core.filter_pass import FILTER_VERSION
+from helmdash.core.guidance import TEXTS_VERSION
+from helmdash.core.health import HEALTH_VERSION
+from helmdash.core.prompts import PROMPTS_VERSION
+from helmdash.core.recovery import RECOVERY_VERSION
+from helmdash.core.redaction import REDACTION_VERSION
+from helmdash.core.remediation import REMEDIATION_VERSION
+from helmdash.core.reminders import PACKAGE_VERSION
+from helmdash.core.restarts import RESTART_VERSION
+from helmdash.core.usage import USAGE_VERSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSet:
+    """Versions by subject, and the number that rows hold for all of them together."""
+
+    number: int
+    versions: Mapping[str, str]
+
+
+def rule_set(versions: Mapping[str, str]) -> RuleSet:
+    """The rule set of these versions: the same versions, the same number, in every process.
+
+    The number is the hash's first 31 bits (a column of four bytes, signed on PostgreSQL): of a
+    hundred sets in the life of a database, two share one with a chance of 1 in 400,000.
+    """
+    text = json.dumps(dict(versions), sort_keys=True, separators=(",", ":"))
+    digest = blake2b(text.encode(), digest_size=4).digest()
+    return RuleSet(number=int.from_bytes(digest) >> 1, versions=dict(versions))
+
+
+CALL_RULES = rule_set(
+    {
+        "causes": CLASSIFIER_VERSION,
+        "chain": CHAIN_VERSION,
+        "cuts": CUTS_VERSION,
+        "levels": HEALTH_VERSION,
+        "placement": PLACEMENT_VERSION,
+        "redaction": REDACTION_VERSION,
+        "usage": USAGE_VERSION,
+    }
+)
+"""What decided everything that is stored with a call."""
+
+CARE_RULES = rule_set(
+    {
+        "care": REMEDIATION_VERSION,
+        "levels": HEALTH_VERSION,
+        "package": PACKAGE_VERSION,
+        "restart": RESTART_VERSION,
+        "texts": TEXTS_VERSION,
+    }
+)
+"""What decided a guidance, a recorded prompt or a clear, and its words."""
+
+PLAN_RULES = rule_set(
+    {
+        "causes": CLASSIFIER_VERSION,
+        "decoding": DECODING_VERSION,
+        "filter": FILTER_VERSION,
+        "prompts": PROMPTS_VERSION,
+        "recovery": RECOVERY_VERSION,
+    }
+)
+"""What decided a plan or a route and each of its attempts; its fit names its own versions."""

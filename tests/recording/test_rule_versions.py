@@ -1,0 +1,115 @@
+"""Every rule that decides says in what it decided which version it was."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from helmdash import core
+from helmdash.core.rules import CALL_RULES, CARE_RULES, PLAN_RULES, rule_set
+from helmdash.operations import rule_sets
+from helmdash.queries import calls, plans
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import Call, Conversation, Fit, Guidance, PlanRecord, Round, RuleSet
+from tests.factories import NOW, make_capture
+from tests.operations.care_support import Talk
+from tests.planning.telling import Replies, steps, tell
+from tests.recording.support import make_ruled_project, record
+
+
+@pytest.fixture
+def project(db: None) -> ProjectInfo:
+    return make_ruled_project()
+
+
+def declared() -> Iterator[tuple[str, object]]:
+    """Every constant of core that is called a version, private ones too."""
+    for found in pkgutil.iter_modules(core.__path__):
+        module = importlib.import_module(f"helmdash.core.{found.name}")
+        for name, value in vars(module).items():
+            if name.endswith("VERSION"):
+                yield f"{found.name}.{name}", value
+
+
+def stored() -> set[object]:
+    """Every version that some row tells, of any kind."""
+    told: set[object] = set()
+    for model in (Call, Guidance, PlanRecord):
+        for row in model.objects.select_related("rules"):
+            assert row.rules is not None, row
+            told.update(row.rules.versions.values())
+    for trim in Fit.objects.values_list("trim", flat=True):
+        told.update(trim["versions"].values())
+    told.update(trace[0] for trace in Conversation.objects.values_list("trace", flat=True) if trace)
+    told.update(care["v"] for care in Round.objects.values_list("care", flat=True) if care)
+    return told
+
+
+def test_every_version_in_core_is_stored_with_what_it_decided(project: ProjectInfo) -> None:
+    talk = Talk(project)
+    for tokens in (20_000, 110_000, 110_000, 120_000):
+        talk.turn(tokens)
+    tell(project, Replies([steps("web.scrape")]))
+
+    told = stored()
+
+    names = dict(declared())
+    assert len(names) >= 15
+    assert {name for name, value in names.items() if value not in told} == set()
+
+
+def test_a_call_and_a_plan_show_the_rules_of_their_day(project: ProjectInfo) -> None:
+    record(project, make_capture(id="now"))
+    record(project, make_capture(id="before"))
+    older = rule_set({**CALL_RULES.versions, "causes": "causes-1"})
+    RuleSet.objects.create(number=older.number, versions=older.versions)
+    Call.objects.filter(name="before").update(rules_id=older.number)
+    made = tell(project, Replies([steps("web.scrape")]))
+
+    shown = {name: calls.find(project_id=project.id, call_id=name) for name in ("now", "before")}
+    plan = plans.find(project_id=project.id, plan_id=made.plan_id, now=NOW)
+
+    assert shown["now"] is not None
+    assert shown["now"].rules == CALL_RULES.versions
+    assert shown["before"] is not None
+    assert shown["before"].rules == {**CALL_RULES.versions, "causes": "causes-1"}
+    assert plan is not None
+    assert plan.rules == PLAN_RULES.versions
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_number_stands_for_is_written_once_and_with_the_row() -> None:
+    project = make_ruled_project()
+
+    with transaction.atomic():
+        record(project, make_capture(id="undone"))
+        transaction.set_rollback(True)
+    assert not RuleSet.objects.exists()
+
+    record(project, make_capture(id="first"))
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        record(project, make_capture(id="second"))
+
+    assert RuleSet.objects.get().versions == CALL_RULES.versions
+    assert not [query["sql"] for query in queries if "ruleset" in query["sql"]]
+
+    rule_sets.forget()
+    rule_sets.keep_all()
+
+    sets = {row.number: row.versions for row in RuleSet.objects.all()}
+    assert sets == {each.number: each.versions for each in (CALL_RULES, CARE_RULES, PLAN_RULES)}
+
+
+def test_the_number_follows_from_the_versions_alone() -> None:
+    one = rule_set({"causes": "causes-4", "cuts": "cuts-1"})
+
+    assert one.number == rule_set({"cuts": "cuts-1", "causes": "causes-4"}).number
+    assert one.number != rule_set({"cuts": "cuts-1", "causes": "causes-5"}).number
+    assert 0 <= one.number < 2**31
