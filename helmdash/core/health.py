@@ -12,7 +12,7 @@ from enum import StrEnum
 from helmdash.core.budgets import EffectiveBudget, LimitSource
 
 # Stored with every call. A change of a line, or of what makes a level unknown, is a new version.
-HEALTH_VERSION = "levels-1"
+HEALTH_VERSION = "levels-2"  # 1, never stored: a caution line of 100,000 for small windows, too
 
 
 class Level(StrEnum):
