@@ -110,8 +110,8 @@ class Env(BaseSettings):
     )
     allow_private_upstreams: bool = Field(
         False,
-        description="Whether upstreams that the environment names (OPENAI_BASE_URL ...) may be on "
-        "this machine or in a private network. OLLAMA_HOST on this machine always may.",
+        description="Whether upstreams that the environment names (OPENAI_BASE_URL ...) may be "
+        "in a private network. One that a variable puts on this machine always may be there.",
     )
     ollama_log: bool = Field(
         True,
@@ -210,7 +210,8 @@ def unknown_variables() -> list[str]:
 def environment_upstreams() -> tuple[Endpoint, ...]:
     """Upstreams that the environment names (OPENAI_API_KEY, OLLAMA_HOST ...), in a fixed order."""
     settings = env()
-    own = {f"{host}:{settings.port}" for host in (settings.host, "127.0.0.1", "localhost")}
+    own_names = (settings.host, "127.0.0.1", "localhost", "[::1]")
+    own = {f"{host}:{settings.port}" for host in own_names}
     if settings.public_url:
         own.add(host_of(settings.public_url))
     return endpoints_of(os.environ, allow_private=settings.allow_private_upstreams, own_hosts=own)

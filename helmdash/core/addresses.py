@@ -68,6 +68,9 @@ _CARRIERS: tuple[tuple[IPv6Network, int], ...] = (
 )
 _TEREDO = IPv6Network("2001::/32")
 
+# What allows them.
+_PRIVATE = "The upstream has to allow private addresses to be there."
+
 # --- URLs
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>.*)")
@@ -188,5 +191,13 @@ def _is_port(port: str | None) -> bool:
     return port.isdecimal() and len(port) <= 5 and 1 <= int(port) <= 65_535
 
 
+def with_setting(problem: str, setting: str) -> str:
+    """The same sentence for an upstream whose addresses a setting allows, and no row of its own.
+
+    Unchanged where nothing allows the address.
+    """
+    return problem.replace(_PRIVATE, f"To allow it, add {setting} to the environment of HelmDash.")
+
+
 def _private(host: str, why: str) -> str:
-    return f"{host} {why}. The upstream has to allow private addresses to be there."
+    return f"{host} {why}. {_PRIVATE}"

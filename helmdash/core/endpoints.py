@@ -12,6 +12,9 @@ from enum import StrEnum
 # out would spoil honest text. Real keys have thirty characters and more.
 LEAST_SECRET_CHARS = 12
 
+# What lets upstreams of the environment be in a private network; rows have a box of their own.
+PRIVATE_SETTING = "HELMDASH_ALLOW_PRIVATE_UPSTREAMS=1"
+
 
 class ProviderKind(StrEnum):
     """The wire format an upstream speaks."""

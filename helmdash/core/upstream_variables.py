@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 from helmdash.core.endpoints import Endpoint, EndpointSource, ProviderKind
 
@@ -89,7 +90,8 @@ VARIABLES = (
 
 _AUTHORITY = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]*)(?P<path>.*)", re.I)
 _HOST_PORT = re.compile(r"(?P<host>\[[^\]]*\]|[^:]*)(?::(?P<port>[0-9]+))?")
-_LOOPBACK = re.compile(r"localhost|127(?:\.[0-9]+){3}|\[::1\]", re.I)
+# Names that no resolver may lead anywhere else (RFC 6761, 6.3).
+_LOCAL_NAME = re.compile(r"(?:[a-z0-9_-]+\.)*localhost\.?", re.I)
 
 _KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*_(?:KEY|TOKEN|SECRET)")
 # What a server's environment holds besides keys of providers.
@@ -103,6 +105,9 @@ def endpoints_of(
     variables: Mapping[str, str], *, allow_private: bool, own_hosts: Collection[str] = ()
 ) -> tuple[Endpoint, ...]:
     """The endpoints that these variables configure, in a fixed order.
+
+    `allow_private`: they may be in a private network. One that a variable puts on this machine
+    always may be there: whoever sets the variable starts this server, too.
 
     `own_hosts` are where this server listens (`host:port`): a variable that points clients at
     HelmDash must not make HelmDash call itself.
@@ -122,6 +127,23 @@ def host_of(url: str) -> str:
         return ""
     port = found["port"] or ("443" if parts["scheme"].lower() == "https" else "80")
     return f"{found['host'].lower()}:{port}"
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL names this machine, by the name `localhost` or a loopback address.
+
+    Other names are not looked up: the guard judges the address that each connection is made to.
+
+    >>> is_loopback("http://[::1]:8080/v1"), is_loopback("http://127.0.0.1.example.org")
+    (True, False)
+    """
+    host = host_of(url).rpartition(":")[0]
+    if _LOCAL_NAME.fullmatch(host):
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def key_variable_of(endpoint: Endpoint, variables: Mapping[str, str]) -> str:
@@ -159,7 +181,7 @@ def _known(known: Known, variables: Mapping[str, str], *, allow_private: bool) -
         kind=known.kind,
         base_url=base_url,
         api_key=key,
-        allow_private=allow_private,
+        allow_private=allow_private or is_loopback(base_url),
         source=EndpointSource.ENVIRONMENT,
     )
 
@@ -169,15 +191,12 @@ def _ollama(variables: Mapping[str, str], *, allow_private: bool) -> Endpoint | 
     if not host:
         return None
     base_url = ollama_url(host)
-    parts = _AUTHORITY.fullmatch(base_url)
-    found = _HOST_PORT.fullmatch(parts["authority"]) if parts else None
-    is_here = found is not None and _LOOPBACK.fullmatch(found["host"]) is not None
     return Endpoint(
         name="ollama",
         kind=ProviderKind.OLLAMA,
         base_url=base_url,
         api_key=_first((OLLAMA_KEY,), variables),
-        allow_private=allow_private or is_here,
+        allow_private=allow_private or is_loopback(base_url),
         source=EndpointSource.ENVIRONMENT,
     )
 

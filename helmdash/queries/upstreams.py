@@ -16,8 +16,8 @@ from enum import StrEnum
 from django.db.models import Count, Max, Q, QuerySet
 
 from helmdash import conf
-from helmdash.core.addresses import shown_url, url_problem
-from helmdash.core.endpoints import Endpoint, EndpointSource, ProviderKind
+from helmdash.core.addresses import shown_url, url_problem, with_setting
+from helmdash.core.endpoints import PRIVATE_SETTING, Endpoint, EndpointSource, ProviderKind
 from helmdash.records.models import Upstream
 from helmdash.records.secrets import unseal
 
@@ -232,6 +232,11 @@ def _environment_info(endpoint: Endpoint, *, shadowed: bool) -> UpstreamInfo:
         read_timeout_s=endpoint.read_timeout_s,
         enabled=True,
         shadowed=shadowed,
-        problem=url_problem(endpoint.base_url, allow_private=endpoint.allow_private),
+        problem=_environment_problem(endpoint),
         updated_at=None,
     )
+
+
+def _environment_problem(endpoint: Endpoint) -> str | None:
+    problem = url_problem(endpoint.base_url, allow_private=endpoint.allow_private)
+    return with_setting(problem, PRIVATE_SETTING) if problem else None

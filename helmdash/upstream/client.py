@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import aiohttp
 import httpx
 
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.addresses import with_setting
+from helmdash.core.endpoints import PRIVATE_SETTING, Endpoint, EndpointSource
 from helmdash.providers.base import HttpRequest
 from helmdash.upstream import redirects, refusals, retries
 from helmdash.upstream.failures import FailureKind, UpstreamFailed, failure_of, tidy
@@ -127,13 +128,13 @@ class _Call:
         except Refused as refused:
             sentence = f"Upstream {self._endpoint.name} may not be called: {refused}"
             failure = UpstreamFailed(FailureKind.REFUSED_BY_GUARD, sentence)
-            raise self._told(failure) from None
+            raise self._told(self._explained(failure)) from None
 
     async def _after_failure(self, error: Exception, *, is_last: bool) -> None:
         failure = failure_of(error, name=self._endpoint.name, key=self._endpoint.api_key)
         seconds = time.monotonic() - self._began
         if is_last or not retries.is_safe_to_repeat(failure.kind, seconds=seconds):
-            raise self._told(failure) from error
+            raise self._told(self._explained(failure)) from error
         wait = retries.wait_seconds(self._number)
         self._note(error=failure.kind, message=failure.message, waited_ms=_ms(wait))
         await asyncio.sleep(wait)
@@ -188,6 +189,13 @@ class _Call:
             raise self._told(failure, status=opened.status) from None
         self._note(status=opened.status, message="Followed to the same host.")
         return target
+
+    def _explained(self, failure: UpstreamFailed) -> UpstreamFailed:
+        """A refusal of the guard names what allows the address: a setting, or the row's own box."""
+        is_ours = failure.kind is FailureKind.REFUSED_BY_GUARD
+        if is_ours and self._endpoint.source is EndpointSource.ENVIRONMENT:
+            failure.message = with_setting(failure.message, PRIVATE_SETTING)
+        return failure
 
     def _told(self, failure: UpstreamFailed, **facts: object) -> UpstreamFailed:
         self._note(**facts, error=failure.kind, message=failure.message)

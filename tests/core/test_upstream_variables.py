@@ -104,20 +104,35 @@ def test_the_host_of_ollama_is_read_as_ollama_reads_it(host: str, url: str) -> N
 @pytest.mark.parametrize(
     ("host", "allowed"),
     [
-        ("127.0.0.1", True),
-        ("localhost:1", True),
-        ("0.0.0.0", True),
-        ("[::1]", True),
-        ("192.168.1.9", False),
-        ("127.0.0.1.example.org", False),
+        ("127.0.0.1:9", True),
+        ("127.9.8.7:9", True),
+        ("localhost:9", True),
+        ("LocalHost.:9", True),
+        ("llm.localhost:9", True),
+        ("[::1]:9", True),
+        ("[0:0:0:0:0:0:0:1]:9", True),
+        ("192.168.1.9:9", False),
+        ("10.0.0.1:9", False),
+        ("127.0.0.1.example.org:9", False),
+        ("notlocalhost:9", False),
+        ("2130706433:9", False),  # 127.0.0.1 in a spelling that only some programs know
     ],
 )
-def test_ollama_may_always_be_on_this_machine_and_else_only_where_it_is_public(
+def test_every_variable_may_name_this_machine_and_no_private_network(
     host: str, allowed: bool
 ) -> None:
+    variables = [name for known in KNOWN for name in known.url_variables]
+    for name in variables:
+        (found,) = endpoints_of({name: f"http://{host}/v1"}, allow_private=False)
+        assert found.allow_private is allowed, name
     (found,) = endpoints_of({"OLLAMA_HOST": host}, allow_private=False)
-
     assert found.allow_private is allowed
+
+
+def test_a_server_that_listens_everywhere_is_on_this_machine() -> None:
+    (found,) = endpoints_of({"OLLAMA_HOST": "0.0.0.0"}, allow_private=False)
+
+    assert found.allow_private
     assert found.kind is ProviderKind.OLLAMA
 
 

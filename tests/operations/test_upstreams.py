@@ -173,7 +173,7 @@ def test_pages_learn_where_each_key_comes_from_and_what_is_wrong(
     assert told["unset"][:3] == ("variable", "MISSING_API_KEY", False)
     assert "MISSING_API_KEY is not set" in (told["unset"][3] or "")
     assert told["openai"][:3] == ("variable", "OPENAI_API_KEY", True)
-    assert "allow private" in (told["openai"][3] or "")
+    assert "HELMDASH_ALLOW_PRIVATE_UPSTREAMS=1" in (told["openai"][3] or "")
 
 
 def test_a_row_that_names_a_variable_which_may_not_be_sent_has_no_key(project: int) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from helmdash.core.endpoints import EndpointSource
 from helmdash.core.error_words import ErrorKind, kind_of_error
 from helmdash.providers.base import HttpRequest
 from helmdash.upstream.client import Timeouts, UpstreamClient
@@ -968,6 +969,34 @@ def test_a_public_name_that_leads_inside_is_refused_where_it_is_connected_to(add
 
             assert failed.kind is FailureKind.REFUSED_BY_GUARD
             assert server.connections == 0
+
+    run(scene())
+
+
+@pytest.mark.parametrize("base_url", ["http://10.0.0.1:{port}", "http://box.example:{port}"])
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (EndpointSource.ENVIRONMENT, "add HELMDASH_ALLOW_PRIVATE_UPSTREAMS=1"),
+        (EndpointSource.ADMIN, "The upstream has to allow private addresses"),
+    ],
+)
+def test_a_refusal_names_what_would_allow_the_address(
+    base_url: str, source: EndpointSource, words: str
+) -> None:
+    async def scene() -> None:
+        async with serving(answer) as server, calling(resolver=Resolver("10.0.0.1")) as client:
+            failed = await failure(
+                client,
+                server.port,
+                base_url=base_url.format(port=server.port),
+                allow_private=False,
+                source=source,
+            )
+
+            assert failed.kind is FailureKind.REFUSED_BY_GUARD
+            assert words in failed.message
+            assert words in str(failed.attempts[-1]["message"])
 
     run(scene())
 

@@ -21,6 +21,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from helmdash import __version__, conf
+from helmdash.cli.refused_upstreams import refused_upstreams
 from helmdash.operations import access, catalog, shipped, signin
 from helmdash.queries.access import default_project
 
@@ -100,6 +101,8 @@ class Command(BaseCommand):
         say(f"  Gateway     {base}/v1   (base_url of an OpenAI client, with a key of HelmDash)")
         say(f"              other clients, and upstreams: {base}/settings/gateway/")
         say(f"  Data        {where}")
+        for line in refused_upstreams(conf.environment_upstreams()):
+            say(f"  Upstream    {line}")
         if added:
             say(f"  Budgets     {added} rows loaded; edit them at {base}/admin/")
         say("")
