@@ -23,9 +23,12 @@ _django = get_asgi_application()
 # What follows needs Django's models, which are there from now on.
 from django.db import connections  # noqa: E402
 
+from helmdash import conf  # noqa: E402
 from helmdash.api.fast import FastReports, replay  # noqa: E402
 from helmdash.api.stopping import ToldOfStop  # noqa: E402
+from helmdash.core.client_address import parse_networks  # noqa: E402
 from helmdash.doors.directory import Directory  # noqa: E402
+from helmdash.doors.proxies import behind_proxies  # noqa: E402
 from helmdash.gateway.app import Gateway  # noqa: E402
 from helmdash.mcp.app import McpApp  # noqa: E402
 from helmdash.operations.recorder import recorder, start, stop  # noqa: E402
@@ -205,7 +208,8 @@ def _build() -> App:
         # The manifest storage puts a hash of the contents into each name.
         immutable_file_test=r"^.+\.[0-9a-f]{12}\..+$",
     )
-    return House(cast("App", pages), limit_bytes)
+    house = House(cast("App", pages), limit_bytes)
+    return behind_proxies(house, parse_networks(conf.env().trusted_proxies))
 
 
 application = _build()

@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from helmdash.core.client_address import parse_networks
 from helmdash.core.endpoints import Endpoint
 from helmdash.core.upstream_variables import (
     OLLAMA_HOST,
@@ -82,6 +83,33 @@ class Env(BaseSettings):
         description="The address people reach this server at, such as https://helm.example.org. "
         "https switches secure cookies on.",
     )
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Addresses and networks, separated by commas, of the proxies in front of this "
+        "server, such as 10.0.0.0/8. Only their X-Forwarded-For and X-Forwarded-Proto are "
+        "believed.",
+    )
+    sign_in_tries: int = Field(
+        5,
+        ge=0,
+        le=1000,
+        description="Wrong passwords of one account before the next try has to wait: 1 s, 2 s, "
+        "4 s and so on, 5 minutes at most. 0: no wait.",
+    )
+    wrong_tries_per_minute: int = Field(
+        20,
+        ge=0,
+        le=1_000_000,
+        description="Wrong API keys of one address (of IPv6: one /64) a minute, for each process, "
+        "and wrong passwords of one address before waits that grow to 15 minutes. 0: no limit.",
+    )
+    requests_per_second: int = Field(
+        5000,
+        ge=0,
+        le=1_000_000,
+        description="Requests of one API key a second, for each process; more get 429. "
+        "0: no limit.",
+    )
     max_body_bytes: int = Field(
         8 * 1024 * 1024, ge=1024, description="Largest request body; more is answered with 413."
     )
@@ -128,11 +156,17 @@ class Env(BaseSettings):
         False, description="Show error pages with source code. Never on a public address."
     )
 
-    @field_validator("allowed_hosts", mode="before")
+    @field_validator("allowed_hosts", "trusted_proxies", mode="before")
     @classmethod
     def _split_hosts(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        parse_networks(value)
         return value
 
     @field_validator("log_level", mode="before")

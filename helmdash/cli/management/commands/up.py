@@ -41,6 +41,11 @@ class Command(BaseCommand):
         env = conf.env()
         for line in conf.unknown_variables():
             self.stderr.write(f"Warning: {line}.")
+        if env.public_url.startswith("https://") and not env.trusted_proxies:
+            self.stderr.write(
+                "Warning: HELMDASH_PUBLIC_URL is https, so a proxy stands in front, but "
+                "HELMDASH_TRUSTED_PROXIES names none: limits count all clients as that one address."
+            )
         if not options["setup_only"]:
             _check_port(env)
         # What is made from here on (database, spool, keys) is its owner's alone.
@@ -189,6 +194,7 @@ def _serve(env: conf.Env) -> None:
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=bool(env.public_url),
+        # helmdash.doors.proxies reads them, from proxies that the operator has named.
+        proxy_headers=False,
         timeout_graceful_shutdown=env.stop_seconds,
     )
