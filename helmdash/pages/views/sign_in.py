@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib import admin
 from django.contrib.auth import login, logout
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -11,6 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from helmdash.operations import signin
+from helmdash.pages import braking
 
 _BACKEND = "django.contrib.auth.backends.ModelBackend"
 
@@ -19,20 +21,38 @@ class SignInView(LoginView):
     """Django's, in our clothes."""
 
     template_name = "pages/login.html"
+    authentication_form = braking.SignInForm
     redirect_authenticated_user = True
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def link(request: HttpRequest, uid: str, token: str) -> HttpResponse:
-    """A one-time link: GET only shows a button, so that a preview of the link cannot use it up."""
+    """A one-time link: GET only shows a button, so that a preview of the link cannot use it up.
+
+    A good one works for who has to wait, too, and ends the wait: nobody guesses it. Others count.
+    """
     user = signin.find_link_user(uid=uid, token=token)
     if user is None:
+        braking.begin(request, account=None)
         return render(request, "pages/login_link.html", {"is_usable": False}, status=410)
     if request.method != "POST":
         return render(request, "pages/login_link.html", {"is_usable": True, "name": user})
     login(request, user, backend=_BACKEND)
+    braking.release(request, account=user.get_username())
     return HttpResponseRedirect(reverse("overview"))
+
+
+def change_password(request: HttpRequest) -> HttpResponse:
+    """The admin's page, which asks for the old password and so lets one guess it."""
+    if request.method != "POST":
+        return admin.site.password_change(request)
+    attempt = braking.begin(request, account=request.user.get_username())
+    response = admin.site.password_change(request)
+    form = (getattr(response, "context_data", None) or {}).get("form")
+    if form is None or "old_password" not in form.errors:
+        braking.succeed(attempt)
+    return response
 
 
 @require_POST

@@ -18,6 +18,7 @@ from helmdash.records.models.conversations import (
     Round,
     StoredMessage,
 )
+from helmdash.records.models.doors import KeptAnswer, SignInThrottle
 from helmdash.records.models.fitting import Fit
 from helmdash.records.models.health import HealthChange
 from helmdash.records.models.plans import PlanAttempt, PlanCatalog, PlanRecord, PlanStep
@@ -39,6 +40,7 @@ __all__ = [
     "Fit",
     "Guidance",
     "HealthChange",
+    "KeptAnswer",
     "Payload",
     "PendingPrompt",
     "PlanAttempt",
@@ -52,6 +54,7 @@ __all__ = [
     "RuleSet",
     "SchemaMark",
     "Scope",
+    "SignInThrottle",
     "StoredMessage",
     "Upstream",
 ]

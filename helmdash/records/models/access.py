@@ -147,6 +147,11 @@ class ApiKey(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     latest_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    expires_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="From then on the key is refused. Empty: it does not expire.",
+    )
 
     class Meta:
         verbose_name = "API key"

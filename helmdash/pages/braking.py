@@ -1,0 +1,86 @@
+"""The brake at every form that asks for a password, and what is answered to who has to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib.admin.forms import AdminAuthenticationForm
+from django.contrib.auth.forms import AuthenticationForm
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+
+from helmdash.core.client_address import counted_as
+from helmdash.operations import sign_in_throttle
+from helmdash.operations.password_hashing import TooManyHashes
+from helmdash.operations.sign_in_throttle import Attempt, TooManyTries
+
+
+def begin(request: HttpRequest, *, account: str | None) -> Attempt:
+    """Count a try of this request as wrong. Raises TooManyTries."""
+    return sign_in_throttle.begin(account=account, address=address_of(request), now=timezone.now())
+
+
+def succeed(attempt: Attempt) -> None:
+    """The try was right."""
+    sign_in_throttle.succeed(attempt, now=timezone.now())
+
+
+def release(request: HttpRequest, *, account: str) -> None:
+    """Whoever has proved to be this account in another way waits no longer."""
+    now = timezone.now()
+    sign_in_throttle.release(account=account, address=address_of(request), now=now)
+
+
+def address_of(request: HttpRequest) -> str | None:
+    """Whom limits count this request as; None where it comes from no address."""
+    address = request.META.get("REMOTE_ADDR", "")
+    return counted_as(address) if address else None
+
+
+class _Braked(AuthenticationForm):
+    """Checks a password only where neither the account nor the address has to wait."""
+
+    def clean(self) -> Any:
+        """What Django's does. Raises TooManyTries."""
+        name, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
+        # Without both, Django looks at no password either.
+        if name is None or not password or self.request is None:
+            return super().clean()
+        attempt = begin(self.request, account=name)
+        try:
+            cleaned = super().clean()
+        except TooManyHashes:
+            sign_in_throttle.give_back(attempt, now=timezone.now())
+            raise
+        succeed(attempt)
+        return cleaned
+
+
+class SignInForm(_Braked):
+    """Of the pages."""
+
+
+class AdminSignInForm(_Braked, AdminAuthenticationForm):
+    """Of the admin's own sign-in page."""
+
+
+class TooManyTriesMiddleware:
+    """Answers 429 to who has to wait, whatever page they asked."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self._get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """None: somebody else's exception."""
+        if not isinstance(exception, TooManyTries | TooManyHashes):
+            return None
+        wait_s = exception.wait_s
+        response = render(request, "429.html", {"wait_s": wait_s}, status=429)
+        response["Retry-After"] = str(wait_s)
+        response["Cache-Control"] = "no-store"
+        return response
