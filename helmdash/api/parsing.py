@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 from helmdash import conf
 from helmdash.api.problems import Code, FieldFault, Problem, invalid
 from helmdash.shapes.fields import PATTERN_SENTENCES
-from helmdash.shapes.jsontext import MAX_DEPTH, BadJson, is_shallow, load_json
+from helmdash.shapes.jsontext import MAX_DEPTH, BadJson, find_too_deep, load_json
 
 Value = TypeVar("Value")
 
@@ -69,7 +69,7 @@ def read_json(
         value = load_json(text, exact=exact)
     except BadJson as error:
         raise Problem(code=Code.MALFORMED, detail=f"The body is {error}.") from None
-    return value, _NUL_ESCAPE in text or not is_shallow(value)
+    return value, _NUL_ESCAPE in text or find_too_deep(text, value) is not None
 
 
 def validate(value: object, shape: Shape[Value]) -> Value:

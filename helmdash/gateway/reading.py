@@ -14,6 +14,7 @@ from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
 from helmdash.doors.asgi import Disconnected, Receive
 from helmdash.gateway.refusals import bad_request, busy, too_large, too_slow
 from helmdash.queries.access import BUDGET_MODES
+from helmdash.shapes.jsontext import MAX_DEPTH, find_too_deep
 
 # A whole body has to be here by then: 8 MiB at a megabit a second.
 _BODY_PATIENCE_S = 60.0
@@ -163,6 +164,12 @@ def parse(body: bytes) -> dict[str, Any]:
         raise bad_request(f"The body is not JSON: {error}.", code="invalid_json") from None
     if not isinstance(parsed, dict):
         raise bad_request("The body has to be a JSON object.", code="invalid_json")
+    deep = find_too_deep(body, parsed)
+    if deep is not None:
+        # As much as can be written again, for the record and to every upstream alike.
+        raise bad_request(
+            f"{deep}: must not be nested more than {MAX_DEPTH} levels deep.", code="invalid_json"
+        )
     return parsed
 
 

@@ -6,10 +6,7 @@ from typing import Any
 
 import orjson
 
-from helmdash.shapes.jsontext import MAX_DEPTH, BadJson, is_shallow
-
-# Levels that orjson writes; pydantic, which the SDK writes with, goes one deeper.
-_DEEPEST_WRITTEN = 254
+from helmdash.shapes.jsontext import MAX_DEPTH, BadJson, find_too_deep
 
 
 def read_object(text: bytes) -> dict[str, Any]:
@@ -20,10 +17,7 @@ def read_object(text: bytes) -> dict[str, Any]:
         raise BadJson(f"The body is not JSON: {error}.") from None
     if not isinstance(value, dict):
         raise BadJson("The body has to be one JSON-RPC object.")
-    # Lists around it make what is too deep for orjson our own limit.
-    packed: object = value
-    for _ in range(_DEEPEST_WRITTEN - MAX_DEPTH):
-        packed = [packed]
-    if not is_shallow(packed):
-        raise BadJson(f"The body is nested more than {MAX_DEPTH} levels deep.")
+    deep = find_too_deep(text, value)
+    if deep is not None:
+        raise BadJson(f"{deep}: must not be nested more than {MAX_DEPTH} levels deep.")
     return value

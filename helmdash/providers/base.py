@@ -16,6 +16,10 @@ from helmdash.providers.wire import (
     WireError,
 )
 
+# No count of tokens comes near. JavaScript and every double round beyond it, and orjson, which
+# reads larger numbers as floats, does not write the whole numbers they become.
+LARGEST_COUNT = 2**53
+
 
 class BadRequest(Exception):
     """A client's request cannot be read; `field` is the path of the member that is wrong."""

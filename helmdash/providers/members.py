@@ -5,7 +5,7 @@ An explicit null says as little as a member that is not there.
 
 from __future__ import annotations
 
-from helmdash.providers.base import BadRequest, CannotTranslate
+from helmdash.providers.base import LARGEST_COUNT, BadRequest, CannotTranslate
 from helmdash.providers.bodies import to_json
 from helmdash.providers.wire import Json, Object
 
@@ -39,9 +39,11 @@ def number_at(body: Object, name: str, *, path: str = "") -> float | None:
 def count_at(body: Object, name: str, *, path: str = "") -> int | None:
     """A whole number; 12.0 is one."""
     value = number_at(body, name, path=path)
-    if value is None or isinstance(value, int):
+    if value is None:
         return value
-    if not value.is_integer():
+    if abs(value) > LARGEST_COUNT:
+        raise _wrong(path, name, "a smaller whole number")
+    if not float(value).is_integer():
         raise _wrong(path, name, "a whole number")
     return int(value)
 

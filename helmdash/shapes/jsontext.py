@@ -16,8 +16,12 @@ import orjson
 # Any whole number that may need more than 64 bits has at least this many digits.
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _OPTIONS = orjson.OPT_UTC_Z
-# orjson writes at most 254 levels; what we accept must be possible to give back, inside an answer.
+# orjson writes at most 254 levels; what we accept must be possible to give back, inside an answer
+# or inside a request to an upstream. Every door has this limit (`find_too_deep`).
 MAX_DEPTH = 200
+_DEEPEST_WRITTEN = 254
+# Enough to name the member; what is nested deeply repeats itself.
+_PATH_CHARS = 64
 
 
 class BadJson(ValueError):
@@ -58,6 +62,39 @@ def is_shallow(value: object) -> bool:
     except orjson.JSONEncodeError:
         return False
     return True
+
+
+def find_too_deep(text: bytes, value: object) -> str | None:
+    """The path of what is nested more than MAX_DEPTH levels deep in a read JSON text, such as
+    `metadata.a.a`; None where nothing is. `value` is what `text` says, read by orjson.
+    """
+    if text.count(b"{") + text.count(b"[") <= MAX_DEPTH or _is_within_depth(value):
+        return None
+    return _deep_path(value)
+
+
+def _is_within_depth(value: object) -> bool:
+    """In C, by what orjson still writes: a walk in Python takes longer than reading the text."""
+    packed = value
+    for _ in range(_DEEPEST_WRITTEN - MAX_DEPTH):
+        packed = [packed]
+    return is_shallow(packed)
+
+
+def _deep_path(value: object) -> str | None:
+    pending: list[tuple[object, str, int]] = [(value, "", 1)]
+    while pending:
+        here, path, depth = pending.pop()
+        if not isinstance(here, dict | list):
+            continue
+        if depth > MAX_DEPTH:
+            return path if len(path) <= _PATH_CHARS else path[: _PATH_CHARS - 1] + "…"
+        members = here.items() if isinstance(here, dict) else enumerate(here)
+        for name, member in members:
+            # Long enough to be cut, and no longer: paths of paths would take a square of the depth.
+            inside = f"{path}.{name}"[: _PATH_CHARS + 1] if path else str(name)[:_PATH_CHARS]
+            pending.append((member, inside, depth + 1))
+    return None
 
 
 def _to_utf8(text: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from helmdash.providers.base import BadRequest
+from helmdash.providers.base import LARGEST_COUNT, BadRequest
 from helmdash.providers.wire import Json
 
 
@@ -66,4 +66,6 @@ def whole_at(value: Json, path: str) -> int | None:
     """A whole number, or left out."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
         raise BadRequest(path, "Send a whole number.")
+    if value is not None and abs(value) > LARGEST_COUNT:
+        raise BadRequest(path, "Send a smaller whole number.")
     return value

@@ -151,6 +151,7 @@ def _parts(content: Object, path: str, ids: CallIds) -> Iterator[Part]:
         if isinstance(response, dict):
             yield _result(camel_members(response), f"{at}.functionResponse", ids)
         else:
+            text_at(part, "text", path=at)
             yield from read_part(part, ids.call)
 
 

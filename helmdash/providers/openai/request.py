@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helmdash.providers.base import BadRequest
+from helmdash.providers.base import LARGEST_COUNT, BadRequest
 from helmdash.providers.openai.messages import read_messages
 from helmdash.providers.wire import (
     ChatRequest,
@@ -165,10 +165,8 @@ def _reasoning(body: Object) -> tuple[str | None, int | None]:
     if not isinstance(effort, str):
         effort = about.get("effort")
     limit = about.get("max_tokens")
-    return (
-        effort if isinstance(effort, str) else None,
-        limit if isinstance(limit, int) and not isinstance(limit, bool) else None,
-    )
+    is_count = type(limit) is int and abs(limit) <= LARGEST_COUNT
+    return effort if isinstance(effort, str) else None, limit if is_count else None
 
 
 def _count(body: Object, name: str) -> int | None:
@@ -177,6 +175,8 @@ def _count(body: Object, name: str) -> int | None:
         value = int(value)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
         raise BadRequest(name, "a whole number is needed")
+    if value is not None and abs(value) > LARGEST_COUNT:
+        raise BadRequest(name, "a smaller whole number is needed")
     return value
 
 
