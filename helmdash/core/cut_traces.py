@@ -11,7 +11,7 @@ from math import exp, log
 from typing import NamedTuple
 from zlib import crc32
 
-_TRACE_VERSION = 1
+_TRACE_VERSION = 2
 # Logarithms are kept in thousandths.
 _MILLE = 1000
 # What is expected of a conversation's scatter before it has shown any: content changes from turn
@@ -36,7 +36,8 @@ class Trace(NamedTuple):
     newest; its tokens are smoothed by the ratio. `top_tokens`: the largest clean count. `held_*`:
     a call whose tokens rose, but by less than its bytes explain: the next call tells which it was.
     `last_*`: the newest call of all. `cuts`: suspected calls in a row; `cut_*`: the first of them;
-    `cut_top_tokens`: their largest count. `cached`: calls that counted only what was new.
+    `cut_top_tokens`: their largest count. `new_only_mille`: how much likelier the calls so far are
+    where a server counts only what is new than where it cuts (logarithm; below 0: it cuts).
     `reasoning`: tokens of reasoning since the newest clean call, which a provider may leave out of
     the history. `lean_*`: calls in a row that stayed below what was expected, and by how much
     together (logarithm).
@@ -60,7 +61,7 @@ class Trace(NamedTuple):
     cut_bytes: int = 0
     cut_tokens: int = 0
     cut_top_tokens: int = 0
-    cached: int = 0
+    new_only_mille: int = 0
     reasoning: int = 0
     lean_calls: int = 0
     lean_mille: int = 0
@@ -133,7 +134,7 @@ def first_clean(
         first_tokens=tokens,
         at_bytes=sent_bytes,
         top_tokens=tokens,
-        cached=trace.cached,
+        new_only_mille=trace.new_only_mille,
     )
 
 

@@ -1,7 +1,7 @@
 """Silent cuts: telling from sizes alone that a provider dropped a part of the prompt.
 
 Some servers answer 200 after cutting a prompt to their window, and report the count of what was
-left (spec/demands.md 2.2). A verdict is advice: nothing is estimated in place of the reported
+left. A verdict is advice: nothing is estimated in place of the reported
 count, the count is only not trusted, and the evidence is shown.
 
 Signals, each a rule with a name: the count is one that a window leaves (half of it and a little,
@@ -17,6 +17,7 @@ from __future__ import annotations
 from math import log, sqrt
 
 from helmdash.core.cut_bands import Band, pin_tolerance
+from helmdash.core.cut_odds import likelihood_of_cut, likelihood_of_new
 from helmdash.core.cut_sizes import (
     LEAST_BYTES,
     LEAST_TOKENS,
@@ -28,7 +29,7 @@ from helmdash.core.cut_sizes import (
 )
 from helmdash.core.cut_traces import Trace, first_clean, smoothed
 
-CUTS_VERSION = "cuts-1"
+CUTS_VERSION = "cuts-2"
 
 # Windows are powers of two, from Ollama's old default up to a million.
 _WINDOWS = tuple(2**power for power in range(11, 21))
@@ -45,7 +46,9 @@ _ORDINARY_RATIO = 4.8
 # Deviations, in standard deviations, that count; one clean call in a thousand is as far off.
 _FAR = 3.5
 # Less than that is never told from content that changed.
-_LEAST_OFF = 0.07
+_LEAST_OFF = 0.03
+# Against the model's band, in its spreads; and what content of another kind reaches by itself.
+_BAND_FAR = 2.5
 _LEAST_BAND_OFF = 0.4
 # A count that is that much above all before has grown; a cut one cannot.
 _RISEN = 1.02
@@ -54,11 +57,16 @@ _STEADY = 0.02
 _OUTGROWN = 0.7
 # Fewer bytes than that share of the call before: the client has compacted or trimmed.
 _SHRUNK = 0.97
-# New tokens only: the bytes added since the call before, over the count, look like plain text.
-_ADDED_RATIO = (1.5, 9.0)
+# As many messages as before, but others: a client that sends its newest only. Fewer say nothing,
+# since some clients write a whole talk into one.
+_WINDOW_MESSAGES = 4
+# New tokens only: so many bytes a token of the whole prompt show it beside a short count; at most
+# such a share of all tokens is new; and no evidence is so strong that ten calls could not turn it.
+_ADDED_RATIO = 9.0
 _ADDED_MOST = 0.6
-# ... and, once a cut is suspected, so nearly as the text before.
-_ADDED_NEAR = 0.35
+_NEW_ONLY_MOST = 6_000
+# The very count of another call: one in hundreds by chance.
+_PIN_LIKELIHOOD = 4.0
 # A tokenizer's change: at most so far off, told over at least three calls that grew so much.
 _TOKENIZER_MOST = 0.45
 _TOKENIZER_CALLS = 3
@@ -88,12 +96,12 @@ def _too_short(sizes: Sizes, sent: int, tokens: int, trace: Trace) -> Verdict:
     """A count too small to judge. What a window leaves is more: beside a long prompt it tells that
     only new tokens are counted, and the next call adds to these bytes."""
     if sent >= LEAST_BYTES and tokens > 0 and not sizes.is_trimmed:
-        tells = not trace.cuts and sent / tokens > _ADDED_RATIO[1]
+        tells = not trace.cuts and sent / tokens > _ADDED_RATIO
         trace = trace._replace(
             last_bytes=sent,
             last_tokens=tokens,
             last_messages=sizes.messages or 0,
-            cached=min(trace.cached + tells, 9),
+            new_only_mille=min(trace.new_only_mille + 2000 * tells, _NEW_ONLY_MOST),
         )
     return Verdict(suspicion=None, trace=trace, is_learned=False)
 
@@ -137,12 +145,14 @@ class _Call:
     def verdict(self) -> Verdict:
         if self._is_plain():
             return self._leave(self._learned(), None, is_learned=True)
-        if self._counts_only_new():
-            trace = self.trace._replace(cached=min(self.trace.cached + 1, 9))
-            return self._leave(trace, None)
-        if self.trace.cached and not self._is_whole() and self._window() is None:
+        if self._may_be_new_only():
+            self.trace = self.trace._replace(new_only_mille=self._new_only_mille())
+            if self.trace.new_only_mille > 0:
+                return self._leave(self.trace, None)
+        elif self._counts_new() and not self._is_whole() and self._window() is None:
             # Neither what is new nor all of it: doubt grows whether only new tokens are counted.
-            return self._leave(self.trace._replace(cached=self.trace.cached - 1), None)
+            less = max(self.trace.new_only_mille - 1000, 0)
+            return self._leave(self.trace._replace(new_only_mille=less), None)
         rule = self._rule()
         if rule is None:
             return self._leave(self._learned(), None, is_learned=True)
@@ -165,7 +175,7 @@ class _Call:
         window = self._window()
         if window is not None:
             return window
-        if self.trace.cached:
+        if self._counts_new():
             return None
         if self.trace.cuts:
             return self._rule_after_cut()
@@ -178,7 +188,7 @@ class _Call:
         told = self.sizes.window
         if told is not None and self.tokens >= told:
             return CutRule.WHOLE_WINDOW, told
-        if self.trace.cached:
+        if self._counts_new():
             return None
         for window in _WINDOWS if told is None else (told, *_WINDOWS):
             above = self.tokens - window // 2
@@ -190,11 +200,16 @@ class _Call:
         # is no such count, the whole of it is, and is left to the rules of growth.
         if self.tokens % 500 == 2 and self._is_short(0.45):
             return CutRule.HALF_WINDOW, (self.tokens - 2) * 2
-        tolerance = pin_tolerance(self.tokens)
-        for pin in self.band.pins:
-            if -tolerance <= pin - self.tokens <= 2 * tolerance and self._is_short(0.0):
-                return CutRule.PINNED, None
+        if self._is_at_pin() and self._is_short(0.0):
+            return CutRule.PINNED, None
         return None
+
+    def _counts_new(self) -> bool:
+        return self.trace.new_only_mille > 0
+
+    def _is_at_pin(self) -> bool:
+        tolerance = pin_tolerance(self.tokens)
+        return any(-tolerance <= pin - self.tokens <= 2 * tolerance for pin in self.band.pins)
 
     def _is_short(self, least: float) -> bool:
         """Whether tokens are missing at all, by the best that is known."""
@@ -300,7 +315,7 @@ class _Call:
         """A call with nothing before it, against the calls of its model."""
         deviation = self.band.deviation(self.sent, self.tokens)
         spread = self.band.spread * (_NEAR_FAR if self._is_near_window() else 1.0)
-        least = max(3 * spread, _LEAST_BAND_OFF)
+        least = max(_BAND_FAR * spread, _LEAST_BAND_OFF)
         if deviation > least and self.sent / self.tokens > _ORDINARY_RATIO:
             return (CutRule.OUT_OF_BAND, None) if not self._is_explained() else None
         return None
@@ -311,27 +326,35 @@ class _Call:
         trace, messages = self.trace, self.sizes.messages
         if self.sent < _SHRUNK * trace.last_bytes:
             return True
-        return messages is not None and messages < trace.last_messages
+        if messages is None:
+            return False
+        is_window = messages == trace.last_messages >= _WINDOW_MESSAGES
+        return messages < trace.last_messages or (is_window and self.sent != trace.last_bytes)
 
-    def _counts_only_new(self) -> bool:
-        """Servers that reuse a prompt's state may count only what they evaluated anew."""
+    def _may_be_new_only(self) -> bool:
+        """Far fewer tokens than all of the prompt, behind a call that sent less: servers that
+        reuse a prompt's state may count only what they evaluated anew."""
+        if not self.trace.last_bytes or self.sent <= self.trace.last_bytes:
+            return False
+        expected = self.expected if self.trace.clean else self.sent / self.band.ratio
+        return self.tokens <= _ADDED_MOST * expected
+
+    def _new_only_mille(self) -> int:
+        """The odds of the trace, after this call as well."""
         trace = self.trace
-        added = self.sent - trace.last_bytes
-        if not trace.last_bytes or added <= 0:
-            return False
-        if trace.cuts and not trace.cached:
-            # What a cut leaves may well be the newest; a second time in a row it is not.
-            ratio = trace.ratio if trace.clean else self.band.ratio
-            if trace.cuts == 1 or abs(log(added / self.tokens / ratio)) >= _ADDED_NEAR:
-                return False
-        expected = self.expected if trace.clean else self.sent / self.band.ratio
-        low, high = _ADDED_RATIO
-        if self.tokens > _ADDED_MOST * expected or not low <= added / self.tokens <= high:
-            return False
-        is_small = trace.cached or self.tokens < _ADDED_MOST * trace.last_tokens
-        if not is_small and (not trace.clean or abs(log(added / self.tokens / trace.ratio)) >= 0.1):
-            return False
-        return self._window() is None
+        ratio = trace.ratio if trace.clean else self.band.ratio
+        added = log((self.sent - trace.last_bytes) / self.tokens / ratio)
+        odds = likelihood_of_new(added) - self._likelihood_of_cut()
+        most = _NEW_ONLY_MOST
+        return min(max(trace.new_only_mille + round(1000 * odds), -most), most)
+
+    def _likelihood_of_cut(self) -> float:
+        """Of this count, where a window has to hold what was counted before."""
+        trace = self.trace
+        if abs(self.tokens - trace.last_tokens) <= pin_tolerance(self.tokens) or self._is_at_pin():
+            return _PIN_LIKELIHOOD
+        top = max(trace.top_tokens, trace.cut_top_tokens, trace.held_tokens, trace.last_tokens)
+        return likelihood_of_cut(log(top / self.tokens))
 
     def _is_whole(self) -> bool:
         """About as many tokens as the whole prompt should have."""

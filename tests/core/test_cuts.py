@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import pytest
@@ -10,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.cut_bands import Band, Sample, learn_band
-from helmdash.core.cut_sizes import CutRule, Sizes, Suspicion, is_judgeable
+from helmdash.core.cut_sizes import CutRule, Sizes, Suspicion
 from helmdash.core.cut_traces import Trace, read_trace
 from helmdash.core.cut_words import describe, evidence
 from helmdash.core.cuts import judge_cut
+from tests.support.cut_scores import Score, score
 from tests.support.cut_talks import talks
+from tests.support.real_talks import real_talks, tokenizers
 
 # Not the seeds that the constants were chosen on (0 to 3).
 _SEEDS = (11, 12)
@@ -67,40 +68,24 @@ def _model_band(ratio: float, *, conversations: int = 20) -> Band:
 
 
 def test_most_cuts_are_found_and_hardly_a_whole_call_is_suspected() -> None:
-    cut = found = whole = false = 0
+    total = Score()
     for seed in _SEEDS:
-        samples: defaultdict[str, list[Sample]] = defaultdict(list)
-        bands: defaultdict[str, Band] = defaultdict(Band)
-        for number, talk in enumerate(talks(seed, _TALKS)):
-            stored: object = None
-            for turn in talk.turns:
-                name = talk.model + turn.model
-                trace = read_trace(stored, round_number=turn.round_number, model=name)
-                verdict = judge_cut(turn.sizes, trace, bands[name])
-                stored = verdict.trace.to_json()
-                cut += turn.is_cut
-                found += turn.is_cut and verdict.suspicion is not None
-                whole += not turn.is_cut
-                false += not turn.is_cut and verdict.suspicion is not None
-                if is_judgeable(turn.sizes):
-                    samples[name].append(_sample(number, turn.sizes, verdict.is_learned))
-            bands[talk.model + "m"] = learn_band(samples[talk.model + "m"][-240:])
+        total += score(talks(seed, _TALKS))
 
-    assert cut > 4_000
-    assert whole > 8_000
-    assert found / cut >= 0.95
-    assert false / whole <= 0.01
+    assert total.cut > 4_000
+    assert total.whole > 8_000
+    assert total.found / total.cut >= 0.95
+    assert total.false / total.whole <= 0.01
 
 
-def _sample(conversation: int, sizes: Sizes, is_learned: bool) -> Sample:
-    assert sizes.bytes is not None
-    assert sizes.tokens is not None
-    return Sample(
-        conversation=conversation,
-        sent_bytes=sizes.bytes,
-        tokens=sizes.tokens,
-        is_learned=is_learned,
-    )
+@pytest.mark.parametrize("tokenizer", tokenizers())
+def test_so_it_is_with_real_messages_and_any_tokenizer(tokenizer: str) -> None:
+    found = score(real_talks(tokenizer, 5, _TALKS))
+
+    assert found.cut > 2_000
+    assert found.whole > 3_000
+    assert found.found / found.cut >= 0.95
+    assert found.false / found.whole <= 0.01
 
 
 @pytest.mark.parametrize(
@@ -303,7 +288,7 @@ def test_the_evidence_is_a_sentence_with_its_numbers_and_the_next_step() -> None
 
     assert found is not None
     told = evidence(found)
-    assert told["version"] == "cuts-1"
+    assert told["version"] == "cuts-2"
     assert told["rule"] == "half_window"
     assert told["reported_tokens"] == 2_050
     assert str(told["detail"]).startswith(

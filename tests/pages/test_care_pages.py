@@ -376,7 +376,7 @@ def test_a_suspected_cut_is_unknown_everywhere_and_shows_its_evidence(
     row = Call.objects.get(name="cut")
     Call.objects.filter(pk=row.pk).update(level="unknown", level_reason="suspected_cut")
     evidence = {
-        "version": "cuts-1",
+        "version": "cuts-2",
         "rule": "half_window",
         "detail": "Half of a window of 4,096 and 2. Raise num_ctx, or lower the budget.",
         "expected_tokens": 5_300,

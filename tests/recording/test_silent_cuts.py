@@ -170,7 +170,7 @@ def test_post_calls_tells_the_level_and_the_call_its_evidence(client: Client) ->
     assert [health["level"] for health in told] == ["healthy"] * 4 + ["unknown"]
     assert told[-1]["reason"] == "suspected_cut"
     cut = client.get("/api/v1/calls/c4", headers=headers).json()["suspected_cut"]
-    assert cut["version"] == "cuts-1"
+    assert cut["version"] == "cuts-2"
     assert cut["rule"] == "half_window"
     assert cut["expected_tokens"] == pytest.approx(8_500, rel=0.01)
     assert cut["reported_tokens"] == _CUT
