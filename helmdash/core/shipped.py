@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import MISSING, fields
+from functools import lru_cache
 from typing import Any
 
 from helmdash.core.budgets import Alias, Budget, PromptVariant, Tier
@@ -31,6 +32,7 @@ class ShippedError(ValueError):
     """The file of shipped budgets cannot be used; the message names the row and the member."""
 
 
+@lru_cache(maxsize=2)
 def load_shipped(text: str) -> tuple[tuple[Budget, ...], tuple[Alias, ...]]:
     """Read the rows (the fallback first, its key empty) and the aliases from TOML text.
 
