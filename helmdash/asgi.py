@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import cast
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
@@ -28,8 +29,11 @@ from helmdash.api.fast import FastReports, replay  # noqa: E402
 from helmdash.api.stopping import ToldOfStop  # noqa: E402
 from helmdash.core.client_address import parse_networks  # noqa: E402
 from helmdash.doors.directory import Directory  # noqa: E402
+from helmdash.doors.faults import Fault  # noqa: E402
+from helmdash.doors.heavy import is_handed_on  # noqa: E402
 from helmdash.doors.proxies import behind_proxies  # noqa: E402
 from helmdash.gateway.app import Gateway  # noqa: E402
+from helmdash.heavy import FORWARDER_KEY, Forwarder  # noqa: E402
 from helmdash.mcp.app import McpApp  # noqa: E402
 from helmdash.operations.recorder import recorder, start, stop  # noqa: E402
 from helmdash.upstream.client import UpstreamClient  # noqa: E402
@@ -70,6 +74,13 @@ class BodyLimit:
         if body is None:
             await self._refuse(send)
             return
+        try:
+            whole = b"".join(message.get("body", b"") for message in body)
+            if await is_handed_on(scope, whole, receive, send):
+                return
+        except Fault as fault:
+            await _tell(send, fault)
+            return
         await self._app(scope, replay(body, receive), send)
 
     def _is_declared_too_large(self, scope: Scope) -> bool:
@@ -107,6 +118,22 @@ class BodyLimit:
         await send({"type": "http.response.body", "body": json.dumps(problem).encode()})
 
 
+async def _tell(send: Send, fault: Fault) -> None:
+    """A fault as a problem (RFC 9457)."""
+    problem = {
+        "type": f"/api/v1/docs#{fault.code}",
+        "title": HTTPStatus(fault.status).phrase,
+        "status": fault.status,
+        "detail": str(fault),
+        "code": fault.code,
+    }
+    headers = [(b"content-type", b"application/problem+json"), (b"cache-control", b"no-store")]
+    if fault.retry_after_s is not None:
+        headers.append((b"retry-after", str(fault.retry_after_s).encode()))
+    await send({"type": "http.response.start", "status": fault.status, "headers": headers})
+    await send({"type": "http.response.body", "body": json.dumps(problem).encode()})
+
+
 async def _as_a_request(work: Awaitable[object]) -> None:
     """Run work with a thread and a connection of its own, as Django runs each request."""
     async with ThreadSensitiveContext():
@@ -124,6 +151,7 @@ class _Rooms:
     directory: Directory
     gateway: Gateway
     mcp: McpApp
+    forwarder: Forwarder
 
 
 class House:
@@ -140,6 +168,7 @@ class House:
         elif scope["type"] == "http":
             rooms = self._rooms or self._open_rooms()
             scope[SHARED_KEY] = rooms.shared
+            scope.setdefault(FORWARDER_KEY, rooms.forwarder)
             app = rooms.mcp if scope["path"] in _MCP_PATHS else rooms.gateway
             await app(scope, receive, send)
         else:
@@ -159,7 +188,14 @@ class House:
             rest=self._rest,
         )
         mcp = McpApp(directory=directory, limit_bytes=self._limit_bytes)
-        self._rooms = _Rooms(shared=shared, directory=directory, gateway=gateway, mcp=mcp)
+        self._rooms = _Rooms(
+            shared=shared,
+            directory=directory,
+            gateway=gateway,
+            mcp=mcp,
+            # It costs nothing before the first heavy request; in its worker it is never used.
+            forwarder=Forwarder("helmdash.asgi:application"),
+        )
         return self._rooms
 
     async def _close_rooms(self) -> None:
@@ -167,6 +203,7 @@ class House:
         rooms, self._rooms = self._rooms, None
         if rooms is None:
             return
+        await rooms.forwarder.stop()
         await rooms.mcp.stop()
         await rooms.shared.stop(_BACKGROUND_SECONDS)
         rooms.gateway.close()

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from datetime import datetime
 
 from helmdash.core.budgets import BudgetTable
+from helmdash.core.capture import Capture
 from helmdash.core.catalog import CatalogError
-from helmdash.core.completion import UnknownModel
+from helmdash.core.completion import Complete, Completion, UnknownModel
 from helmdash.core.endpoints import Endpoint
+from helmdash.heavy import end_turn
 from helmdash.operations.planning import (
     Ask,
     AskProblem,
@@ -54,7 +56,7 @@ async def make(
             project=project,
             ask=ask,
             caller=caller,
-            complete=complete,
+            complete=_waiting(complete),
             clock=clock,
             progress=progress,
             plan_id=plan_id,
@@ -93,6 +95,16 @@ def begin(*, project: ProjectInfo, ask: Ask, caller: str, shared: Shared, clock:
         give_up(str(error))
         raise
     return plan_id
+
+
+def _waiting(complete: Complete) -> Complete:
+    """The same; before it waits for a model, the next heavy request may begin."""
+
+    async def waiting(completion: Completion) -> Capture:
+        end_turn()
+        return await complete(completion)
+
+    return waiting
 
 
 def _standing(project_id: int) -> tuple[tuple[Endpoint, ...], BudgetTable]:

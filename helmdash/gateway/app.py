@@ -14,6 +14,7 @@ from helmdash.core.endpoints import ProviderKind
 from helmdash.doors.asgi import App, Disconnected, Receive, Scope, Send, headers_of
 from helmdash.doors.directory import Directory
 from helmdash.doors.faults import Fault
+from helmdash.doors.heavy import is_handed_on
 from helmdash.doors.keys import admit
 from helmdash.gateway import counting, models
 from helmdash.gateway.asking import Asked, checked_model
@@ -39,6 +40,7 @@ from helmdash.gateway.refusals import (
     wrong_method,
 )
 from helmdash.gateway.routes import Action, Route, find_route
+from helmdash.gateway.sizes import check_sizes
 from helmdash.gateway.telling import images_of
 from helmdash.operations.recorder import Recorder
 from helmdash.providers.base import BadRequest
@@ -103,7 +105,7 @@ class Gateway:
         asked: Asked | None = None
         try:
             asked = await self._understand(route, scope, headers, started_ns)
-            await self._answer(asked, receive, door)
+            await self._answer(asked, scope, receive, door)
         except Refusal as refusal:
             await door.error(refusal.error, _at_the_door(refusal, route) if asked is None else ())
         except Fault as fault:
@@ -140,16 +142,16 @@ class Gateway:
             started_ns=started_ns,
         )
 
-    async def _answer(self, asked: Asked, receive: Receive, door: Door) -> None:
+    async def _answer(self, asked: Asked, scope: Scope, receive: Receive, door: Door) -> None:
         match asked.route.action:
             case Action.CHAT:
-                await self._with_body(asked, receive, door, self._chat)
+                await self._with_body(asked, scope, receive, door, self._chat)
             case Action.EMBED:
-                await self._with_body(asked, receive, door, self._embed)
+                await self._with_body(asked, scope, receive, door, self._embed)
             case Action.COUNT:
-                await self._with_body(asked, receive, door, self._count)
+                await self._with_body(asked, scope, receive, door, self._count)
             case Action.SHOW_MODEL:
-                await self._with_body(asked, receive, door, self._show)
+                await self._with_body(asked, scope, receive, door, self._show)
             case Action.LIST_MODELS:
                 await models.answer_list(asked, door, self._listings)
             case Action.LIST_RUNNING:
@@ -163,11 +165,14 @@ class Gateway:
                 )
 
     async def _with_body(
-        self, asked: Asked, receive: Receive, door: Door, handler: Handler
+        self, asked: Asked, scope: Scope, receive: Receive, door: Door, handler: Handler
     ) -> None:
         body = await self._bodies.read(asked.headers, receive)
         try:
-            await handler(asked, body, parse(body), receive, door)
+            if not await is_handed_on(scope, body, receive, door.pass_on):
+                parsed = parse(body)
+                check_sizes(parsed, len(body))
+                await handler(asked, body, parsed, receive, door)
         finally:
             self._bodies.release(body)
 

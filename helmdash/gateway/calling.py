@@ -21,6 +21,7 @@ from helmdash.gateway.jobs import Job
 from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.watching import ClientWatch
 from helmdash.gateway.wording import in_common_words, is_json_body
+from helmdash.heavy import end_turn
 from helmdash.operations.recorder import Recorder
 from helmdash.providers.base import HttpRequest
 from helmdash.providers.collecting import Collector
@@ -109,6 +110,7 @@ class Carrier:
     async def _run(self, job: Job, http_request: HttpRequest, watch: ClientWatch) -> None:
         exchange = job.exchange
         exchange.sent_ns = exchange.sent_ns or perf_counter_ns()
+        end_turn()
         try:
             opened = await self._client.open(job.endpoint, http_request)
         except UpstreamFailed as failure:

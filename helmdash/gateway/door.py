@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from helmdash.doors.asgi import Send
+from helmdash.doors.asgi import Message, Send
 from helmdash.providers.base import Adapter
 from helmdash.providers.wire import WireError
 
@@ -52,6 +52,11 @@ class Door:
         self.has_begun = True
         await self._send({"type": "http.response.start", "status": status, "headers": sent})
         await self._send({"type": "http.response.body", "body": body})
+
+    async def pass_on(self, message: Message) -> None:
+        """A message of an answer that another process makes."""
+        self.has_begun = True
+        await self._send(message)
 
     async def error(self, error: WireError, headers: Iterable[Header] = ()) -> None:
         """An error in the client's own protocol."""

@@ -12,6 +12,7 @@ _WORDS = {
     401: ("invalid_api_key", "authentication_error"),
     408: ("request_timeout", "invalid_request_error"),
     413: ("request_too_large", "request_too_large"),
+    429: ("rate_limit_exceeded", "rate_limit_error"),
     503: ("service_unavailable", "overloaded_error"),
 }
 

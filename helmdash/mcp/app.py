@@ -10,6 +10,7 @@ from typing import Any
 from helmdash.doors.asgi import Disconnected, Receive, Scope, Send, headers_of, replay
 from helmdash.doors.directory import Directory
 from helmdash.doors.faults import Fault
+from helmdash.doors.heavy import is_handed_on
 from helmdash.doors.keys import admit
 from helmdash.mcp.address import check_address
 from helmdash.mcp.jsontext import read_object
@@ -68,6 +69,8 @@ class McpApp:
             if scope["method"] != "POST":
                 raise wrong_method()
             body = await self._read(headers, receive)
+            if await is_handed_on(scope, body, receive, send):
+                return
             asked = _parse(body)
         except Refusal as refusal:
             await send_refusal(send, refusal)

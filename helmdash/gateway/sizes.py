@@ -1,0 +1,69 @@
+"""How many things one request may hold: more than these is nobody's conversation, and much work.
+
+A message of a few characters costs some 15 us in all, so 50,000 are below a second of the process
+that takes large requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from helmdash.gateway.refusals import bad_request
+
+# A window of a million tokens, filled with turns of twenty tokens each.
+MOST_MESSAGES = 50_000
+# Texts, images, calls and results inside of messages; two for each of the most messages.
+MOST_PARTS = 100_000
+# Providers take 128 to 512; a client that brings a whole catalog brings a few thousand.
+MOST_TOOLS = 5_000
+# Embeddings of one request; providers take 100 to 2,048.
+MOST_INPUTS = 50_000
+# What is smaller cannot hold so many: an empty object and its comma are three bytes.
+_LEAST_BYTES = 3 * MOST_TOOLS
+
+_MESSAGES = ("messages", "contents")
+_PARTS = ("content", "parts", "tool_calls")
+_DECLARED = ("functionDeclarations", "function_declarations")
+
+
+def check_sizes(parsed: Mapping[str, Any], body_bytes: int) -> None:
+    """Raises Refusal (400) that names the member which holds too many, and the limit."""
+    if body_bytes < _LEAST_BYTES:
+        return
+    for member in _MESSAGES:
+        messages = _list(parsed.get(member))
+        _check(member, len(messages), MOST_MESSAGES, "Leave out or sum up older ones.")
+        parts = sum(_parts(message) for message in messages)
+        what = f"{member}[]: the parts of all messages together"
+        _check(what, parts, MOST_PARTS, "Leave out or sum up older ones.")
+    _check("tools", _tools(parsed.get("tools")), MOST_TOOLS, "Send those that fit the task.")
+    _check("input", len(_list(parsed.get("input"))), MOST_INPUTS, "Send them in several requests.")
+
+
+def _check(what: str, count: int, most: int, advice: str) -> None:
+    if count > most:
+        raise bad_request(f"{what}: at most {most:,} in one request, not {count:,}. {advice}")
+
+
+def _parts(message: object) -> int:
+    """The parts of a message, those of its tool results included."""
+    if not isinstance(message, Mapping):
+        return 0
+    inside = [part for name in _PARTS for part in _list(message.get(name))]
+    return len(inside) + sum(len(_list(p.get("content"))) for p in _objects(inside))
+
+
+def _tools(tools: object) -> int:
+    """The tools, those of Gemini's groups one by one."""
+    listed = _list(tools)
+    grouped = (len(_list(tool.get(name))) for tool in _objects(listed) for name in _DECLARED)
+    return len(listed) + sum(grouped)
+
+
+def _objects(values: Iterable[object]) -> Iterable[Mapping[str, Any]]:
+    return (value for value in values if isinstance(value, Mapping))
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
