@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import secrets
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -24,10 +26,20 @@ from helmdash.core.upstream_variables import (
     host_of,
     key_variable_of,
     key_variable_problem,
+    variable_problems,
 )
 
 PREFIX = "HELMDASH_"
 ROOT = Path(__file__).resolve().parent.parent
+
+
+# In the data directory, its owner's alone.
+SECRET_KEY_FILE = "secret-key"  # noqa: S105  (a file name)
+# Never shown, not even where they are wrong.
+_SECRETS = frozenset({"admin_password", "bootstrap_api_key", "secret_key"})
+# From the first @ to the last: a password may hold one that nobody wrote as %40.
+_PASSWORD = re.compile(r"^((?:[a-z][a-z0-9+.-]*:/+)?[^/?#:@]*):.*@", re.I | re.S)
+_OPTIONS = re.compile(r"\?.*", re.S)
 
 
 class BadSetting(Exception):
@@ -37,7 +49,10 @@ class BadSetting(Exception):
 class Env(BaseSettings):
     """What the environment says. Field descriptions are the help texts of `settings_help`."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", populate_by_name=True)
+    # Set to nothing is the same as not set, as compose files and shells have it.
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, extra="ignore", populate_by_name=True, env_ignore_empty=True
+    )
 
     host: str = Field(
         "127.0.0.1",
@@ -179,19 +194,39 @@ class Env(BaseSettings):
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().resolve()
 
+    @field_validator("host")
+    @classmethod
+    def _bare_host(cls, value: str) -> str:
+        value = value.strip()
+        if not value.isascii() or any(sign in value for sign in "/@ []"):
+            raise ValueError("must be a host name or an address, without scheme, brackets and port")
+        return value
+
     @field_validator("database_url")
     @classmethod
     def _postgres_or_sqlite(cls, value: str) -> str:
-        if value and value.split(":", 1)[0] not in ("postgres", "postgresql", "sqlite"):
-            raise ValueError("must start with postgres:// (or sqlite:///path)")
-        return value
+        problem = database_url_problem(value.strip())
+        if problem:
+            raise ValueError(problem)
+        return value.strip()
 
     @field_validator("public_url")
     @classmethod
     def _http(cls, value: str) -> str:
         if value and not value.startswith(("http://", "https://")):
             raise ValueError("must start with http:// or https://")
+        problem = authority_problem(value) if value else None
+        if problem:
+            raise ValueError(problem)
         return value.rstrip("/")
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _host_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if "/" in name or "@" in name or any(sign.isspace() for sign in name):
+                raise ValueError("must be host names, separated by commas, without scheme and path")
+        return value
 
     @field_validator("bootstrap_api_key")
     @classmethod
@@ -208,17 +243,21 @@ def variable_name(field: str) -> str:
 
 
 def read_env() -> Env:
-    """Read and check the environment. Raises BadSetting: one line for each wrong variable."""
+    """Read and check the environment. Raises BadSetting: it names each wrong variable."""
     try:
-        return Env()
+        found = Env()
     except ValidationError as error:
         lines = []
         for problem in error.errors(include_url=False):
             where = str(problem["loc"][0])
             field = where if where in Env.model_fields else where.lower()
             name = variable_name(field) if field in Env.model_fields else where
-            lines.append(f"{name}={problem.get('input')!r}: {_plain(problem['msg'])}")
+            lines.append(f"{name}={_shown(field, problem.get('input'))}: {_plain(problem['msg'])}")
         raise BadSetting("; ".join(lines)) from None
+    problems = variable_problems(os.environ)
+    if problems:
+        raise BadSetting("; ".join(problems))
+    return found
 
 
 @cache
@@ -272,16 +311,81 @@ def secret_key(settings: Env) -> str:
     """The signing key: given, or kept owner-only in the data directory and made at first use."""
     if settings.secret_key:
         return settings.secret_key
-    path = settings.data_dir / "secret-key"
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    path = settings.data_dir / SECRET_KEY_FILE
     try:
-        # O_EXCL: of two processes that start at once, one makes the key and both read it.
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text(encoding="ascii").strip()
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(secrets.token_urlsafe(48))
-    return path.read_text(encoding="ascii").strip()
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        try:
+            # O_EXCL: of two processes that start at once, one makes the key and both read it.
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            pass
+        else:
+            with os.fdopen(handle, "w", encoding="ascii") as file:
+                file.write(secrets.token_urlsafe(48))
+        key = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeError) as error:
+        told = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise BadSetting(
+            f"HELMDASH_DATA_DIR={settings.data_dir}: the secret key cannot be read or made in "
+            f"{path}: {told}"
+        ) from None
+    if not key:
+        raise BadSetting(
+            f"HELMDASH_DATA_DIR={settings.data_dir}: {path} is empty: restore it from a backup, or "
+            "delete it for a new key (stored provider keys are then lost, sessions end)"
+        )
+    return key
+
+
+def database_url_problem(url: str) -> str | None:
+    """Why a DATABASE_URL cannot be one, in words; None when it can. Empty is SQLite's own file."""
+    if not url:
+        return None
+    scheme, mark, rest = url.partition("://")
+    if scheme == "sqlite" and mark:
+        is_path = rest.startswith("/") and rest.strip("/")
+        return (
+            None if is_path else "must name a file, like sqlite:////var/lib/helmdash/data.sqlite3"
+        )
+    if scheme not in ("postgres", "postgresql") or not mark:
+        return "must start with postgres:// (or sqlite:///path)"
+    problem = authority_problem(url, needs_host=False)
+    if problem:
+        return problem
+    if not urlsplit(url).path.strip("/"):
+        return "names no database: postgres://user:password@host:port/name"
+    return None
+
+
+def authority_problem(url: str, *, needs_host: bool = True) -> str | None:
+    """Why the host and port of a URL cannot be ones, in words; None when they can."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return "its port must be a number from 1 to 65535, and [ ] only around an IPv6 address"
+    if port == 0:
+        return "its port must be a number from 1 to 65535"
+    # Without a host and port libpq takes the socket on this machine.
+    if not parts.hostname and (needs_host or port is not None):
+        return "names no host"
+    if any(sign.isspace() or not sign.isprintable() for sign in url):
+        return "may not have spaces or control characters; write them percent-encoded"
+    return None
+
+
+def masked(url: str) -> str:
+    """A URL without its password, and without whatever an option of it may hide."""
+    return _OPTIONS.sub("", _PASSWORD.sub(r"\1:***@", url))
+
+
+def _shown(field: str, value: object) -> str:
+    if field in _SECRETS:
+        return "***"
+    if field.endswith("_url"):
+        return repr(masked(str(value)))
+    text = repr(value)
+    return text if len(text) <= 200 else text[:199] + "…"
 
 
 def _plain(message: str) -> str:

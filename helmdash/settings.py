@@ -13,12 +13,13 @@ from helmdash import conf
 
 try:
     ENV = conf.env()
+    _SECRET_KEY = conf.secret_key(ENV)
 except conf.BadSetting as error:
     sys.exit(f"HelmDash cannot start: {error}")
 
 BASE_DIR = conf.ROOT
 DEBUG = ENV.debug
-SECRET_KEY = conf.secret_key(ENV)
+SECRET_KEY = _SECRET_KEY
 
 _LOOPBACK = ["localhost", "127.0.0.1", "[::1]"]
 _BOUND = [] if ENV.host in ("0.0.0.0", "::") else [ENV.host]  # noqa: S104  (compared, not bound)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 
+from helmdash.core.addresses import url_problem
 from helmdash.core.endpoints import Endpoint, EndpointSource, ProviderKind
 
 
@@ -93,6 +94,8 @@ _HOST_PORT = re.compile(r"(?P<host>\[[^\]]*\]|[^:]*)(?::(?P<port>[0-9]+))?")
 # Names that no resolver may lead anywhere else (RFC 6761, 6.3).
 _LOCAL_NAME = re.compile(r"(?:[a-z0-9_-]+\.)*localhost\.?", re.I)
 
+# From the scheme, if there is one, to the last @.
+_HIDDEN = re.compile(r"^((?:[a-z][a-z0-9+.-]*:/*)?).*@", re.I | re.S)
 _KEY_NAME = re.compile(r"[A-Z][A-Z0-9_]*_(?:KEY|TOKEN|SECRET)")
 # What a server's environment holds besides keys of providers.
 _NOT_A_PROVIDERS = re.compile(
@@ -117,6 +120,25 @@ def endpoints_of(
     return tuple(
         endpoint for endpoint in found if endpoint and host_of(endpoint.base_url) not in own_hosts
     )
+
+
+def variable_problems(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """A line for each variable whose address can never be called, with the value and the fix.
+
+    >>> variable_problems({"OPENAI_BASE_URL": "ftp://x"})
+    ("OPENAI_BASE_URL='ftp://x': It must start with http:// or https://.",)
+    """
+    lines: list[str] = []
+    for name in (name for known in KNOWN for name in known.url_variables):
+        value = variables.get(name, "").strip()
+        problem = url_problem(value.rstrip("/"), allow_private=True) if value else None
+        if problem:
+            lines.append(f"{name}={_shown(value)!r}: {problem}")
+    host = variables.get(OLLAMA_HOST, "").strip()
+    problem = url_problem(ollama_url(host), allow_private=True) if host else None
+    if problem:
+        lines.append(f"{OLLAMA_HOST}={_shown(host)!r}: {problem}")
+    return tuple(lines)
 
 
 def host_of(url: str) -> str:
@@ -225,6 +247,11 @@ def ollama_url(host: str) -> str:
     standard = {"http": 80, "https": 443} if mark else {}
     port = found["port"] or str(standard.get(scheme.lower(), _OLLAMA_PORT))
     return f"{scheme}://{name}:{port}{slash}{path}".rstrip("/")
+
+
+def _shown(value: str) -> str:
+    """An address that may be written wrongly, without what may be a key or a password in it."""
+    return _HIDDEN.sub(r"\1[hidden]@", value).partition("?")[0]
 
 
 def _first(names: tuple[str, ...], variables: Mapping[str, str]) -> str | None:

@@ -17,7 +17,6 @@ import uvicorn
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import OperationalError
 from django.utils import timezone
 
 from helmdash import __version__, conf
@@ -39,8 +38,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         env = conf.env()
-        for line in conf.unknown_variables():
-            self.stderr.write(f"Warning: {line}.")
         if env.public_url.startswith("https://") and not env.trusted_proxies:
             self.stderr.write(
                 "Warning: HELMDASH_PUBLIC_URL is https, so a proxy stands in front, but "
@@ -50,11 +47,7 @@ class Command(BaseCommand):
             _check_port(env)
         # What is made from here on (database, spool, keys) is its owner's alone.
         os.umask(0o077)
-        try:
-            call_command("migrate", interactive=False, verbosity=0)
-        except OperationalError as error:
-            reason = str(error).strip().splitlines()[0]
-            raise CommandError(f"cannot use the database: {reason}") from None
+        call_command("migrate", interactive=False, verbosity=0)
         access.ensure_project()
         loaded = shipped.load_budgets()
         self._load_demo_catalog()
@@ -139,9 +132,10 @@ def _check_port(env: conf.Env) -> None:
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
         raise CommandError(
-            f"cannot listen on {env.host}:{env.port} ({error.strerror or error}). "
+            f"cannot listen on {env.host}:{env.port} ({reason}). "
             "Choose another with PORT=… or HOST=…"
         ) from None
 

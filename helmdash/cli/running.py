@@ -1,0 +1,96 @@
+"""Running a command: what is wrong with the place or the settings is one line, not a traceback.
+
+Before a command starts, the settings, the data directory, the database and the release of its
+tables are looked at (helmdash.places). What breaks later, such as a disk that fills up, is told in
+the same way. `--traceback` shows where.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from helmdash import conf, places
+
+# Need no database, or say themselves what is wrong with it.
+_WITHOUT_DATABASE = frozenset(
+    {
+        "", "--help", "-h", "--version", "version", "help", "settings_help", "check", "doctor",
+        "ollama_smoke",
+        "collectstatic", "findstatic", "makemigrations", "compilemessages", "makemessages",
+        "diffsettings", "startapp", "startproject", "test", "testserver", "sendtestemail",
+    }
+)  # fmt: skip
+# Bring the tables here, or put them there.
+_BRINGS_TABLES = frozenset({"up", "migrate", "restore", "showmigrations", "sqlmigrate", "dbshell"})
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run a command of manage.py; the exit code. Says what is wrong on stderr."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "helmdash.settings")
+    command = argv[1] if len(argv) > 1 else ""
+    try:
+        look_around(command, argv[2:])
+    except conf.BadSetting as error:
+        return _fail(str(error))
+    from django.core.management import execute_from_command_line
+
+    try:
+        execute_from_command_line(list(argv))
+    except Exception as error:
+        line = None if "--traceback" in argv else told(error)
+        if line is None:
+            raise
+        return _fail(line)
+    return 0
+
+
+def look_around(command: str, rest: Sequence[str] = ()) -> None:
+    """Check what the command, with the rest of its line, stands on. Raises BadSetting."""
+    env = conf.env()
+    for line in conf.unknown_variables():
+        sys.stderr.write(f"Warning: {line}.\n")
+    needs_database = command not in _WITHOUT_DATABASE and not {"--help", "-h"} & set(rest)
+    if needs_database:
+        places.check_directory(env)
+    conf.secret_key(env)
+    if needs_database:
+        brings = command in _BRINGS_TABLES
+        places.check_schema(places.look_at_schema(env, to_write=brings), env, brings=brings)
+
+
+def told(error: BaseException) -> str | None:
+    """One line for a fault of the place; None for a fault of ours, which wants its traceback."""
+    from django.core.exceptions import ImproperlyConfigured
+    from django.db import Error as DatabaseFault
+    from django.db import ProgrammingError
+
+    env = conf.env()
+    match error:
+        case conf.BadSetting() | ImproperlyConfigured():
+            return str(error)
+        case ProgrammingError() if not _is_missing_or_forbidden(error):
+            return None
+        case DatabaseFault():
+            return f"{places.database_words(env)}: {places.database_problem(error)}"
+        case OSError() if _is_below(error, str(env.data_dir)):
+            problem = places.directory_problem(error)
+            return f"HELMDASH_DATA_DIR={env.data_dir}: {error.filename}: {problem}"
+        case _:
+            return None
+
+
+def _is_missing_or_forbidden(error: BaseException) -> bool:
+    """undefined_table, undefined_column, insufficient_privilege: not of our statement's making."""
+    return getattr(error.__cause__, "sqlstate", None) in {"42P01", "42703", "42501"}
+
+
+def _is_below(error: OSError, directory: str) -> bool:
+    return isinstance(error.filename, str) and error.filename.startswith(directory)
+
+
+def _fail(line: str) -> int:
+    said = line if line.startswith("HelmDash") else f"HelmDash cannot start: {line}"
+    sys.stderr.write(" ".join(said.split()) + "\n")
+    return 1

@@ -1,0 +1,293 @@
+"""What is wrong with a place or a setting is one line that names the variable, with no password."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from django.db import DatabaseError, OperationalError, ProgrammingError, connection
+
+from helmdash import conf, places
+from helmdash.cli.running import look_around, run, told
+from helmdash.conf import ROOT, BadSetting
+from tests.support.environment import clean
+
+SECRET = "sekret"
+Prepare = Callable[[Path], Mapping[str, str]]
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A data directory of its own, and nothing else set."""
+    for name in set(os.environ) - set(clean()):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HELMDASH_DATA_DIR", str(tmp_path / "data"))
+    conf.env.cache_clear()
+    yield tmp_path / "data"
+    monkeypatch.undo()
+    conf.env.cache_clear()
+
+
+def make_tables(path: Path, *, release: int | None, oldest_code: int = 0) -> None:
+    """A SQLite file that looks like ours from outside."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with sqlite3.connect(path) as handle:
+        handle.execute("CREATE TABLE django_migrations (app, name)")
+        if release is not None:
+            handle.execute("CREATE TABLE records_schemamark (release, oldest_code)")
+            handle.execute("INSERT INTO records_schemamark VALUES (?, ?)", [release, oldest_code])
+    handle.close()
+
+
+def below_a_file(data: Path) -> Mapping[str, str]:
+    data.write_text("")
+    return {"HELMDASH_DATA_DIR": str(data / "below")}
+
+
+def a_file(data: Path) -> Mapping[str, str]:
+    data.write_text("")
+    return {}
+
+
+def made(name: str, body: bytes | None) -> Prepare:
+    """A file in the data directory; None: a directory of that name."""
+
+    def prepare(data: Path) -> Mapping[str, str]:
+        data.mkdir()
+        (data / name).write_bytes(body) if body is not None else (data / name).mkdir()
+        return {}
+
+    return prepare
+
+
+def tables(*, release: int | None, oldest_code: int = 0) -> Prepare:
+    def prepare(data: Path) -> Mapping[str, str]:
+        make_tables(data / "helmdash.sqlite3", release=release, oldest_code=oldest_code)
+        return {}
+
+    return prepare
+
+
+def env(**variables: str) -> Prepare:
+    return lambda data: variables
+
+
+PLACES: list[tuple[str, Prepare, str]] = [
+    ("HELMDASH_DATA_DIR", a_file, "is a file"),
+    ("HELMDASH_DATA_DIR", below_a_file, "below a file"),
+    ("HELMDASH_DATA_DIR", env(HELMDASH_DATA_DIR="/proc/nothing"), "cannot be made"),
+    ("HELMDASH_DATA_DIR", made("helmdash.sqlite3", os.urandom(9000)), "not a SQLite database"),
+    ("HELMDASH_DATA_DIR", made("helmdash.sqlite3", b"SQLite format 3\0" + bytes(9000)), ""),
+    ("HELMDASH_DATA_DIR", made("helmdash.sqlite3", None), "is not a file"),
+    ("HELMDASH_DATA_DIR", made("secret-key", None), "secret key"),
+    ("HELMDASH_DATA_DIR", made("secret-key", b" \n"), "is empty"),
+    ("HELMDASH_DATA_DIR", made("secret-key", b"\xff\xfe"), "no text"),
+    ("HELMDASH_DATA_DIR", made("spool", b""), "must be a directory"),
+    ("HELMDASH_DATA_DIR", made("static", b""), "must be a directory"),
+    ("HELMDASH_DATA_DIR", tables(release=places.SCHEMA_RELEASE + 2), "newer HelmDash"),
+    (
+        "HELMDASH_DATA_DIR",
+        tables(release=places.SCHEMA_RELEASE + 1, oldest_code=places.SCHEMA_RELEASE + 1),
+        "newer HelmDash",
+    ),
+    ("DATABASE_URL", env(DATABASE_URL="sqlite:////nowhere/at/all/x.db"), "is not a directory"),
+    ("DATABASE_URL", env(DATABASE_URL="sqlite"), "must start with"),
+    ("DATABASE_URL", env(DATABASE_URL="sqlite:///"), "must name a file"),
+    ("DATABASE_URL", env(DATABASE_URL="mysql://u:sekret@h/x"), "must start with"),
+    ("DATABASE_URL", env(DATABASE_URL="postgres:/u:sekret@h/x"), "must start with"),
+    ("DATABASE_URL", env(DATABASE_URL="postgres://u:sekret@h:99999/x"), "port"),
+    ("DATABASE_URL", env(DATABASE_URL="postgres://u:sekret@h:0/x"), "port"),
+    ("DATABASE_URL", env(DATABASE_URL="postgres://u:sekret@h:five/x"), "port"),
+    ("DATABASE_URL", env(DATABASE_URL="postgres://u:se#kret@h:5432/x"), ""),
+    ("DATABASE_URL", env(DATABASE_URL="postgres://:5432/x"), "no host"),
+    ("DATABASE_URL", env(DATABASE_URL="postgres://u:sekret@:5432/x"), "no host"),
+    ("DATABASE_URL", env(DATABASE_URL="postgres://u:sekret@h"), "no database"),
+    ("DATABASE_URL", env(DATABASE_URL="postgres://u:sekret@[::1/x"), ""),
+    ("DATABASE_URL", env(DATABASE_URL="postgres://u:sekret@127.0.0.1:1/x"), "cannot connect"),
+    ("DATABASE_URL", env(DATABASE_URL="postgres://u:sekret@no.host.invalid/x"), "cannot connect"),
+    ("DATABASE_URL", env(DATABASE_URL="postgres://u:sekret@h/x?nonsense=sekret"), "nonsense"),
+    ("DATABASE_URL", env(DATABASE_URL="postgres://u@h/x?password=sekret&port=1x"), ""),
+    ("OPENAI_BASE_URL", env(OPENAI_BASE_URL="ftp://x"), "http://"),
+    ("ANTHROPIC_BASE_URL", env(ANTHROPIC_BASE_URL="https://"), ""),
+    ("GEMINI_BASE_URL", env(GEMINI_BASE_URL="https://u:sekret@x"), "user name or password"),
+    ("OPENROUTER_BASE_URL", env(OPENROUTER_BASE_URL="https://x:99999/api"), "port"),
+    ("OLLAMA_HOST", env(OLLAMA_HOST="ftp://x"), "http://"),
+    ("OLLAMA_HOST", env(OLLAMA_HOST="x:99999"), "port"),
+    ("OLLAMA_HOST", env(OLLAMA_HOST="http://[::1"), ""),
+    ("OLLAMA_HOST", env(OLLAMA_HOST="u:sekret@x:99999"), ""),
+    ("OPENAI_BASE_URL", env(OPENAI_BASE_URL="https:/u:sekret@x"), "http://"),
+    ("GROQ_BASE_URL", env(GROQ_BASE_URL="https://x/v1?key=sekret"), "query"),
+    ("PORT", env(PORT="http"), "integer"),
+    ("PORT", env(PORT="65536"), "less than or equal to 65535"),
+    ("HOST", env(HOST="http://0.0.0.0"), "without scheme"),
+    ("HELMDASH_PUBLIC_URL", env(HELMDASH_PUBLIC_URL="https://:8000"), "no host"),
+    ("HELMDASH_PUBLIC_URL", env(HELMDASH_PUBLIC_URL="https://[x"), ""),
+    ("HELMDASH_ALLOWED_HOSTS", env(HELMDASH_ALLOWED_HOSTS="a,https://b"), "without scheme"),
+    ("HELMDASH_WORKERS", env(HELMDASH_WORKERS="many"), "integer"),
+    ("HELMDASH_BOOTSTRAP_API_KEY", env(HELMDASH_BOOTSTRAP_API_KEY="sekret key"), "one word"),
+]
+
+
+@pytest.mark.parametrize(("variable", "prepare", "words"), PLACES)
+def test_a_bad_place_or_value_is_one_line_that_names_its_variable(
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    variable: str,
+    prepare: Prepare,
+    words: str,
+) -> None:
+    for name, value in prepare(data).items():
+        monkeypatch.setenv(name, value)
+
+    code = run(["manage.py", "up"])
+
+    said = capsys.readouterr().err
+    assert code == 1
+    assert re.fullmatch(
+        rf"HelmDash cannot start: {variable}=[^\n]*{re.escape(words)}[^\n]*\n", said
+    )
+    assert SECRET not in said
+    assert "Traceback" not in said
+
+
+def test_set_to_nothing_is_not_set(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOST", "PORT", "DATABASE_URL", "HELMDASH_WORKERS", "HELMDASH_PUBLIC_URL"):
+        monkeypatch.setenv(name, "")
+
+    assert conf.read_env() == conf.Env(data_dir=data)
+
+
+@pytest.mark.parametrize(
+    ("command", "prepare", "words"),
+    [
+        ("apikey", env(), "run `manage.py up` first"),  # nothing there
+        ("retain", tables(release=None), "older release"),
+        ("retain", tables(release=places.SCHEMA_RELEASE - 1), "older release"),
+        ("retain", tables(release=places.SCHEMA_RELEASE), None),
+        ("retain", tables(release=places.SCHEMA_RELEASE + 1, oldest_code=0), None),
+        ("up", tables(release=places.SCHEMA_RELEASE + 1, oldest_code=0), None),
+        ("up", tables(release=None), None),
+        ("up", env(), None),
+        ("settings_help", tables(release=places.SCHEMA_RELEASE + 2), None),
+    ],
+)
+def test_tables_are_ours_ours_by_up_or_refused(
+    data: Path, monkeypatch: pytest.MonkeyPatch, command: str, prepare: Prepare, words: str | None
+) -> None:
+    for name, value in prepare(data).items():
+        monkeypatch.setenv(name, value)
+    if words is None:
+        look_around(command)
+        return
+
+    with pytest.raises(BadSetting, match=words):
+        look_around(command)
+
+
+def test_looking_makes_no_database(data: Path) -> None:
+    look_around("up")
+
+    assert sorted(path.name for path in data.iterdir()) == ["secret-key"]
+
+
+def test_a_file_that_is_kept_locked_is_told_after_seconds(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_tables(data / "helmdash.sqlite3", release=places.SCHEMA_RELEASE)
+    monkeypatch.setattr(places, "_CONNECT_SECONDS", 0.1)
+    other = sqlite3.connect(data / "helmdash.sqlite3", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+
+    with pytest.raises(BadSetting, match=r"HELMDASH_DATA_DIR=.* locked by another process"):
+        look_around("up")
+
+    other.close()
+    look_around("up")
+
+
+def test_a_spelling_mistake_is_told_and_stops_nobody(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HELMDASH_WORKER", "2")
+
+    look_around("up")
+
+    said = capsys.readouterr().err
+    assert said == "Warning: HELMDASH_WORKER is not a setting; did you mean HELMDASH_WORKERS?.\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OperationalError("database or disk is full"), "the disk is full"),
+        (DatabaseError("database disk image is malformed"), "is damaged"),
+        (OSError(28, "No space left on device", "{data}/static/x.css"), "the disk is full"),
+        (OSError(30, "Read-only file system", "{data}/spool/x"), "is read-only"),
+        (BadSetting("PORT=0: no"), "PORT=0"),
+        (OSError(2, "No such file or directory", "/elsewhere"), None),
+        (ProgrammingError("syntax error"), None),
+        (ZeroDivisionError(), None),
+    ],
+)
+def test_what_breaks_later_is_told_alike_and_our_own_faults_keep_their_traceback(
+    data: Path, error: Exception, words: str | None
+) -> None:
+    if isinstance(error, OSError) and isinstance(error.filename, str):
+        error.filename = error.filename.format(data=data)
+
+    line = told(error)
+
+    assert (line is None) if words is None else words in (line or "")
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="asks a server of PostgreSQL")
+def test_a_server_of_postgresql_says_no_in_one_line(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = connection.settings_dict
+    place = quote(settings["HOST"], safe="") + (f":{settings['PORT']}" if settings["PORT"] else "")
+    for url, words in (
+        (f"postgres://postgres:sekret@{place}/nowhere", "database .nowhere. does not exist"),
+        (f"postgres://nobody:sekret@{place}/postgres", "nobody"),
+    ):
+        monkeypatch.setenv("DATABASE_URL", url)
+        conf.env.cache_clear()
+        with pytest.raises(BadSetting, match=words) as refused:
+            look_around("up")
+        assert SECRET not in str(refused.value)
+        assert "\n" not in str(refused.value)
+
+
+def test_the_command_itself_says_it_in_one_line(tmp_path: Path) -> None:
+    """The one that goes through a shell; the table above is the same code."""
+    (tmp_path / "helmdash.sqlite3").write_bytes(os.urandom(5000))
+
+    done = subprocess.run(
+        [sys.executable, "manage.py", "retain"],
+        cwd=ROOT,
+        env={**clean(), "HELMDASH_DATA_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert f"HELMDASH_DATA_DIR={tmp_path}" in done.stderr
+
+
+def test_psycopg_never_gets_to_tell_a_password() -> None:
+    error = psycopg.ProgrammingError('unexpected in URI: "postgresql://u:sekret@h:x/y"')
+
+    assert SECRET not in places.database_problem(error)
