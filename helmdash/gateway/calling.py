@@ -104,6 +104,8 @@ class Carrier:
                 at=exchange.started_at,
             )
             self._local.note(exchange, capture)
+            if exchange.care is not None and exchange.care.note is not None:
+                exchange.care.note(capture)
         except Exception:
             log.exception("the record of a call could not be handed over")
 

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from helmdash.core.budgets import EffectiveBudget
+from helmdash.core.capture import Capture
 from helmdash.core.reminders import HEADINGS, build_package, package_bytes
 from helmdash.core.restarts import (
     Beginning,
@@ -59,6 +60,7 @@ class Care:
     generation: int | None = None
     countdown: int | None = None
     shorten: Callable[[], Awaitable[Sending | None]] | None = None
+    note: Callable[[Capture], None] | None = None  # to be told how the call ended
 
     def headers(self) -> list[Header]:
         """What the client is told."""

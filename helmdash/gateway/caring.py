@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -39,10 +39,12 @@ from helmdash.gateway import budgeting, telling
 from helmdash.gateway.beginnings import Beginnings, Who
 from helmdash.gateway.cared import CLEAR, GUIDE, NONE, Care, History, Sending
 from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.known_names import KnownNames
+from helmdash.gateway.known_names import Who as KnownWho
 from helmdash.gateway.reading import conversation_of
 from helmdash.gateway.rewriting import Form, entries_of, form_of, rewritten
 from helmdash.operations import care
-from helmdash.operations.holding import thread_connection
+from helmdash.operations.holding import commit_without_waiting, thread_connection
 from helmdash.operations.inferring import find_conversation
 from helmdash.operations.recorder import Recorder
 from helmdash.providers.base import Adapter
@@ -81,6 +83,7 @@ class Carer:
         self._away_until = 0.0
         self._is_away = False
         self._beginnings = Beginnings()
+        self._names = KnownNames()
 
     def close(self) -> None:
         """End the threads; whatever waits is given up."""
@@ -138,16 +141,51 @@ class Carer:
 
     async def _step(self, exchange: Exchange, client: Adapter, call: Care) -> _Step | None:
         """Take the step; None for a conversation that nobody knows. Raises _Silent."""
-        if monotonic() >= self._away_until:
-            concerned = _concerned(exchange, call)
-            await self._recorder.has_caught_up(concerned, seconds=_CATCH_UP_S)
-        step = await self._ask(partial(_advance, exchange, client, call))
+        step = await self._resting(exchange, call)
+        if step is None:
+            if monotonic() >= self._away_until:
+                concerned = _concerned(exchange, call)
+                await self._recorder.has_caught_up(concerned, seconds=_CATCH_UP_S)
+            step = await self._ask(partial(_advance, exchange, client, call))
         if step is None:
             return None
         call.conversation = step.conversation
         call.action, call.countdown = step.action, step.countdown
         call.round_number, call.generation = step.round_number, step.generation
         return step
+
+    async def _resting(self, exchange: Exchange, call: Care) -> _Step | None:
+        """The step where nothing is due, which most calls need no more than a look to tell; None:
+        it has to be taken. Raises _Silent."""
+        who = _caller(exchange)
+        if call.conversation is None:
+            links = _links(exchange)
+            call.note = partial(self._note, who, call)
+            call.conversation = self._names.find(who, links)
+        if call.conversation is None or exchange.budget is None:
+            return None
+        waiting = self._recorder.unstored(_concerned(exchange, call))
+        if waiting is None:
+            return None
+        step = await self._ask(partial(_rest, exchange, call, waiting))
+        if step is None:
+            # Found by a guess at what goes on: the database has the last word.
+            call.conversation = call.named or None
+            return None
+        if prompt_of(call.history.entries) is not None:
+            self._later(partial(_keep_prompt, exchange, call, step))
+        return step
+
+    def _note(self, who: KnownWho, call: Care, capture: Capture) -> None:
+        """The call has ended: the next one goes on with the same conversation."""
+        if call.conversation is not None:
+            self._names.note(who, capture.links, call.conversation)
+
+    def _later(self, work: Callable[[], object]) -> None:
+        """Do what no client needs to wait for."""
+        loop = asyncio.get_running_loop()
+        done = loop.run_in_executor(self._threads, partial(_in_thread, work))
+        done.add_done_callback(_look_at)
 
     async def _shorten(self, exchange: Exchange, client: Adapter) -> Sending | None:
         """Start afresh because the request does not fit; None where that gains nothing.
@@ -235,6 +273,43 @@ class _Step:
     newest: care.Newest | None
 
 
+def _rest(exchange: Exchange, call: Care, waiting: Sequence[Capture]) -> _Step | None:
+    """The step where nothing is due; None: it has to be taken."""
+    assert exchange.budget is not None
+    assert call.conversation is not None
+    found = care.resting(
+        project_id=exchange.standing.caller.project.id,
+        conversation=call.conversation,
+        budget=exchange.budget,
+        waiting=waiting,
+    )
+    if found is None:
+        return None
+    return _Step(
+        conversation=call.conversation,
+        action=NONE,
+        countdown=None,
+        round_number=found.round_number,
+        generation=found.generation,
+        beginning=call.history.beginning(found.restart),
+        guide=None,
+        newest=found.newest,
+    )
+
+
+def _keep_prompt(exchange: Exchange, call: Care, step: _Step) -> None:
+    """Note the user's text that a call brought: a clear from elsewhere is to carry it."""
+    prompt = prompt_of(call.history.entries)
+    if prompt is not None and (text := call.history.entries[prompt].text):
+        care.keep_prompt(
+            project=exchange.standing.caller.project,
+            conversation=step.conversation,
+            generation=step.generation,
+            text=text,
+            now=datetime.now(UTC),
+        )
+
+
 def _advance(exchange: Exchange, adapter: Adapter, call: Care) -> _Step | None:
     """Take remediation's step; None for a conversation that has only just begun."""
     caller, history = exchange.standing.caller, call.history
@@ -302,18 +377,24 @@ def _clear(exchange: Exchange, call: Care) -> care.Cleared | None:
 
 def _find(exchange: Exchange) -> str | None:
     """The conversation of a request that names none."""
-    assert exchange.request is not None
-    links = chains.links_of(
-        telling.turns_of(exchange.request.messages), reply=None, is_retry=exchange.wishes.is_retry
-    )
+    links = _links(exchange)
     if not links.near and not links.itself:
         return None
     caller = exchange.standing.caller
     return find_conversation(project_id=caller.project.id, caller=caller.name, links=links)
 
 
+def _links(exchange: Exchange) -> chains.ChainLinks:
+    """The traces of the request, by which its conversation is known."""
+    assert exchange.request is not None
+    return chains.links_of(
+        telling.turns_of(exchange.request.messages), reply=None, is_retry=exchange.wishes.is_retry
+    )
+
+
 def _in_thread(question: Callable[[], T]) -> T:
     with thread_connection():
+        commit_without_waiting()
         return question()
 
 
@@ -396,6 +477,11 @@ def _limit(exchange: Exchange) -> float:
 
 def _has(beginning: Beginning, text: str) -> bool:
     return any(text == known for _, known in beginning.inserts)
+
+
+def _caller(exchange: Exchange) -> KnownWho:
+    caller = exchange.standing.caller
+    return caller.project.id, caller.name
 
 
 def _who(exchange: Exchange, call: Care) -> Who:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from helmdash.operations.care.clearing import clear, restart_of
 from helmdash.operations.care.problems import CareProblem, NoConversation, NoReminder
 from helmdash.operations.care.reminders import add_reminder, delete_reminder, update_reminder
-from helmdash.operations.care.stepping import advance
+from helmdash.operations.care.resting import Resting, resting
+from helmdash.operations.care.stepping import advance, keep_prompt
 from helmdash.operations.care.values import Advanced, Cleared, ClientHistory, Newest, Restart
 from helmdash.queries.care import ReminderView
 
@@ -23,10 +24,13 @@ __all__ = [
     "NoReminder",
     "ReminderView",
     "Restart",
+    "Resting",
     "add_reminder",
     "advance",
     "clear",
     "delete_reminder",
+    "keep_prompt",
     "restart_of",
+    "resting",
     "update_reminder",
 ]

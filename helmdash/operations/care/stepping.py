@@ -92,6 +92,31 @@ def advance(
     return write(lambda: _advance(asked))
 
 
+def keep_prompt(
+    *, project: ProjectInfo, conversation: str, generation: int, text: str, now: datetime
+) -> None:
+    """Keep the user's text that comes with a generation, where no step is to be taken before it.
+
+    Sealed, until a reply has answered it; `advance` does the same for those it decides.
+    """
+
+    def work() -> None:
+        standing = lock(project.id, conversation)
+        if standing is not None:
+            prompts.forget_answered(standing.row)
+        prompts.keep(
+            project_id=project.id,
+            conversation=conversation,
+            generation=generation,
+            # Nobody's count but ours: the answer is this generation's, or a later one's.
+            recorded=generation - 1,
+            text=text,
+            now=now,
+        )
+
+    write(work)
+
+
 def _advance(asked: _Asked) -> Advanced:
     standing = lock(asked.project.id, asked.conversation)
     recorded = standing.row.generation if standing else 0

@@ -111,6 +111,15 @@ class Recorder:
             await asyncio.sleep(_LOOK_SECONDS)
         return True
 
+    def unstored(self, concerns: Callable[[Capture], bool]) -> tuple[Capture, ...] | None:
+        """Such calls of the gateway that were taken in and are not stored yet, oldest first.
+
+        None: nobody can tell, since the database is away and calls wait in the spool.
+        """
+        if not self._is_started or self._writer.is_away:
+            return None
+        return self._intake.unstored(concerns)
+
     # -- for the API ----------------------------------------------------------------------------
 
     def record(

@@ -252,6 +252,13 @@ class Intake:
             if not unit.is_settled and unit.answers is None and any(map(concerns, unit.captures))
         ]
 
+    def unstored(self, concerns: Callable[[Capture], bool]) -> tuple[Capture, ...] | None:
+        """The same as captures, oldest first; None while some wait in the spool only."""
+        if self._backlog or self._inherited.is_waiting:
+            return None
+        found = self.unsettled(concerns)
+        return tuple(capture for unit in found for capture in unit.captures if concerns(capture))
+
     def urge(self) -> None:
         """Somebody waits: no group is to gather."""
         self._urgent.set()
