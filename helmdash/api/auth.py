@@ -11,9 +11,18 @@ from typing import cast
 from django.http import HttpRequest
 
 from helmdash.api.problems import Code, Problem
+from helmdash.core.client_address import counted_as
 from helmdash.doors.asgi import headers_of
-from helmdash.doors.faults import NoKey, UnknownKey
+from helmdash.doors.faults import (
+    ExpiredKey,
+    Fault,
+    NoKey,
+    TooManyRequests,
+    TooManyWrongKeys,
+    UnknownKey,
+)
 from helmdash.doors.keys import look_up, presented_keys
+from helmdash.doors.limits import limits
 from helmdash.queries.access import ProjectInfo, default_project, find_project
 
 # The pages remember the chosen project under this name (helmdash.pages is a sibling: not imported).
@@ -40,8 +49,10 @@ class Needs:
         if not keys:
             return _signed_in(request)
         try:
-            caller = look_up(keys)
-        except UnknownKey as fault:
+            caller = look_up(keys, address=counted_as(request.META.get("REMOTE_ADDR", "")))
+        except (TooManyRequests, TooManyWrongKeys) as fault:
+            raise _too_many(fault) from None
+        except (UnknownKey, ExpiredKey) as fault:
             raise _unauthorized(str(fault), error="invalid_token") from None
         if self.scope is not None and not caller.may(self.scope):
             raise Problem(
@@ -80,9 +91,18 @@ def _signed_in(request: HttpRequest) -> Access:
     is_own = request.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
     if request.method != "GET" or not is_own or not request.user.is_authenticated:
         raise _unauthorized(str(NoKey()))
+    try:
+        limits().take(f"user {request.user.pk}")
+    except TooManyRequests as fault:
+        raise _too_many(fault) from None
     chosen = request.session.get(_SESSION_PROJECT)
     project = find_project(slug=chosen) if isinstance(chosen, str) else None
     return Access(project=project or default_project(), name=request.user.get_username())
+
+
+def _too_many(fault: Fault) -> Problem:
+    headers = {"Retry-After": str(fault.retry_after_s)}
+    return Problem(code=Code.TOO_MANY_REQUESTS, detail=str(fault), headers=headers)
 
 
 def _unauthorized(detail: str, *, error: str = "") -> Problem:

@@ -35,6 +35,7 @@ class Code(StrEnum):
     INVALID = "invalid"
     UNDECODABLE = "undecodable"
     OVER_BUDGET = "over_budget"
+    TOO_MANY_REQUESTS = "too_many_requests"
     INTERNAL = "internal"
     PLAN_FAILED = "plan_failed"
     UNAVAILABLE = "unavailable"
@@ -99,6 +100,12 @@ KINDS: Mapping[Code, Kind] = {
         title="Over budget",
         meaning="The prompt is too big without any chunk; `over_by` says by how many tokens, "
         "`manifest` which part takes how many. Nothing was sent to a model.",
+    ),
+    Code.TOO_MANY_REQUESTS: Kind(
+        status=429,
+        title="Too many requests",
+        meaning="The key sends more requests a second than it may, or too many wrong keys came "
+        "from its address; try again after Retry-After seconds.",
     ),
     Code.INTERNAL: Kind(
         status=500,

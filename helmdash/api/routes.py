@@ -20,7 +20,7 @@ from helmdash.api.problems import Code
 View = Callable[..., HttpResponseBase]
 
 # What can go wrong wherever a key is needed, a body is read, something is looked up.
-_ALWAYS = (Code.UNAUTHORIZED, Code.INTERNAL, Code.UNAVAILABLE)
+_ALWAYS = (Code.UNAUTHORIZED, Code.TOO_MANY_REQUESTS, Code.INTERNAL, Code.UNAVAILABLE)
 _WITH_BODY = (Code.MALFORMED, Code.TOO_LARGE, Code.UNSUPPORTED_MEDIA_TYPE)
 
 

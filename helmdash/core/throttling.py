@@ -31,27 +31,28 @@ class RequestRates:
         self._spacing_s = 1.0 / per_second if per_second else 0.0
         self._room_s = 1.0 - self._spacing_s
         self._most = most
-        self._due: dict[int, float] = {}
+        self._due: dict[int | str, float] = {}
 
-    def take(self, key_id: int, now: float) -> float:
+    def take(self, key: int | str, now: float) -> float:
         """Count one request; 0.0 when it may go on, else the seconds to wait, and it is not
         counted. `now` is monotonic, in seconds."""
         spacing = self._spacing_s
         if not spacing:
             return 0.0
-        due = self._due.get(key_id, 0.0)
+        due = self._due.get(key, 0.0)
         if due <= now:
             due = now
         elif due - now > self._room_s + _ROUNDING_S:
             return due - now - self._room_s
-        self._due[key_id] = due + spacing
+        self._due[key] = due + spacing
         if len(self._due) > self._most:
             self._forget(now)
         return 0.0
 
     def _forget(self, now: float) -> None:
         """Drop the keys that have been silent: having none is the same as a time that is past."""
-        kept = {key: due for key, due in self._due.items() if due > now}
+        # A copy first: other threads go on counting.
+        kept = {key: due for key, due in list(self._due.items()) if due > now}
         # More keys than that within one second: the oldest start anew.
         extra = max(0, len(kept) - self._most)
         self._due = dict(list(kept.items())[extra:])
@@ -78,16 +79,17 @@ class WrongTries:
             return 0.0
         return max(0.0, window[0] + _WINDOW_S - now)
 
-    def note(self, address: str, now: float) -> None:
-        """Count a wrong one."""
-        window = self._windows.get(address)
-        if window is not None and now - window[0] < _WINDOW_S:
-            self._windows[address] = (window[0], window[1] + 1)
-            return
-        self._windows[address] = (now, 1)
-        self._windows.move_to_end(address)
+    def note(self, address: str, now: float) -> bool:
+        """Count a wrong one. False: it is one too many, begun before the limit was reached."""
+        start, count = self._windows.get(address, (now, 0))
+        if now - start >= _WINDOW_S:
+            start, count = now, 0
+        self._windows[address] = (start, count + 1)
+        if not count:
+            self._windows.move_to_end(address)
         if len(self._windows) > self._most:
             self._windows.popitem(last=False)
+        return not self._per_minute or count < self._per_minute
 
 
 def retry_after(wait_s: float) -> int:

@@ -3,6 +3,9 @@
     Fault
     ├── NoKey            401  no key came along
     ├── UnknownKey       401  none of the keys is one of ours, or it was revoked
+    ├── ExpiredKey       401  the key was ours until a moment that it was given
+    ├── TooManyWrongKeys 429  this address was wrong about keys too often lately
+    ├── TooManyRequests  429  this key asks more often than it may
     └── KeysUnavailable  503  the database that knows the keys does not answer
 
 Each face has one function that puts a Fault into its protocol: a status, a word for programs
@@ -10,6 +13,8 @@ Each face has one function that puts a Fault into its protocol: a status, a word
 """
 
 from __future__ import annotations
+
+from datetime import datetime
 
 
 class Fault(Exception):
@@ -45,6 +50,47 @@ class UnknownKey(Fault):
         super().__init__(
             "The API key is unknown or revoked. HelmDash wants a key of its own, not one of a "
             "provider: make one with `manage.py apikey create --name NAME`."
+        )
+
+
+class ExpiredKey(Fault):
+    """The key was ours, and its time is over."""
+
+    status = 401
+    code = "unauthorized"
+
+    def __init__(self, name: str, expired_at: datetime) -> None:
+        super().__init__(
+            f"The API key {name} expired at {expired_at:%Y-%m-%dT%H:%M:%SZ}. "
+            "Make another with `manage.py apikey create --name NAME`."
+        )
+
+
+class TooManyWrongKeys(Fault):
+    """So many keys of this address were wrong that others are not even looked up."""
+
+    status = 429
+    code = "too_many_requests"
+
+    def __init__(self, wait_s: int) -> None:
+        self.retry_after_s = wait_s
+        super().__init__(
+            "Too many wrong API keys came from this address "
+            f"(HELMDASH_WRONG_TRIES_PER_MINUTE). Try again in {wait_s} seconds."
+        )
+
+
+class TooManyRequests(Fault):
+    """The key is good; this process answers only so many of its requests a second."""
+
+    status = 429
+    code = "too_many_requests"
+
+    def __init__(self, wait_s: int, per_second: int) -> None:
+        self.retry_after_s = wait_s
+        super().__init__(
+            f"More than {per_second} requests a second (HELMDASH_REQUESTS_PER_SECOND). "
+            "Try again in a moment."
         )
 
 

@@ -13,7 +13,8 @@ from urllib.parse import unquote_plus
 from django.utils import timezone
 
 from helmdash.doors.directory import Directory, Standing
-from helmdash.doors.faults import NoKey, UnknownKey
+from helmdash.doors.faults import ExpiredKey, Fault, NoKey
+from helmdash.doors.limits import limits
 from helmdash.operations import access
 from helmdash.queries.access import Caller, find_caller
 
@@ -35,35 +36,52 @@ def presented_keys(headers: Mapping[bytes, bytes], query: bytes = b"") -> tuple[
 
 
 async def admit(
-    directory: Directory, headers: Mapping[bytes, bytes], query: bytes = b""
+    directory: Directory, headers: Mapping[bytes, bytes], query: bytes = b"", *, address: str
 ) -> Standing:
-    """What holds for the owner of the first known key.
+    """What holds for the owner of the first known key; a request of it is counted.
 
-    Raises NoKey, UnknownKey, and KeysUnavailable where the database is away.
+    address: whom limits count the request as (doors.proxies.address_of). Raises NoKey, UnknownKey,
+    ExpiredKey, TooManyWrongKeys, TooManyRequests, and KeysUnavailable where the database is away.
     """
     keys = presented_keys(headers, query)
     if not keys:
         raise NoKey
-    for key in keys:
+    held = limits()
+    fault: Fault | None = None
+    for key in held.worth_looking_up(keys, address):
         standing = await directory.find(key)
-        if standing is not None:
+        if standing is None:
+            continue
+        try:
+            held.let_in(key, standing.caller)
+        except ExpiredKey as expired:
+            fault = expired
+        else:
             return standing
-    raise UnknownKey
+    raise fault or held.turn_away(keys, address)
 
 
-def look_up(keys: Sequence[str]) -> Caller:
+def look_up(keys: Sequence[str], *, address: str) -> Caller:
     """The owner of the first known key, asked of the database here and now; its use is noted.
 
-    Raises NoKey, UnknownKey, and what the database raises when it is away.
+    Raises what `admit` raises, and what the database raises when it is away.
     """
     if not keys:
         raise NoKey
-    for key in keys:
+    held = limits()
+    fault: Fault | None = None
+    for key in held.worth_looking_up(keys, address):
         caller = find_caller(key=key)
-        if caller is not None:
+        if caller is None:
+            continue
+        try:
+            held.let_in(key, caller)
+        except ExpiredKey as expired:
+            fault = expired
+        else:
             access.note_use(caller=caller, now=timezone.now())
             return caller
-    raise UnknownKey
+    raise fault or held.turn_away(keys, address)
 
 
 def _bearer(authorization: bytes) -> bytes:

@@ -16,6 +16,7 @@ from helmdash.doors.directory import Directory
 from helmdash.doors.faults import Fault
 from helmdash.doors.heavy import is_handed_on
 from helmdash.doors.keys import admit
+from helmdash.doors.proxies import address_of
 from helmdash.gateway import counting, models
 from helmdash.gateway.asking import Asked, checked_model
 from helmdash.gateway.calling import Carrier
@@ -123,7 +124,7 @@ class Gateway:
         if scope["method"] != route.method and route.action is not Action.UNKNOWN:
             raise wrong_method(scope["method"], route.method)
         query = scope["query_string"] if route.shape.kind is ProviderKind.GEMINI else b""
-        standing = await admit(self._directory, headers, query)
+        standing = await admit(self._directory, headers, query, address=address_of(scope))
         caller = standing.caller
         if not caller.may(_SCOPE):
             raise forbidden(f"The key {caller.name} lacks the scope {_SCOPE}.")

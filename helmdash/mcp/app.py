@@ -12,6 +12,7 @@ from helmdash.doors.directory import Directory
 from helmdash.doors.faults import Fault
 from helmdash.doors.heavy import is_handed_on
 from helmdash.doors.keys import admit
+from helmdash.doors.proxies import address_of
 from helmdash.mcp.address import check_address
 from helmdash.mcp.jsontext import read_object
 from helmdash.mcp.refusals import (
@@ -64,7 +65,7 @@ class McpApp:
         """Answer one request."""
         headers = headers_of(scope)
         try:
-            standing = await admit(self._directory, headers)
+            standing = await admit(self._directory, headers, address=address_of(scope))
             check_address(headers)
             if scope["method"] != "POST":
                 raise wrong_method()

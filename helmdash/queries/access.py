@@ -37,6 +37,8 @@ class Caller:
     scopes: frozenset[str]
     project: ProjectInfo
     latest_used_at: datetime | None
+    expires_at: datetime | None = None
+    """Null: never. Whoever lets a caller in looks at it (helmdash.doors.limits)."""
 
     def may(self, scope: str) -> bool:
         """True when the key carries the scope, or admin, which implies all (decisions.md)."""
@@ -54,10 +56,14 @@ class ApiKeyInfo:
     created_at: datetime
     latest_used_at: datetime | None
     revoked_at: datetime | None
+    expires_at: datetime | None = None
 
 
 def find_caller(*, key: str) -> Caller | None:
-    """The caller a key belongs to; None when it is unknown or revoked. One query."""
+    """The caller a key belongs to, also where it has expired; None when it is unknown or revoked.
+
+    One query.
+    """
     found = (
         ApiKey.objects.select_related("project")
         .filter(key_hash=hash_key(key), revoked_at__isnull=True)
@@ -71,6 +77,7 @@ def find_caller(*, key: str) -> Caller | None:
         scopes=frozenset(found.scopes),
         project=project_info(found.project),
         latest_used_at=found.latest_used_at,
+        expires_at=found.expires_at,
     )
 
 
@@ -121,6 +128,7 @@ def api_keys(*, project_id: int | None = None) -> tuple[ApiKeyInfo, ...]:
             created_at=row.created_at,
             latest_used_at=row.latest_used_at,
             revoked_at=row.revoked_at,
+            expires_at=row.expires_at,
         )
         for row in rows
     )

@@ -1,0 +1,99 @@
+"""How much a caller may ask of this process, and how often an address may be wrong about a key.
+
+A key that was good lately goes on working from an address that waits: one agent with a wrong key
+must not stop all others behind the same address. Keys that nobody knows are then refused without
+being looked up. Sign-in has its own brake (helmdash.operations.sign_in_throttle).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+from time import monotonic
+
+from django.utils import timezone
+
+from helmdash import conf
+from helmdash.core.throttling import MOST_ENTRIES, RequestRates, WrongTries, retry_after
+from helmdash.doors.faults import (
+    ExpiredKey,
+    Fault,
+    TooManyRequests,
+    TooManyWrongKeys,
+    UnknownKey,
+)
+from helmdash.queries.access import Caller
+
+
+class Limits:
+    """The limits of one process. May be used by several threads."""
+
+    def __init__(self, *, requests_per_second: int, wrong_keys_per_minute: int) -> None:
+        """0 means no limit."""
+        self._requests_per_second = requests_per_second
+        self._rates = RequestRates(requests_per_second)
+        self._wrong = WrongTries(wrong_keys_per_minute)
+        self._good: dict[str, None] = {}
+        self._lock = threading.Lock()
+
+    def worth_looking_up(self, keys: Sequence[str], address: str) -> Sequence[str]:
+        """Those of the keys that may be looked up. Raises TooManyWrongKeys: none of them.
+
+        address: whom limits count the request as; "" where it has none, which is never limited.
+        """
+        wait_s = self._wrong.wait_s(address, monotonic())
+        if not wait_s or not address:
+            return keys
+        good = [key for key in keys if key in self._good]
+        if not good:
+            raise TooManyWrongKeys(retry_after(wait_s))
+        return good
+
+    def let_in(self, key: str, caller: Caller) -> None:
+        """The key is known: count a request of it. Raises ExpiredKey, TooManyRequests."""
+        if caller.expires_at is not None:
+            _require_valid(caller.expires_at, caller.name)
+        self.take(caller.key_id)
+        if key not in self._good:
+            self._know(key)
+
+    def take(self, who: int | str) -> None:
+        """Count a request of a key (its id) or of somebody else. Raises TooManyRequests."""
+        wait_s = self._rates.take(who, monotonic())
+        if wait_s:
+            raise TooManyRequests(retry_after(wait_s), self._requests_per_second)
+
+    def turn_away(self, keys: Sequence[str], address: str) -> Fault:
+        """Why none of the keys lets anybody in. Each of them was a try."""
+        now = monotonic()
+        with self._lock:
+            for key in keys:
+                self._good.pop(key, None)
+            # Every one is noted, though the first may be one too many already.
+            allowed = [not address or self._wrong.note(address, now) for _ in keys]
+        if all(allowed):
+            return UnknownKey()
+        return TooManyWrongKeys(retry_after(self._wrong.wait_s(address, now)))
+
+    def _know(self, key: str) -> None:
+        with self._lock:
+            self._good[key] = None
+            if len(self._good) > MOST_ENTRIES:
+                del self._good[next(iter(self._good))]
+
+
+@cache
+def limits() -> Limits:
+    """Those of this process, by its settings."""
+    env = conf.env()
+    return Limits(
+        requests_per_second=env.requests_per_second,
+        wrong_keys_per_minute=env.wrong_tries_per_minute,
+    )
+
+
+def _require_valid(expires_at: datetime, name: str) -> None:
+    if timezone.now() >= expires_at:
+        raise ExpiredKey(name, expires_at)
