@@ -63,6 +63,16 @@ class RecorderCollector(Collector):
             "Calls that were under way when a process ended by force.",
             value=counts.in_flight_lost,
         )
+        yield CounterMetricFamily(
+            "helmdash_recorder_bare_calls",
+            "Calls stored without their texts, which no database took; among the stored.",
+            value=counts.bare,
+        )
+        yield CounterMetricFamily(
+            "helmdash_recorder_damaged_lines",
+            "Lines of the spool that could not be read and were put aside; no calls.",
+            value=counts.damaged_lines,
+        )
         yield GaugeMetricFamily(
             "helmdash_recorder_waiting", "Calls not stored yet.", value=counts.waiting
         )

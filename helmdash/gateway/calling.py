@@ -14,6 +14,7 @@ from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any
 
+from helmdash.core.capture import Capture
 from helmdash.doors.asgi import Receive
 from helmdash.gateway.door import Header
 from helmdash.gateway.exchange import Exchange
@@ -95,19 +96,19 @@ class Carrier:
         if exchange.is_settled:
             return
         exchange.is_settled = True
+        capture = _capture_of(exchange)
+        self._recorder.submit(
+            project=exchange.standing.caller.project,
+            caller=exchange.standing.caller.name,
+            capture=capture,
+            at=exchange.started_at,
+        )
         try:
-            capture = exchange.capture()
-            self._recorder.submit(
-                project=exchange.standing.caller.project,
-                caller=exchange.standing.caller.name,
-                capture=capture,
-                at=exchange.started_at,
-            )
             self._local.note(exchange, capture)
             if exchange.care is not None and exchange.care.note is not None:
                 exchange.care.note(capture)
         except Exception:
-            log.exception("the record of a call could not be handed over")
+            log.exception("a call could not be noted for the windows of local models")
 
     async def _run(self, job: Job, http_request: HttpRequest, watch: ClientWatch) -> None:
         exchange = job.exchange
@@ -244,6 +245,15 @@ class Carrier:
 _BROKEN_OFF = WireError(
     message="The upstream ended its stream without a finish reason.", code="closed_early"
 )
+
+
+def _capture_of(exchange: Exchange) -> Capture:
+    """All that the call told; where that cannot be put together, what is known for certain."""
+    try:
+        return exchange.capture()
+    except Exception:
+        log.exception("what a call told could not be put together")
+        return exchange.bare_capture()
 
 
 def _take(exchange: Exchange, collector: Collector, events: list[Event]) -> None:

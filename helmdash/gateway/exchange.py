@@ -172,6 +172,28 @@ class Exchange:
             attempts=self.attempts,
         )
 
+    def bare_capture(self) -> Capture:
+        """What is certain of this call whatever its request and reply hold. Never raises."""
+        return Capture(
+            id=self.call_id,
+            model=self.model,
+            budget_model=self.budget_model,
+            conversation=self.wishes.conversation,
+            provider=self.endpoint.name if self.endpoint else None,
+            pack=self.wishes.pack,
+            purpose=self.wishes.purpose or self.purpose,
+            correlation_id=self.wishes.correlation_id,
+            upstream_model=self.upstream_model,
+            latency_ms=(perf_counter_ns() - self.started_ns) // _NS_PER_MS,
+            status=self.status,
+            http_status=self.http_status,
+            started_at=self.started_at,
+            metadata={
+                "gateway": self.route.shape.value,
+                "not_stored": "HelmDash failed on what the call holds; see its log",
+            },
+        )
+
     def _outcome(self) -> tuple[Reply, int | None, int | None]:
         """The reply as far as it came, and the bytes of its text and reasoning; null for none."""
         if self.collector is not None:

@@ -20,7 +20,11 @@ from helmdash.records.models import RecorderLedger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerCounts:
-    """Calls, by what became of them; `spool_bytes` are bytes on disk."""
+    """Calls, by what became of them.
+
+    `bare` are among the stored; `damaged_lines` are lines of the spool and no calls; `spool_bytes`
+    are bytes on disk.
+    """
 
     accepted: int = 0
     stored: int = 0
@@ -29,6 +33,8 @@ class LedgerCounts:
     spooled: int = 0
     dropped: int = 0
     in_flight_lost: int = 0
+    bare: int = 0
+    damaged_lines: int = 0
     waiting: int = 0
     spool_bytes: int = 0
 

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from helmdash.core.capture import Capture, CapturedTrim, Sent
 from helmdash.operations.recorder.capture_json import dump_capture, load_capture, make_storable
+from helmdash.operations.recorder.damaged import DamagedLines
+from helmdash.operations.recorder.lines import call_line, done_line
 from helmdash.operations.recorder.remains import Remains, adopt
 from helmdash.operations.recorder.spool import Entry, Spool
 from tests.factories import NOW, make_capture
@@ -36,7 +38,7 @@ def spool(directory: Path) -> Iterator[Spool]:
 
 
 def add(spool: Spool, name: str) -> Entry:
-    body = orjson.dumps({"id": name, "pad": "x" * 60})
+    body = orjson.dumps({"id": name, "model": "m", "pad": "x" * 40})
     entry = spool.add(project_id=1, capture=body, call_id=name)
     assert entry is not None
     return entry
@@ -60,7 +62,7 @@ def after_a_kill(spool: Spool, directory: Path) -> Remains:
 
 
 def ids(remains: Remains) -> list[str]:
-    return [line["capture"]["id"] for line, _ in remains.lines()]
+    return [told.capture["id"] for told, _ in remains.lines()]
 
 
 def written(path: Path) -> int:
@@ -150,29 +152,118 @@ def test_a_dead_process_leaves_what_was_not_settled_and_says_what_was_under_way(
     remains = after_a_kill(spool, directory)
 
     assert ids(remains) == ["call-2", "call-3", "call-5"]
-    assert (remains.calls, remains.torn, remains.in_flight) == (3, 0, ("lost",))
+    assert (remains.calls, remains.damaged, remains.in_flight) == (3, 0, ("lost",))
     remains.discard()
     assert list(directory.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "torn",
-    [
-        b'{"seq":99,"project":1,"capture":{"id":"ha',  # a power cut in the middle of a call
-        b'{"se',  # at its very start
-        b'{"begin":"x',  # in the middle of a start mark
-        b'\0\0\0\0\0\0\0\0"}}',  # behind a block that never came to the disk
-        b'["not ours"]',  # somebody else's
-    ],
-)
-def test_a_torn_last_line_is_left_out(spool: Spool, directory: Path, torn: bytes) -> None:
+def flipped(line: bytes, what: bytes, to: bytes) -> bytes:
+    assert what in line
+    return line.replace(what, to, 1)
+
+
+GOOD = call_line(99, 1, b'{"id":"half","model":"m","content":"said"}')
+OLD = b'{"seq":99,"project":1,"capture":{"id":"old","model":"m"}}\n'
+# What stands behind a good call, how many lines of it are damaged, and which calls are read.
+DAMAGE: dict[str, tuple[bytes, int, list[str]]] = {
+    "nothing": (b"", 0, []),
+    "a line of the version before": (OLD, 0, ["old"]),
+    "half a call": (GOOD[:40], 1, []),
+    "a call without its last byte": (GOOD[:-2], 1, []),
+    "a call without its line break": (GOOD[:-1], 0, ["half"]),
+    "the very start of a call": (b'{"se', 1, []),
+    "half a start mark": (b'{"begin":"x', 1, []),
+    "a flipped letter in a text": (flipped(GOOD, b"said", b"sbid"), 1, []),
+    "a flipped digit of a project": (flipped(GOOD, b'ct":1', b'ct":9'), 1, []),
+    "a flipped digit of a seq": (flipped(GOOD, b"99", b"19"), 1, []),
+    "a flipped digit of a checksum": (GOOD[:-3] + b"x}\n", 1, []),
+    "a flipped note of what is done": (flipped(done_line([[7, 7]]), b"7,7", b"1,9"), 1, []),
+    "a flipped brace": (b"[" + GOOD[1:], 1, []),
+    "behind a block that never came": (b'\0\0\0\0\0\0\0\0"}}', 1, []),
+    "binary garbage": (bytes(range(1, 256)) * 3, 4, []),
+    "somebody else's": (b'["not ours"]\n{"other":1}\nplain words\n', 3, []),
+    "a call of another version": (
+        b'{"seq":9,"project":1,"capture":[1]}\n{"seq":9,"project":"p","capture":{}}\n', 2, []
+    ),
+    "numbers that are none": (b'{"seq":1e5,"project":1,"capture":{"model":"m"}}\n', 1, []),
+    "a note of nonsense": (b'{"done":[["a","b"]]}\n{"done":[1]}\n{"done":{}}\n', 3, []),
+    "a start of nobody": (b'{"begin":{"a":1}}\n{"end":5}\n', 2, []),
+    "a good call behind garbage": (b"\xff\xfe\n" + GOOD, 1, ["half"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("behind", "damaged", "read"), DAMAGE.values(), ids=DAMAGE.keys())
+def test_what_is_damaged_is_kept_aside_and_the_rest_is_read(
+    directory: Path, behind: bytes, damaged: int, read: list[str]
+) -> None:
+    spool = Spool(directory, "host-1-now", max_bytes=10_000)
+    spool.open()
     add(spool, "call-0")
     newest = spool._segments[-1]
-    newest.memory[newest.size : newest.size + len(torn)] = torn
+    newest.memory[newest.size : newest.size + len(behind)] = behind
 
     remains = after_a_kill(spool, directory)
 
-    assert (ids(remains), remains.torn) == (["call-0"], 1)
+    assert (ids(remains), remains.damaged) == (["call-0", *read], damaged)
+    assert remains.calls == 1 + len(read)
+    aside = directory / "damaged"
+    if damaged:
+        assert aside.stat().st_mode & 0o777 == 0o600
+        assert len(aside.read_bytes().splitlines()) >= damaged
+        lines = behind.strip(b"\0\n").split(b"\n")
+        assert any(line.strip(b"\0\r\t ") in aside.read_bytes() for line in lines)
+    assert aside.exists() == bool(damaged)
+    remains.mark_counted()
+    remains.release()
+    (again,) = adopt(directory)
+    assert again.damaged == 0
+    again.discard()
+    assert [path.name for path in directory.iterdir()] == ["damaged"] * bool(damaged)
+
+
+@pytest.mark.parametrize("size", [0, 400])
+def test_an_empty_file_is_nothing(spool: Spool, directory: Path, size: int) -> None:
+    (directory / "host-1-now-000001.ndjson").write_bytes(bytes(size))
+
+    remains = after_a_kill(spool, directory)
+
+    assert (remains.calls, remains.damaged, remains.in_flight) == (0, 0, ())
+    remains.discard()
+    assert list(directory.iterdir()) == []
+
+
+def test_where_damage_cannot_be_kept_aside_its_file_stays(spool: Spool, directory: Path) -> None:
+    add(spool, "call-0")
+    newest = spool._segments[-1]
+    newest.memory[newest.size : newest.size + 4] = b"junk"
+    (directory / "damaged").mkdir()
+
+    remains = after_a_kill(spool, directory)
+    remains.discard()
+
+    assert newest.path.exists()
+    assert b"junk" in newest.path.read_bytes()
+
+
+def test_there_is_a_bound_to_what_is_kept_aside(directory: Path) -> None:
+    directory.mkdir()
+    aside = DamagedLines(directory, max_bytes=100)
+
+    assert aside.keep([b"x" * 40, b"y" * 40, b"z" * 40])
+    assert (directory / "damaged").stat().st_size == 82
+
+
+def test_a_call_that_is_done_leaves_no_text_behind(spool: Spool, directory: Path) -> None:
+    spool.begin("long", 1)
+    gone, waits = add(spool, "gone"), add(spool, "waits")
+    spool.settle([gone])
+
+    held = b"".join(path.read_bytes() for path in sorted(directory.glob("*.ndjson")))
+    assert held.count(b"x" * 40) == 1
+    ((entry, line),) = spool.read(gone, calls=9, size=9_000)
+    assert (entry, b"waits" in line) == (waits, True)
+    remains = after_a_kill(spool, directory)
+    assert (ids(remains), remains.damaged, remains.in_flight) == (["waits"], 0, ("long",))
     remains.release()
 
 
@@ -251,6 +342,21 @@ def test_a_line_of_a_newer_version_is_read_as_far_as_it_is_known() -> None:
     told = {"model": "m", "from_the_future": 1, "sent": {"bytes": 5, "also": 2}}
 
     assert load_capture(told) == Capture(model="m", sent=Sent(bytes=5))
+
+
+@pytest.mark.parametrize("levels", [100, 250, 255, 1_000, 20_000])
+def test_what_is_nested_deeper_than_json_goes_is_cut_and_says_so(levels: int) -> None:
+    deep: Any = "the end"
+    for _ in range(levels):
+        deep = {"a": [deep]}
+
+    stored, line = dump_capture(make_capture(metadata={"deep": deep, "kept": 1}))
+
+    assert stored.metadata is not None
+    assert stored.metadata["kept"] == 1
+    assert (b"the end" in line) == (levels <= 100)
+    assert (b"nested too deeply" in line) == (levels > 100)
+    assert orjson.loads(line)["metadata"]["kept"] == 1
 
 
 def test_a_capture_that_is_in_order_is_not_copied() -> None:

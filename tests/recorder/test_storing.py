@@ -12,12 +12,14 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 
 from helmdash.core.budgets import MissingFallback
+from helmdash.core.capture import CapturedTrim, Sent
 from helmdash.operations import ledger as operations
 from helmdash.operations.holding import DatabaseFileGone
 from helmdash.operations.recorder import Recorder, RecorderFull, RecorderState, group_commit
@@ -84,6 +86,145 @@ def test_words_that_are_too_long_or_unstorable_do_not_lose_the_call(
     assert (len(row.model), len(row.finish_reason_raw), len(row.error_code)) == (255, 64, 128)
     assert (row.latency_ms, row.http_status, row.prompt_tokens) == (None, None, 5)
     assert counts(started).rejected == 0
+
+
+def _nested(levels: int) -> Any:
+    value: Any = "the end"
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+class _Odd:
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+# What a capture may hold: everything that comes from a client or an upstream is theirs to choose.
+HOSTILE: dict[str, dict[str, Any]] = {
+    "deep metadata": {"metadata": _nested(300)},
+    "metadata without end": {"metadata": _nested(20_000)},
+    "deep messages": {"messages": ({"role": "user", "content": _nested(700)},)},
+    "deep usage": {"usage": {"prompt_tokens": _nested(500), "total_tokens": 9}},
+    "odd usage": {"usage": {"prompt_tokens": -(2**80), "completion_tokens": "x", "\0": 1e400}},
+    "deep attempts": {"attempts": ({"number": 1, "message": _nested(300)},)},
+    "what no JSON can say": {"metadata": {"a": {1, 2}, "b": b"x", 3: object()}},
+    "what cannot even be named": {"metadata": {"a": _Odd()}},
+    "a text of 3 MB": {"content": "x\u00e9" * 1_000_000},
+    "words of 3 MB": {"content": " ".join(f"w{number}" for number in range(400_000))},
+    "an error of 3 MB": {"error_message": "\0" * 3_000_000, "status": "error"},
+    "half pairs and NUL": {"content": "\ud800\0", "model": "\udfff\0", "pack": "\0"},
+    "large counts": {
+        "sent": Sent(bytes=2**70, messages=-1, tools_bytes=2**63, images=10**30),
+        "window": 2**70,
+        "round_number": 2**70,
+        "overhead_ms": float("inf"),
+        "latency_ms": 2**64,
+        "reasoning_len": -5,
+        "attempt": 2**40,
+    },
+    "counts at the edge of 64 bits": {
+        "usage": {"prompt_tokens": 2**64 - 1, "completion_tokens": 2**63 - 1, "total_tokens": 2**63}
+    },
+    "counts whose sum is beyond it": {
+        "usage": {"input_tokens": 2**62, "cache_read_input_tokens": 2**63 - 1, "output_tokens": 1}
+    },
+    "no number": {"overhead_ms": float("nan"), "usage": {"prompt_tokens": float("nan")}},
+    "long words": {
+        "id": "i" * 5_000,
+        "model": "m" * 100_000,
+        "conversation": "c" * 3_000,
+        "finish_reason": "f" * 9_000,
+        "response_format": "r" * 9_000,
+        "purpose": "p" * 9_000,
+    },
+    "a trim out of bounds": {"trim": CapturedTrim(before_bytes=2**70, after_bytes=-(2**70))},
+}
+
+
+def test_whatever_a_call_holds_it_is_recorded(started: Recorder, project: ProjectInfo) -> None:
+    for number, hostile in enumerate(HOSTILE.values()):
+        submit(started, project, 2 * number, **hostile)
+        submit(started, project, 2 * number + 1)  # and its neighbour is not harmed
+
+    assert started.settle(30)
+    stored = dict(Call.objects.order_by("id").values_list("name", "payload__metadata"))
+    missing = [
+        name
+        for number, (name, hostile) in enumerate(HOSTILE.items())
+        if (hostile.get("id") or f"call-{2 * number:05d}")[:128] not in stored
+    ]
+    assert missing == []
+    assert len(stored) == 2 * len(HOSTILE)
+    found = counts(started)
+    assert (found.stored, found.rejected, found.dropped) == (len(stored), 0, 0)
+    # Those of which something is missing say so.
+    bare = [told for told in stored.values() if told and "not_stored" in told]
+    assert found.bare == len(bare)
+
+
+def test_a_call_larger_than_all_room_is_recorded_without_its_texts(
+    project: ProjectInfo, make_recorder: Make
+) -> None:
+    recorder = make_recorder(spool_max_bytes=50_000, queue_bytes=50_000)
+    recorder.start()
+    submit(recorder, project, 1, content="x" * 200_000, finish_reason="stop")
+    submit(recorder, project, 2)
+
+    assert recorder.settle()
+    row = Call.objects.select_related("payload").get(name="call-00001")
+    assert row.payload.metadata == {"not_stored": "too large to wait"}
+    assert (row.raw_content_bytes, row.finish_reason, row.payload.content) == (
+        200_000,
+        "stop",
+        None,
+    )
+    assert (counts(recorder).stored, counts(recorder).bare, counts(recorder).dropped) == (2, 1, 0)
+
+
+def test_damaged_lines_are_counted_apart_from_calls(
+    project: ProjectInfo, make_recorder: Make, tmp_path: Path
+) -> None:
+    dead = make_recorder()
+    dead._intake.open()
+    submit(dead, project, 1, 2, 3)
+    (segment,) = dead._intake._spool._segments
+    at = segment.memory.find(b"question 2")
+    segment.memory[at : at + 8] = b"QUESTION"
+    lock, dead._intake._spool._lock_handle = dead._intake._spool._lock_handle, None
+    os.close(lock or 0)
+    recorder = make_recorder()
+    recorder.start()
+
+    assert recorder.settle()
+    assert names() == expected(1, 3)
+    found = counts(recorder)
+    assert (found.accepted, found.stored, found.rejected) == (2, 2, 0)
+    # The call that began and has no sound end is one that was lost on the way.
+    assert (found.damaged_lines, found.in_flight_lost) == (1, 0)
+    assert RecorderLedger.objects.get(name=dead.name).in_flight_lost == 1
+    assert b"QUESTION 2" in (tmp_path / "spool" / "damaged").read_bytes()
+
+
+def test_a_line_that_is_spoilt_while_it_waits_does_not_stop_the_recorder(
+    project: ProjectInfo,
+    make_recorder: Make,
+    stuck: Callable[[], AbstractContextManager[None]],
+) -> None:
+    recorder = make_recorder(queue_calls=1, batch_calls=2)
+    recorder.start()
+    with stuck():
+        submit(recorder, project, *range(8))
+        (segment,) = recorder._intake._spool._segments
+        for number in (3, 5):
+            at = segment.memory.find(b"question %d" % number)
+            segment.memory[at : at + 4] = b'"}{"'
+
+    assert recorder.settle()
+    assert names() == expected(0, 1, 2, 4, 6, 7)
+    found = counts(recorder)
+    assert (found.stored, found.dropped, found.damaged_lines) == (6, 2, 2)
+    assert _until(lambda: recorder.standing().counts.spool_bytes == 0)
 
 
 def test_a_call_that_cannot_be_stored_is_put_aside_and_its_neighbours_stored(

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, assert_never, cast
 
 import orjson
 
 from helmdash.core.capture import Capture, CapturedTrim, Sent
 from helmdash.core.chains import ChainLinks
+from helmdash.core.tokens import utf8_bytes
 from helmdash.records.bulk import storable
 from helmdash.records.models import Call, Conversation
 
@@ -22,6 +23,8 @@ _NAMES = tuple(field.name for field in fields(Capture))
 # How JSON writes U+0000, which PostgreSQL stores nowhere.
 _NUL = b"\\u0000"
 _MOST_INT = 2**63 - 1
+# No count comes near, and what is reckoned from it still has a column's room.
+_MOST_COUNT = 2**53
 
 
 def _most_chars(model: type[Any], column: str) -> int:
@@ -45,11 +48,21 @@ _ROOM: Mapping[str, int] = {
 _WORDS = tuple(_ROOM.items())
 _words_of = attrgetter(*_ROOM)
 _all_of = attrgetter(*_NAMES)
-_COUNTS = ("raw_content_len", "latency_ms", "ttft_ms", "overhead_ms", "tool_calls", "reasoning_len")
+_COUNTS = (
+    *("raw_content_len", "latency_ms", "ttft_ms", "overhead_ms", "tool_calls", "reasoning_len"),
+    *("window", "round_number"),
+)
 _counts_of = attrgetter(*_COUNTS)
 # The column is a smallint; nothing beyond three digits is a status.
 _MOST_STATUS = 999
 _MOST_ATTEMPTS = 2**31 - 1
+# orjson writes 254 levels, and a capture stands inside a line.
+_MOST_LEVELS = 250
+_TOO_DEEP = "[not stored: nested too deeply]"
+# What a bare capture keeps of counts, which an upstream may name as it likes, and of an error.
+_MOST_COUNTS, _MOST_NAME_CHARS = 40, 64
+_MOST_ERROR_CHARS = 2_000
+NOT_STORED = "not_stored"
 
 
 def make_storable(capture: Capture) -> Capture:
@@ -63,8 +76,12 @@ def make_storable(capture: Capture) -> Capture:
         if text is not None and len(text) > room:
             wrong[name] = text[:room]
     for name, number in zip(_COUNTS, _counts_of(capture), strict=True):
-        if number is not None and not 0 <= number <= _MOST_INT:
+        if number is not None and not 0 <= number <= _MOST_COUNT:
             wrong[name] = None
+    if capture.sent is not None and not _is_possible(capture.sent):
+        wrong["sent"] = None
+    if capture.trim is not None and not _is_possible(capture.trim):
+        wrong["trim"] = None
     status = capture.http_status
     if status is not None and not 0 <= status <= _MOST_STATUS:
         wrong["http_status"] = None
@@ -73,10 +90,23 @@ def make_storable(capture: Capture) -> Capture:
     return replace(capture, **wrong) if wrong else capture
 
 
+def _is_possible(sizes: Sent | CapturedTrim) -> bool:
+    match sizes:
+        case Sent():
+            told = (sizes.bytes, sizes.messages, sizes.tools_bytes, sizes.images)
+        case CapturedTrim():
+            told = (sizes.before_bytes, sizes.after_bytes)
+        case _:
+            assert_never(sizes)
+    return all(size is None or 0 <= size <= _MOST_COUNT for size in told)
+
+
 def dump_capture(capture: Capture) -> tuple[Capture, bytes]:
     """The capture as one line of JSON, and the capture as it can be stored.
 
-    The two say the same: U+FFFD stands where the texts held NUL or half of a surrogate pair.
+    The two say the same: U+FFFD stands where the texts held NUL or half of a surrogate pair, and
+    a remark where values were nested deeper than JSON writers go. Whatever the capture holds, there
+    is a line.
     """
     try:
         line = orjson.dumps(_told(capture), default=_plain)
@@ -84,7 +114,7 @@ def dump_capture(capture: Capture) -> tuple[Capture, bytes]:
         line = b""
     if line and _NUL not in line:
         return capture, line
-    told = cast("dict[str, object]", _mended(_told(capture)))
+    told = cast("dict[str, object]", _mended(_told(capture), _MOST_LEVELS))
     line = orjson.dumps(told)
     return load_capture(told), line
 
@@ -98,9 +128,44 @@ def load_capture(told: Mapping[str, Any]) -> Capture:
     return Capture(**given)
 
 
+def has_texts(capture: Capture) -> bool:
+    """It holds what was said."""
+    return capture.messages is not None or capture.content is not None
+
+
 def without_texts(capture: Capture) -> Capture:
     """The capture without what was said, for a spool that is running full; the figures stay."""
     return replace(capture, messages=None, content=None)
+
+
+def bare_capture(capture: Capture, *, why: str) -> Capture:
+    """The capture with its words and figures alone: no texts, and nothing that anybody nested.
+
+    For a call that no database takes, or no file has room for, as it is: better than none. `why`
+    is told in its metadata, under `not_stored`.
+    """
+    counts = [
+        (name[:_MOST_NAME_CHARS], count)
+        for name, count in (capture.usage or {}).items()
+        if type(count) is int and 0 <= count <= _MOST_INT
+    ]
+    return replace(
+        without_texts(capture),
+        usage=dict(counts[:_MOST_COUNTS]) if capture.usage is not None else None,
+        # The content told its length.
+        raw_content_len=_length(capture),
+        error_message=(capture.error_message or "")[:_MOST_ERROR_CHARS] or None,
+        unusable=None,
+        trim=None,
+        attempts=(),
+        metadata={NOT_STORED: why},
+    )
+
+
+def _length(capture: Capture) -> int | None:
+    if capture.raw_content_len is not None or capture.content is None:
+        return capture.raw_content_len
+    return utf8_bytes(capture.content)
 
 
 def _told(capture: Capture) -> dict[str, object]:
@@ -115,17 +180,11 @@ def _plain(value: object) -> object:
     return str(value)
 
 
-def _mended(value: Any) -> Any:
+def _mended(value: Any, levels: int) -> Any:
     """The same with only what JSON and both databases can hold; dates and parts become plain."""
     match value:
         case datetime():
             return value.isoformat()
-        case CapturedTrim() | Sent() | ChainLinks():
-            return {field.name: _mended(getattr(value, field.name)) for field in fields(value)}
-        case Mapping():
-            return {storable(str(key)): _mended(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_mended(item) for item in value]
         case bool() | None:
             return value
         case int():
@@ -133,6 +192,15 @@ def _mended(value: Any) -> Any:
             return value if abs(value) <= _MOST_INT else _as_float(value)
         case str() | float():
             return storable(value)
+        case _ if levels == 0:
+            return _TOO_DEEP
+        case CapturedTrim() | Sent() | ChainLinks():
+            named = {field.name: getattr(value, field.name) for field in fields(value)}
+            return _mended(named, levels)
+        case Mapping():
+            return {storable(str(key)): _mended(item, levels - 1) for key, item in value.items()}
+        case list() | tuple():
+            return [_mended(item, levels - 1) for item in value]
         case _:
             return storable(str(value))
 

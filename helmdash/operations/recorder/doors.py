@@ -25,6 +25,7 @@ from django.utils import timezone
 from helmdash import conf
 from helmdash.core.capture import Capture
 from helmdash.operations.holding import open_only_existing
+from helmdash.operations.recorder.capture_json import bare_capture
 from helmdash.operations.recorder.intake import Intake
 from helmdash.operations.recorder.rejected import RejectedCalls
 from helmdash.operations.recorder.terms import Limits, RecorderFull, RecorderState
@@ -84,6 +85,17 @@ class Recorder:
         """
         try:
             self._intake.submit(project, caller, capture, at)
+        except Exception:
+            # Its client has the answer: whatever the call holds, that it was made is recorded.
+            logger.exception("a call could not be taken in as it is")
+            self._submit_bare(project, caller, capture, at)
+
+    def _submit_bare(
+        self, project: ProjectInfo, caller: str, capture: Capture, at: datetime
+    ) -> None:
+        try:
+            bare = bare_capture(capture, why="HelmDash failed on what the call holds; see its log")
+            self._intake.submit(project, caller, bare, at, is_bare=True)
         except Exception:
             logger.exception("a call could not be taken in")
             self._intake.count_unreadable()

@@ -14,6 +14,7 @@ from django.db import DatabaseError, DataError, IntegrityError, connection
 from django.db.utils import InterfaceError, NotSupportedError, ProgrammingError
 
 from helmdash.core.budgets import MissingFallback
+from helmdash.operations.recorder.capture_json import bare_capture
 from helmdash.operations.recorder.units import Outcome, Unit
 from helmdash.operations.recording import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo
@@ -54,14 +55,15 @@ def store(
     except Exception as error:
         if is_away(error):
             raise
-        if len(units) == 1:
+        if len(units) == 1 and not _made_bare(units[0], error):
             yield [Outcome(units[0], fault=error)]
             return
     else:
         yield list(_dealt(units, answers))
         return
     half = len(units) // 2
-    yield from store(units[:half], now=now, book=book)
+    if half:
+        yield from store(units[:half], now=now, book=book)
     yield from store(units[half:], now=now, book=book)
 
 
@@ -89,6 +91,20 @@ def reason(error: BaseException) -> str:
     """What to say of an error where its own words may hold the call's contents."""
     state = getattr(error.__cause__, "sqlstate", None)
     return type(error).__name__ + (f" {state}" if state else "")
+
+
+def _made_bare(unit: Unit, error: Exception) -> bool:
+    """Leave only the figures of a call of the gateway, whose client has its answer already.
+
+    False: that was done before, or somebody waits for the report and is told what is wrong.
+    """
+    if unit.is_bare or unit.answers is not None:
+        return False
+    logger.warning("a call is stored without its texts: %s", reason(error))
+    unit.is_bare = True
+    why = f"the database refused it ({reason(error)})"
+    unit.captures = tuple(bare_capture(capture, why=why) for capture in unit.captures)
+    return True
 
 
 def _dealt(units: Sequence[Unit], answers: Sequence[Recorded]) -> Iterator[Outcome]:

@@ -19,14 +19,16 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-import orjson
-
 from helmdash.core.capture import Capture
 from helmdash.operations.recorder.capture_json import (
+    bare_capture,
     dump_capture,
+    has_texts,
     make_storable,
     without_texts,
 )
+from helmdash.operations.recorder.damaged import DamagedLines
+from helmdash.operations.recorder.lines import read_line
 from helmdash.operations.recorder.remains import Inheritance, Remains, adopt
 from helmdash.operations.recorder.spool import Entry, Spool
 from helmdash.operations.recorder.terms import Counts, Limits, RecorderFull
@@ -43,6 +45,8 @@ from helmdash.queries.ledger import LedgerCounts
 
 logger = logging.getLogger(__name__)
 
+_DAMAGED = "%d lines of the spool cannot be read; they are kept in the file `damaged` beside it"
+
 
 class Intake:
     """The queues of one recorder."""
@@ -51,6 +55,7 @@ class Intake:
         self._directory = directory
         self._limits = limits
         self._spool = Spool(directory, name, max_bytes=max_bytes)
+        self._aside = DamagedLines(directory)
         self._counts = Counts()
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
@@ -85,11 +90,19 @@ class Intake:
             with self._lock:
                 self._spool.end(call_id)
 
-    def submit(self, project: ProjectInfo, caller: str, capture: Capture, at: datetime) -> None:
+    def submit(
+        self,
+        project: ProjectInfo,
+        caller: str,
+        capture: Capture,
+        at: datetime,
+        *,
+        is_bare: bool = False,
+    ) -> None:
         """Take a call in: write it to the spool, then queue it or leave it there."""
         capture = make_storable(completed(capture, caller=caller, at=at))
         capture, body = dump_capture(capture)
-        if self._spool.is_short and (capture.messages is not None or capture.content is not None):
+        if self._spool.is_short and has_texts(capture):
             body = dump_capture(without_texts(capture))[1]
         unit = Unit(
             project_id=project.id,
@@ -97,13 +110,13 @@ class Intake:
             captures=(capture,),
             size=len(body),
             is_queued=True,
+            is_bare=is_bare,
         )
         with self._lock:
             self._counts.accepted += 1
-            if self._is_spooling:
-                unit.entry = self._spool.add(
-                    project_id=project.id, capture=body, call_id=capture.id or ""
-                )
+            unit.entry = self._write_down(unit, body)
+            if unit.entry is None and not self._may_queue(unit):
+                self._make_bare(unit)
             if self._may_queue(unit):
                 self._put_into_queue(unit)
             elif unit.entry is not None:
@@ -113,6 +126,20 @@ class Intake:
                 self.stalled.set()
             else:
                 self._counts.dropped += 1
+
+    def _write_down(self, unit: Unit, body: bytes) -> Entry | None:
+        """Write a call to the spool; None where it has no room or is not used."""
+        if not self._is_spooling:
+            return None
+        (capture,) = unit.captures
+        return self._spool.add(project_id=unit.project_id, capture=body, call_id=capture.id or "")
+
+    def _make_bare(self, unit: Unit) -> None:
+        """Neither disk nor memory has room for the call as it is: perhaps for its figures."""
+        (capture,) = unit.captures
+        capture, body = dump_capture(bare_capture(capture, why="too large to wait"))
+        unit.captures, unit.size, unit.is_bare = (capture,), len(body), True
+        unit.entry = self._write_down(unit, body)
 
     def _may_queue(self, unit: Unit) -> bool:
         """False: it must wait in the spool, behind others or until the database is back."""
@@ -377,29 +404,48 @@ class Intake:
             return []
         calls = min(self._limits.batch_calls, waiting)
         found = list(self._spool.read(start, calls=calls, size=self._limits.batch_bytes))
-        units = [unit_of(orjson.loads(line), entry) for entry, line in found]
+        units: list[Unit] = []
+        spoilt: list[tuple[Entry, bytes]] = []
+        for entry, line in found:
+            unit = unit_of(read_line(line), entry)
+            if unit is not None:
+                units.append(unit)
+            else:
+                spoilt.append((entry, line))
+        if spoilt:
+            self._aside.keep([line for _, line in spoilt])
+            logger.error("%d calls that waited in the spool cannot be read", len(spoilt))
         with self._lock:
-            self._backlog -= len(units)
+            self._backlog -= len(found)
+            self._counts.damaged_lines += len(spoilt)
+            self._counts.dropped += len(spoilt)
+            self._spool.settle([entry for entry, _ in spoilt])
             if not found:
                 # Never seen: somebody cut our file. What is left of it is read at the next start.
                 logger.error("%d spooled calls cannot be read back", self._backlog)
                 self._counts.dropped += self._backlog
                 self._backlog = 0
-            self._backlog_at = _after(*found[-1]) if self._backlog else None
+            self._backlog_at = _after(found[-1][0]) if self._backlog else None
         return units
 
     def _take_inherited(self) -> list[Unit]:
         limits = self._limits
         units: list[Unit] = []
-        broken = 0
-        for told in self._inherited.take(calls=limits.batch_calls, size=limits.batch_bytes):
-            try:
-                units.append(unit_of(told, None))
-            except (TypeError, ValueError, KeyError):
-                broken += 1
-        with self._lock:
-            self._inherited_calls -= broken
-            self._counts.rejected += broken
+        spoilt: list[bytes] = []
+        for told, line in self._inherited.take(calls=limits.batch_calls, size=limits.batch_bytes):
+            unit = unit_of(told, None)
+            if unit is not None:
+                units.append(unit)
+            else:
+                spoilt.append(line)
+        if spoilt:
+            self._aside.keep(spoilt)
+            logger.warning(_DAMAGED, len(spoilt))
+            with self._lock:
+                # Taken for calls when they were counted, and none.
+                self._inherited_calls -= len(spoilt)
+                self._counts.accepted -= len(spoilt)
+                self._counts.damaged_lines += len(spoilt)
         return units
 
     # -- opening, closing, standing -------------------------------------------------------------
@@ -416,7 +462,7 @@ class Intake:
             logger.error("the spool cannot be used: %s", error)
             return
         lost = sum(len(remains.in_flight) for remains in found)
-        torn = sum(remains.torn for remains in found)
+        damaged = sum(remains.damaged for remains in found)
         waiting = sum(remains.calls for remains in found)
         with self._lock:
             self._inherited = Inheritance(found)
@@ -424,16 +470,16 @@ class Intake:
             # Ours only until the rows of those processes can be written (`booked`).
             self._counts.in_flight_lost += lost
             self._inherited_calls, self._left_behind = waiting, 0
-            self._counts.accepted += torn + waiting
-            self._counts.rejected += torn
+            self._counts.accepted += waiting
+            self._counts.damaged_lines += damaged
         if lost:
             logger.warning(
                 "%d calls were under way when the previous process ended by force; their records "
                 "are incomplete or missing",
                 lost,
             )
-        if torn:
-            logger.warning("%d lines of the spool cannot be read and are left out", torn)
+        if damaged:
+            logger.warning(_DAMAGED, damaged)
         if waiting:
             logger.info("%d calls are read back from the spool", waiting)
 
@@ -500,6 +546,8 @@ class Intake:
                 spooled=counts.spooled,
                 dropped=counts.dropped,
                 in_flight_lost=counts.in_flight_lost,
+                bare=counts.bare,
+                damaged_lines=counts.damaged_lines,
                 waiting=counts.waiting,
                 spool_bytes=self._spool.size + self._spool.foreign_size,
             )
@@ -520,10 +568,11 @@ def _count(counts: Counts, outcomes: Sequence[Outcome]) -> None:
             counts.duplicate += repeats
         if outcome.fault is None:
             counts.stored += number - repeats
+            counts.bare += number - repeats if outcome.unit.is_bare else 0
         else:
             counts.rejected += number
 
 
-def _after(entry: Entry, line: bytes) -> Entry:
+def _after(entry: Entry) -> Entry:
     """The place behind a line."""
-    return Entry(entry.seq, entry.segment, entry.offset + len(line) + 1)
+    return Entry(entry.seq, entry.segment, entry.offset + entry.size, 0, "")

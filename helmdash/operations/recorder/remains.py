@@ -15,15 +15,21 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import orjson
-
-from helmdash.operations.recorder.spool import BEGIN, CALL, DONE, END
+from helmdash.operations.recorder.damaged import DamagedLines
+from helmdash.operations.recorder.lines import (
+    CALL,
+    Begun,
+    Counted,
+    Done,
+    Ended,
+    Line,
+    Written,
+    counted_line,
+    read_line,
+)
 
 logger = logging.getLogger(__name__)
-
-_COUNTED = b'{"counted":'
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,12 +44,14 @@ class Remains:
     """Bytes that were written in them."""
     calls: int = 0
     """Calls that wait to be stored."""
-    torn: int = 0
-    """Lines that cannot be read."""
+    damaged: int = 0
+    """Lines that cannot be read, and that nobody has counted before."""
     in_flight: tuple[str, ...] = ()
     """Ids of calls that began and never ended."""
     is_booked: bool = False
     """The ledger's row of the process is closed."""
+    is_to_stay: bool = False
+    """What is damaged could not be put aside: the files stay."""
     _done: list[tuple[int, int]] = field(default_factory=list)
 
     @property
@@ -51,23 +59,24 @@ class Remains:
         """When the process started, in seconds of the epoch: the lock is made then."""
         return _age(self.lock)
 
-    def lines(self) -> Iterator[tuple[dict[str, Any], int]]:
-        """The calls that wait, in the order they were written, each with the size of its line."""
+    def lines(self) -> Iterator[tuple[Written, bytes]]:
+        """The calls that wait, in the order they were written, each with its line."""
         for line in self._raw_lines():
-            if not line.startswith(CALL):
-                continue
-            told = _parse(line)
-            if told is not None and not self._is_done(line):
-                yield told, len(line)
+            told = read_line(line) if line.startswith(CALL) else None
+            if isinstance(told, Written) and not self._is_done(told.seq):
+                yield told, line
 
     def mark_counted(self) -> None:
-        """Remember on disk that the calls under way were counted, should this process die too."""
-        if self.in_flight and self.segments:
+        """Remember on disk that what is lost here was counted, should this process die too."""
+        if (self.in_flight or self.damaged) and self.segments:
             with contextlib.suppress(OSError), self.segments[-1].open("ab") as file:
-                file.write(b"\n" + _COUNTED + b"%d}\n" % len(self.in_flight))
+                file.write(counted_line())
 
     def discard(self) -> None:
-        """Delete the files: all in them is stored."""
+        """Delete the files: all in them is stored or put aside."""
+        if self.is_to_stay:
+            self.release()
+            return
         for path in self.segments:
             path.unlink(missing_ok=True)
         self.lock.unlink(missing_ok=True)
@@ -77,44 +86,46 @@ class Remains:
         """Leave the files to whoever starts next."""
         os.close(self.lock_handle)
 
-    def scan(self) -> None:
-        """Read everything once: what is done, what waits, what was under way."""
+    def scan(self, aside: DamagedLines) -> None:
+        """Read everything once: what is done, what waits, what was under way, what is damaged."""
         begun: dict[str, None] = {}
-        done: list[tuple[int, int]] = []
-        for line in self._raw_lines():
-            if line.startswith(DONE):
-                done += [(low, high) for low, high in (_parse(line) or {}).get("done", ())]
-        self._done = _merged(done)
-        for line in self._raw_lines():
+        damaged: list[bytes] = []
+        self._done = _merged(
+            [each for told, _ in self._read() if isinstance(told, Done) for each in told.ranges]
+        )
+        for told, line in self._read():
             self.size += len(line) + 1
-            if line.startswith((DONE, _COUNTED)):
-                if line.startswith(_COUNTED):
+            match told:
+                case None:
+                    damaged.append(line)
+                case Counted():
                     begun.clear()
-                continue
-            told = _parse(line)
-            if told is None:
-                self.torn += 1
-            elif line.startswith(BEGIN):
-                begun[str(told["begin"])] = None
-            elif line.startswith(END):
-                begun.pop(str(told["end"]), None)
-            else:
-                begun.pop(str(told["capture"].get("id")), None)
-                self.calls += not self._is_done(line)
-        self.in_flight = tuple(begun)
+                    damaged.clear()
+                case Begun(call_id):
+                    begun[call_id] = None
+                case Ended(call_id):
+                    begun.pop(call_id, None)
+                case Written(seq, _, capture):
+                    begun.pop(str(capture.get("id")), None)
+                    self.calls += not self._is_done(seq)
+        self.in_flight, self.damaged = tuple(begun), len(damaged)
+        self.is_to_stay = bool(damaged) and not aside.keep(damaged)
+
+    def _read(self) -> Iterator[tuple[Line | None, bytes]]:
+        for line in self._raw_lines():
+            yield read_line(line), line
 
     def _raw_lines(self) -> Iterator[bytes]:
         for path in self.segments:
             with contextlib.suppress(OSError), path.open("rb") as file:
                 for line in file:
-                    # What was reserved and not written is zeros.
+                    # What was reserved and not written is zeros; what is done is blank.
                     if text := line.strip(b"\0\r\n\t "):
                         yield text
 
-    def _is_done(self, line: bytes) -> bool:
-        number = int(line[len(CALL) : line.index(b",")])
-        place = bisect_right(self._done, (number, 1 << 62)) - 1
-        return place >= 0 and number <= self._done[place][1]
+    def _is_done(self, seq: int) -> bool:
+        place = bisect_right(self._done, (seq, 1 << 62)) - 1
+        return place >= 0 and seq <= self._done[place][1]
 
 
 class Inheritance:
@@ -122,7 +133,7 @@ class Inheritance:
 
     def __init__(self, remains: Sequence[Remains] = ()) -> None:
         self._unread = deque(remains)
-        self._lines: Iterator[tuple[dict[str, Any], int]] | None = None
+        self._lines: Iterator[tuple[Written, bytes]] | None = None
         self._read: deque[Remains] = deque()
 
     def __bool__(self) -> bool:
@@ -138,8 +149,9 @@ class Inheritance:
         """One whose calls have all been taken."""
         return self._read[0] if self._read else None
 
-    def take(self, *, calls: int, size: int) -> Iterator[dict[str, Any]]:
-        """The next calls: at most so many, until they have so many bytes; of one process only."""
+    def take(self, *, calls: int, size: int) -> Iterator[tuple[Written, bytes]]:
+        """The next calls with their lines: at most so many, until they have so many bytes; of one
+        process only."""
         if self._lines is None:
             self._lines = self._unread[0].lines()
         while calls > 0 and size > 0:
@@ -148,8 +160,8 @@ class Inheritance:
                 self._lines = None
                 self._read.append(self._unread.popleft())
                 return
-            calls, size = calls - 1, size - found[1]
-            yield found[0]
+            calls, size = calls - 1, size - len(found[1])
+            yield found
 
     def unbooked(self) -> list[Remains]:
         """Those whose row in the ledger is not closed."""
@@ -170,6 +182,7 @@ class Inheritance:
 
 def adopt(directory: Path) -> list[Remains]:
     """Take over the files of every process that has ended; oldest first."""
+    aside = DamagedLines(directory)
     found: list[Remains] = []
     for lock in sorted(directory.glob("*.lock"), key=_age):
         handle = _take(lock)
@@ -183,7 +196,7 @@ def adopt(directory: Path) -> list[Remains]:
             lock_handle=handle,
             segments=segments,
         )
-        remains.scan()
+        remains.scan(aside)
         found.append(remains)
     return found
 
@@ -208,20 +221,6 @@ def _age(lock: Path) -> float:
     with contextlib.suppress(OSError):
         return lock.stat().st_mtime
     return 0.0
-
-
-def _parse(line: bytes) -> dict[str, Any] | None:
-    """A line as an object; None for one that a power cut or a full disk tore."""
-    try:
-        told = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    is_ours = isinstance(told, dict) and (
-        "begin" in told or "end" in told or "done" in told or isinstance(told.get("capture"), dict)
-    )
-    if is_ours and "capture" in told and not line.startswith(CALL):
-        return None
-    return told if is_ours else None
 
 
 def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -5,13 +5,15 @@ memory: what was copied there survives the end of the process by force, and once
 power cut. (A write would do as well, but lets the thread that stores go first, and every client
 wait for it.) What is not written yet is zeros. Four kinds of lines:
 
-    {"begin":ID,"project":N}                          a call is under way
-    {"end":ID}                                        it ended with nothing to record
-    {"seq":N,"project":N,"capture":{...}}             it ended; this is all that was seen
-    {"done":[[FROM,TO],...]}                          calls by their seq: stored, or given up
+    {"begin":ID,"project":N,"crc":N}                  a call is under way
+    {"end":ID,"crc":N}                                it ended with nothing to record
+    {"seq":N,"project":N,"capture":{...},"crc":N}     it ended; this is all that was seen
+    {"done":[[FROM,TO],...],"crc":N}                  calls by their seq: stored, or given up
 
-A segment goes when all in it is done. A file `<process>.lock`, locked for as long as the process
-lives, tells files in use from those of a process that was killed (`remains`).
+A call that is done becomes a note of its end, for its texts are to be where the project wants them
+and nowhere else. A segment goes when all in it is done. A file `<process>.lock`, locked for as long
+as the process lives, tells files in use from those of a process that was killed (`remains`).
+`lines` has the lines themselves, `damaged` what becomes of those that cannot be read.
 
 Not thread-safe by itself: the recorder calls everything here under its lock, but for `sync` and
 `read`, which touch only what no other thread changes.
@@ -29,7 +31,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
+from helmdash.operations.recorder.lines import (
+    CALL,
+    Written,
+    begin_line,
+    call_line,
+    done_line,
+    end_line,
+    read_line,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +50,8 @@ SEGMENT_BYTES = 2 * 1024 * 1024
 TEXTS_UNTIL = 0.75
 # A file that is emptied with every call costs more than one that is emptied now and then.
 _WORTH_EMPTYING_BYTES = 256 * 1024
-
-BEGIN, END, CALL, DONE = b'{"begin":', b'{"end":', b'{"seq":', b'{"done":'
+# The seq of a line that somebody spoilt under our hands.
+UNREADABLE = -1
 
 
 @dataclass(slots=True, eq=False)
@@ -65,6 +75,9 @@ class Entry:
     seq: int
     segment: Segment
     offset: int
+    size: int
+    """Bytes of its line, with the line break."""
+    call_id: str
 
 
 class Spool:
@@ -117,7 +130,7 @@ class Spool:
 
     def begin(self, call_id: str, project_id: int) -> None:
         """Note that a call is under way."""
-        line = orjson.dumps({"begin": call_id, "project": project_id}) + b"\n"
+        line = begin_line(call_id, project_id)
         written = self._append(line)
         if written is not None:
             self._under_way[call_id] = (written[0], line)
@@ -125,19 +138,19 @@ class Spool:
     def end(self, call_id: str) -> None:
         """Note that it ended with nothing to record."""
         if self._under_way.pop(call_id, None) is not None:
-            self._append(orjson.dumps({"end": call_id}) + b"\n")
+            self._append(end_line(call_id))
 
     def add(self, *, project_id: int, capture: bytes, call_id: str) -> Entry | None:
         """Write a call down; None when there is no room or the disk refuses."""
         self._seq += 1
-        line = b'{"seq":%d,"project":%d,"capture":%s}\n' % (self._seq, project_id, capture)
+        line = call_line(self._seq, project_id, capture)
         written = self._append(line)
         if written is None:
             return None
         segment, offset = written
         segment.unsettled += 1
         self._under_way.pop(call_id, None)
-        return Entry(self._seq, segment, offset)
+        return Entry(self._seq, segment, offset, len(line), call_id)
 
     def settle(self, entries: Sequence[Entry]) -> None:
         """Note that calls are stored or given up."""
@@ -145,7 +158,10 @@ class Spool:
             return
         for entry in entries:
             entry.segment.unsettled -= 1
-        self._append(orjson.dumps({"done": _ranges([e.seq for e in entries])}) + b"\n", always=True)
+        done = _ranges([entry.seq for entry in entries if entry.seq != UNREADABLE])
+        self._append(done_line(done), always=True)
+        for entry in entries:
+            _blank(entry)
 
     def tidy(self, *, is_idle: bool) -> list[Segment]:
         """Let go of what is settled, oldest first, and empty the newest file when all in it is.
@@ -202,8 +218,7 @@ class Spool:
                 if taken and (calls <= 0 or size < len(line)):
                     return
                 taken, calls, size = taken + 1, calls - 1, size - len(line)
-                seq = int(line[len(CALL) : line.index(b",")])
-                yield Entry(seq, segment, at), line
+                yield _entry(line, segment, at), line
 
     def close(self) -> None:
         """Leave the files to whoever starts next; delete those in which all is settled."""
@@ -265,6 +280,23 @@ class Spool:
         segment = Segment(self._number, path, handle, memory)
         self._segments.append(segment)
         return segment
+
+
+def _entry(line: bytes, segment: Segment, at: int) -> Entry:
+    told = read_line(line)
+    if not isinstance(told, Written):
+        return Entry(UNREADABLE, segment, at, len(line) + 1, "")
+    return Entry(told.seq, segment, at, len(line) + 1, str(told.capture.get("id", "")))
+
+
+def _blank(entry: Entry) -> None:
+    """A note that the call ended, and spaces, instead of its line."""
+    note = end_line(entry.call_id)[:-1]
+    line = note.ljust(entry.size - 1) + b"\n"
+    if len(line) != entry.size:
+        return  # a line of nothing but an id
+    with contextlib.suppress(ValueError):  # closed meanwhile: it is for the next start
+        entry.segment.memory[entry.offset : entry.offset + entry.size] = line
 
 
 def _reserve(handle: int, size: int) -> None:

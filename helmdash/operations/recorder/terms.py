@@ -51,6 +51,10 @@ class Counts:
     spooled: int = 0
     dropped: int = 0
     in_flight_lost: int = 0
+    bare: int = 0
+    """Stored without their texts; among the stored."""
+    damaged_lines: int = 0
+    """Of the spool, put aside; not calls."""
 
     @property
     def waiting(self) -> int:

@@ -6,13 +6,13 @@ import contextlib
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 import orjson
 
 from helmdash.core.capture import Capture
 from helmdash.operations.call_ids import new_call_id
 from helmdash.operations.recorder.capture_json import load_capture
+from helmdash.operations.recorder.lines import Line, Written
 from helmdash.operations.recorder.spool import Entry
 from helmdash.operations.recording import Recorded
 from helmdash.queries.access import ProjectInfo
@@ -42,6 +42,8 @@ class Unit:
     is_inherited: bool = False
     """Read back from what another process left."""
     is_settled: bool = False
+    is_bare: bool = False
+    """Only its figures are left, since no database or no disk took the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +76,20 @@ def size_of(capture: Capture) -> int:
     return size
 
 
-def unit_of(told: dict[str, Any], entry: Entry | None) -> Unit:
+def unit_of(told: Line | None, entry: Entry | None) -> Unit | None:
     """A call read back from a spool; its project is looked up when it is stored.
 
-    entry: None when the spool is another process's.
+    entry: None when the spool is another process's. None for a line that is no call, as far as it
+    can be read.
     """
-    capture = load_capture(told["capture"])
+    if not isinstance(told, Written):
+        return None
+    try:
+        capture = load_capture(told.capture)
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return None
     return Unit(
-        project_id=int(told["project"]),
+        project_id=told.project_id,
         project=None,
         captures=(capture,),
         size=size_of(capture),

@@ -23,6 +23,8 @@ class RecorderLedger(models.Model):
     spooled = _count("Calls that waited in the spool file because the database was away.")
     dropped = _count("Calls lost because the spool was full.")
     in_flight_lost = _count("Calls that were under way when this process was killed.")
+    bare = _count("Of the stored calls, those without their texts: no database took these.")
+    damaged_lines = _count("Lines of the spool that could not be read and were put aside.")
     waiting = models.PositiveBigIntegerField(default=0, help_text="Calls not stored yet.")
     spool_bytes = models.PositiveBigIntegerField(default=0)
 
