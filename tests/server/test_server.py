@@ -21,7 +21,7 @@ CALL = {
 
 
 def test_the_printed_snippet_records_a_call(serve: Callable[..., Served]) -> None:
-    server = serve(HELMDASH_BOOTSTRAP_API_KEY="", HELMDASH_ADMIN_PASSWORD="")
+    server = serve(from_nothing=True, HELMDASH_BOOTSTRAP_API_KEY="", HELMDASH_ADMIN_PASSWORD="")
     said = server.log
     snippet = said[said.index("  curl ") : said.index("Ctrl-C")]
 

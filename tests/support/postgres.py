@@ -122,10 +122,13 @@ class Postgres:
         return done.stdout
 
 
-def create_database(server_url: str, name: str) -> str:
-    """Create a database on the server that `server_url` names; returns its URL."""
+def create_database(server_url: str, name: str, *, template: str = "template1") -> str:
+    """Create a database on the server that `server_url` names, as `template` is; returns its URL.
+
+    Nobody may be connected to the template meanwhile.
+    """
     with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"'.encode())
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'.encode())
     return server_url.rsplit("/", 1)[0] + "/" + name
 
 

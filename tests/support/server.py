@@ -21,6 +21,7 @@ from tests.support.processes import (
     tail,
     wait_for_http,
 )
+from tests.support.template import copy_template, copy_template_database
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,15 +107,24 @@ class Served:
         return self.data_dir.with_suffix(".log")
 
 
-def serve(parent: Path, **settings: str) -> Served:
+def serve(parent: Path, *, from_nothing: bool = False, **settings: str) -> Served:
     """Start a server with fresh data below `parent`, on the database of this run.
 
     `settings` are environment variables for it, such as HELMDASH_LOG_LEVEL="DEBUG".
+    from_nothing: it makes its tables itself, as a first start does, instead of copying them.
     """
     data_dir = Path(tempfile.mkdtemp(prefix="served-", dir=parent))
+    run_directory, name = Path(os.environ["HELMDASH_DATA_DIR"]), f"served_{uuid4().hex}"
     database_url = ""
+    if not from_nothing:
+        copy_template(data_dir, run_directory, environment.clean())
     if environment.database() == "postgres" and "DATABASE_URL" not in settings:
-        database_url = create_database(os.environ["DATABASE_URL"], f"served_{uuid4().hex}")
+        server_url = os.environ["DATABASE_URL"]
+        database_url = (
+            create_database(server_url, name)
+            if from_nothing
+            else copy_template_database(server_url, name, run_directory, environment.clean())
+        )
     served = Served(data_dir=data_dir, database_url=database_url, settings=settings)
     served.start()
     return served
