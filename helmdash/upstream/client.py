@@ -65,8 +65,10 @@ class UpstreamClient:
     ) -> Opened:
         """Send a request and wait for the status and headers of its answer, whatever they are.
 
-        Connect errors, 429 and 5xx are tried again, up to `max_attempts` in all; a read timeout
-        never is, since the provider may be working, and charging. The last answer is handed on.
+        Connect errors, 429 and 5xx are tried again, up to `max_attempts` in all. What may have
+        reached a model without an answer never is: a read timeout, a 504, or a connection that
+        broke once something was sent. The provider may be working, and charging. The last answer
+        is handed on.
         Raises UpstreamFailed when there is none. Cancelling it closes the connection.
         """
         return await _Call(self, endpoint, request).run(max_attempts)
@@ -132,8 +134,8 @@ class _Call:
 
     async def _after_failure(self, error: Exception, *, is_last: bool) -> None:
         failure = failure_of(error, name=self._endpoint.name, key=self._endpoint.api_key)
-        seconds = time.monotonic() - self._began
-        if is_last or not retries.is_safe_to_repeat(failure.kind, seconds=seconds):
+        is_post = self._request.body is not None
+        if is_last or not retries.is_safe_to_repeat(failure.kind, is_post=is_post):
             raise self._told(self._explained(failure)) from error
         wait = retries.wait_seconds(self._number)
         self._note(error=failure.kind, message=failure.message, waited_ms=_ms(wait))

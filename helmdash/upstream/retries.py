@@ -15,13 +15,11 @@ _FIRST_WAIT_SECONDS = 0.25
 _LONGEST_WAIT_SECONDS = 8.0
 # An upstream that wants to be left alone for longer is better answered for than waited for.
 LONGEST_ASKED_SECONDS = 20.0
-# A connection from the pool that the other side had closed shows at once. One that closes later
-# has read the request, and may have charged for it.
-STALE_SECONDS = 1.0
-
 TOO_MANY = 429
 _FIRST_SERVER_ERROR = 500
-_NOT_IMPLEMENTED = 501
+# A server that cannot do it will not be able to in a moment. And a proxy that gave up waiting knows
+# nothing of the model behind it, which may be working, and charging (524 is Cloudflare's).
+_NOT_AGAIN = frozenset({501, 504, 524})
 
 # Nothing of the request has been read by anybody then.
 _BEFORE_SENDING = frozenset({FailureKind.TIMEOUT_CONNECT, FailureKind.UNREACHABLE, FailureKind.DNS})
@@ -35,12 +33,18 @@ def is_worth_another(status: int, headers: Mapping[str, str]) -> bool:
     said = headers.get("x-should-retry")
     if said in ("true", "false"):
         return said == "true" and status >= 400
-    return status == TOO_MANY or (status >= _FIRST_SERVER_ERROR and status != _NOT_IMPLEMENTED)
+    return status == TOO_MANY or (status >= _FIRST_SERVER_ERROR and status not in _NOT_AGAIN)
 
 
-def is_safe_to_repeat(kind: FailureKind, *, seconds: float) -> bool:
-    """Whether a request that failed after so many seconds cannot have been worked on."""
-    return kind in _BEFORE_SENDING or (kind is FailureKind.CLOSED_EARLY and seconds < STALE_SECONDS)
+def is_safe_to_repeat(kind: FailureKind, *, is_post: bool) -> bool:
+    """Whether a request that failed like this can be sent again without being done twice.
+
+    A request to a model that may have been read is not, however soon the connection broke: that of
+    a pool that the other side closed at the same moment looks no different from one on which the
+    request was read, worked on and charged for (RFC 9110, 9.2.2). `transport` sees to it that such
+    a connection is hardly ever met.
+    """
+    return kind in _BEFORE_SENDING or (kind is FailureKind.CLOSED_EARLY and not is_post)
 
 
 def wait_seconds(number: int) -> float:

@@ -7,9 +7,11 @@ import json
 import socket
 import ssl
 import struct
+import threading
 import time
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from helmdash.upstream.failures import CODES, FailureKind, UpstreamFailed
 from helmdash.upstream.refusals import words_of
 from helmdash.upstream.retries import asked_seconds, is_worth_another, wait_seconds
 from tests.upstream.certificates import certificate
-from tests.upstream.servers import KEY, REQUEST, Exchange, calling, endpoint, run, serving
+from tests.upstream.servers import KEY, REQUEST, Exchange, Handler, calling, endpoint, run, serving
 
 LIMIT = 1 << 20
 
@@ -657,33 +659,132 @@ def test_a_kept_connection_that_is_reset_is_no_unheard_error(
     assert "never retrieved" not in caplog.text
 
 
-def test_a_connection_that_had_gone_stale_is_replaced() -> None:
-    async def scene() -> None:
-        async with (
-            serving(answer, lambda exchange: exchange.hang_up(), answer) as server,
-            calling() as client,
-        ):
-            first = await client.open(endpoint(server.port), REQUEST)
-            await first.read(LIMIT)
-            opened = await client.open(endpoint(server.port), REQUEST)
-            await opened.read(LIMIT)
+def _linger(exchange: Exchange) -> None:
+    """Closing is a reset."""
+    made = exchange.writer.get_extra_info("socket")
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
-            assert [attempt.get("error") for attempt in opened.attempts] == ["closed_early", None]
-            assert server.connections == 2
+
+async def _hang_up_at_once(exchange: Exchange) -> None:
+    await exchange.hang_up()
+
+
+async def _hang_up_after_a_while(exchange: Exchange) -> None:
+    await asyncio.sleep(1.1)
+    await exchange.hang_up()
+
+
+async def _reset_at_once(exchange: Exchange) -> None:
+    _linger(exchange)
+    exchange.writer.transport.abort()
+
+
+async def _half_a_head(exchange: Exchange) -> None:
+    exchange.writer.write(b"HTTP/1.1 200 O")
+    await exchange.writer.drain()
+    await exchange.hang_up()
+
+
+@pytest.mark.parametrize(
+    "leave", [_hang_up_at_once, _hang_up_after_a_while, _reset_at_once, _half_a_head]
+)
+@pytest.mark.parametrize("is_reused", [False, True])
+def test_a_request_that_was_sent_is_not_sent_again(leave: Handler, is_reused: bool) -> None:
+    async def scene() -> None:
+        handlers = (answer, leave) if is_reused else (leave,)
+        async with serving(*handlers) as server, calling() as client:
+            if is_reused:
+                opened = await client.open(endpoint(server.port), REQUEST)
+                await opened.read(LIMIT)
+            failed = await failure(client, server.port)
+
+            assert (failed.kind, len(failed.attempts)) == (FailureKind.CLOSED_EARLY, 1)
+            assert len(server.heads) == len(handlers)
+            assert server.connections == 1
 
     run(scene())
 
 
-def test_an_upstream_that_hangs_up_after_a_while_of_work_is_not_asked_again() -> None:
+def test_a_part_of_a_large_request_is_not_sent_again() -> None:
+    """The server reads a beginning and resets; it counts what came."""
+
+    async def scene() -> None:
+        seen: list[bytes] = []
+
+        async def read_a_little(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            seen.append(await reader.read(1000))
+            writer.transport.abort()
+
+        server = await asyncio.start_server(read_a_little, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        large = replace(REQUEST, body=b"x" * 8_000_000)
+        async with server, calling() as client:
+            failed = await failure(client, port, large)
+
+        assert (failed.kind, len(seen)) == (FailureKind.CLOSED_EARLY, 1)
+
+    run(scene())
+
+
+def test_a_request_that_changes_nothing_is_sent_again() -> None:
+    async def scene() -> None:
+        async with serving(_reset_at_once, answer) as server, calling() as client:
+            opened = await client.open(endpoint(server.port), HttpRequest(path="/models"))
+            await opened.read(LIMIT)
+
+            assert (opened.status, len(server.heads)) == (200, 2)
+
+    run(scene())
+
+
+def test_a_connection_closed_while_the_loop_was_busy_is_not_used() -> None:
+    """Its end has come to this machine, but the event loop has not looked yet."""
+    served: list[bytes] = []
+    listener = socket.create_server(("127.0.0.1", 0))
+    may_close, has_closed = threading.Event(), threading.Event()
+
+    def serve() -> None:
+        for number in range(2):
+            made, _ = listener.accept()
+            with made:
+                served.append(made.recv(65536))
+                made.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+                if number == 0:
+                    may_close.wait(5)
+            has_closed.set()  # first of all, of the first
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+
+    async def scene() -> None:
+        async with calling() as client:
+            port = listener.getsockname()[1]
+            first = await client.open(endpoint(port), REQUEST)
+            await first.read(LIMIT)
+            may_close.set()
+            assert has_closed.wait(5)  # and the loop stands still meanwhile
+            second = await client.open(endpoint(port), REQUEST)
+
+            assert await second.read(LIMIT) == b"{}"
+            assert len(second.attempts) == 1
+
+    run(scene())
+    thread.join(5)
+    listener.close()
+    assert len(served) == 2
+
+
+@pytest.mark.parametrize("status", ["504 Gateway Timeout", "524 A Timeout Occurred"])
+def test_a_proxy_that_gave_up_waiting_is_not_asked_again(status: str) -> None:
     async def give_up(exchange: Exchange) -> None:
-        await asyncio.sleep(1.1)
-        await exchange.hang_up()
+        exchange.say(status, b"{}")
 
     async def scene() -> None:
         async with serving(give_up) as server, calling() as client:
-            failed = await failure(client, server.port)
+            opened = await client.open(endpoint(server.port), REQUEST)
+            await opened.read(LIMIT)
 
-            assert (failed.kind, len(server.heads)) == (FailureKind.CLOSED_EARLY, 1)
+            assert (opened.status, len(server.heads)) == (int(status[:3]), 1)
 
     run(scene())
 
