@@ -27,6 +27,7 @@ from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
+from helmdash.core.permissions import SHELL  # noqa: E402
 from helmdash.operations import access, generating  # noqa: E402
 from helmdash.queries import calls, conversations  # noqa: E402
 from helmdash.queries.access import ProjectInfo, find_project  # noqa: E402
@@ -56,7 +57,7 @@ def _prepare(count: int) -> dict[str, Any]:
     project = find_project(slug=generating.GENERATED_SLUG)
     began = time.perf_counter()
     if project is None or not calls.newest_mark(project_id=project.id):
-        generating.generate_calls(calls=count, now=timezone.now())
+        generating.generate_calls(actor=SHELL, calls=count, now=timezone.now())
     return {"seconds": time.perf_counter() - began}
 
 
@@ -99,7 +100,7 @@ def _page_reader(project: ProjectInfo) -> Callable[[str], None]:
 
 def _api_reader(project: ProjectInfo) -> Callable[[str], None]:
     name = f"{_KEY_NAME}-{time.time_ns()}"
-    key = access.create_key(name=name, scopes=("read",), project=project.slug).secret
+    key = access.create_key(actor=SHELL, name=name, scopes=("read",), project=project.slug).secret
     client = Client(HTTP_HOST="localhost", HTTP_AUTHORIZATION=f"Bearer {key}")
     return lambda path: _get(client, path)
 

@@ -14,6 +14,7 @@ from helmdash.core.capture import Capture
 from helmdash.core.catalog import CatalogError
 from helmdash.core.completion import Complete, Completion, UnknownModel
 from helmdash.core.endpoints import Endpoint
+from helmdash.core.permissions import Actor, Right, require
 from helmdash.heavy import end_turn
 from helmdash.operations.planning import (
     Ask,
@@ -36,6 +37,7 @@ Clock = Callable[[], datetime]
 
 async def make(
     *,
+    actor: Actor,
     project: ProjectInfo,
     ask: Ask,
     caller: str,
@@ -44,10 +46,11 @@ async def make(
     progress: Progress | None = None,
     plan_id: str | None = None,
 ) -> Made:
-    """Plan or route. Raises AskProblem, CatalogError, UnknownModel, PlanFailed.
+    """Plan or route. Raises Forbidden, AskProblem, CatalogError, UnknownModel, PlanFailed.
 
     shared: None opens connections of its own. plan_id: one that `begin_plan` opened.
     """
+    require(actor, Right.PLAN, project_id=project.id)
     endpoints, rules = await in_thread(_standing, project.id)
     async with completer(
         endpoints, default=project.default_upstream, clock=clock, shared=shared, rules=rules
@@ -63,11 +66,15 @@ async def make(
         )
 
 
-def begin(*, project: ProjectInfo, ask: Ask, caller: str, shared: Shared, clock: Clock) -> str:
+def begin(
+    *, actor: Actor, project: ProjectInfo, ask: Ask, caller: str, shared: Shared, clock: Clock
+) -> str:
     """Begin to plan or route in the background; the plan's id.
 
-    Raises AskProblem and CatalogError at once, Stopping when the server is about to stop.
+    Raises Forbidden, AskProblem and CatalogError at once, Stopping when the server is about to
+    stop.
     """
+    require(actor, Right.PLAN, project_id=project.id)
     plan_id = begin_plan(project=project, ask=ask, caller=caller, now=clock())
 
     def give_up(sentence: str) -> None:
@@ -76,6 +83,7 @@ def begin(*, project: ProjectInfo, ask: Ask, caller: str, shared: Shared, clock:
     async def work() -> None:
         try:
             await make(
+                actor=actor,
                 project=project,
                 ask=ask,
                 caller=caller,

@@ -39,7 +39,7 @@ INSTALLED_APPS = [
     "helmdash.records",
     "helmdash.cli",
     "helmdash.pages",
-    "django.contrib.admin",
+    "helmdash.records.admin_app.MembersAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -131,6 +131,8 @@ else:
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 PASSWORD_HASHERS = ["helmdash.operations.password_hashing.QueuedPBKDF2Hasher"]
+# The role of a membership decides; groups and single permissions do not (docs/adr/0018).
+AUTHENTICATION_BACKENDS = ["helmdash.records.backend.MembershipBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from django.contrib.auth import get_user_model
+from django.test import Client
 from django.utils import timezone
 
 from helmdash.core.capture import Capture
+from helmdash.core.permissions import SHELL, Role
 from helmdash.operations import access, shipped
 from helmdash.operations.recording import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo, default_project, project_info
@@ -29,7 +32,7 @@ def make_project(**over: Any) -> ProjectInfo:
 
 def make_key(*, name: str = "owner", scopes: Sequence[str] = ("admin",), **over: Any) -> str:
     """A key's secret."""
-    return access.create_key(name=name, scopes=tuple(scopes), **over).secret
+    return access.create_key(actor=SHELL, name=name, scopes=tuple(scopes), **over).secret
 
 
 def make_capture(**over: Any) -> Capture:
@@ -52,3 +55,11 @@ def record(*captures: Capture, project: ProjectInfo | None = None) -> tuple[Reco
         caller="owner",
         now=timezone.now(),
     )
+
+
+def sign_in(name: str, *, project: ProjectInfo, role: Role) -> Client:
+    """The browser of a member of a project; the account is made when it is missing."""
+    access.set_member(actor=SHELL, user=name, project=project.slug, role=role)
+    client = Client()
+    client.force_login(get_user_model().objects.get(username=name))
+    return client

@@ -1,6 +1,6 @@
 """Who is calling: an API key, or, for reading only, somebody signed in to the pages.
 
-Scopes: decisions.md "API". None implies another but admin.
+Scopes and roles: core.permissions.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from django.http import HttpRequest
 
 from helmdash.api.problems import Code, Problem
 from helmdash.core.client_address import counted_as
+from helmdash.core.permissions import Actor, Forbidden, Right
 from helmdash.doors.asgi import headers_of
 from helmdash.doors.faults import (
     ExpiredKey,
@@ -23,18 +24,20 @@ from helmdash.doors.faults import (
 )
 from helmdash.doors.keys import look_up, presented_keys
 from helmdash.doors.limits import limits
-from helmdash.queries.access import ProjectInfo, default_project, find_project
+from helmdash.queries.access import ProjectInfo, person_of, projects_of
 
 # The pages remember the chosen project under this name (helmdash.pages is a sibling: not imported).
 _SESSION_PROJECT = "project"
+_NOT_A_MEMBER = "You are a member of no project. An owner or an administrator can add you."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The project a request acts on, and the name that is recorded as its caller."""
+    """The project a request acts on, who acts, and the name that is recorded as its caller."""
 
     project: ProjectInfo
     name: str
+    actor: Actor
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class Needs:
                     "WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{self.scope}"'
                 },
             )
-        return Access(project=caller.project, name=caller.name)
+        return Access(project=caller.project, name=caller.name, actor=caller.actor)
 
 
 def access_of(request: HttpRequest) -> Access:
@@ -95,9 +98,20 @@ def _signed_in(request: HttpRequest) -> Access:
         limits().take(f"user {request.user.pk}")
     except TooManyRequests as fault:
         raise _too_many(fault) from None
+    person = person_of(request.user)
+    readable = projects_of(actor=person)
+    if not readable:
+        raise forbidden_problem(Forbidden(_NOT_A_MEMBER, right=Right.READ, project_id=None))
     chosen = request.session.get(_SESSION_PROJECT)
-    project = find_project(slug=chosen) if isinstance(chosen, str) else None
-    return Access(project=project or default_project(), name=request.user.get_username())
+    project = next((each for each in readable if each.slug == chosen), readable[0])
+    return Access(project=project, name=person.name, actor=person)
+
+
+def forbidden_problem(error: Forbidden) -> Problem:
+    """403, with the scope that a key would need."""
+    challenge = f'Bearer error="insufficient_scope", scope="{error.scope}"'
+    headers = {"WWW-Authenticate": challenge} if error.scope else {}
+    return Problem(code=Code.FORBIDDEN, detail=str(error), headers=headers)
 
 
 def _too_many(fault: Fault) -> Problem:

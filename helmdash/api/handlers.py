@@ -12,6 +12,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError
 from ninja.errors import ValidationError as NinjaValidationError
 
+from helmdash.api.auth import forbidden_problem
 from helmdash.api.problems import (
     Code,
     FieldFault,
@@ -27,6 +28,7 @@ from helmdash.core.catalog import CatalogError
 from helmdash.core.chunks import ChunkProblem
 from helmdash.core.completion import UnknownModel
 from helmdash.core.decoding import Undecodable
+from helmdash.core.permissions import Forbidden
 from helmdash.operations.assembling import NoPromptBudget
 from helmdash.operations.budgets import BudgetConflict, BudgetProblems, NoSuchBudget
 from helmdash.operations.care import CareProblem, NoConversation, NoReminder
@@ -145,6 +147,7 @@ def _unexpected(error: Exception) -> Problem:
 
 _HANDLERS: dict[type[Exception], Callable[..., Problem]] = {
     Problem: _same,
+    Forbidden: forbidden_problem,
     BadCursor: _bad_cursor,
     CatalogError: _bad_catalog,
     BudgetProblems: _bad_budget,

@@ -42,13 +42,23 @@ def begin(request: HttpRequest, ask: Ask) -> str | None:
     if shared is None:
         return None
     return planner.begin(
-        project=access.project, ask=ask, caller=access.name, shared=shared, clock=timezone.now
+        actor=access.actor,
+        project=access.project,
+        ask=ask,
+        caller=access.name,
+        shared=shared,
+        clock=timezone.now,
     )
 
 
 async def _work(access: Access, ask: Ask, shared: Shared | None) -> Made:
     return await planner.make(
-        project=access.project, ask=ask, caller=access.name, shared=shared, clock=timezone.now
+        actor=access.actor,
+        project=access.project,
+        ask=ask,
+        caller=access.name,
+        shared=shared,
+        clock=timezone.now,
     )
 
 

@@ -63,8 +63,9 @@ KINDS: Mapping[Code, Kind] = {
     ),
     Code.FORBIDDEN: Kind(
         status=403,
-        title="Scope missing",
-        meaning="The key is good but lacks the scope that the detail names.",
+        title="Not allowed",
+        meaning="The key is good, but lacks the scope that the detail names, or may not touch what "
+        "holds for every project.",
     ),
     Code.NOT_FOUND: Kind(
         status=404, title="Not found", meaning="Nothing is there, or not in the key's project."

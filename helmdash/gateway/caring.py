@@ -363,6 +363,7 @@ def _clear(exchange: Exchange, call: Care) -> care.Cleared | None:
         return None
     try:
         return care.clear(
+            actor=exchange.standing.caller.actor,
             project=exchange.standing.caller.project,
             conversation=call.conversation,
             reason="The request was longer than its model takes.",

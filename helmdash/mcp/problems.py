@@ -13,6 +13,7 @@ from django.db import InterfaceError, OperationalError
 
 from helmdash.core.catalog import CatalogError
 from helmdash.core.completion import UnknownModel
+from helmdash.core.permissions import Forbidden
 from helmdash.operations.care import CareProblem, NoConversation, NoReminder
 from helmdash.operations.planning import AskProblem, PlanFailed
 from helmdash.operations.recorder import RecorderFull
@@ -61,6 +62,10 @@ def invalid_field(field: str, message: str) -> Problem:
 def forbidden(name: str, scope: str) -> Problem:
     """The key lacks a scope."""
     return Problem("forbidden", f"The key {name} lacks the scope {scope}.", extra={"scope": scope})
+
+
+def _forbidden(error: Forbidden) -> Problem:
+    return Problem("forbidden", str(error), extra={"scope": error.scope} if error.scope else None)
 
 
 def not_found(message: str) -> Problem:
@@ -123,6 +128,7 @@ def _database_away(error: Exception) -> Problem:
 
 _TOLD: tuple[tuple[type[Exception], Callable[..., Problem]], ...] = (
     (Problem, _same),
+    (Forbidden, _forbidden),
     (CatalogError, _bad_catalog),
     (AskProblem, _bad_ask),
     (NoConversation, _no_conversation),

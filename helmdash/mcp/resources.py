@@ -10,7 +10,8 @@ from urllib.parse import unquote
 from django.utils import timezone
 
 from helmdash.core.budgets import EffectiveBudget
-from helmdash.mcp.problems import forbidden, not_found
+from helmdash.core.permissions import Right, require
+from helmdash.mcp.problems import not_found
 from helmdash.mcp.routing_guide import read_guide
 from helmdash.mcp.tools.conversations import read_health
 from helmdash.mcp.visit import Visit
@@ -19,7 +20,6 @@ from helmdash.queries.defaults import caller_defaults
 from helmdash.queries.moments import rfc3339
 from helmdash.queries.plans import my_plans
 
-SCOPE: Final = "read"
 MIME_TYPE: Final = "application/json"
 _SCHEME: Final = "helmdeck://"
 _HEALTH: Final = f"{_SCHEME}conversation-health/"
@@ -34,6 +34,7 @@ class Resource:
     name: str
     description: str
     read: Callable[[Visit], Awaitable[Body]]
+    right: Right = Right.READ
 
     @property
     def uri(self) -> str:
@@ -52,9 +53,9 @@ class Template:
 
 async def read_resource(visit: Visit, uri: str) -> Body:
     """What is at an address. Raises Problem: no such resource, or the key may not read."""
-    if not visit.caller.may(SCOPE):
-        raise forbidden(visit.caller.name, SCOPE)
     found = _BY_URI.get(uri)
+    right = Right.READ if found is None else found.right
+    require(visit.caller.actor, right, project_id=visit.project.id)
     if found is not None:
         return await found.read(visit)
     conversation = unquote(uri.removeprefix(_HEALTH))
@@ -132,6 +133,7 @@ RESOURCES: tuple[Resource, ...] = (
         name="context-budgets",
         description="Safe tokens, catalog bytes, tier and abilities of every model",
         read=_context_budgets,
+        right=Right.READ_BUDGETS,
     ),
     Resource(name="my-plans", description="What you have planned lately", read=_my_plans),
     Resource(name="my-defaults", description="What you use most, and how", read=_my_defaults),

@@ -7,10 +7,22 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
 from django.db import transaction
 
+from helmdash.core.permissions import (
+    SHELL,
+    Actor,
+    Right,
+    Role,
+    Scope,
+    may,
+    require,
+    require_grantable,
+)
 from helmdash.queries.access import SCOPES, Caller, ProjectInfo, project_info
-from helmdash.records.models import ApiKey, Project, Scope
+from helmdash.records.models import ApiKey, Membership, Project
 from helmdash.records.models.access import hash_key
 
 # Everything but `admin`: what packs and people at the terminal need on the first day.
@@ -43,6 +55,7 @@ def ensure_project() -> ProjectInfo:
 
 def create_key(
     *,
+    actor: Actor,
     name: str,
     scopes: tuple[str, ...] = DEFAULT_SCOPES,
     project: str | None = None,
@@ -51,7 +64,8 @@ def create_key(
     """Make a key for a project (the default one when none is named).
 
     `secret` is given only for the bootstrap key of the environment. Raises AccessError on an
-    unknown scope or project, a name in use, or a blank name.
+    unknown scope or project, a name in use, or a blank name, and Forbidden where the actor makes
+    no keys or does not hold a scope itself.
     """
     name = name.strip()
     if not name:
@@ -66,6 +80,7 @@ def create_key(
         row = owner.first()
         if row is None:
             raise AccessError(f"project: there is no project called {project or 'default'}")
+        require_grantable(actor, frozenset(scopes), project_id=row.pk, is_default=row.is_default)
         if ApiKey.objects.filter(name=name, revoked_at__isnull=True).exists():
             raise AccessError(f"name: an active key is called {name}; revoke it first")
         new = ApiKey(project=row, name=name, scopes=[s for s in SCOPES if s in scopes])
@@ -76,10 +91,18 @@ def create_key(
     return NewKey(name=name, secret=key, scopes=tuple(scopes))
 
 
-def revoke_key(*, name: str, now: datetime) -> None:
-    """End a key at once. Raises AccessError when no active key has the name."""
-    if not ApiKey.objects.filter(name=name, revoked_at__isnull=True).update(revoked_at=now):
+def revoke_key(*, actor: Actor, name: str, now: datetime) -> None:
+    """End a key at once.
+
+    Raises AccessError when no active key has the name, or only one of a project whose keys the
+    actor may not even see; Forbidden when the actor sees it and may not end it.
+    """
+    active = ApiKey.objects.filter(name=name, revoked_at__isnull=True)
+    row = active.first()
+    if row is None or not may(actor, Right.READ, project_id=row.project_id):
         raise AccessError(f"name: no active key is called {name}")
+    require(actor, Right.MANAGE_KEYS, project_id=row.project_id)
+    active.filter(pk=row.pk).update(revoked_at=now)
 
 
 def note_use(*, caller: Caller, now: datetime) -> None:
@@ -97,10 +120,10 @@ def ensure_bootstrap_key(*, secret: str) -> NewKey | None:
     if secret:
         if ApiKey.objects.filter(key_hash=hash_key(secret)).exists():
             return None
-        return create_key(name=_free_name("bootstrap"), secret=secret)
+        return create_key(actor=SHELL, name=_free_name("bootstrap"), secret=secret)
     if ApiKey.objects.exists():
         return None
-    return create_key(name="bootstrap")
+    return create_key(actor=SHELL, name="bootstrap")
 
 
 def ensure_admin(*, password: str) -> str | None:
@@ -114,6 +137,62 @@ def ensure_admin(*, password: str) -> str | None:
     chosen = password or secrets.token_urlsafe(12)
     users.objects.create_superuser(username=ADMIN_NAME, password=chosen)
     return chosen
+
+
+def set_member(*, actor: Actor, user: str, project: str, role: Role) -> bool:
+    """Give somebody a role in a project, in place of the one they had. True: the account is new.
+
+    An account that is missing is made, without a password. Raises AccessError for an unknown
+    project or a name that no account can have, Forbidden where the actor manages no members.
+    """
+    with transaction.atomic():
+        row = _managed_project(actor, project)
+        account, is_new = _account(user)
+        membership = Membership.objects.filter(project=row, user=account).first()
+        membership = membership or Membership(project=row, user=account)
+        membership.role = role.value
+        _note(membership, actor)
+        membership.save()
+    return is_new
+
+
+def remove_member(*, actor: Actor, user: str, project: str) -> None:
+    """End somebody's part in a project. Raises AccessError when there was none, Forbidden."""
+    with transaction.atomic():
+        row = _managed_project(actor, project)
+        found = Membership.objects.filter(project=row, user__username=user).first()
+        if found is None:
+            raise AccessError(f"user: {user} is no member of {project}")
+        _note(found, actor)
+        found.delete()
+
+
+def _managed_project(actor: Actor, slug: str) -> Project:
+    row = Project.objects.filter(slug=slug).first()
+    if row is None:
+        raise AccessError(f"project: there is no project called {slug}")
+    require(actor, Right.MANAGE_MEMBERS, project_id=row.pk)
+    return row
+
+
+def _account(name: str) -> tuple[User, bool]:
+    users = get_user_model()
+    found = users.objects.filter(username=name).first()
+    if found is not None:
+        return found, False
+    account = users(username=name)
+    account.set_unusable_password()
+    try:
+        account.full_clean()
+    except ValidationError as error:
+        raise AccessError("user: " + " ".join(error.messages)) from None
+    account.save()
+    return account, True
+
+
+def _note(row: Membership, actor: Actor) -> None:
+    # simple_history reads this attribute when it writes the history row.
+    row._change_reason = f"by {actor}"  # type: ignore[attr-defined]
 
 
 def _free_name(wanted: str) -> str:

@@ -12,6 +12,7 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
+from helmdash.core.permissions import Actor, Right, require
 from helmdash.queries.budgets import BudgetRow, find
 from helmdash.records.models import Budget
 
@@ -44,39 +45,46 @@ class NoSuchBudget(Exception):
     """The project sees no row with this number."""
 
 
-def create_budget(*, values: Mapping[str, object], project_id: int | None, by: str) -> BudgetRow:
+def create_budget(
+    *, actor: Actor, values: Mapping[str, object], project_id: int | None
+) -> BudgetRow:
     """Add a row: for one project, or for all (None).
 
-    values: columns by name; null for "as the default has it". by: who, for the history.
-    Raises BudgetProblems, or BudgetConflict when the key is taken.
+    values: columns by name; null for "as the default has it".
+    Raises Forbidden, BudgetProblems, or BudgetConflict when the key is taken.
     """
+    require(actor, Right.CHANGE_BUDGETS, project_id=project_id)
     row = Budget(project_id=project_id)
     _set(row, values)
     with transaction.atomic():
-        _save(row, by)
+        _save(row, actor)
     return _read(row)
 
 
 def change_budget(
-    *, budget_id: int, project_id: int, changes: Mapping[str, object], by: str
+    *, actor: Actor, budget_id: int, project_id: int, changes: Mapping[str, object]
 ) -> BudgetRow:
-    """Change columns of a row the project sees.
+    """Change columns of a row the project sees; whose row it is never changes here.
 
-    Raises NoSuchBudget, BudgetProblems, or BudgetConflict when the new key is taken.
+    Raises NoSuchBudget, Forbidden (the row is every project's, say), BudgetProblems, or
+    BudgetConflict when the new key is taken.
     """
     with transaction.atomic():
-        row = _locked(budget_id, project_id)
+        row = _locked(actor, budget_id, project_id)
         if row.key == "" and str(changes.get("key", "")).strip():
             raise BudgetProblems((BudgetProblem("key", _FALLBACK_KEY),))
         _set(row, changes)
-        _save(row, by)
+        _save(row, actor)
     return _read(row)
 
 
-def delete_budget(*, budget_id: int, project_id: int, by: str) -> None:
-    """Remove a row the project sees. Raises NoSuchBudget, or BudgetConflict for the fallback."""
+def delete_budget(*, actor: Actor, budget_id: int, project_id: int) -> None:
+    """Remove a row the project sees.
+
+    Raises NoSuchBudget, Forbidden, or BudgetConflict for the fallback.
+    """
     with transaction.atomic():
-        row = _locked(budget_id, project_id)
+        row = _locked(actor, budget_id, project_id)
         if row.key == "" and row.project_id is None:
             raise BudgetConflict(
                 (
@@ -87,15 +95,16 @@ def delete_budget(*, budget_id: int, project_id: int, by: str) -> None:
                     ),
                 )
             )
-        _note(row, by)
+        _note(row, actor)
         row.delete()
 
 
-def _locked(budget_id: int, project_id: int) -> Budget:
+def _locked(actor: Actor, budget_id: int, project_id: int) -> Budget:
     visible = Q(project__isnull=True) | Q(project_id=project_id)
     row = Budget.objects.select_for_update().filter(visible, pk=budget_id).first()
     if row is None:
         raise NoSuchBudget(f"there is no budget {budget_id}")
+    require(actor, Right.CHANGE_BUDGETS, project_id=row.project_id)
     return row
 
 
@@ -104,10 +113,10 @@ def _set(row: Budget, values: Mapping[str, object]) -> None:
         setattr(row, name, "" if value is None and name in _TEXT_COLUMNS else value)
 
 
-def _save(row: Budget, by: str) -> None:
+def _save(row: Budget, actor: Actor) -> None:
     try:
         row.full_clean()
-        _note(row, by)
+        _note(row, actor)
         row.save()
     except ValidationError as error:
         raise _problems(error) from None
@@ -117,9 +126,9 @@ def _save(row: Budget, by: str) -> None:
         raise BudgetConflict((taken,)) from None
 
 
-def _note(row: Budget, by: str) -> None:
+def _note(row: Budget, actor: Actor) -> None:
     # simple_history reads this attribute when it writes the history row.
-    row._change_reason = by  # type: ignore[attr-defined]
+    row._change_reason = str(actor)  # type: ignore[attr-defined]
 
 
 def _problems(error: ValidationError) -> BudgetProblems:
@@ -128,7 +137,7 @@ def _problems(error: ValidationError) -> BudgetProblems:
         for field, messages in error.message_dict.items()
         for message in messages
     ]
-    is_taken = all("exists already" in problem.message for problem in found)
+    is_taken = all(problem.message.endswith(" already.") for problem in found)
     return (BudgetConflict if is_taken else BudgetProblems)(tuple(found))
 
 

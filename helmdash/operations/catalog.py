@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from helmdash.core.permissions import Actor, Right, require
 from helmdash.records.revisions import add_revision
 
 
@@ -19,13 +20,20 @@ class Imported:
 
 
 def import_catalog(
-    *, project_id: int, name: str, body: object, now: datetime, make_current: bool = True
+    *,
+    actor: Actor,
+    project_id: int,
+    name: str,
+    body: object,
+    now: datetime,
+    make_current: bool = True,
 ) -> Imported:
     """Store a catalog under a name and, unless told otherwise, put it in force for the project.
 
     The same bytes as the newest revision of the name give that revision again. Raises
-    CatalogError naming the fields of a malformed catalog.
+    CatalogError naming the fields of a malformed catalog, and Forbidden.
     """
+    require(actor, Right.CHANGE_CATALOGS, project_id=project_id)
     row, is_new = add_revision(
         project_id=project_id, name=name, body=body, now=now, make_current=make_current
     )

@@ -15,6 +15,7 @@ from django.db import connection, transaction
 
 from helmdash.conf import ROOT
 from helmdash.core.capture import Capture, CapturedTrim, Sent
+from helmdash.core.permissions import SHELL, Actor, Right, require
 from helmdash.operations.catalog import import_catalog
 from helmdash.operations.demo_care import load_care
 from helmdash.operations.demo_plans import load_plans
@@ -47,9 +48,12 @@ _CATALOG = ROOT / "fixtures" / "demo_catalog.json"
 _CALLER = "demo"
 
 
-def load_demo(*, now: datetime) -> int:
-    """Load the demo project afresh, with times up to `now`. Gives the number of calls."""
-    remove_demo()
+def load_demo(*, actor: Actor, now: datetime) -> int:
+    """Load the demo project afresh, with times up to `now`. Gives the number of calls.
+
+    Raises Forbidden: it takes superusers and owners of the default project.
+    """
+    remove_demo(actor=actor)
     row = Project.objects.create(
         slug=DEMO_SLUG,
         name="Demo",
@@ -58,12 +62,13 @@ def load_demo(*, now: datetime) -> int:
         remediation=True,
     )
     body = json.loads(_CATALOG.read_text(encoding="utf-8"))
-    import_catalog(project_id=row.pk, name="demo", body=body, now=now)
+    import_catalog(actor=SHELL, project_id=row.pk, name="demo", body=body, now=now)
     row.refresh_from_db()
     project = project_info(row)
     data = json.loads(_CALLS.read_text(encoding="utf-8"))
     for fit in data["fits"]:
         fit_catalog(
+            actor=SHELL,
             project=project,
             model=fit["model"],
             intent=fit["intent"],
@@ -82,8 +87,13 @@ def load_demo(*, now: datetime) -> int:
     return len(captures) + planned + cared_for
 
 
-def remove_demo() -> bool:
-    """Delete the demo project with everything in it. False when there was none."""
+def remove_demo(*, actor: Actor) -> bool:
+    """Delete the demo project with everything in it. False when there was none.
+
+    Raises Forbidden, as `load_demo` does.
+    """
+    default = Project.objects.filter(is_default=True).values_list("pk", flat=True).first()
+    require(actor, Right.MANAGE_DEMO, project_id=default)
     with transaction.atomic():
         project = Project.objects.filter(slug=DEMO_SLUG, is_demo=True).first()
         if project is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from helmdash.core.capture import Capture, Sent
+from helmdash.core.permissions import SHELL
 from helmdash.operations import care
 from helmdash.operations.recording import record_calls
 from helmdash.queries.access import ProjectInfo
@@ -129,10 +130,16 @@ def _play(story: _Story, *, project: ProjectInfo, caller: str, now: datetime) ->
         if number in story.notes:
             kind, content = story.notes[number]
             care.add_reminder(
-                project=project, conversation=story.name, content=content, kind=kind, now=at
+                actor=SHELL,
+                project=project,
+                conversation=story.name,
+                content=content,
+                kind=kind,
+                now=at,
             )
     if story.clear_after:
         care.clear(
+            actor=SHELL,
             project=project,
             conversation=story.name,
             reminder_content=story.clear_after,

@@ -16,6 +16,7 @@ from typing import Any
 from helmdash.conf import ROOT
 from helmdash.core.capture import Capture, CapturedTrim, Sent
 from helmdash.core.learning import learned_inputs
+from helmdash.core.permissions import SHELL
 from helmdash.core.plans import PIPELINE_RUN
 from helmdash.core.rules import PLAN_RULES
 from helmdash.core.tokens import compact_json
@@ -56,6 +57,7 @@ def load_plans(*, project: ProjectInfo, caller: str, now: datetime) -> int:
 
 def _fit(project: ProjectInfo, told: Told, caller: str, now: datetime) -> Fitted:
     fitted = fit_catalog(
+        actor=SHELL,
         project=project,
         model=told["model"],
         intent=told["intent"],

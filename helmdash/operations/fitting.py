@@ -13,6 +13,7 @@ from datetime import datetime
 
 from helmdash.core.budgets import EffectiveBudget, Tier
 from helmdash.core.catalog import Catalog, parse_catalog
+from helmdash.core.permissions import Actor, Right, require
 from helmdash.core.ranking import PastPlan
 from helmdash.core.selection import PreparedCatalog, Selection, prepare, select, stable_fits
 from helmdash.core.tokens import compact_json, json_bytes
@@ -55,6 +56,7 @@ class Fitted:
 
 def fit_catalog(
     *,
+    actor: Actor,
     project: ProjectInfo,
     model: str,
     intent: str,
@@ -69,8 +71,10 @@ def fit_catalog(
     """Fit a catalog (inline, by name, or the project's current one) and store the Trim.
 
     Everything that will be sent counts against the budget: system prompt, catalog, defaults,
-    intent and context. Raises NoCatalog, or CatalogError naming the fields of a malformed one.
+    intent and context. Raises Forbidden, NoCatalog, or CatalogError naming the fields of a
+    malformed one.
     """
+    require(actor, Right.FIT, project_id=project.id)
     budget = budgets.table(project_id=project.id).lookup(model)
     prepared, name = find_catalog(project=project, catalog=catalog, name=catalog_name)
     fixed = SYSTEM_PROMPT_BYTES + len(intent.encode())

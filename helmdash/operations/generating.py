@@ -16,6 +16,7 @@ from typing import Any
 
 from helmdash.core.budgets import PromptVariant
 from helmdash.core.capture import STRUCTURED_PURPOSES, Capture, CapturedTrim, Sent
+from helmdash.core.permissions import Actor, Right, require
 from helmdash.operations.recording import record_calls
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.queries.calls import newest_mark
@@ -46,6 +47,7 @@ class Generated:
 
 def generate_calls(
     *,
+    actor: Actor,
     calls: int,
     now: datetime,
     conversations: int | None = None,
@@ -58,8 +60,9 @@ def generate_calls(
 
     The project is made if it is missing. `progress` hears how many are stored, after each
     transaction. Raises GenerateError when the project has calls already and `force` is not set,
-    or when it is the default or the demo project.
+    or when it is the default or the demo project, and Forbidden: it may make a project.
     """
+    require(actor, Right.ADMINISTER, project_id=None)
     project, tag = _project(slug, force)
     count = min(calls, conversations or max(1, calls // CALLS_PER_CONVERSATION))
     chance = random.Random(seed)  # noqa: S311  (made-up data, and the same for the same seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from helmdash.core.guidance import DEFAULT_TEXTS, text_problems
+from helmdash.core.permissions import Actor, Right, require
 from helmdash.core.remediation import Strength
 from helmdash.queries import upstreams
 from helmdash.queries.access import BUDGET_MODES
@@ -18,13 +19,16 @@ class ProjectError(Exception):
         self.message = message
 
 
-def set_gateway_policy(*, project_id: int, budget_mode: str, default_upstream: str) -> None:
+def set_gateway_policy(
+    *, actor: Actor, project_id: int, budget_mode: str, default_upstream: str
+) -> None:
     """Say what happens to requests that are larger than their budget, and to unlisted models.
 
     budget_mode: `observe`, `warn` or `enforce`. default_upstream: the name of an upstream the
     project may use; empty for none. The gateway goes by it within a second.
-    Raises ProjectError when either is unknown, or the project holds demo data.
+    Raises Forbidden; ProjectError when either is unknown, or the project holds demo data.
     """
+    require(actor, Right.CHANGE_SETTINGS, project_id=project_id)
     if budget_mode not in BUDGET_MODES:
         raise ProjectError("budget_mode", f"choose one of {', '.join(BUDGET_MODES)}")
     names = {endpoint.name for endpoint in upstreams.endpoints(project_id=project_id)}
@@ -42,14 +46,22 @@ def set_gateway_policy(*, project_id: int, budget_mode: str, default_upstream: s
 
 
 def set_care_settings(
-    *, project_id: int, remediation: bool, soft_text: str, hard_text: str, critical_text: str
+    *,
+    actor: Actor,
+    project_id: int,
+    remediation: bool,
+    soft_text: str,
+    hard_text: str,
+    critical_text: str,
 ) -> None:
     """Say whether the gateway cares for conversations, and in which words guidance is given.
 
     A text that is empty, or the shipped one, leaves it to the shipped text, also in later versions.
     The switch is for the gateway only; whoever asks `advance` gets guidance in any case.
-    Raises ProjectError for a text that cannot be used, and when the project holds demo data.
+    Raises Forbidden; ProjectError for a text that cannot be used, or when the project holds demo
+    data.
     """
+    require(actor, Right.CHANGE_SETTINGS, project_id=project_id)
     given = {Strength.SOFT: soft_text, Strength.HARD: hard_text, Strength.CRITICAL: critical_text}
     own = {strength: own_text(strength, text) for strength, text in given.items()}
     for strength, text in own.items():

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from django.db import connection, transaction
 
+from helmdash.core.permissions import Actor, Right, require
 from helmdash.operations.recording import MESSAGE_SEEN_PRECISION
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
@@ -65,12 +66,17 @@ def count_expired(*, project: ProjectInfo, now: datetime) -> Retained:
     )
 
 
-def delete_expired(*, project: ProjectInfo, now: datetime, batch: int = BATCH_ROWS) -> Retained:
+def delete_expired(
+    *, actor: Actor, project: ProjectInfo, now: datetime, batch: int = BATCH_ROWS
+) -> Retained:
     """Delete what is older than the project's retention, with all that nothing refers to then:
 
     calls, fits, plans, emptied conversations with their reminders and guidance, unused messages,
     catalogs shown for no plan. Texts that wait for a reply go in every project (`forget_pending`).
+
+    Raises Forbidden.
     """
+    require(actor, Right.ERASE, project_id=project.id)
     forget_pending(project=project, now=now, batch=batch)
     before = _line(project, now)
     if before is None:

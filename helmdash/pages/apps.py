@@ -10,11 +10,3 @@ class PagesConfig(AppConfig):
 
     name = "helmdash.pages"
     label = "pages"
-
-    def ready(self) -> None:
-        """The admin's own sign-in page has the brake of ours."""
-        from django.contrib import admin
-
-        from helmdash.pages.braking import AdminSignInForm
-
-        admin.site.login_form = AdminSignInForm

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.forms import AuthenticationForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -39,7 +38,7 @@ def address_of(request: HttpRequest) -> str | None:
     return counted_as(address) if address else None
 
 
-class _Braked(AuthenticationForm):
+class SignInForm(AuthenticationForm):
     """Checks a password only where neither the account nor the address has to wait."""
 
     def clean(self) -> Any:
@@ -56,14 +55,6 @@ class _Braked(AuthenticationForm):
             raise
         succeed(attempt)
         return cleaned
-
-
-class SignInForm(_Braked):
-    """Of the pages."""
-
-
-class AdminSignInForm(_Braked, AdminAuthenticationForm):
-    """Of the admin's own sign-in page."""
 
 
 class TooManyTriesMiddleware:

@@ -6,28 +6,35 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import reverse
 
+from helmdash.core.permissions import Right, require
+from helmdash.pages import scope
 from helmdash.pages.render import PageRequest
 
 Arguments = ParamSpec("Arguments")
 View = Callable[Concatenate[PageRequest, Arguments], HttpResponse]
 
 
-def staff_only(view: View[Arguments]) -> View[Arguments]:
-    """Keys and demo data are the business of staff; others get a 403 that says so."""
+def takes(right: Right) -> Callable[[View[Arguments]], View[Arguments]]:
+    """Forbidden before anything is read of the form, for whoever lacks a right in the project.
 
-    @wraps(view)
-    def checked(
-        request: PageRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
-    ) -> HttpResponse:
-        if not request.user.is_staff:
-            raise PermissionDenied("Only staff may do this. Ask somebody who can open the admin.")
-        return view(request, *args, **kwargs)
+    The operations ask again by themselves; this only spares them the rest of the view.
+    """
 
-    return checked
+    def decorate(view: View[Arguments]) -> View[Arguments]:
+        @wraps(view)
+        def checked(
+            request: PageRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
+        ) -> HttpResponse:
+            scoped = scope.read(request)
+            require(scoped.actor, right, project_id=scoped.project.id)
+            return view(request, *args, **kwargs)
+
+        return checked
+
+    return decorate
 
 
 def post_only(page: str) -> Callable[[View[Arguments]], View[Arguments]]:

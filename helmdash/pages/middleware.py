@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import urlencode
 
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.defaults import permission_denied
 
+from helmdash.core.permissions import Forbidden
 from helmdash.pages import scope
 from helmdash.pages.words import field_name
 
@@ -42,7 +45,9 @@ class SignInRequiredMiddleware:
         return HttpResponseRedirect(_sign_in(request.get_full_path()))
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Nothing of a form is lost, though nothing of it could be saved."""
+        """Say what is not allowed; and lose nothing of a form whose project is gone."""
+        if isinstance(exception, Forbidden):
+            return permission_denied(request, PermissionDenied(str(exception)))
         if not isinstance(exception, scope.ProjectGone):
             return None
         typed = [

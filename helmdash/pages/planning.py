@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from helmdash import planner
 from helmdash.core.completion import UnknownModel
+from helmdash.core.permissions import Actor
 from helmdash.operations.planning import Ask, PlanFailed
 from helmdash.queries import upstreams
 from helmdash.queries.access import ProjectInfo
@@ -29,6 +30,7 @@ _FINDING_SECONDS = 8.0
 class Trial:
     """What somebody wants to try, and who it is."""
 
+    actor: Actor
     project: ProjectInfo
     ask: Ask
     caller: str
@@ -44,6 +46,7 @@ def start(request: HttpRequest, trial: Trial) -> str:
     if shared is None:
         return async_to_sync(_now)(trial)
     return planner.begin(
+        actor=trial.actor,
         project=trial.project,
         ask=trial.ask,
         caller=trial.caller,
@@ -74,6 +77,7 @@ def require_served(request: HttpRequest, project: ProjectInfo, model: str) -> No
 async def _now(trial: Trial) -> str:
     try:
         made = await planner.make(
+            actor=trial.actor,
             project=trial.project,
             ask=trial.ask,
             caller=trial.caller,

@@ -3,6 +3,7 @@
 `?project=<slug>` switches, and the session remembers it. Without a choice it is the default
 project once it has a call, else the demo project if there is one, else the default. A form writes
 into the project that its own page shows (its hidden field `project`), whatever another tab chose.
+Only projects that the person may read are there at all: others are as if they did not exist.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
+from helmdash.core.permissions import Forbidden, Person, Right, may, readable
 from helmdash.queries import access, calls
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.whereabouts import Kind, find_project_of
@@ -20,6 +22,10 @@ _SESSION_KEY = "project"
 # Sent by HTMX with each request: the project the page in the browser shows.
 SHOWN_HEADER = "X-Helmdash-Project"
 FORM_FIELD = "project"
+_NOT_A_MEMBER = (
+    "You are signed in, but are a member of no project. "
+    "An owner of one, or an administrator, can add you."
+)
 
 
 class ProjectGone(Exception):
@@ -34,14 +40,28 @@ class ProjectGone(Exception):
 class Scope:
     """The project in force, those to choose from, and whether a call was ever recorded in it."""
 
+    actor: Person
     project: ProjectInfo
     projects: tuple[ProjectInfo, ...]
     has_calls: bool
 
     @property
     def home(self) -> ProjectInfo:
-        """The default project: the way back from demo data."""
-        return self.projects[0]
+        """The way back from demo data: the default project, or the first that there is."""
+        return next((each for each in self.projects if not each.is_demo), self.projects[0])
+
+    @property
+    def may(self) -> frozenset[Right]:
+        """What the person may do in the project in force; templates look here."""
+        return frozenset(
+            right for right in Right if may(self.actor, right, project_id=self.project.id)
+        )
+
+    @property
+    def may_manage_demo(self) -> bool:
+        """Demo data is loaded and removed by whoever runs the default project."""
+        default = next((each.id for each in self.projects if each.is_default), None)
+        return may(self.actor, Right.MANAGE_DEMO, project_id=default)
 
 
 def current_project(request: HttpRequest) -> ProjectInfo:
@@ -49,11 +69,17 @@ def current_project(request: HttpRequest) -> ProjectInfo:
     return read(request).project
 
 
-def read(request: HttpRequest) -> Scope:
-    """The scope of a request, worked out once: two queries, three while only demo data is there.
+def current_actor(request: HttpRequest) -> Person:
+    """Who asks, with their roles."""
+    return access.person_of(request.user)
 
-    Raises Http404 when it asks for a project that is not there, and ProjectGone when it is a form
-    of a page about one.
+
+def read(request: HttpRequest) -> Scope:
+    """The scope of a request, worked out once: two queries, three while only demo data is there,
+    and one more for whoever is no superuser.
+
+    Raises Http404 when it asks for a project that is not there, ProjectGone when it is a form of a
+    page about one, and Forbidden for a person who is a member of none.
     """
     known = getattr(request, "_helmdash_scope", None)
     if isinstance(known, Scope):
@@ -71,7 +97,8 @@ def elsewhere(request: HttpRequest, kind: Kind, name: str) -> HttpResponse:
     """
     project = current_project(request)
     if "project" not in request.GET:
-        slug = find_project_of(kind=kind, name=name, besides=project.id)
+        among = readable(current_actor(request))
+        slug = find_project_of(kind=kind, name=name, besides=project.id, among=among)
         if slug is not None:
             return redirect(f"{request.path}?project={slug}")
     raise Http404(f"There is no {kind} {name} in {project.name}.")
@@ -85,7 +112,8 @@ def forget(request: HttpRequest) -> None:
 def lead_to(request: HttpRequest, slug: str) -> None:
     """Show a project next: by itself where it would be, so that a first real call takes over."""
     forget(request)
-    if _undecided(access.projects()).project.slug != slug:
+    actor = current_actor(request)
+    if _undecided(actor, access.projects_of(actor=actor)).project.slug != slug:
         choose(request, slug)
 
 
@@ -96,7 +124,10 @@ def choose(request: HttpRequest, slug: str) -> None:
 
 
 def _read(request: HttpRequest) -> Scope:
-    projects = access.projects()
+    actor = current_actor(request)
+    projects = access.projects_of(actor=actor)
+    if not projects:
+        raise Forbidden(_NOT_A_MEMBER, right=Right.READ, project_id=None)
     by_slug = {project.slug: project for project in projects}
     asked = request.GET.get("project")
     if asked is not None:
@@ -106,7 +137,7 @@ def _read(request: HttpRequest) -> Scope:
         if "HX-Request" not in request.headers:
             choose(request, asked)
     chosen = by_slug.get(asked or request.session.get(_SESSION_KEY, ""))
-    found = _of(chosen, projects) if chosen is not None else _undecided(projects)
+    found = _of(actor, chosen, projects) if chosen is not None else _undecided(actor, projects)
     shown = _shown_by_form(request)
     if shown is None or shown == found.project.slug:
         return found
@@ -114,11 +145,11 @@ def _read(request: HttpRequest) -> Scope:
         raise ProjectGone(shown)
     # Who acts on a page wants to see next what came of it.
     choose(request, shown)
-    return _of(by_slug[shown], projects)
+    return _of(actor, by_slug[shown], projects)
 
 
-def _of(project: ProjectInfo, projects: tuple[ProjectInfo, ...]) -> Scope:
-    return Scope(project=project, projects=projects, has_calls=_has_calls(project))
+def _of(actor: Person, project: ProjectInfo, projects: tuple[ProjectInfo, ...]) -> Scope:
+    return Scope(actor=actor, project=project, projects=projects, has_calls=_has_calls(project))
 
 
 def _shown_by_form(request: HttpRequest) -> str | None:
@@ -128,14 +159,15 @@ def _shown_by_form(request: HttpRequest) -> str | None:
     return request.POST.get(FORM_FIELD) or request.headers.get(SHOWN_HEADER) or None
 
 
-def _undecided(projects: tuple[ProjectInfo, ...]) -> Scope:
-    default = next(project for project in projects if project.is_default)
-    if _has_calls(default):
-        return Scope(project=default, projects=projects, has_calls=True)
+def _undecided(actor: Person, projects: tuple[ProjectInfo, ...]) -> Scope:
+    # The default project comes first, where the person may read it.
+    first = projects[0]
+    if _has_calls(first):
+        return Scope(actor=actor, project=first, projects=projects, has_calls=True)
     demo = next((project for project in projects if project.is_demo), None)
     if demo is not None and _has_calls(demo):
-        return Scope(project=demo, projects=projects, has_calls=True)
-    return Scope(project=default, projects=projects, has_calls=False)
+        return Scope(actor=actor, project=demo, projects=projects, has_calls=True)
+    return Scope(actor=actor, project=first, projects=projects, has_calls=False)
 
 
 def _has_calls(project: ProjectInfo) -> bool:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from helmdash.records.models import ApiKey, BudgetMode, Project, Scope
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+from helmdash.core.permissions import Actor, KeyHolder, Person, Role, Scope, readable
+from helmdash.records import rights
+from helmdash.records.models import ApiKey, BudgetMode, Membership, Project
 from helmdash.records.models.access import hash_key
 
-SCOPES = tuple(Scope.values)
+SCOPES = tuple(scope.value for scope in Scope)
 BUDGET_MODES = tuple(BudgetMode.values)
 
 
@@ -41,8 +45,27 @@ class Caller:
     """Null: never. Whoever lets a caller in looks at it (helmdash.doors.limits)."""
 
     def may(self, scope: str) -> bool:
-        """True when the key carries the scope, or admin, which implies all (decisions.md)."""
+        """True when the key carries the scope, or admin, which implies all."""
         return scope in self.scopes or Scope.ADMIN.value in self.scopes
+
+    @property
+    def actor(self) -> KeyHolder:
+        """The key as core.permissions judges it."""
+        return KeyHolder(
+            name=self.name,
+            scopes=self.scopes,
+            project_id=self.project.id,
+            is_of_default=self.project.is_default,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """Somebody's role in a project."""
+
+    user: str
+    project: str
+    role: Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,10 +120,35 @@ def project_info(project: Project) -> ProjectInfo:
     )
 
 
+def person_of(user: AbstractBaseUser | AnonymousUser) -> Person:
+    """Who a user of the pages is: their role in each project. One query, none for superusers.
+
+    Somebody without any right, for a user that is not signed in or not active.
+    """
+    return rights.person_of(user)
+
+
 def projects() -> tuple[ProjectInfo, ...]:
     """Every project, the default first, demo data last."""
     rows = Project.objects.order_by("-is_default", "is_demo", "name")
     return tuple(project_info(row) for row in rows)
+
+
+def projects_of(*, actor: Actor) -> tuple[ProjectInfo, ...]:
+    """The projects that the actor may read, the default first, demo data last."""
+    ids = readable(actor)
+    return tuple(each for each in projects() if ids is None or each.id in ids)
+
+
+def members(*, project: str | None = None) -> tuple[Member, ...]:
+    """Memberships by project and name; of one project when its slug is given."""
+    rows = Membership.objects.select_related("project", "user")
+    if project is not None:
+        rows = rows.filter(project__slug=project)
+    return tuple(
+        Member(user=row.user.get_username(), project=row.project.slug, role=Role(row.role))
+        for row in rows.order_by("project__slug", "user__username")
+    )
 
 
 def default_project() -> ProjectInfo:

@@ -18,6 +18,7 @@ from django.db.models import Count, Max, Q, QuerySet
 from helmdash import conf
 from helmdash.core.addresses import shown_url, url_problem, with_setting
 from helmdash.core.endpoints import PRIVATE_SETTING, Endpoint, EndpointSource, ProviderKind
+from helmdash.core.permissions import Actor, Right, require
 from helmdash.records.models import Upstream
 from helmdash.records.secrets import unseal
 
@@ -112,9 +113,13 @@ def find(*, upstream_id: int) -> UpstreamInfo | None:
     return _row_info(row, shadowed=False) if row else None
 
 
-def find_endpoint(*, upstream_id: int) -> Endpoint | None:
-    """One stored upstream as it would be called, also a disabled one: to test it."""
-    row = Upstream.objects.filter(pk=upstream_id).first()
+def find_endpoint(*, actor: Actor, project_id: int, upstream_id: int) -> Endpoint | None:
+    """One stored upstream as it would be called, also a disabled one: to test it. With its key.
+
+    None where the project does not see it. Raises Forbidden.
+    """
+    require(actor, Right.MANAGE_UPSTREAMS, project_id=project_id)
+    row = _visible(project_id).filter(pk=upstream_id).first()
     return _endpoint(row) if row else None
 
 

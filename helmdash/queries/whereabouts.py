@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 from helmdash.records.models import Call, Conversation, Fit, PlanRecord, Project
@@ -16,9 +16,16 @@ _MODELS: dict[Kind, type[Conversation | Call | Fit | PlanRecord]] = {
 }
 
 
-def find_project_of(*, kind: Kind, name: str, besides: int) -> str | None:
-    """The slug of a project other than `besides` that has it, real ones before demo data."""
+def find_project_of(
+    *, kind: Kind, name: str, besides: int, among: Collection[int] | None
+) -> str | None:
+    """The slug of a project other than `besides` that has it, real ones before demo data.
+
+    among: the projects that whoever asks may read; None: all of them.
+    """
     others = Project.objects.exclude(pk=besides).order_by("is_demo", "id")
+    if among is not None:
+        others = others.filter(pk__in=among)
     # Each project by itself: the index of the names begins with the project.
     for project_id, slug in others.values_list("id", "slug"):
         if _MODELS[kind].objects.filter(project_id=project_id, name=name).exists():

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from helmdash.core.permissions import SHELL
 from helmdash.operations.catalog import import_catalog
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Project
@@ -44,8 +45,10 @@ def test_a_new_project_may_take_the_mark(operator: Client) -> None:
 
 def test_only_own_catalogs_can_be_in_force(operator: Client, project: ProjectInfo) -> None:
     other = make_project(slug="other")
-    own = import_catalog(project_id=project.id, name="own", body=CATALOG, now=NOW)
-    foreign = import_catalog(project_id=other.id, name="foreign", body=CATALOG, now=NOW)
+    own = import_catalog(actor=SHELL, project_id=project.id, name="own", body=CATALOG, now=NOW)
+    foreign = import_catalog(
+        actor=SHELL, project_id=other.id, name="foreign", body=CATALOG, now=NOW
+    )
     sent = filled(operator, change(project), current_catalog=foreign.revision_id)
 
     response = operator.post(change(project), sent)

@@ -6,15 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 
 from helmdash.api import examples
 from helmdash.api.openapi import document
+from helmdash.core.permissions import SHELL, Role
 from helmdash.operations import access
-from helmdash.queries.access import SCOPES, ProjectInfo, api_keys
+from helmdash.queries.access import SCOPES, ProjectInfo, api_keys, find_project
 from tests.api.conftest import PREFIX, Door
+from tests.factories import sign_in
 
 ANY_KEY = None
 # operation -> the scope it takes, how to call it, and a status that shows it was let in
@@ -65,6 +66,7 @@ ROUTES: dict[str, tuple[str | None, str, str, object, int]] = {
     "resolve_budget": (ANY_KEY, "GET", "/budgets/resolve?model=x", None, 200),
     "get_context_budgets": (ANY_KEY, "GET", "/context-budgets", None, 200),
     "get_budget": (ANY_KEY, "GET", "/budgets/99999999", None, 404),
+    # In the key's own project; rows of every project: test_permissions.
     "create_budget": ("budgets", "POST", "/budgets", examples.BUDGET, 201),
     "change_budget": ("budgets", "PATCH", "/budgets/99999999", {}, 404),
     "delete_budget": ("budgets", "DELETE", "/budgets/99999999", None, 404),
@@ -117,7 +119,7 @@ def test_no_route_answers_without_a_key(project: ProjectInfo, name: str) -> None
 def test_a_revoked_key_is_refused_at_once(owner: Door) -> None:
     assert owner.get("/calls").status_code == 200
 
-    access.revoke_key(name="owner", now=timezone.now())
+    access.revoke_key(actor=SHELL, name="owner", now=timezone.now())
 
     assert owner.get("/calls").status_code == 401
 
@@ -175,9 +177,7 @@ def test_projects_do_not_see_each_other(owner: Door, stranger: Door) -> None:
 @pytest.fixture
 def person(project: ProjectInfo) -> Client:
     """Somebody signed in to the pages."""
-    client = Client()
-    client.force_login(get_user_model().objects.create_user("vera"))
-    return client
+    return sign_in("vera", project=project, role=Role.VIEWER)
 
 
 def test_somebody_signed_in_may_read(person: Client) -> None:
@@ -187,9 +187,16 @@ def test_somebody_signed_in_may_read(person: Client) -> None:
 
 def test_a_session_reads_the_project_the_pages_show(person: Client, stranger: Door) -> None:
     stranger.post("/calls", {"id": "theirs", "model": "m"})
+    elsewhere = find_project(slug="elsewhere")
+    assert elsewhere is not None
     session = person.session
     session["project"] = "elsewhere"
     session.save()
+
+    # Somebody else's project is as good as none: the session falls back to one's own.
+    assert person.get(f"{PREFIX}/calls/theirs").status_code == 404
+
+    sign_in("vera", project=elsewhere, role=Role.VIEWER)
 
     assert person.get(f"{PREFIX}/calls/theirs").status_code == 200
 

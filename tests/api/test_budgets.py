@@ -112,7 +112,11 @@ def test_a_new_budget_rules_the_next_lookup_and_call(owner: Door) -> None:
     assert response.status_code == 201
     row = response.json()
     assert response["Location"] == f"/api/v1/budgets/{row['id']}"
-    assert (row["key"], row["project"], row["prompt_variant"]) == ("acme/model-1", None, None)
+    assert (row["key"], row["project"], row["prompt_variant"]) == (
+        "acme/model-1",
+        "default",
+        None,
+    )
     told = owner.get("/budgets/resolve", {"model": "acme/model-1-large"}).json()
     assert (told["matched"]["rule"], told["budget"]["limit_tokens"]) == ("prefix", 32_768)
     assert before["reason"] == "model_limit_unavailable"
@@ -175,7 +179,7 @@ def test_the_fallback_stays(owner: Door) -> None:
 
 @pytest.mark.parametrize("key", ["openai/gpt-4o", "OpenAI/GPT-4o", " openai/gpt-4o ", ""])
 def test_a_key_is_taken_once(owner: Door, key: str) -> None:
-    response = owner.post("/budgets", {**examples.BUDGET, "key": key})
+    response = owner.post("/budgets", {**examples.BUDGET, "key": key, "project": None})
 
     assert response.status_code == 409
     assert response.json()["code"] == "conflict"
@@ -183,7 +187,8 @@ def test_a_key_is_taken_once(owner: Door, key: str) -> None:
 
 
 def test_renaming_onto_another_row_is_a_conflict(owner: Door) -> None:
-    row = owner.post("/budgets", examples.BUDGET).json()
+    given = {**examples.BUDGET, "project": None}
+    row = owner.post("/budgets", given).json()
 
     response = owner.patch(f"/budgets/{row['id']}", {"key": "openai/gpt-4o"})
 

@@ -142,7 +142,7 @@ def test_what_is_forbidden_says_what_it_takes() -> None:
 
 def test_projects_are_read_by_their_members() -> None:
     assert readable(person(None)) == frozenset()
-    assert readable(person("viewer")) == {OWN}
-    assert readable(key("read")) == {OWN}
+    assert readable(person("viewer")) == frozenset({OWN})
+    assert readable(key("read")) == frozenset({OWN})
     assert readable(key("record")) == frozenset()
     assert readable(SHELL) is readable(Person(name="root", is_superuser=True)) is None

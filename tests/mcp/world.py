@@ -62,6 +62,7 @@ PLANNER, READER, RECORDER, STRANGER = (
 )
 _FURNISH = """
 from django.utils import timezone
+from helmdash.core.permissions import SHELL
 from helmdash.operations.catalog import import_catalog
 from helmdash.records.models import ApiKey, Project, Upstream
 own = Project.objects.get(is_default=True)
@@ -79,7 +80,7 @@ Upstream.objects.create(
     name="sim", kind="openai", base_url={url!r}, allow_private=True,
     models_served="planner\\nmute\\nslow*",
 )
-import_catalog(project_id=own.pk, name="house", body={catalog!r}, now=timezone.now())
+import_catalog(actor=SHELL, project_id=own.pk, name="house", body={catalog!r}, now=timezone.now())
 """
 
 

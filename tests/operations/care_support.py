@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from helmdash.core.permissions import SHELL
 from helmdash.operations import care
 from helmdash.operations.care import Advanced, Cleared
 from helmdash.operations.recording import Recorded
@@ -60,12 +61,12 @@ class Talk:
 
     def clear(self, **over: Any) -> Cleared:
         given = {"project": self.project, "conversation": self.name, "now": self.tick(), **over}
-        return care.clear(**given)
+        return care.clear(actor=SHELL, **given)
 
     def remind(self, content: str = "Goal: ship it.", **over: Any) -> str:
         """Add a reminder; its id."""
         given = {"project": self.project, "conversation": self.name, "now": self.tick(), **over}
-        return care.add_reminder(content=content, **given).id
+        return care.add_reminder(actor=SHELL, content=content, **given).id
 
 
 def short(told: Advanced) -> str:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from helmdash.core.permissions import SHELL
 from helmdash.operations import care
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.care import reminders
@@ -59,7 +60,12 @@ def test_a_reminder_is_moved(talk: Talk, position: int, order: list[str]) -> Non
     _, _, last = (talk.remind(content) for content in "abc")
 
     moved = care.update_reminder(
-        project=talk.project, conversation="talk", reminder_id=last, position=position, now=NOW
+        actor=SHELL,
+        project=talk.project,
+        conversation="talk",
+        reminder_id=last,
+        position=position,
+        now=NOW,
     )
 
     assert listed(talk.project) == order
@@ -71,6 +77,7 @@ def test_a_reminder_is_changed_in_its_place(talk: Talk) -> None:
     at = talk.tick()
 
     changed = care.update_reminder(
+        actor=SHELL,
         project=talk.project,
         conversation="talk",
         reminder_id=first,
@@ -87,7 +94,9 @@ def test_a_reminder_is_changed_in_its_place(talk: Talk) -> None:
 def test_a_deleted_reminder_leaves_no_gap(talk: Talk) -> None:
     ids = [talk.remind(content) for content in "abc"]
 
-    care.delete_reminder(project=talk.project, conversation="talk", reminder_id=ids[0], now=NOW)
+    care.delete_reminder(
+        actor=SHELL, project=talk.project, conversation="talk", reminder_id=ids[0], now=NOW
+    )
 
     assert listed(talk.project) == ["b", "c"]
 
@@ -105,10 +114,10 @@ def test_positions_have_no_gap_whatever_is_done(talk: Talk, steps: list[tuple[st
             ids.append(talk.remind(str(number), position=number))
         elif kind == "m":
             moved = ids[number % len(ids)]
-            care.update_reminder(**common, reminder_id=moved, position=number)  # type: ignore[arg-type]
+            care.update_reminder(actor=SHELL, **common, reminder_id=moved, position=number)  # type: ignore[arg-type]
         else:
             gone = ids.pop(number % len(ids))
-            care.delete_reminder(**common, reminder_id=gone)  # type: ignore[arg-type]
+            care.delete_reminder(actor=SHELL, **common, reminder_id=gone)  # type: ignore[arg-type]
 
     assert len(listed(talk.project)) == len(ids)
 
@@ -168,14 +177,19 @@ def test_who_is_not_known_is_said(talk: Talk) -> None:
     with pytest.raises(care.NoConversation):
         talk.remind(conversation="nobody")
     with pytest.raises(care.NoConversation):
-        care.delete_reminder(**nobody, reminder_id=known)  # type: ignore[arg-type]
+        care.delete_reminder(actor=SHELL, **nobody, reminder_id=known)  # type: ignore[arg-type]
     with pytest.raises(care.NoReminder):
         care.update_reminder(
-            project=talk.project, conversation="talk", reminder_id="r", content="x", now=NOW
+            actor=SHELL,
+            project=talk.project,
+            conversation="talk",
+            reminder_id="r",
+            content="x",
+            now=NOW,
         )
     with pytest.raises(care.NoReminder):
         care.delete_reminder(
-            project=stranger.project, conversation="talk", reminder_id=known, now=NOW
+            actor=SHELL, project=stranger.project, conversation="talk", reminder_id=known, now=NOW
         )
     assert reminders(project_id=talk.project.id, conversation="nobody") is None
 
@@ -188,11 +202,11 @@ def test_every_write_follows_the_guidance_of_the_open_round(talk: Talk, how: str
     common = {"project": talk.project, "conversation": "talk", "now": talk.tick()}
 
     if how == "add":
-        care.add_reminder(**common, content="b")  # type: ignore[arg-type]
+        care.add_reminder(actor=SHELL, **common, content="b")  # type: ignore[arg-type]
     elif how == "update":
-        care.update_reminder(**common, reminder_id=known, content="c")  # type: ignore[arg-type]
+        care.update_reminder(actor=SHELL, **common, reminder_id=known, content="c")  # type: ignore[arg-type]
     else:
-        care.delete_reminder(**common, reminder_id=known)  # type: ignore[arg-type]
+        care.delete_reminder(actor=SHELL, **common, reminder_id=known)  # type: ignore[arg-type]
 
     assert {row.followed_at for row in Guidance.objects.all()} == {talk.at}
     assert Guidance.objects.count() == 4
@@ -203,6 +217,8 @@ def test_an_update_that_says_nothing_follows_nothing(talk: Talk) -> None:
     talk.turn(CAUTION)
     talk.turn(CAUTION)
 
-    care.update_reminder(project=talk.project, conversation="talk", reminder_id=known, now=NOW)
+    care.update_reminder(
+        actor=SHELL, project=talk.project, conversation="talk", reminder_id=known, now=NOW
+    )
 
     assert Guidance.objects.get().followed_at is None

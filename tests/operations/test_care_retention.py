@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from helmdash.core.permissions import SHELL
 from helmdash.operations.demo import remove_demo
 from helmdash.operations.retention import delete_expired, forget_pending
 from helmdash.queries.access import ProjectInfo
@@ -31,7 +32,7 @@ def test_care_goes_with_its_conversation(db: None) -> None:
     cared_for(project, "old", 12)
     cared_for(project, "young", 8)
 
-    done = delete_expired(project=project, now=NOW)
+    done = delete_expired(actor=SHELL, project=project, now=NOW)
 
     assert done.conversations == 1
     assert {row.conversation.name for row in Guidance.objects.all()} == {"young"}
@@ -58,7 +59,7 @@ def test_a_text_waits_as_long_as_the_project_keeps_things_and_a_month_at_most(
     cared_for(project, "talk", days)
     cared_for(stranger, "talk", 400)
 
-    delete_expired(project=project, now=NOW)
+    delete_expired(actor=SHELL, project=project, now=NOW)
 
     assert PendingPrompt.objects.filter(project_id=project.id).exists() is kept
     assert PendingPrompt.objects.filter(project_id=stranger.id).exists()
@@ -77,7 +78,7 @@ def test_the_demo_is_removed_with_its_care(db: None) -> None:
     project = make_ruled_project(slug="demo", is_demo=True)
     cared_for(project, "talk", 1)
 
-    assert remove_demo()
+    assert remove_demo(actor=SHELL)
 
     assert not Project.objects.exists()
     for model in (Conversation, Guidance, Reminder, PendingPrompt):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from helmdash.core.health import Level
+from helmdash.core.permissions import SHELL
 from helmdash.operations import care
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import forget_cache
@@ -356,7 +357,7 @@ def test_conversations_of_another_project_are_not_touched(talk: Talk) -> None:
     assert told.action == "none"
     assert not Guidance.objects.exists()
     with pytest.raises(care.NoConversation):
-        care.clear(project=stranger, conversation="talk", now=NOW)
+        care.clear(actor=SHELL, project=stranger, conversation="talk", now=NOW)
 
 
 # A reminder written since the last hard guidance satisfies it (decisions.md "Care").

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from helmdash.core.permissions import SHELL
 from helmdash.core.tokens import compact_json
 from helmdash.operations.catalog import import_catalog
 from helmdash.queries import catalog
@@ -21,7 +22,7 @@ def test_keys_keep_their_order_and_numbers_their_spelling() -> None:
     )
     project = make_project()
 
-    done = import_catalog(project_id=project.id, name="own", body=given, now=NOW)
+    done = import_catalog(actor=SHELL, project_id=project.id, name="own", body=given, now=NOW)
 
     stored = catalog.body(revision_id=done.revision_id)
     assert compact_json(stored) == compact_json(given)
@@ -33,13 +34,20 @@ def test_keys_keep_their_order_and_numbers_their_spelling() -> None:
 @pytest.mark.django_db
 def test_an_id_that_is_given_again_does_not_bring_back_the_old_catalog() -> None:
     project = make_project()
-    first = import_catalog(project_id=project.id, name="own", body=_one("first"), now=NOW)
+    first = import_catalog(
+        actor=SHELL, project_id=project.id, name="own", body=_one("first"), now=NOW
+    )
     assert _names(project.id) == ["first"]
 
     Project.objects.update(current_catalog=None)
     CatalogRevision.objects.all().delete()
     second = import_catalog(
-        project_id=project.id, name="own", body=_one("second"), now=NOW, make_current=False
+        actor=SHELL,
+        project_id=project.id,
+        name="own",
+        body=_one("second"),
+        now=NOW,
+        make_current=False,
     )
     CatalogRevision.objects.filter(pk=second.revision_id).update(id=first.revision_id)
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from helmdash.core.catalog import CatalogError
+from helmdash.core.permissions import SHELL
 from helmdash.operations.catalog import import_catalog
 from helmdash.queries import catalog as catalogs
 from helmdash.queries.access import ProjectInfo
@@ -28,7 +29,9 @@ def body(*packs: str) -> dict[str, Any]:
 
 
 def put(project: ProjectInfo, value: object, name: str = "demo", **over: Any) -> Any:
-    return import_catalog(project_id=project.id, name=name, body=value, now=NOW, **over)
+    return import_catalog(
+        actor=SHELL, project_id=project.id, name=name, body=value, now=NOW, **over
+    )
 
 
 def test_revisions_of_a_name_are_numbered_from_one(project: ProjectInfo) -> None:

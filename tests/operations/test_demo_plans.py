@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from helmdash.core.permissions import SHELL
 from helmdash.operations.demo import load_demo, remove_demo
 from helmdash.queries import plans
 from helmdash.queries.models import model_rows, recent_calls
@@ -19,7 +20,7 @@ ADR_MODEL = "openrouter/nvidia/nemotron-3-super-120b-a12b:free"
 def demo(db: None) -> int:
     """The id of the loaded demo project."""
     make_project()
-    load_demo(now=NOW)
+    load_demo(actor=SHELL, now=NOW)
     return Project.objects.get(slug="demo").pk
 
 
@@ -95,13 +96,13 @@ def test_what_the_filter_passes_of_adr_053_did_is_in_the_trims(demo: int) -> Non
 
 def test_loading_again_gives_the_same_and_removing_leaves_nothing(demo: int) -> None:
     first = list(PlanAttempt.objects.order_by("call_name").values_list("call_name", "cause"))
-    load_demo(now=NOW)
+    load_demo(actor=SHELL, now=NOW)
 
     again = list(PlanAttempt.objects.order_by("call_name").values_list("call_name", "cause"))
     # ADR 053's calls get a new name each time.
     named = [row for row in first if row[0].startswith("plan_demo-")]
     assert named == [row for row in again if row[0].startswith("plan_demo-")]
     assert len(first) == len(again)
-    assert remove_demo()
+    assert remove_demo(actor=SHELL)
     for model in (PlanRecord, PlanStep, PlanAttempt, PlanCatalog, Call):
         assert not model.objects.exists()

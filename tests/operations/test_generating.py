@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.core.management import CommandError, call_command
 
+from helmdash.core.permissions import SHELL
 from helmdash.operations.generating import GenerateError, generate_calls
 from helmdash.records.models import Call, CallPayload, Conversation, Project
 from tests.factories import NOW, make_project
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.django_db
 def test_generated_calls_hold_together(db: None) -> None:
     make_project()
 
-    done = generate_calls(calls=1_500, conversations=60, now=NOW)
+    done = generate_calls(actor=SHELL, calls=1_500, conversations=60, now=NOW)
 
     rows = Call.objects.filter(project_id=done.project.id)
     assert rows.count() == done.calls == 1_500
@@ -41,7 +42,7 @@ def test_generated_calls_hold_together(db: None) -> None:
 
 def test_plans_have_a_variant_and_nothing_else_has(db: None) -> None:
     make_project()
-    generate_calls(calls=3_000, now=NOW)
+    generate_calls(actor=SHELL, calls=3_000, now=NOW)
 
     told = set(Call.objects.order_by().values_list("purpose", "prompt_variant"))
 
@@ -59,7 +60,9 @@ def test_the_same_seed_makes_the_same_calls(db: None) -> None:
     first, again, other = (
         list(
             Call.objects.filter(
-                project_id=generate_calls(calls=200, seed=seed, slug=slug, now=NOW).project.id
+                project_id=generate_calls(
+                    actor=SHELL, calls=200, seed=seed, slug=slug, now=NOW
+                ).project.id
             )
             .order_by("id")
             .values_list(*columns)
@@ -73,11 +76,11 @@ def test_the_same_seed_makes_the_same_calls(db: None) -> None:
 
 def test_a_project_with_calls_is_filled_only_by_force(db: None) -> None:
     make_project()
-    generate_calls(calls=50, now=NOW)
+    generate_calls(actor=SHELL, calls=50, now=NOW)
 
     with pytest.raises(GenerateError, match="generated has calls already"):
-        generate_calls(calls=50, now=NOW)
-    done = generate_calls(calls=50, now=NOW, force=True)
+        generate_calls(actor=SHELL, calls=50, now=NOW)
+    done = generate_calls(actor=SHELL, calls=50, now=NOW, force=True)
 
     assert Call.objects.filter(project_id=done.project.id).count() == 100
 
@@ -88,7 +91,7 @@ def test_real_and_demo_projects_are_never_filled(db: None, slug: str) -> None:
     Project.objects.create(slug="demo", name="Demo", is_demo=True)
 
     with pytest.raises(GenerateError, match="not made up"):
-        generate_calls(calls=5, now=NOW, slug=slug, force=True)
+        generate_calls(actor=SHELL, calls=5, now=NOW, slug=slug, force=True)
 
     assert not Call.objects.exists()
 

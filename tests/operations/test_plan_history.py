@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from helmdash.core.permissions import SHELL
 from helmdash.operations.feedback import NoSuchPlan, note_followed
 from helmdash.queries import plan_history, plans
 from helmdash.queries.access import ProjectInfo
@@ -162,7 +163,7 @@ def test_a_plan_is_followed_when_said_or_shown(
     make_plan(project)
     record(project, make_capture(**{"correlation_id": "plan-1", **call}))
     if said is not None:
-        note_followed(project=project, plan_id="plan-1", followed=said)
+        note_followed(actor=SHELL, project=project, plan_id="plan-1", followed=said)
 
     (item,) = plans.page(project_id=project.id, now=NOW).items
 
@@ -188,7 +189,7 @@ def test_feedback_needs_a_plan_of_the_project(project: ProjectInfo) -> None:
     make_plan(make_ruled_project(slug="other"))
 
     with pytest.raises(NoSuchPlan, match="plan-1"):
-        note_followed(project=project, plan_id="plan-1", followed=True)
+        note_followed(actor=SHELL, project=project, plan_id="plan-1", followed=True)
 
 
 def test_following_is_looked_up_in_the_index_of_stories(project: ProjectInfo) -> None:
@@ -347,7 +348,9 @@ def test_an_unknown_plan_is_none_and_its_project_is_told(project: ProjectInfo) -
     make_plan(other)
 
     assert plans.find(project_id=project.id, plan_id="plan-1", now=NOW) is None
-    assert find_project_of(kind="plan", name="plan-1", besides=project.id) == "other"
+    found = find_project_of(kind="plan", name="plan-1", besides=project.id, among=None)
+    hidden = find_project_of(kind="plan", name="plan-1", besides=project.id, among={project.id})
+    assert (found, hidden) == ("other", None)
 
 
 # --- like plans

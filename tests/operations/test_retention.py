@@ -11,6 +11,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from helmdash.core.permissions import SHELL
 from helmdash.operations.retention import (
     Retained,
     count_expired,
@@ -80,7 +81,7 @@ def test_what_is_too_old_goes_with_all_that_belongs_to_it(project: ProjectInfo) 
     make_fit(project, 31)
     make_fit(project, 29)
 
-    done = delete_expired(project=project, now=NOW)
+    done = delete_expired(actor=SHELL, project=project, now=NOW)
 
     assert done == Retained(calls=1, conversations=1, fits=1)
     assert [call.name for call in Call.objects.all()] == ["young"]
@@ -101,7 +102,7 @@ def test_counting_says_what_deleting_would_do_and_deletes_nothing(project: Proje
     counted = count_expired(project=project, now=NOW)
 
     assert Call.objects.count() == 2
-    assert counted == delete_expired(project=project, now=NOW)
+    assert counted == delete_expired(actor=SHELL, project=project, now=NOW)
 
 
 def test_a_conversation_that_goes_on_loses_only_its_old_calls(project: ProjectInfo) -> None:
@@ -109,7 +110,7 @@ def test_a_conversation_that_goes_on_loses_only_its_old_calls(project: ProjectIn
     record_days_ago(project, 20, "young", conversation="talk")
 
     counted = count_expired(project=project, now=NOW)
-    done = delete_expired(project=project, now=NOW)
+    done = delete_expired(actor=SHELL, project=project, now=NOW)
 
     assert counted == done == Retained(calls=1, conversations=0, fits=0)
     row = Conversation.objects.get()
@@ -120,7 +121,7 @@ def test_a_conversation_that_goes_on_loses_only_its_old_calls(project: ProjectIn
 def test_the_next_call_goes_on_counting_after_old_ones_are_gone(project: ProjectInfo) -> None:
     record_days_ago(project, 40, "old", conversation="talk")
     record_days_ago(project, 20, "young", conversation="talk")
-    delete_expired(project=project, now=NOW)
+    delete_expired(actor=SHELL, project=project, now=NOW)
 
     (answer,) = record(project, make_capture(conversation="talk"))
 
@@ -132,7 +133,7 @@ def test_a_conversation_whose_newest_call_was_reported_late_stays(project: Proje
     late = make_capture(id="late", conversation="talk", started_at=days_ago(50))
     record(project, late, now=days_ago(9))
 
-    done = delete_expired(project=project, now=NOW)
+    done = delete_expired(actor=SHELL, project=project, now=NOW)
 
     assert (done.calls, done.conversations) == (1, 0)
     assert Conversation.objects.get().name == "talk"
@@ -144,7 +145,7 @@ def test_messages_that_a_kept_call_carries_stay(project: ProjectInfo) -> None:
     shared = StoredMessage.objects.get(body__content="Be brief.")
     record_days_ago(project, 29.5, "again", conversation="talk")
 
-    delete_expired(project=project, now=NOW)
+    delete_expired(actor=SHELL, project=project, now=NOW)
 
     assert StoredMessage.objects.filter(pk=shared.pk).exists()
     kept = calls.find(project_id=project.id, call_id="again")
@@ -158,7 +159,7 @@ def test_other_projects_are_left_alone(project: ProjectInfo) -> None:
     record_days_ago(project, 40, "old")
     record_days_ago(stranger, 40, "theirs")
 
-    delete_expired(project=project, now=NOW)
+    delete_expired(actor=SHELL, project=project, now=NOW)
 
     assert [call.name for call in Call.objects.all()] == ["theirs"]
     assert StoredMessage.objects.count() == 2
@@ -170,7 +171,7 @@ def test_a_project_without_a_limit_keeps_everything(db: None) -> None:
 
     nothing = Retained(calls=0, conversations=0, fits=0)
     assert count_expired(project=project, now=NOW) == nothing
-    assert delete_expired(project=project, now=NOW) == nothing
+    assert delete_expired(actor=SHELL, project=project, now=NOW) == nothing
     assert Call.objects.count() == 1
 
 
@@ -180,7 +181,7 @@ def test_any_size_of_batch_deletes_the_same(project: ProjectInfo, batch: int) ->
         record_days_ago(project, 40 + number, f"old-{number}")
         make_fit(project, 40 + number)
 
-    done = delete_expired(project=project, now=NOW, batch=batch)
+    done = delete_expired(actor=SHELL, project=project, now=NOW, batch=batch)
 
     assert done == Retained(calls=7, conversations=7, fits=7)
     assert not StoredMessage.objects.exists()
@@ -191,7 +192,7 @@ def test_one_transaction_deletes_no_more_than_a_batch(project: ProjectInfo) -> N
         record_days_ago(project, 40, f"old-{number}")
 
     with CaptureQueriesContext(connection) as queries:
-        delete_expired(project=project, now=NOW, batch=3)
+        delete_expired(actor=SHELL, project=project, now=NOW, batch=3)
 
     calls_table = connection.ops.quote_name(Call._meta.db_table)
     deletes = [q["sql"] for q in queries if q["sql"].startswith(f"DELETE FROM {calls_table}")]
@@ -214,7 +215,7 @@ def test_plans_go_with_their_steps_and_attempts(project: ProjectInfo) -> None:
     make_plan(make_ruled_project(slug="other", payload="full"), "theirs", days=400)
 
     counted = count_expired(project=project, now=NOW)
-    done = delete_expired(project=project, now=NOW)
+    done = delete_expired(actor=SHELL, project=project, now=NOW)
 
     assert counted == done == Retained(calls=0, conversations=0, fits=0, plans=1)
     assert {row.name for row in PlanRecord.objects.all()} == {"young", "theirs"}
@@ -228,7 +229,7 @@ def test_a_shown_catalog_goes_when_no_kept_plan_can_have_seen_it(project: Projec
     show_catalog(project, "maybe", 30.9)
     show_catalog(project, "used", 2)
 
-    delete_expired(project=project, now=NOW)
+    delete_expired(actor=SHELL, project=project, now=NOW)
 
     assert {row.digest for row in PlanCatalog.objects.all()} == {"maybe", "used"}
 
@@ -239,7 +240,7 @@ def test_any_size_of_batch_deletes_the_same_plans(project: ProjectInfo, batch: i
         make_plan(project, f"plan-{number}", days=40)
         show_catalog(project, str(number), 40)
 
-    assert delete_expired(project=project, now=NOW, batch=batch).plans == 7
+    assert delete_expired(actor=SHELL, project=project, now=NOW, batch=batch).plans == 7
     assert not PlanCatalog.objects.exists()
 
 

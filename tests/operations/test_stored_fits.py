@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from helmdash.core.permissions import SHELL
 from helmdash.core.ranking import PastPlan
 from helmdash.operations.catalog import import_catalog
 from helmdash.operations.fitting import Fitted, NoCatalog, fit_catalog
@@ -46,7 +47,7 @@ def fit(project: ProjectInfo, **over: Any) -> Fitted:
         "caller": "owner",
         "now": NOW,
     }
-    return fit_catalog(project=project, **{**given, **over})
+    return fit_catalog(actor=SHELL, project=project, **{**given, **over})
 
 
 def test_a_fit_is_found_again_by_the_id_of_its_answer(project: ProjectInfo) -> None:
@@ -107,7 +108,7 @@ def test_another_project_does_not_see_it(project: ProjectInfo) -> None:
 
 
 def test_without_a_catalog_the_current_one_is_fitted(project: ProjectInfo) -> None:
-    import_catalog(project_id=project.id, name="demo", body=CATALOG, now=NOW)
+    import_catalog(actor=SHELL, project_id=project.id, name="demo", body=CATALOG, now=NOW)
 
     inline, stored, named = (
         fit(project),

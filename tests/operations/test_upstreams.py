@@ -9,6 +9,7 @@ import pytest
 
 from helmdash import conf
 from helmdash.core.endpoints import EndpointSource
+from helmdash.core.permissions import SHELL
 from helmdash.core.upstream_variables import VARIABLES
 from helmdash.operations import access
 from helmdash.queries import upstreams
@@ -143,7 +144,7 @@ def test_no_listing_and_no_repr_holds_a_key(project: int, monkeypatch: pytest.Mo
         [
             upstreams.listing(project_id=project),
             upstreams.find(upstream_id=row.pk),
-            upstreams.find_endpoint(upstream_id=row.pk),
+            upstreams.find_endpoint(actor=SHELL, project_id=project, upstream_id=row.pk),
         ]
     )
 
@@ -179,16 +180,16 @@ def test_pages_learn_where_each_key_comes_from_and_what_is_wrong(
 def test_a_row_that_names_a_variable_which_may_not_be_sent_has_no_key(project: int) -> None:
     row = add("thief", key_variable="HELMDASH_SECRET_KEY")
 
-    endpoint = upstreams.find_endpoint(upstream_id=row.pk)
+    endpoint = upstreams.find_endpoint(actor=SHELL, project_id=project, upstream_id=row.pk)
 
     assert conf.env().secret_key
     assert endpoint is not None
     assert endpoint.api_key is None
 
 
-def test_an_upstream_that_is_not_there_is_not_found() -> None:
+def test_an_upstream_that_is_not_there_is_not_found(project: int) -> None:
     assert upstreams.find(upstream_id=1) is None
-    assert upstreams.find_endpoint(upstream_id=1) is None
+    assert upstreams.find_endpoint(actor=SHELL, project_id=project, upstream_id=1) is None
 
 
 def test_a_sealed_key_tells_nothing_and_damage_is_noticed() -> None:

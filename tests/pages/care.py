@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from helmdash.core.permissions import SHELL
 from helmdash.operations import care
 from helmdash.queries.access import ProjectInfo
 from tests.factories import make_capture, record
@@ -33,4 +34,4 @@ def play(project: ProjectInfo, *prompts: int | None, name: str = "cared") -> Non
 def note(project: ProjectInfo, content: str, name: str = "cared", **over: str) -> str:
     """Add a reminder. Its id."""
     given = {"project": project, "conversation": name, "content": content, "now": timezone.now()}
-    return care.add_reminder(**{**given, **over}).id  # type: ignore[arg-type]
+    return care.add_reminder(actor=SHELL, **{**given, **over}).id  # type: ignore[arg-type]

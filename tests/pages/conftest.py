@@ -10,10 +10,11 @@ from django.test import Client
 from django.utils import timezone
 
 from helmdash.core.capture import CapturedTrim, Sent
+from helmdash.core.permissions import SHELL, Role
 from helmdash.operations.catalog import import_catalog
 from helmdash.operations.fitting import fit_catalog
 from helmdash.queries.access import ProjectInfo
-from tests.factories import make_capture, make_project, record
+from tests.factories import make_capture, make_project, record, sign_in
 from tests.plan_rows import add_attempt, make_plan
 
 CATALOG = {
@@ -47,18 +48,24 @@ def owner(project: ProjectInfo) -> Client:
 
 @pytest.fixture
 def viewer(project: ProjectInfo) -> Client:
-    """Signed in, without any right."""
-    client = Client()
-    client.force_login(User.objects.create_user("viewer", password="viewer-password"))
-    return client
+    """Signed in, a member who only reads."""
+    User.objects.create_user("viewer", password="viewer-password")
+    return sign_in("viewer", project=project, role=Role.VIEWER)
+
+
+@pytest.fixture
+def editor(project: ProjectInfo) -> Client:
+    """Signed in, a member who also tries plans and cares."""
+    return sign_in("editor", project=project, role=Role.EDITOR)
 
 
 @pytest.fixture
 def filled(project: ProjectInfo) -> str:
     """Calls at every level, with causes, a Trim, a stored fit and a plan. Gives the fit's id."""
     now = timezone.now()
-    import_catalog(project_id=project.id, name="tools", body=CATALOG, now=now)
+    import_catalog(actor=SHELL, project_id=project.id, name="tools", body=CATALOG, now=now)
     fit = fit_catalog(
+        actor=SHELL,
         project=project,
         model="some/free-model:free",
         intent="write a blog post",

@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from helmdash.core.permissions import SHELL
 from helmdash.operations import care
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.care import ReminderView, reminders
@@ -143,7 +144,7 @@ def test_words_for_a_reminder_that_was_deleted_become_a_new_one_to_add(
     play(project, 20_000)
     gone = note(project, "old")
     care.delete_reminder(
-        project=project, conversation="cared", reminder_id=gone, now=timezone.now()
+        actor=SHELL, project=project, conversation="cared", reminder_id=gone, now=timezone.now()
     )
 
     typed = {"do": "save", "id": gone, "content": "my words", "kind": "re_entry"}
@@ -165,6 +166,7 @@ def test_a_text_that_somebody_else_wrote_meanwhile_is_not_overwritten_unseen(
     shown = re.search(r'name="updated_at" value="([^"]+)"', owner.get(PAGE).content.decode())
     assert shown is not None
     care.update_reminder(
+        actor=SHELL,
         project=project,
         conversation="cared",
         reminder_id=one,

@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from helmdash.core.permissions import SHELL
 from helmdash.operations import care
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.care import ReminderView, reminders
@@ -127,7 +128,7 @@ def test_a_clear_is_in_the_curve_the_guidance_and_what_left(
 
 def test_a_round_without_a_call_is_shown_as_such(owner: Client, project: ProjectInfo) -> None:
     play(project, 20_000, CAUTION)
-    care.clear(project=project, conversation="cared", now=timezone.now())
+    care.clear(actor=SHELL, project=project, conversation="cared", now=timezone.now())
 
     html = owner.get(PAGE).content.decode()
 
@@ -156,7 +157,7 @@ def test_a_poll_hears_of_a_clear_that_came_without_a_call(
     play(project, 20_000, CAUTION)
     etag = owner.get(PAGE, headers=HTMX)["ETag"]
 
-    care.clear(project=project, conversation="cared", now=timezone.now())
+    care.clear(actor=SHELL, project=project, conversation="cared", now=timezone.now())
 
     again = owner.get(PAGE, headers={**HTMX, "If-None-Match": etag})
     assert again.status_code == 200

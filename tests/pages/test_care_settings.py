@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from helmdash.core.guidance import DEFAULT_TEXTS
+from helmdash.core.permissions import SHELL
 from helmdash.core.remediation import Strength
 from helmdash.operations.demo import load_demo
 from helmdash.queries.access import ProjectInfo
@@ -101,7 +102,7 @@ def test_going_back_to_the_shipped_text_keeps_what_else_was_typed(
 
 
 def test_demo_data_is_not_edited(owner: Client, project: ProjectInfo) -> None:
-    load_demo(now=NOW)
+    load_demo(actor=SHELL, now=NOW)
     owner.get("/?project=demo")
 
     assert 'action="/settings/care/save/"' not in owner.get(PAGE).content.decode()
@@ -114,5 +115,5 @@ def test_demo_data_is_not_edited(owner: Client, project: ProjectInfo) -> None:
 def test_a_viewer_reads_and_gets_no_form(viewer: Client, project: ProjectInfo) -> None:
     html = viewer.get(PAGE).content.decode()
 
-    assert "Only staff may change this" in html
+    assert "Only owners of the project may change this" in html
     assert "<textarea" not in html

@@ -15,6 +15,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from helmdash.core.permissions import SHELL
 from helmdash.core.upstream_variables import VARIABLES
 from helmdash.gateway.reading import Wishes
 from helmdash.gateway.routes import Action, find_route
@@ -191,7 +192,7 @@ def test_a_policy_that_cannot_be_is_refused_with_its_fix(
 
 
 def test_demo_data_has_no_policy_of_its_own(owner: Client, project: ProjectInfo) -> None:
-    load_demo(now=timezone.now())
+    load_demo(actor=SHELL, now=timezone.now())
 
     page = owner.get(f"{GATEWAY}?project=demo").content.decode()
     answer = owner.post(POLICY, {"budget_mode": "warn"})
@@ -249,7 +250,7 @@ def test_without_upstreams_the_page_says_how_to_get_one(
     assert "No upstream yet" in page
     assert [name for name in VARIABLES if name not in page] == []
     assert "/admin/records/upstream/add/" in owner.get(UPSTREAMS).content.decode()
-    assert "ask an admin to add one" in text(viewer, UPSTREAMS)
+    assert "ask an owner of the project to add one" in text(viewer, UPSTREAMS)
 
 
 def test_every_upstream_says_where_its_key_is_and_never_the_key(

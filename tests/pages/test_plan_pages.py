@@ -385,11 +385,11 @@ def test_a_plan_that_runs_no_more_does_not_poll(owner: Client, project: ProjectI
 
 
 def test_whether_a_plan_was_followed_can_be_said_and_changed(
-    owner: Client, viewer: Client, project: ProjectInfo
+    owner: Client, editor: Client, project: ProjectInfo
 ) -> None:
     plan = make_plan(project)
 
-    for client, said, meant in ((owner, "yes", True), (viewer, "no", False)):
+    for client, said, meant in ((owner, "yes", True), (editor, "no", False)):
         response = client.post("/plans/plan-1/followed/", {"followed": said}, follow=True)
 
         plan.refresh_from_db()
@@ -508,14 +508,14 @@ def model(project: ProjectInfo) -> Iterator[str]:
 
 
 def test_trying_a_plan_makes_one_and_leads_to_its_page(
-    viewer: Client, filled: str, model: str
+    editor: Client, filled: str, model: str
 ) -> None:
     asked = {"intent": "write a blog post", "model": model, "prompt_variant": "full_steps"}
-    response = viewer.post("/try/plan/", asked)
+    response = editor.post("/try/plan/", asked)
 
     assert response.status_code == 303
-    text = read(viewer, response["Location"])
-    assert "page:viewer" in text
+    text = read(editor, response["Location"])
+    assert "page:editor" in text
     assert "1 tool.1" in text
     assert "Shown:" in text
     plan = PlanRecord.objects.latest("id")

@@ -13,6 +13,7 @@ from django.core.asgi import get_asgi_application
 from django.test import Client
 
 from helmdash.api.fast import FastReports, Message, Receive, Scope, Send
+from helmdash.core.permissions import SHELL
 from helmdash.operations.recorder import doors
 from helmdash.records.models import Call
 from tests import factories
@@ -178,7 +179,7 @@ def test_a_key_may_come_in_either_header_and_a_revoked_one_ends_at_once(key: str
 
     body = {"content-type": "application/json"}
     assert ask("/api/v1/calls", b'{"model": "m"}', {"x-api-key": key, **body}).status == 201
-    access.revoke_key(name="owner", now=timezone.now())
+    access.revoke_key(actor=SHELL, name="owner", now=timezone.now())
     assert ask("/api/v1/calls", b'{"model": "m"}', {"x-api-key": key, **body}).status == 401
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from helmdash.core.capture import Capture
+from helmdash.core.permissions import SHELL
 from helmdash.operations.catalog import Imported, import_catalog
 from helmdash.operations.recording import Recorded
 from helmdash.queries.access import ProjectInfo
@@ -91,7 +92,9 @@ def test_catalogs_imported_at_once_are_numbered_in_a_row(full: ProjectInfo) -> N
         return {"packs": [{"name": f"pack-{number}"}], "pipelines": []}
 
     def put(number: int) -> Imported:
-        return import_catalog(project_id=full.id, name="demo", body=catalog(number), now=NOW)
+        return import_catalog(
+            actor=SHELL, project_id=full.id, name="demo", body=catalog(number), now=NOW
+        )
 
     done = at_once([partial(put, number) for number in range(8)])
 

@@ -14,6 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.capture import Capture, Sent
+from helmdash.core.permissions import SHELL
 from helmdash.operations import demo, retention
 from helmdash.operations.inferring import KEPT_GENERATIONS, conversation_name
 from helmdash.operations.recording import Recorded
@@ -347,7 +348,7 @@ def test_marks_go_with_their_conversations(project: ProjectInfo) -> None:
     record(kept, nameless("hi", started_at=NOW - timedelta(days=60)), nameless("hi"))
     assert ConversationMark.objects.count() == 4
 
-    retention.delete_expired(project=kept, now=NOW)
+    retention.delete_expired(actor=SHELL, project=kept, now=NOW)
 
     assert ConversationMark.objects.count() == 2
 
@@ -356,7 +357,7 @@ def test_demo_data_goes_with_its_marks(project: ProjectInfo) -> None:
     shown = make_ruled_project(slug=demo.DEMO_SLUG, name="Demo", is_demo=True)
     record(shown, nameless("hi"))
 
-    assert demo.remove_demo()
+    assert demo.remove_demo(actor=SHELL)
     assert not ConversationMark.objects.exists()
 
 

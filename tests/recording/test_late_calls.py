@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 
 from helmdash.core.conversations import Clearing, is_as_large, is_late
+from helmdash.core.permissions import SHELL
 from helmdash.operations import care
 from helmdash.operations.conversation_rows import ConversationBatch, lock_by_name
 from helmdash.operations.judging import judge
@@ -155,7 +156,7 @@ def test_a_second_clear_knows_its_own_late_calls(talk: Talk) -> None:
     before_the_clear(talk)
     talk.turn(HEALTHY)
     talk.advance()
-    care.clear(project=talk.project, conversation="talk", now=talk.tick())
+    care.clear(actor=SHELL, project=talk.project, conversation="talk", now=talk.tick())
 
     late = before_the_clear(talk, HEALTHY)
 

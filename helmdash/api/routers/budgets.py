@@ -68,20 +68,22 @@ def list_budgets(request: HttpRequest) -> HttpResponse:
 def create_budget(request: HttpRequest) -> HttpResponse:
     """Add a budget.
 
-    It rules the very next fit and call. Without `project` it holds for every project.
+    It rules the very next fit and call. Without `project` it is the key's own project's. One with
+    `project: null` holds for every project, and takes a key of the default project with the scope
+    `admin`.
     """
     refuse_query(request)
     body = read_body(request, shapes.CREATE)
     given: dict[str, object] = {**body}
     access = access_of(request)
-    slug = body.get("project")
+    slug = body.get("project", access.project.slug)
     given.pop("project", None)
     if slug and slug != access.project.slug:
         raise invalid_field(
             "project", f"must be null or the key's own project, {access.project.slug}"
         )
     row = upkeep.create_budget(
-        values=given, project_id=access.project.id if slug else None, by=f"API key {access.name}"
+        actor=access.actor, values=given, project_id=access.project.id if slug else None
     )
     response = answer(render.budget(row), status=201)
     response["Location"] = f"{request.path}/{row.id}"
@@ -162,7 +164,8 @@ def get_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
 def change_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     """Change members of a budget.
 
-    Those left out stay. The edit is kept in the row's history under the key's name. The fallback
+    Those left out stay. A row of every project takes a key of the default project with the scope
+    `admin`. The edit is kept in the row's history under the key's name. The fallback
     keeps its empty key and stays enabled.
     """
     refuse_query(request)
@@ -171,10 +174,10 @@ def change_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     access = access_of(request)
     _require_plausible(budget_id)
     row = upkeep.change_budget(
+        actor=access.actor,
         budget_id=budget_id,
         project_id=access.project.id,
         changes=changes,
-        by=f"API key {access.name}",
     )
     return answer(render.budget(row))
 
@@ -191,14 +194,13 @@ def change_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
 def delete_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     """Delete a budget.
 
-    Its models fall to the next best row. The fallback cannot be deleted.
+    Its models fall to the next best row. A row of every project takes a key of the default project
+    with the scope `admin`. The fallback cannot be deleted.
     """
     refuse_query(request)
     access = access_of(request)
     _require_plausible(budget_id)
-    upkeep.delete_budget(
-        budget_id=budget_id, project_id=access.project.id, by=f"API key {access.name}"
-    )
+    upkeep.delete_budget(actor=access.actor, budget_id=budget_id, project_id=access.project.id)
     return HttpResponse(status=204)
 
 

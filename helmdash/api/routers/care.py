@@ -100,6 +100,7 @@ def clear_conversation(request: HttpRequest, conversation_id: str) -> HttpRespon
     body = read_body(request, shapes.CLEAR, is_optional=True)
     project = _project(request, conversation_id)
     told = care.clear(
+        actor=access_of(request).actor,
         project=project,
         conversation=conversation_id,
         reminder_content=body.get("reminder_content"),
@@ -153,6 +154,7 @@ def add_reminder(request: HttpRequest, conversation_id: str) -> HttpResponse:
     refuse_query(request)
     body = read_body(request, shapes.ADD)
     added = care.add_reminder(
+        actor=access_of(request).actor,
         project=_project(request, conversation_id),
         conversation=conversation_id,
         **reminder_arguments(body),
@@ -180,6 +182,7 @@ def change_reminder(request: HttpRequest, conversation_id: str, reminder_id: str
     refuse_query(request)
     body = read_body(request, shapes.CHANGE)
     changed = care.update_reminder(
+        actor=access_of(request).actor,
         project=_project(request, conversation_id, reminder_id),
         conversation=conversation_id,
         reminder_id=reminder_id,
@@ -205,6 +208,7 @@ def delete_reminder(request: HttpRequest, conversation_id: str, reminder_id: str
     """
     refuse_query(request)
     care.delete_reminder(
+        actor=access_of(request).actor,
         project=_project(request, conversation_id, reminder_id),
         conversation=conversation_id,
         reminder_id=reminder_id,

@@ -96,6 +96,7 @@ def put_catalog(request: HttpRequest, name: str) -> HttpResponse:
     if is_suspect and (faults := unstorable(body)):
         raise invalid(faults)
     found = import_catalog(
+        actor=access_of(request).actor,
         project_id=access_of(request).project.id,
         name=name,
         body=body,

@@ -49,7 +49,11 @@ def fit(request: HttpRequest) -> HttpResponse:
     asked = fit_arguments(given)
     try:
         fitted = fit_catalog(
-            **asked, project=access.project, caller=access.name, now=timezone.now()
+            **asked,
+            actor=access.actor,
+            project=access.project,
+            caller=access.name,
+            now=timezone.now(),
         )
     except NoCatalog as error:
         raise invalid_field(catalog_member(asked["catalog_name"]), str(error)) from None

@@ -114,7 +114,9 @@ def record_feedback(request: HttpRequest, plan_id: str) -> HttpResponse:
     try:
         if "\x00" in plan_id:
             raise NoSuchPlan
-        note_followed(project=project, plan_id=plan_id, followed=followed)
+        note_followed(
+            actor=access_of(request).actor, project=project, plan_id=plan_id, followed=followed
+        )
     except NoSuchPlan:
         raise _unknown(project.slug) from None
     body: shapes.Feedback = {"id": plan_id, "followed": followed}

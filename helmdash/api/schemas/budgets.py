@@ -79,7 +79,10 @@ class BudgetIn(BudgetPatch, total=False):
     tier: Required[TierName]  # type: ignore[misc]
     project: Annotated[
         Word64 | None,
-        Field(description="Null: for every project. Else the slug of the key's own project."),
+        Field(
+            description="The slug of the key's own project, also when left out. Null: for every "
+            "project; takes an admin key of the default project."
+        ),
     ]
 
 

@@ -79,6 +79,7 @@ def short_list(found: tuple[ReminderView, ...]) -> list[Body]:
 
 def _add(visit: Visit, given: AddIn) -> Body:
     added = care.add_reminder(
+        actor=visit.caller.actor,
         project=visit.project,
         conversation=given["conversation"],
         **reminder_arguments(given),
@@ -89,6 +90,7 @@ def _add(visit: Visit, given: AddIn) -> Body:
 
 def _update(visit: Visit, given: UpdateIn) -> Body:
     changed = care.update_reminder(
+        actor=visit.caller.actor,
         project=visit.project,
         conversation=given["conversation"],
         reminder_id=given["reminder_id"],
@@ -100,6 +102,7 @@ def _update(visit: Visit, given: UpdateIn) -> Body:
 
 def _delete(visit: Visit, given: DeleteIn) -> Body:
     care.delete_reminder(
+        actor=visit.caller.actor,
         project=visit.project,
         conversation=given["conversation"],
         reminder_id=given["reminder_id"],
@@ -110,6 +113,7 @@ def _delete(visit: Visit, given: DeleteIn) -> Body:
 
 def _clear_mind(visit: Visit, given: ClearMindIn) -> Body:
     cleared = care.clear(
+        actor=visit.caller.actor,
         project=visit.project,
         conversation=given["conversation"],
         reminder_content=given.get("reminder_content"),

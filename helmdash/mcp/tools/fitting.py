@@ -23,7 +23,11 @@ def _fit_now(visit: Visit, given: FitIn) -> answers.Fitted:
     asked = fit_arguments(given)
     try:
         fitted = fit_catalog(
-            **asked, project=visit.project, caller=visit.caller.name, now=timezone.now()
+            **asked,
+            actor=visit.caller.actor,
+            project=visit.project,
+            caller=visit.caller.name,
+            now=timezone.now(),
         )
     except NoCatalog as error:
         raise invalid_field(catalog_member(asked["catalog_name"]), str(error)) from None

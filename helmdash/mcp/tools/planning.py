@@ -56,6 +56,7 @@ async def _make(visit: Visit, kind: Kind, given: Arguments, report: Report) -> d
 
 async def _work(visit: Visit, ask: Ask, note: Report) -> Made:
     return await planner.make(
+        actor=visit.caller.actor,
         project=visit.project,
         ask=ask,
         caller=visit.caller.name,

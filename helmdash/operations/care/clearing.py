@@ -14,6 +14,7 @@ from datetime import datetime
 
 from helmdash.core.budgets import BudgetTable, EffectiveBudget
 from helmdash.core.health import HealthReason, Level
+from helmdash.core.permissions import Actor, Right, require
 from helmdash.core.remediation import Action, new_round
 from helmdash.core.reminders import Note, build_package, package_bytes
 from helmdash.core.rules import CARE_RULES
@@ -52,6 +53,7 @@ class Clearing:
 
 def clear(
     *,
+    actor: Actor,
     project: ProjectInfo,
     conversation: str,
     reminder_content: str | None = None,
@@ -66,8 +68,9 @@ def clear(
     reminder_content: a last note that goes into the package; blank is none. generation: the one
     about to start, or being tried again. model: the one about to be asked; its budget bounds the
     package. In a round without calls nothing is cleared: the same round and package come back.
-    Raises NoConversation, and CareProblem for a reminder that cannot be stored.
+    Raises Forbidden, NoConversation, and CareProblem for a reminder that cannot be stored.
     """
+    require(actor, Right.CARE, project_id=project.id)
     rules = budgets.table(project_id=project.id)
 
     def work() -> Cleared:

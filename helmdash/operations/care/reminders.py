@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from datetime import datetime
 
+from helmdash.core.permissions import Actor, Right, require
 from helmdash.core.remediation import Action, note_reminder
 from helmdash.operations.care.problems import CareProblem, NoConversation, NoReminder
 from helmdash.operations.care.standing import Standing, lock
@@ -26,6 +27,7 @@ RE_ENTRY = "re_entry"
 
 def add_reminder(
     *,
+    actor: Actor,
     project: ProjectInfo,
     conversation: str,
     content: str,
@@ -35,8 +37,9 @@ def add_reminder(
 ) -> ReminderView:
     """Add a reminder before the one at `position`, which is cut to 1..n+1; None: at the end.
 
-    Raises NoConversation, and CareProblem naming the field.
+    Raises Forbidden, NoConversation, and CareProblem naming the field.
     """
+    require(actor, Right.CARE, project_id=project.id)
     text = _checked(content)
     _check_kind(kind)
 
@@ -49,6 +52,7 @@ def add_reminder(
 
 def update_reminder(
     *,
+    actor: Actor,
     project: ProjectInfo,
     conversation: str,
     reminder_id: str,
@@ -59,8 +63,9 @@ def update_reminder(
 ) -> ReminderView:
     """Change a reminder, or move it; what is left out stays.
 
-    Raises NoConversation, NoReminder, and CareProblem naming the field.
+    Raises Forbidden, NoConversation, NoReminder, and CareProblem naming the field.
     """
+    require(actor, Right.CARE, project_id=project.id)
     text = None if content is None else _checked(content)
     if kind is not None:
         _check_kind(kind)
@@ -86,9 +91,10 @@ def update_reminder(
 
 
 def delete_reminder(
-    *, project: ProjectInfo, conversation: str, reminder_id: str, now: datetime
+    *, actor: Actor, project: ProjectInfo, conversation: str, reminder_id: str, now: datetime
 ) -> None:
-    """Delete a reminder; those behind it move up. Raises NoConversation, NoReminder."""
+    """Delete a reminder; those behind it move up. Raises Forbidden, NoConversation, NoReminder."""
+    require(actor, Right.CARE, project_id=project.id)
 
     def work() -> None:
         standing = _lock(project, conversation)

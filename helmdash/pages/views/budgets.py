@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
+from helmdash.core.permissions import Right, may
 from helmdash.pages import origins, scope
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import budgets
@@ -27,6 +28,9 @@ def budget_list(request: PageRequest) -> HttpResponse:
         resolution = budgets.resolve(project_id=project.id, model=model)
         row = next((row for row in rows if row.id == resolution.budget_id), None)
         context["resolution"] = resolution
+        owner = project.id if row is not None and row.project else None
+        actor = scope.current_actor(request)
+        context["may_edit_row"] = may(actor, Right.CHANGE_BUDGETS, project_id=owner)
         context["figures"] = origins.figures(resolution, row.budget if row else None)
     return show(
         request,

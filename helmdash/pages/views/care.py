@@ -16,9 +16,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from helmdash.core.permissions import Person, Right
 from helmdash.operations import care
 from helmdash.pages import care_parts, scope, words
-from helmdash.pages.guards import post_only, require_storable, staff_only
+from helmdash.pages.guards import post_only, require_storable, takes
 from helmdash.pages.notes import Notes, Typed, notes_of
 from helmdash.pages.render import PageRequest, of_shown_project, show, unless_known
 from helmdash.queries.access import ProjectInfo
@@ -41,6 +42,7 @@ _OVERTAKEN = (
 class _Change:
     """What a form asks for; `position` is where the reminder stands on the page."""
 
+    actor: Person
     project: ProjectInfo
     conversation: str
     typed: Typed
@@ -61,7 +63,7 @@ def reminder_part(request: PageRequest, name: str) -> HttpResponse:
 
 
 @post_only("conversation")
-@staff_only
+@takes(Right.CARE)
 def change_reminders(request: PageRequest, name: str) -> HttpResponse:
     """Add, save, delete or move a reminder (`do`)."""
     require_storable(name)
@@ -76,6 +78,7 @@ def change_reminders(request: PageRequest, name: str) -> HttpResponse:
     if change is None:
         return _answer(request, name, typed.because("do: send add, save, delete, up or down"))
     asked = _Change(
+        actor=scope.current_actor(request),
         project=scope.current_project(request),
         conversation=name,
         typed=typed,
@@ -99,12 +102,13 @@ def change_reminders(request: PageRequest, name: str) -> HttpResponse:
 
 
 @post_only("conversation")
-@staff_only
+@takes(Right.CARE)
 def clear_now(request: PageRequest, name: str) -> HttpResponse:
     """Open the next round at once, as `clear_mind` does."""
     require_storable(name)
     try:
         cleared = care.clear(
+            actor=scope.current_actor(request),
             project=scope.current_project(request),
             conversation=name,
             reminder_content=request.POST.get("reminder_content", "").strip() or None,
@@ -142,6 +146,7 @@ def _is_overtaken(change: _Change) -> bool:
 
 def _add(change: _Change) -> str:
     return care.add_reminder(
+        actor=change.actor,
         project=change.project,
         conversation=change.conversation,
         content=change.typed.content,
@@ -152,6 +157,7 @@ def _add(change: _Change) -> str:
 
 def _save(change: _Change) -> str:
     return care.update_reminder(
+        actor=change.actor,
         project=change.project,
         conversation=change.conversation,
         reminder_id=change.typed.id,
@@ -163,6 +169,7 @@ def _save(change: _Change) -> str:
 
 def _delete(change: _Change) -> str:
     care.delete_reminder(
+        actor=change.actor,
         project=change.project,
         conversation=change.conversation,
         reminder_id=change.typed.id,
@@ -174,6 +181,7 @@ def _delete(change: _Change) -> str:
 def _mover(by: int) -> Callable[[_Change], str]:
     def move(change: _Change) -> str:
         care.update_reminder(
+            actor=change.actor,
             project=change.project,
             conversation=change.conversation,
             reminder_id=change.typed.id,

@@ -16,11 +16,12 @@ from helmdash.core.guidance import (
     render,
     text_problems,
 )
+from helmdash.core.permissions import Right
 from helmdash.core.remediation import Strength
 from helmdash.operations import projects
 from helmdash.operations.projects import ProjectError, own_text
 from helmdash.pages import scope, words
-from helmdash.pages.guards import post_only, staff_only
+from helmdash.pages.guards import post_only, takes
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries.care_settings import care_settings
 
@@ -52,13 +53,16 @@ def care_page(request: PageRequest) -> HttpResponse:
 
 
 @post_only("care-settings")
-@staff_only
+@takes(Right.CHANGE_SETTINGS)
 def save_care(request: PageRequest) -> HttpResponse:
     """Store the switch and the texts."""
     given, is_on = _given(request), "remediation" in request.POST
     try:
         projects.set_care_settings(
-            project_id=scope.current_project(request).id, remediation=is_on, **given
+            actor=scope.current_actor(request),
+            project_id=scope.current_project(request).id,
+            remediation=is_on,
+            **given,
         )
     except ProjectError as error:
         return _show(request, is_on, given, refused=error, status=422)
@@ -67,7 +71,7 @@ def save_care(request: PageRequest) -> HttpResponse:
 
 
 @post_only("care-settings")
-@staff_only
+@takes(Right.CHANGE_SETTINGS)
 def preview_care(request: PageRequest) -> HttpResponse:
     """The texts as typed, with sample figures; `reset` puts one of the shipped texts back."""
     given, is_on = _given(request), "remediation" in request.POST

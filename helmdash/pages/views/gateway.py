@@ -10,10 +10,11 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from helmdash.core.permissions import Right
 from helmdash.operations import projects
 from helmdash.operations.projects import ProjectError
 from helmdash.pages import gateway_facts, gateway_snippets, scope
-from helmdash.pages.guards import staff_only
+from helmdash.pages.guards import takes
 from helmdash.pages.offered import offered_models, usable_upstreams
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.snippets import KEY_VARIABLE
@@ -41,11 +42,12 @@ def gateway_page(request: PageRequest) -> HttpResponse:
 
 
 @require_POST
-@staff_only
+@takes(Right.CHANGE_SETTINGS)
 def save_policy(request: PageRequest) -> HttpResponse:
     """What happens to large requests, and to models that no upstream lists."""
     try:
         projects.set_gateway_policy(
+            actor=scope.current_actor(request),
             project_id=scope.current_project(request).id,
             budget_mode=request.POST.get("budget_mode", ""),
             default_upstream=request.POST.get("default_upstream", ""),

@@ -8,9 +8,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from helmdash.core.health import Level
+from helmdash.core.permissions import Right
 from helmdash.operations import access
 from helmdash.pages import scope, shapes, snippets
-from helmdash.pages.guards import staff_only
+from helmdash.pages.guards import takes
 from helmdash.pages.render import PageRequest, etag, live, show, state
 from helmdash.queries import overview
 
@@ -39,13 +40,14 @@ def overview_page(request: PageRequest) -> HttpResponse:
 
 
 @require_POST
-@staff_only
+@takes(Right.MANAGE_KEYS)
 def make_first_key(request: PageRequest) -> HttpResponse:
     """Make a key and show it in the snippet, this once."""
     scoped = scope.read(request)
     now = timezone.now()
     try:
         made = access.create_key(
+            actor=scoped.actor,
             name=f"first call {now:%Y-%m-%d %H:%M:%S}",
             scopes=("record", "read", "fit"),
             project=(scoped.home if scoped.project.is_demo else scoped.project).slug,

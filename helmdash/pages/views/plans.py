@@ -10,10 +10,11 @@ from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from helmdash.core.permissions import Right
 from helmdash.operations import feedback
 from helmdash.pages import scope, snippets
 from helmdash.pages.forms import PlanFilterForm
-from helmdash.pages.guards import require_storable
+from helmdash.pages.guards import require_storable, takes
 from helmdash.pages.plan_again import asked_again
 from helmdash.pages.plan_parts import parts_of
 from helmdash.pages.render import (
@@ -81,6 +82,7 @@ def plan_page(request: PageRequest, name: str) -> HttpResponse:
 
 
 @require_POST
+@takes(Right.GIVE_FEEDBACK)
 def note_followed(request: PageRequest, name: str) -> HttpResponse:
     """Say whether a plan's steps were carried out: the ranking learns from those that were."""
     require_storable(name)
@@ -90,7 +92,9 @@ def note_followed(request: PageRequest, name: str) -> HttpResponse:
         return HttpResponseRedirect(reverse("plan", args=[name]))
     project = scope.current_project(request)
     try:
-        feedback.note_followed(project=project, plan_id=name, followed=said)
+        feedback.note_followed(
+            actor=scope.current_actor(request), project=project, plan_id=name, followed=said
+        )
     except feedback.NoSuchPlan:
         raise Http404(f"There is no plan {name} in {project.name}.") from None
     messages.success(

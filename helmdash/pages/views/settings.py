@@ -8,15 +8,16 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from helmdash.core.permissions import Right, grantable
 from helmdash.operations import access, demo
 from helmdash.operations.access import AccessError, NewKey
 from helmdash.operations.recorder import recorder
 from helmdash.pages import scope
 from helmdash.pages.forms import KeyForm
-from helmdash.pages.guards import staff_only
+from helmdash.pages.guards import takes
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import sizes
-from helmdash.queries.access import SCOPES, api_keys
+from helmdash.queries.access import api_keys
 
 
 @require_safe
@@ -26,7 +27,7 @@ def settings_page(request: PageRequest) -> HttpResponse:
 
 
 @require_POST
-@staff_only
+@takes(Right.MANAGE_KEYS)
 def create_key(request: PageRequest) -> HttpResponse:
     """Make a key; the answer is the only page that ever shows it."""
     form = KeyForm(request.POST)
@@ -34,6 +35,7 @@ def create_key(request: PageRequest) -> HttpResponse:
         return _show(request, form, status=422)
     try:
         made = access.create_key(
+            actor=scope.current_actor(request),
             name=form.cleaned_data["name"],
             scopes=tuple(form.cleaned_data["scopes"]),
             project=scope.current_project(request).slug,
@@ -48,12 +50,12 @@ def create_key(request: PageRequest) -> HttpResponse:
 
 
 @require_POST
-@staff_only
+@takes(Right.MANAGE_KEYS)
 def revoke_key(request: PageRequest) -> HttpResponse:
     """End a key at once."""
     name = request.POST.get("name", "").replace("\x00", "")
     try:
-        access.revoke_key(name=name, now=timezone.now())
+        access.revoke_key(actor=scope.current_actor(request), name=name, now=timezone.now())
         messages.success(request, f"The key {name} is revoked: requests with it get a 401 now.")
     except AccessError as error:
         messages.error(request, str(error))
@@ -61,19 +63,17 @@ def revoke_key(request: PageRequest) -> HttpResponse:
 
 
 @require_POST
-@staff_only
 def load_demo(request: PageRequest) -> HttpResponse:
     """Load the demo project and show it."""
-    demo.load_demo(now=timezone.now())
+    demo.load_demo(actor=scope.current_actor(request), now=timezone.now())
     scope.lead_to(request, demo.DEMO_SLUG)
     return HttpResponseRedirect(reverse("overview"))
 
 
 @require_POST
-@staff_only
 def remove_demo(request: PageRequest) -> HttpResponse:
     """Remove the demo project with all it holds; real data is not touched."""
-    is_removed = demo.remove_demo()
+    is_removed = demo.remove_demo(actor=scope.current_actor(request))
     scope.forget(request)
     messages.success(
         request, "The demo data is removed." if is_removed else "There was no demo data to remove."
@@ -85,12 +85,13 @@ def _show(
     request: PageRequest, form: KeyForm, *, made: NewKey | None = None, status: int = 200
 ) -> HttpResponse:
     request.now = timezone.now()
-    project = scope.current_project(request)
+    scoped = scope.read(request)
+    project = scoped.project
     context = {
         "form": form,
         "made": made,
         "keys": api_keys(project_id=project.id),
-        "scopes": SCOPES,
+        "scopes": grantable(scoped.actor, project_id=project.id, is_default=project.is_default),
         "ticked": set(form["scopes"].value() or ()),
         "counts": sizes.row_counts(project_id=project.id),
         "most": sizes.MOST_COUNTED,

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from helmdash.operations import signin
 from helmdash.pages import braking
 
-_BACKEND = "django.contrib.auth.backends.ModelBackend"
+_BACKEND = "helmdash.records.backend.MembershipBackend"
 
 
 class SignInView(LoginView):

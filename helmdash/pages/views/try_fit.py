@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from helmdash.core.catalog import CatalogError
+from helmdash.core.permissions import Right, require
 from helmdash.operations import fitting
 from helmdash.operations.fitting import Fitted, NoCatalog
 from helmdash.pages import scope
@@ -34,6 +35,8 @@ def try_fit(request: PageRequest) -> HttpResponse:
     """The form, and under it what the fit gave. What was typed stays, whatever is wrong with it."""
     request.now = timezone.now()
     project = scope.current_project(request)
+    if request.method == "POST":
+        require(scope.current_actor(request), Right.FIT, project_id=project.id)
     form = FitForm(request.POST) if request.method == "POST" else FitForm(initial=_asked(request))
     context: dict[str, object] = {"form": form}
     if form.is_bound and form.is_valid():
@@ -55,6 +58,7 @@ def try_fit(request: PageRequest) -> HttpResponse:
 def _fit(request: PageRequest, form: FitForm) -> Fitted | None:
     try:
         return fitting.fit_catalog(
+            actor=scope.current_actor(request),
             project=scope.current_project(request),
             model=form.cleaned_data["model"],
             intent=form.cleaned_data["intent"],

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods
 from helmdash import conf
 from helmdash.core.catalog import CatalogError
 from helmdash.core.completion import UnknownModel
+from helmdash.core.permissions import Right, require
 from helmdash.operations.planning import Ask, AskProblem
 from helmdash.pages import planning, scope
 from helmdash.pages.forms import PlanForm, RouteForm, catalog_faults
@@ -54,6 +55,8 @@ def _try(request: PageRequest, kind: Kind) -> HttpResponse:
     request.now = timezone.now()
     is_sent = request.method == "POST"
     project = scope.current_project(request)
+    if is_sent:
+        require(scope.current_actor(request), Right.PLAN, project_id=project.id)
     shape = PlanForm if kind == "plan" else RouteForm
     like = None if is_sent else _like(request)
     form = shape(request.POST) if is_sent else shape(initial=_asked(request, kind, like))
@@ -109,6 +112,7 @@ def _start(request: PageRequest, form: PlanForm, kind: Kind) -> str | None:
         continues=given["continues"] or None,
     )
     trial = Trial(
+        actor=scope.current_actor(request),
         project=scope.current_project(request),
         ask=ask,
         caller=f"page:{request.user.get_username()}"[:128],

@@ -14,9 +14,10 @@ from django.views.decorators.http import require_POST, require_safe
 
 from helmdash import conf
 from helmdash.core.endpoints import Endpoint
+from helmdash.core.permissions import Right
 from helmdash.core.upstream_variables import KNOWN, OLLAMA_HOST, OLLAMA_KEY
 from helmdash.pages import scope
-from helmdash.pages.guards import staff_only
+from helmdash.pages.guards import takes
 from helmdash.pages.render import PageRequest, show
 from helmdash.providers.registry import is_glob
 from helmdash.queries import upstreams
@@ -87,17 +88,20 @@ def upstream_list(request: PageRequest) -> HttpResponse:
 
 
 @require_POST
-@staff_only
+@takes(Right.MANAGE_UPSTREAMS)
 def test_stored(request: PageRequest, pk: int) -> HttpResponse:
     """Ask a stored upstream for its models, whether it is enabled or not."""
-    endpoint = upstreams.find_endpoint(upstream_id=pk)
+    scoped = scope.read(request)
+    endpoint = upstreams.find_endpoint(
+        actor=scoped.actor, project_id=scoped.project.id, upstream_id=pk
+    )
     if endpoint is None:
         raise Http404("There is no such upstream (any more).")
     return _show(request, tested=_test(endpoint))
 
 
 @require_POST
-@staff_only
+@takes(Right.MANAGE_UPSTREAMS)
 def test_named(request: PageRequest) -> HttpResponse:
     """Ask an upstream of the environment for its models."""
     name = request.POST.get("name", "").replace("\x00", "")

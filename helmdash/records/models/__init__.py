@@ -6,7 +6,15 @@ can be partitioned by time or distributed by project without a rewrite (architec
 
 from __future__ import annotations
 
-from helmdash.records.models.access import ApiKey, BudgetMode, Payload, Project, Scope
+from helmdash.records.models.access import (
+    ApiKey,
+    BudgetMode,
+    Membership,
+    Payload,
+    Project,
+    Role,
+    Scope,
+)
 from helmdash.records.models.budgets import Budget, BudgetAlias
 from helmdash.records.models.care import Guidance, PendingPrompt, Reminder
 from helmdash.records.models.catalog import CatalogRevision
@@ -41,6 +49,7 @@ __all__ = [
     "Guidance",
     "HealthChange",
     "KeptAnswer",
+    "Membership",
     "Payload",
     "PendingPrompt",
     "PlanAttempt",
@@ -50,6 +59,7 @@ __all__ = [
     "Project",
     "RecorderLedger",
     "Reminder",
+    "Role",
     "Round",
     "RuleSet",
     "SchemaMark",

@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import secrets
 
+from django.conf import settings
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
+from simple_history.models import HistoricalRecords
 
+from helmdash.core import permissions
 from helmdash.records.fields import one_of
 
 
@@ -29,14 +32,28 @@ class BudgetMode(models.TextChoices):
 
 
 class Scope(models.TextChoices):
-    """What an API key may do. None implies another, but admin implies all (decisions.md)."""
+    """What an API key may do, for forms; core.permissions has what each means."""
 
-    RECORD = "record", "record: report calls"
-    READ = "read", "read: read calls, conversations, catalogs"
-    FIT = "fit", "fit: fit, rank, decode"
-    PLAN = "plan", "plan: plan and route"
-    BUDGETS = "budgets", "budgets: change budgets"
-    ADMIN = "admin", "admin: everything"
+    RECORD = permissions.Scope.RECORD.value, "record: report calls"
+    READ = permissions.Scope.READ.value, "read: read calls, conversations, catalogs"
+    FIT = permissions.Scope.FIT.value, "fit: fit, rank, decode"
+    PLAN = permissions.Scope.PLAN.value, "plan: plan and route"
+    BUDGETS = permissions.Scope.BUDGETS.value, "budgets: change budgets of the project"
+    ADMIN = permissions.Scope.ADMIN.value, "admin: everything"
+
+
+class Role(models.TextChoices):
+    """What a member of a project may do, for forms; core.permissions has what each means."""
+
+    VIEWER = permissions.Role.VIEWER.value, "viewer: reads"
+    EDITOR = (
+        permissions.Role.EDITOR.value,
+        "editor: also care, reminders, plans, and the project's budgets",
+    )
+    OWNER = (
+        permissions.Role.OWNER.value,
+        "owner: also keys, members, upstreams, catalogs, settings",
+    )
 
 
 def hash_key(key: str) -> str:
@@ -131,6 +148,34 @@ class Project(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Membership(models.Model):
+    """A person's role in a project. Who has none sees nothing of it; superusers need none."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships"
+    )
+    role = models.CharField(
+        max_length=10, choices=Role, default=Role.VIEWER, help_text="What they may do in it."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    history = HistoricalRecords()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "user"],
+                name="membership_one_per_project_and_user",
+                violation_error_message="This person is a member of the project already.",
+            ),
+            one_of("membership", "role", Role.values),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.project}"
 
 
 class ApiKey(models.Model):

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from helmdash.core.permissions import SHELL
 from helmdash.operations import access
 from helmdash.queries.access import SCOPES, api_keys
 
@@ -37,7 +38,9 @@ class Command(BaseCommand):
     def _create(self, options: dict[str, Any]) -> None:
         scopes = tuple(part.strip() for part in options["scopes"].split(",") if part.strip())
         access.ensure_project()
-        made = access.create_key(name=options["name"], scopes=scopes, project=options["project"])
+        made = access.create_key(
+            actor=SHELL, name=options["name"], scopes=scopes, project=options["project"]
+        )
         self.stdout.write(made.secret)
 
     def _list(self, options: dict[str, Any]) -> None:
@@ -58,5 +61,5 @@ class Command(BaseCommand):
             self.stdout.write("  ".join(cells).rstrip())
 
     def _revoke(self, options: dict[str, Any]) -> None:
-        access.revoke_key(name=options["name"], now=timezone.now())
+        access.revoke_key(actor=SHELL, name=options["name"], now=timezone.now())
         self.stdout.write(f"Revoked {options['name']}.")

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
+from helmdash.core.permissions import SHELL
 from helmdash.operations import demo
 
 
@@ -18,8 +19,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["action"] == "load":
-            count = demo.load_demo(now=timezone.now())
+            count = demo.load_demo(actor=SHELL, now=timezone.now())
             self.stdout.write(f"Loaded {count} demo calls into the project “Demo”.")
             return
-        removed = demo.remove_demo()
+        removed = demo.remove_demo(actor=SHELL)
         self.stdout.write("Removed the demo data." if removed else "There is no demo data.")

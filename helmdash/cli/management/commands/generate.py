@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from helmdash.core.permissions import SHELL
 from helmdash.operations import generating
 
 
@@ -38,6 +39,7 @@ class Command(BaseCommand):
         began = time.monotonic()
         try:
             done = generating.generate_calls(
+                actor=SHELL,
                 calls=options["calls"],
                 conversations=options["conversations"],
                 slug=options["project"],

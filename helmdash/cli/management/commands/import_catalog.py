@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from helmdash.core.catalog import CatalogError
+from helmdash.core.permissions import SHELL
 from helmdash.operations import catalog
 from helmdash.queries.access import default_project, find_project
 
@@ -30,7 +31,11 @@ class Command(BaseCommand):
         try:
             body = json.loads(options["file"].read_text(encoding="utf-8"))
             done = catalog.import_catalog(
-                project_id=project.id, name=options["name"], body=body, now=timezone.now()
+                actor=SHELL,
+                project_id=project.id,
+                name=options["name"],
+                body=body,
+                now=timezone.now(),
             )
         except OSError as error:
             raise CommandError(f"cannot read {options['file']}: {error.strerror}") from None

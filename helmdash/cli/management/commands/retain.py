@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
+from helmdash.core.permissions import SHELL
 from helmdash.operations import retention
 from helmdash.queries.access import projects
 
@@ -18,7 +19,6 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="Only count.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        act = retention.count_expired if options["dry_run"] else retention.delete_expired
         verb = "would delete" if options["dry_run"] else "deleted"
         for project in projects():
             if project.retention_days is None:
@@ -26,7 +26,10 @@ class Command(BaseCommand):
                     retention.forget_pending(project=project, now=timezone.now())
                 self.stdout.write(f"{project.slug}: keeps everything")
                 continue
-            done = act(project=project, now=timezone.now())
+            if options["dry_run"]:
+                done = retention.count_expired(project=project, now=timezone.now())
+            else:
+                done = retention.delete_expired(actor=SHELL, project=project, now=timezone.now())
             self.stdout.write(
                 f"{project.slug}: {verb} {done.calls} calls, {done.conversations} conversations, "
                 f"{done.fits} fits, {done.plans} plans older than {project.retention_days} days"

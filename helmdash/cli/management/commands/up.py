@@ -21,6 +21,7 @@ from django.utils import timezone
 
 from helmdash import __version__, conf
 from helmdash.cli.refused_upstreams import refused_upstreams
+from helmdash.core.permissions import SHELL
 from helmdash.operations import access, catalog, shipped, signin
 from helmdash.queries.access import default_project
 
@@ -66,7 +67,11 @@ class Command(BaseCommand):
         if catalogs.find(project_id=project.id) is None:
             body = json.loads(DEMO_CATALOG.read_text(encoding="utf-8"))
             catalog.import_catalog(
-                project_id=project.id, name="demo", body=body, now=timezone.now()
+                actor=SHELL,
+                project_id=project.id,
+                name="demo",
+                body=body,
+                now=timezone.now(),
             )
 
     def _print_welcome(

@@ -1,0 +1,43 @@
+"""Who gets into the admin: superusers, and members of a project. There is one door to sign in.
+
+A module of its own: registering the models of records.admin already needs it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.admin import AdminSite
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+
+_NOT_A_MEMBER = (
+    "You are signed in, but are a member of no project. An owner or an administrator can add you."
+)
+
+
+class MembersSite(AdminSite):
+    """The admin for everybody who has a part in it; what they see is up to their roles.
+
+    The staff flag opens nothing by itself, and its absence keeps no member out.
+    """
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        """Superusers, and whoever is a member of some project."""
+        from helmdash.records.rights import person_of
+
+        # Members follow once each list of the admin shows them their own rows only.
+        return person_of(request.user).is_superuser
+
+    def login(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Where Django sends those who may not enter: to the sign-in page, or nowhere."""
+        if not request.user.is_authenticated:
+            return redirect_to_login(reverse("admin:index"), settings.LOGIN_URL)
+        if not self.has_permission(request):
+            raise PermissionDenied(_NOT_A_MEMBER)
+        return HttpResponseRedirect(reverse("admin:index"))
