@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
+from helmdash.core.model_names import model_key, spellings_of
 from helmdash.core.tokens import Estimator
 
 # The soft line where a row sets none: beyond it, models lose track of what they were told.
@@ -208,7 +209,9 @@ class BudgetTable:
         # Longest prefix first; a blank prefix would swallow every id, so it is no alias.
         usable = (alias for alias in aliases if _normalised(alias.prefix))
         self._aliases = tuple(sorted(usable, key=lambda alias: -len(_normalised(alias.prefix))))
+        self._spellings = spellings_of([(alias.prefix, alias.target) for alias in self._aliases])
         self._memory: dict[str, EffectiveBudget] = {}
+        self._keys: dict[tuple[str, str | None], str] = {}
 
     def lookup(self, model: str) -> EffectiveBudget:
         """Give the budget of a model id; an unknown or empty id has the fallback's."""
@@ -219,6 +222,17 @@ class BudgetTable:
             if len(self._memory) >= _MEMORY_ENTRIES:
                 self._memory.clear()
             self._memory[asked] = known
+        return known
+
+    def key_of(self, model: str, *, provider: str | None = None) -> str:
+        """The name that a model has in figures, however it is spelt (core.model_names)."""
+        asked = (model, provider)
+        known = self._keys.get(asked)
+        if known is None:
+            known = model_key(model, provider=provider, spellings=self._spellings)
+            if len(self._keys) >= _MEMORY_ENTRIES:
+                self._keys.clear()
+            self._keys[asked] = known
         return known
 
     def resolve(self, model: str) -> Resolution:

@@ -81,11 +81,15 @@ class Capture:
     started_at: datetime | None = None
     metadata: Mapping[str, object] | None = None
     fit_id: str | None = None
+    client_name: str | None = None  # the program that made the call (core.clients)
+    client_version: str | None = None
+    client_window: int | None = None  # tokens of context that the client counts on
     attempts: tuple[Mapping[str, object], ...] = ()
     # What only a gateway sees.
     budget_model: str | None = None  # the id that budgets know the model by, if not `model`
     tool_calls: int | None = None  # calls of tools in the reply
     window: int | None = None  # tokens of context the upstream was told to use (Ollama's num_ctx)
+    server_window: int | None = None  # tokens of context the upstream says the model has
     reasoning_len: int | None = None  # bytes of reasoning that came beside the content
     links: ChainLinks | None = None  # what tells the conversation where none was named
 

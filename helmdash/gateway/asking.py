@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from helmdash.core.clients import client_of
+from helmdash.core.model_names import beta_window, split_window
 from helmdash.doors.directory import Standing
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.reading import Wishes
@@ -38,11 +40,18 @@ class Asked:
             standing=self.standing,
             wishes=self.wishes,
             model=model,
+            client=client_of(self.headers.get(b"user-agent", b"").decode("latin-1")),
+            client_window=_client_window(model, self.headers),
             purpose=purpose,
             started_at=self.started_at,
             started_ns=self.started_ns,
             body_bytes=len(body),
         )
+
+
+def _client_window(model: str, headers: Mapping[bytes, bytes]) -> int | None:
+    """The window that the client says it counts on, by its model's suffix or a header."""
+    return split_window(model).window or beta_window(headers.get(b"anthropic-beta", b""))
 
 
 def checked_model(model: object) -> str:

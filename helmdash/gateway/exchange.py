@@ -11,6 +11,7 @@ from typing import Any
 from helmdash.core import chains
 from helmdash.core.budgets import EffectiveBudget
 from helmdash.core.capture import Capture, Sent, Status
+from helmdash.core.clients import Client
 from helmdash.core.cut_sizes import Sizes
 from helmdash.core.endpoints import Endpoint
 from helmdash.core.health import Level, assess
@@ -41,6 +42,8 @@ class Exchange:
     started_at: datetime
     started_ns: int
     body_bytes: int
+    client: Client | None = None
+    client_window: int | None = None  # tokens of context that the client counts on
     purpose: str = "chat"
     request: ChatRequest | None = None  # as it came
     sent_request: ChatRequest | None = None  # where that is another one
@@ -68,6 +71,12 @@ class Exchange:
     is_settled: bool = False
 
     @property
+    def model_key(self) -> str:
+        """The name of the model in figures, by the upstream that serves it."""
+        provider = self.endpoint.name if self.endpoint else None
+        return self.standing.rules.key_of(self.model, provider=provider)
+
+    @property
     def text_bytes(self) -> int:
         """The bytes of the request without its images."""
         return max(self.body_bytes - self.image_bytes, 0)
@@ -92,7 +101,7 @@ class Exchange:
         reply = self.reply or Reply()
         return cutting.looks_cut(
             self.standing.caller.project.id,
-            self.model,
+            self.model_key,
             reply.model or self.upstream_model,
             Sizes(
                 bytes=self.text_bytes,
@@ -144,6 +153,9 @@ class Exchange:
             correlation_id=self.wishes.correlation_id,
             attempt=max(len(self.attempts), 1),
             caller=self.standing.caller.name,
+            client_name=self.client.name if self.client else None,
+            client_version=(self.client.version or None) if self.client else None,
+            client_window=self.client_window,
             upstream_model=reply.model or self.upstream_model,
             response_format=_response_format(request),
             usage=reply.usage,

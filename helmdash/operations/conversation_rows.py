@@ -25,6 +25,10 @@ from helmdash.records.models.conversations import SEVERITY
 # What a call changes.
 _MOVING = (
     "model",
+    "model_key",
+    "client_name",
+    "client_version",
+    "client_window",
     "round_number",
     "generation",
     "level",
@@ -56,6 +60,10 @@ class ConversationRow:
     project_id: int
     name: str
     model: str
+    model_key: str | None
+    client_name: str | None
+    client_version: str | None
+    client_window: int | None
     round_number: int
     generation: int
     level: str
@@ -102,6 +110,10 @@ def make_row(*, pk: int, project_id: int, name: str, item: Judged) -> Conversati
         project_id=project_id,
         name=name,
         model=item.capture.model,
+        model_key=item.model_key,
+        client_name=item.capture.client_name,
+        client_version=item.capture.client_version,
+        client_window=item.client_window,
         round_number=1,
         generation=0,
         level=Level.UNKNOWN.value,
@@ -334,6 +346,10 @@ def _apply(row: ConversationRow, after: Standing, item: Judged) -> None:
     row.level_reason = health.reason.value if health.reason else ""
     row.known_level = after.known_level.value if after.known_level else ""
     row.model = item.capture.model
+    row.model_key = item.model_key
+    row.client_name = item.capture.client_name
+    row.client_version = item.capture.client_version
+    row.client_window = item.client_window
     row.prompt_tokens = health.prompt_tokens
     row.limit_tokens = health.limit_tokens
     row.limit_source = health.limit_source.value if health.limit_source else ""

@@ -99,7 +99,7 @@ class Cutting:
         sizes = _sizes(item)
         model = capture.upstream_model or capture.model
         trace = self._trace(row, model, opens_round=opens_round)
-        key = (self._project_id, capture.model, capture.upstream_model or "")
+        key = (self._project_id, item.model_key, capture.upstream_model or "")
         judges = is_judgeable(sizes)
         band = self._band(key) if judges else _NO_BAND
         verdict = judge_cut(sizes, trace, band)
@@ -212,9 +212,9 @@ def forget() -> None:
 
 
 def _read(key: _Key) -> Iterable[Sample]:
-    project_id, model, upstream_model = key
+    project_id, model_key, upstream_model = key
     found = newest_samples(
-        project_id=project_id, model=model, upstream_model=upstream_model, limit=_SAMPLES
+        project_id=project_id, model_key=model_key, upstream_model=upstream_model, limit=_SAMPLES
     )
     return reversed(found)
 

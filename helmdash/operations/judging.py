@@ -13,6 +13,7 @@ from helmdash.core.failures import Cause, classify
 from helmdash.core.finish import FinishReason, normalise_finish_reason
 from helmdash.core.health import Health, assess
 from helmdash.core.messages import canonical_hash, canonical_json
+from helmdash.core.model_names import split_window
 from helmdash.core.reasoning import strip_reasoning
 from helmdash.core.tokens import utf8_bytes
 from helmdash.core.usage import Usage, normalise_usage
@@ -27,6 +28,8 @@ class Judged:
     caller: str
     started_at: datetime
     budget: EffectiveBudget
+    model_key: str
+    client_window: int | None
     usage: Usage
     finish_reason: FinishReason | None
     cause: Cause | None
@@ -66,6 +69,8 @@ def judge(capture: Capture, rules: BudgetTable, *, caller: str, now: datetime) -
         caller=capture.caller or caller,
         started_at=capture.started_at or now,
         budget=budget,
+        model_key=rules.key_of(capture.model, provider=capture.provider),
+        client_window=capture.client_window or split_window(capture.model).window,
         usage=usage,
         finish_reason=finish_reason,
         cause=classify(capture, usage=usage, finish_reason=finish_reason),

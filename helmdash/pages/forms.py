@@ -125,9 +125,25 @@ class LevelForm(SearchForm):
     level = one_of(Level)
 
 
-class ConversationFilterForm(LevelForm):
+class ClientForm(LevelForm):
+    """The bar of a list whose items were made by some program."""
+
+    client = forms.CharField(required=False, max_length=64)
+
+    def __init__(self, data: Mapping[str, Any], *, now: datetime) -> None:
+        super().__init__(data, now=now)
+        self.fields["client"].widget.attrs |= {"list": "clients", "autocomplete": "off"}
+
+
+class ConversationFilterForm(ClientForm):
     """The bar above the conversations, with their order."""
 
+    min_calls = forms.ChoiceField(
+        required=False,
+        label="Calls",
+        choices=[("", "Any number"), ("2", "More than one"), ("10", "10 or more")],
+        error_messages={"invalid_choice": "%(value)s is not one of: 2, 10"},
+    )
     order = one_of(("newest",), blank="needs me first")
 
     @property
@@ -138,10 +154,11 @@ class ConversationFilterForm(LevelForm):
         """The filters for the query; only after is_valid()."""
         values = self.values()
         del values["order"]
-        return ConversationFilters(**values)
+        least = values.pop("min_calls")
+        return ConversationFilters(**values, min_calls=int(least) if least else None)
 
 
-class CallFilterForm(LevelForm):
+class CallFilterForm(ClientForm):
     """The bar above the calls."""
 
     cause = one_of(FailureCause)

@@ -12,11 +12,13 @@ from django.db.models.functions import Left
 
 from helmdash.core.budgets import LimitSource
 from helmdash.core.capture import Sent
+from helmdash.core.clients import Client
 from helmdash.core.failures import Advice, Cause, FailureCause
 from helmdash.core.finish import FinishReason
 from helmdash.core.health import Health, HealthReason, Level
 from helmdash.core.usage import Usage
 from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
+from helmdash.queries.seen import model_keys
 from helmdash.records.models import Call, CallPayload, Conversation, StoredMessage
 from helmdash.records.querysets import starts_with
 
@@ -32,6 +34,7 @@ _SORTED_CALLS = 10_000
 class CallFilters:
     """What a list of calls is narrowed to; None leaves a filter out.
 
+    `model` is any spelling of it; `client` the name of a program (core.clients).
     `q` is the beginning of a call's, a conversation's or a correlation id.
     """
 
@@ -46,6 +49,7 @@ class CallFilters:
     until: datetime | None = None
     q: str | None = None
     level_reason: str | None = None
+    client: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +70,9 @@ class CallView:
     generation: int | None
     attempt: int
     model: str
+    model_key: str
+    client: Client | None
+    client_window: int | None
     upstream_model: str | None
     provider: str | None
     pack: str | None
@@ -120,7 +127,8 @@ class CallDetail:
 def page(
     *, project_id: int, filters: CallFilters, cursor: str | None = None, limit: int = 50
 ) -> Page[CallView]:
-    """Calls, newest first. One query, one more with a conversation, at most four more with `q`.
+    """Calls, newest first. One query, one more with a conversation, two more with a model, at most
+    four more with `q`.
 
     Raises BadCursor.
     """
@@ -216,6 +224,13 @@ def health_of(row: Call | Conversation) -> Health:
     )
 
 
+def client_of_row(row: Call | Conversation) -> Client | None:
+    """The program that made the call (the newest one); None where it is not known."""
+    if not row.client_name:
+        return None
+    return Client(name=row.client_name, version=row.client_version or "")
+
+
 def view(row: Call) -> CallView:
     """The value behind a row (with its conversation selected)."""
     return CallView(
@@ -225,6 +240,9 @@ def view(row: Call) -> CallView:
         generation=row.generation,
         attempt=row.attempt,
         model=row.model,
+        model_key=row.model_key or row.model,
+        client=client_of_row(row),
+        client_window=row.client_window,
         upstream_model=row.upstream_model or None,
         provider=row.provider or None,
         pack=row.pack or None,
@@ -273,10 +291,14 @@ def view(row: Call) -> CallView:
 
 def _filtered(project_id: int, filters: CallFilters) -> QuerySet[Call]:
     rows = Call.objects.filter(project_id=project_id)
-    for name in ("model", "level", "cause", "finish_reason", "purpose", "pack"):
+    for name in ("level", "cause", "finish_reason", "purpose", "pack"):
         value = getattr(filters, name)
         if value is not None:
             rows = rows.filter(**{name: value})
+    if filters.model is not None:
+        rows = rows.filter(model_key__in=model_keys(project_id=project_id, model=filters.model))
+    if filters.client is not None:
+        rows = rows.filter(client_name=filters.client.strip().lower())
     if filters.level_reason is not None:
         # Only an unknown level has a reason; the level has an index.
         rows = rows.filter(level=Level.UNKNOWN.value, level_reason=filters.level_reason)

@@ -9,9 +9,10 @@ from datetime import datetime
 from django.db.models import Count, Q, QuerySet
 
 from helmdash.core.chains import COMPACTED
+from helmdash.core.clients import Client
 from helmdash.core.health import Health, HealthReason, Level
 from helmdash.queries import care
-from helmdash.queries.calls import health_of
+from helmdash.queries.calls import client_of_row, health_of
 from helmdash.queries.care import CareView, GuidanceView, ReminderView
 from helmdash.queries.paging import (
     Page,
@@ -20,6 +21,7 @@ from helmdash.queries.paging import (
     decode_time_cursor,
     encode_cursor,
 )
+from helmdash.queries.seen import model_keys
 from helmdash.records.models import Call, Conversation, HealthChange, Round
 from helmdash.records.models.conversations import SEVERITY
 
@@ -31,7 +33,8 @@ CURVE_POINTS = 600
 class ConversationFilters:
     """What a list of conversations is narrowed to.
 
-    A conversation belongs to a time range when it overlaps it. `q` is a part of its id.
+    A conversation belongs to a time range when it overlaps it. `q` is a part of its id, `model` any
+    spelling of the newest call's, `client` the program that made it. `min_calls`: at least so many.
     """
 
     level: str | None = None
@@ -39,6 +42,8 @@ class ConversationFilters:
     q: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    client: str | None = None
+    min_calls: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +52,9 @@ class ConversationView:
 
     id: str
     model: str
+    model_key: str
+    client: Client | None
+    client_window: int | None
     round_number: int
     generation: int
     health: Health
@@ -156,7 +164,9 @@ def page(
     limit: int = 50,
     needs_me_first: bool = False,
 ) -> Page[ConversationView]:
-    """Conversations, newest first, or the most severe level first. One query. Raises BadCursor."""
+    """Conversations, newest first, or the most severe level first. One query, two more with a
+    model. Raises BadCursor.
+    """
     rows = _filtered(project_id, filters)
     if needs_me_first:
         rows = rows.order_by("-severity", "-latest_at", "-id")
@@ -287,7 +297,12 @@ def _filtered(project_id: int, filters: ConversationFilters) -> QuerySet[Convers
     if filters.level is not None:
         rows = rows.filter(severity=SEVERITY[Level(filters.level)])
     if filters.model is not None:
-        rows = rows.filter(model=filters.model)
+        rows = rows.filter(model_key__in=model_keys(project_id=project_id, model=filters.model))
+    if filters.client is not None:
+        rows = rows.filter(client_name=filters.client.strip().lower())
+    if filters.min_calls is not None and filters.min_calls > 1:
+        # The words of the partial indexes, too: SQLite uses them only then.
+        rows = rows.filter(generation__gt=1, generation__gte=filters.min_calls)
     if filters.since is not None:
         rows = rows.filter(latest_at__gte=filters.since)
     if filters.until is not None:
@@ -301,6 +316,9 @@ def _view(row: Conversation) -> ConversationView:
     return ConversationView(
         id=row.name,
         model=row.model,
+        model_key=row.model_key or row.model,
+        client=client_of_row(row),
+        client_window=row.client_window,
         round_number=row.round_number,
         generation=row.generation,
         health=health_of(row),

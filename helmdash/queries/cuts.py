@@ -9,14 +9,14 @@ from helmdash.records.models import Call
 
 
 def newest_samples(
-    *, project_id: int, model: str, upstream_model: str, limit: int
+    *, project_id: int, model_key: str, upstream_model: str, limit: int
 ) -> tuple[Sample, ...]:
     """The newest calls of the model, newest first. One query, served by the index of models.
 
     Calls that say nothing (failed, short, with images, uncounted) are among the `limit` that are
     read, so that a model of which nothing can be learned costs no more than another.
     """
-    rows = Call.objects.filter(project_id=project_id, model=model)
+    rows = Call.objects.filter(project_id=project_id, model_key=model_key)
     found = rows.order_by("-started_at", "-id").values_list(
         "conversation_id",
         "upstream_model",

@@ -18,6 +18,7 @@ from django.db.models import Q
 from helmdash.core.health import HealthReason
 from helmdash.core.outcomes import CallOutcome, outcome_of
 from helmdash.core.wilson import wilson
+from helmdash.queries.seen import model_keys
 from helmdash.records.models import Call
 
 # The newest of the range. They are read and counted in about a quarter of a second.
@@ -55,6 +56,7 @@ class SizeBand:
 class ModelRow:
     """Calls of one model for one purpose with one prompt variant. Every rate is of `calls`.
 
+    model: as it was spelt last; model_key: what it is one model by; spellings: all, newest first.
     bands: only calls whose size is known, `unsized` are the others. finish_reasons: most frequent
     first, None for calls that reported none. estimate_ratio: the median of our estimate by the
     tokens the provider counted, over `estimated` calls. cached_share: of all prompt tokens those
@@ -64,6 +66,8 @@ class ModelRow:
     """
 
     model: str
+    model_key: str
+    spellings: tuple[str, ...]
     purpose: str
     prompt_variant: str | None
     calls: int
@@ -112,13 +116,14 @@ def model_rows(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> tuple[ModelRow, ...]:
-    """A row for each model, purpose and variant (but for routes), most calls first. One query.
+    """A row for each model, purpose and variant (but for routes), most calls first.
 
+    One query, three with a model.
     model: only its rows, of as many of its own calls as else of all models together.
     """
     rows = Call.objects.filter(project_id=project_id)
     if model is not None:
-        rows = rows.filter(model=model)
+        rows = rows.filter(model_key__in=model_keys(project_id=project_id, model=model))
     if since is not None:
         rows = rows.filter(started_at__gte=since)
     if until is not None:
@@ -130,9 +135,16 @@ def model_rows(
     for facts in found[:MOST_CALLS]:
         purpose = facts.purpose if facts.purpose in PURPOSES else OTHER
         variant = "" if purpose == _ROUTE else facts.prompt_variant
-        groups.setdefault((facts.model, purpose, variant), _Group()).add(facts)
+        key = facts.model_key or facts.model
+        groups.setdefault((key, purpose, variant), _Group()).add(facts)
+    spelt: dict[str, dict[str, None]] = {}
+    for facts in found[:MOST_CALLS]:
+        spelt.setdefault(facts.model_key or facts.model, {})[facts.model] = None
     ranked = sorted(groups.items(), key=lambda pair: (-pair[1].calls, pair[0]))
-    return tuple(group.row(*key, is_sample=is_sample) for key, group in ranked)
+    return tuple(
+        group.row(*key, spellings=tuple(spelt[key[0]]), is_sample=is_sample)
+        for key, group in ranked
+    )
 
 
 def recent_calls(
@@ -141,10 +153,11 @@ def recent_calls(
     """The newest calls of a model, newest story first, in a story the earliest call first.
 
     The calls of a story (one correlation id: a filter pass and its plan) stand next to each other;
-    without `purpose` also those that another model answered. At most two queries.
+    without `purpose` also those that another model answered. At most four queries.
     """
     rows = Call.objects.filter(project_id=project_id)
-    mine = rows.filter(model=model)
+    keys = model_keys(project_id=project_id, model=model)
+    mine = rows.filter(model_key__in=keys)
     if purpose is not None:
         mine = mine.filter(purpose=purpose)
     found = list(mine.order_by("-started_at", "-id").only(*_SHOWN)[:limit])
@@ -153,7 +166,8 @@ def recent_calls(
     if stories and purpose is None:
         # `~Q(correlation_id="")` in the words of the partial index: SQLite uses it only then.
         told = rows.filter(~Q(correlation_id=""), correlation_id__in=stories)
-        others = list(told.exclude(model=model).order_by("-started_at").only(*_SHOWN)[:limit])
+        told = told.exclude(model_key__in=keys)
+        others = list(told.order_by("-started_at").only(*_SHOWN)[:limit])
     return tuple(map(_recent, _by_story([*found, *others])))
 
 
@@ -161,6 +175,7 @@ class _Facts(NamedTuple):
     """The columns that are counted, in the order they are asked for."""
 
     model: str
+    model_key: str | None
     purpose: str
     prompt_variant: str
     status: str
@@ -209,10 +224,20 @@ class _Group:
             self.cache_read += call.cached_tokens
             self.cache_of += call.prompt_tokens
 
-    def row(self, model: str, purpose: str, variant: str, *, is_sample: bool) -> ModelRow:
+    def row(
+        self,
+        key: str,
+        purpose: str,
+        variant: str,
+        *,
+        spellings: tuple[str, ...],
+        is_sample: bool,
+    ) -> ModelRow:
         self.latencies.sort()
         return ModelRow(
-            model=model,
+            model=spellings[0],
+            model_key=key,
+            spellings=spellings,
             purpose=purpose,
             prompt_variant=variant or None,
             calls=self.calls,

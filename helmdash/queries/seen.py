@@ -2,9 +2,38 @@
 
 from __future__ import annotations
 
+from helmdash.core.model_names import bare_name, split_window
+from helmdash.queries import budgets
+from helmdash.records.models import PlanRecord
 from helmdash.records.querysets import Column, distinct_values
 
 
 def values(*, project_id: int, column: Column) -> tuple[str, ...]:
     """Distinct values of a column, in order; the empty one left out. One query."""
     return distinct_values(project_id, column)
+
+
+def model_keys(*, project_id: int, model: str) -> tuple[str, ...]:
+    """The keys of the recorded models that somebody may mean by this spelling; at least one.
+
+    The key itself, and for a name without its provider those of every provider: a call keeps the
+    name it was asked with, and that has to find it again. Two queries.
+    """
+    key = budgets.table(project_id=project_id).key_of(model)
+    asked = split_window(model.strip()).model.lower()
+    known = values(project_id=project_id, column="model_key")
+    if key in known and "/" in asked:
+        return (key,)
+    others = [each for each in known if each != key and bare_name(each) in (key, asked)]
+    return (key, *others)
+
+
+def planned_models(*, project_id: int, model: str) -> tuple[str, ...]:
+    """The models of plans that somebody may mean by this spelling, as they are spelt there.
+
+    Three queries.
+    """
+    keys = model_keys(project_id=project_id, model=model)
+    rules = budgets.table(project_id=project_id)
+    spelt = distinct_values(project_id, "model", of=PlanRecord)
+    return (model, *(each for each in spelt if rules.key_of(each) in keys))

@@ -24,3 +24,9 @@ def count_field(help_text: str = "") -> models.PositiveBigIntegerField[Any, Any]
 def word_field(max_length: int) -> models.CharField[Any, Any]:
     """A short text that may be missing; the empty string says so."""
     return models.CharField(max_length=max_length, default="", blank=True)
+
+
+def name_field(max_length: int, help_text: str = "") -> models.CharField[Any, Any]:
+    """A short text that may be unknown: null. Adding such a column costs nothing, even to a table
+    of millions of rows, and code that does not know it yet can go on writing."""
+    return models.CharField(max_length=max_length, null=True, blank=True, help_text=help_text)

@@ -8,36 +8,36 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from django.db import connection
-from django.db.models import Q
+from django.db.models import Model, Q
 from django.utils.dateparse import parse_datetime
 
 from helmdash.records.models.conversations import Call
 
-Column = Literal["model", "pack", "purpose"]
+Column = Literal["model", "model_key", "client_name", "pack", "purpose"]
 # More values than this in a drop-down help nobody; the search field takes any.
 MOST_VALUES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenInProject:
-    """A model that some call of a project named, and when the newest of them started."""
+    """The key of a model that some call of a project named; when the newest of them started."""
 
     project_id: int
     model: str
     latest_at: datetime
 
 
-def distinct_values(project_id: int, column: Column) -> tuple[str, ...]:
-    """Distinct values of a column, in order; the empty one left out. One query.
+def distinct_values(project_id: int, column: Column, *, of: type[Model] = Call) -> tuple[str, ...]:
+    """Distinct values of a column of calls (or `of`), in order; the empty one left out. One query.
 
     A loose index scan: from each value to the next one along the index that serves the filter, so
     a million calls with thirty models cost thirty steps.
     """
-    table = connection.ops.quote_name(Call._meta.db_table)
+    table = connection.ops.quote_name(of._meta.db_table)
     with connection.cursor() as cursor:
         cursor.execute(
             f"WITH RECURSIVE step(value) AS ("
-            f" SELECT MIN({column}) FROM {table} WHERE project_id = %s"
+            f" SELECT MIN({column}) FROM {table} WHERE project_id = %s AND {column} IS NOT NULL"
             f" UNION ALL SELECT (SELECT MIN(c.{column}) FROM {table} c"
             f" WHERE c.project_id = %s AND c.{column} > step.value)"
             f" FROM step WHERE step.value IS NOT NULL)"
@@ -50,8 +50,8 @@ def distinct_values(project_id: int, column: Column) -> tuple[str, ...]:
 def models_seen(project_ids: Sequence[int], since: datetime) -> tuple[SeenInProject, ...]:
     """Models that were called since a moment, in each of some projects. One query.
 
-    The same walk along (project, model, started_at) for all projects at once; the newest call of
-    each pair is the last entry of its stretch of that index.
+    The same walk along (project, model_key, started_at) for all projects at once; the newest
+    call of each pair is the last entry of its stretch of that index.
     """
     if not project_ids:
         return ()
@@ -60,13 +60,13 @@ def models_seen(project_ids: Sequence[int], since: datetime) -> tuple[SeenInProj
     with connection.cursor() as cursor:
         cursor.execute(
             f"WITH RECURSIVE step(project_id, value) AS ("
-            f" SELECT p.id, (SELECT MIN(c.model) FROM {table} c WHERE c.project_id = p.id)"
+            f" SELECT p.id, (SELECT MIN(c.model_key) FROM {table} c WHERE c.project_id = p.id)"
             f" FROM ({starts}) p"
-            f" UNION ALL SELECT step.project_id, (SELECT MIN(c.model) FROM {table} c"
-            f" WHERE c.project_id = step.project_id AND c.model > step.value)"
+            f" UNION ALL SELECT step.project_id, (SELECT MIN(c.model_key) FROM {table} c"
+            f" WHERE c.project_id = step.project_id AND c.model_key > step.value)"
             f" FROM step WHERE step.value IS NOT NULL),"
             f" seen AS (SELECT project_id, value, (SELECT MAX(c.started_at) FROM {table} c"
-            f" WHERE c.project_id = step.project_id AND c.model = step.value) AS latest_at"
+            f" WHERE c.project_id = step.project_id AND c.model_key = step.value) AS latest_at"
             f" FROM step WHERE value IS NOT NULL)"
             f" SELECT project_id, value, latest_at FROM seen WHERE latest_at >= %s"
             f" ORDER BY project_id, value",

@@ -20,6 +20,14 @@ VariantText = Annotated[
 ]
 
 
+ModelKey = Annotated[
+    str, Field(description="What figures and filters know the model by, however it is spelt.")
+]
+ClientWindow = Annotated[
+    int | None, Field(description="Tokens of context that the client counts on.")
+]
+
+
 class Cause(TypedDict):
     """Why a call gave nothing usable, the rule that says so, and what to do."""
 
@@ -41,6 +49,13 @@ class Health(TypedDict):
     critical_max_tokens: int | None
     hard_util: float | None
     optimal_util: float | None
+
+
+class Client(TypedDict):
+    """The program that made a call, as far as it names itself."""
+
+    name: str
+    version: str | None
 
 
 class Recorded(TypedDict):
@@ -70,6 +85,9 @@ class Standing(TypedDict):
 
     id: str
     model: str
+    model_key: ModelKey
+    client: Client | None
+    client_window: ClientWindow
     round: int
     generation: int
     health: Health

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from helmdash.core.capture import Capture, CapturedTrim, Sent
-from helmdash.shapes.reports import CallIn, SentIn, TrimIn
+from helmdash.shapes.reports import CallIn, ClientIn, SentIn, TrimIn
 
 
 def to_capture(call: CallIn) -> Capture:
@@ -24,7 +24,15 @@ def to_capture(call: CallIn) -> Capture:
     for name, convert in _CONVERSIONS:
         if name in given:
             given[name] = convert(given[name])
+    if "client" in given:
+        given |= _client(given.pop("client"))
     return Capture(**given)
+
+
+def _client(client: ClientIn) -> dict[str, str | None]:
+    """Names are compared in small letters, as those of the gateway are."""
+    name = client["name"].strip().lower()
+    return {"client_name": name, "client_version": client.get("version") or None} if name else {}
 
 
 def _trim(trim: TrimIn) -> CapturedTrim:

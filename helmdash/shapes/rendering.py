@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from helmdash.core.budgets import BudgetFigures, EffectiveBudget
+from helmdash.core.clients import Client
 from helmdash.core.failures import Cause
 from helmdash.core.health import Health, Level
 from helmdash.operations.care import Cleared
@@ -40,6 +41,11 @@ def cause(value: Cause | None) -> answers.Cause | None:
     }
 
 
+def client(value: Client | None) -> answers.Client | None:
+    """The program that made a call; null where it is not known."""
+    return None if value is None else {"name": value.name, "version": value.version or None}
+
+
 def recorded(value: Recorded) -> answers.Recorded:
     """The answer to a recorded call."""
     return {
@@ -59,6 +65,9 @@ def standing(value: ConversationView) -> answers.Standing:
     return {
         "id": value.id,
         "model": value.model,
+        "model_key": value.model_key,
+        "client": client(value.client),
+        "client_window": value.client_window,
         "round": value.round_number,
         "generation": value.generation,
         "health": health(value.health),

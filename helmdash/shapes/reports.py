@@ -49,6 +49,15 @@ class SentIn(TypedDict, total=False):
     images: Count | None
 
 
+class ClientIn(TypedDict, total=False):
+    """The program that made the call."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    name: Required[Annotated[Word64, Field(description="Such as claude-code or openai-python.")]]
+    version: Word32 | None
+
+
 class CallIn(TypedDict, total=False):
     """One call as its client reports it. Null and left out mean the same: not known."""
 
@@ -83,6 +92,17 @@ class CallIn(TypedDict, total=False):
         Field(
             max_length=100,
             description="Every try of this call, the last one included, as objects of your own.",
+        ),
+    ]
+    client: Annotated[
+        ClientIn | None,
+        Field(description="The program that made the call, not the one that reports it."),
+    ]
+    client_window: Annotated[
+        Count | None,
+        Field(
+            description="Tokens of context that the client counts on. It only suggests: what an "
+            "operator, the provider or its server says comes first."
         ),
     ]
     caller: Annotated[Word128 | None, Field(description="Default: the name of the API key.")]

@@ -314,7 +314,7 @@ def test_calls_of_no_story_stand_alone_newest_first(project: ProjectInfo) -> Non
     assert [call.id for call in found] == ["call-3", "call-2", "call-1"]
 
 
-def test_figures_take_one_query_and_recent_calls_two(project: ProjectInfo) -> None:
+def test_figures_take_one_query_and_recent_calls_four(project: ProjectInfo) -> None:
     record_adr_053(project)
 
     with CaptureQueriesContext(connection) as figures:
@@ -322,4 +322,4 @@ def test_figures_take_one_query_and_recent_calls_two(project: ProjectInfo) -> No
     with CaptureQueriesContext(connection) as recent:
         recent_calls(project_id=project.id, model=FREE)
 
-    assert (len(figures), len(recent)) == (1, 2)
+    assert (len(figures), len(recent)) == (1, 4)

@@ -138,14 +138,14 @@ def test_a_page_of_another_project_reloads_itself(owner: Client, filled: str) ->
 # session, user, projects, newest call of the project, newest call of all; then the page's own
 QUERIES = {
     "/": 10,
-    "/conversations/": 7,
+    "/conversations/": 8,
     "/conversations/talk/": 21,
-    "/calls/": 9,
+    "/calls/": 10,
     "/calls/talk-0/": 5,
     "/calls/cut/": 7,
     "/plans/": 7,
     "/plans/plan-1/": 11,
-    "/models/": 9,
+    "/models/": 13,
     "/trims/": 5,
     "/try/plan/": 7,
     "/budgets/": 5,

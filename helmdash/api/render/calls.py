@@ -8,7 +8,7 @@ from typing import Any
 from helmdash.api.schemas import calls as call_shapes
 from helmdash.core.usage import Usage
 from helmdash.queries.calls import CallDetail, CallView
-from helmdash.shapes.rendering import cause, health
+from helmdash.shapes.rendering import cause, client, health
 
 
 def call(value: CallView) -> call_shapes.Call:
@@ -66,6 +66,9 @@ def _call_core(value: CallView) -> call_shapes.CallCore:
         "generation": value.generation,
         "attempt": value.attempt,
         "model": value.model,
+        "model_key": value.model_key,
+        "client": client(value.client),
+        "client_window": value.client_window,
         "upstream_model": value.upstream_model,
         "provider": value.provider,
         "pack": value.pack,

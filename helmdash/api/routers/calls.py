@@ -197,7 +197,16 @@ def _store(request: HttpRequest, report: Report) -> HttpResponse:
 
 
 def _filters(query: Mapping[str, Any]) -> CallFilters:
-    names = ("conversation", "model", "level", "cause", "finish_reason", "purpose", "pack")
+    names = (
+        "conversation",
+        "model",
+        "level",
+        "cause",
+        "finish_reason",
+        "purpose",
+        "pack",
+        "client",
+    )
     return CallFilters(
         **{name: query.get(name) or None for name in names},
         since=query.get("since"),

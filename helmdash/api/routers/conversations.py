@@ -43,6 +43,8 @@ def list_conversations(request: HttpRequest) -> HttpResponse:
         filters=ConversationFilters(
             level=query.get("level"),
             model=query.get("model") or None,
+            client=query.get("client") or None,
+            min_calls=query.get("min_calls"),
             q=query.get("q") or None,
             since=query.get("since"),
             until=query.get("until"),

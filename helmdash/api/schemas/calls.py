@@ -14,7 +14,7 @@ from helmdash.api.schemas.common import FieldError, StatusText
 from helmdash.core.failures import FailureCause
 from helmdash.core.finish import FinishReason
 from helmdash.core.health import Level
-from helmdash.shapes.answers import Cause, Health
+from helmdash.shapes.answers import Cause, Client, ClientWindow, Health, ModelKey
 
 
 class ExportQuery(TypedDict, total=False):
@@ -23,7 +23,10 @@ class ExportQuery(TypedDict, total=False):
     __pydantic_config__ = QUERY  # type: ignore[misc]
 
     conversation: QueryText
-    model: QueryText
+    model: Annotated[QueryText, Field(description="In any spelling.")]
+    client: Annotated[
+        QueryText, Field(description="Name of the program that made the call: claude-code, curl …")
+    ]
     level: Level
     cause: FailureCause
     finish_reason: FinishReason
@@ -134,6 +137,9 @@ class CallCore(TypedDict):
     generation: int | None
     attempt: int
     model: str
+    model_key: ModelKey
+    client: Client | None
+    client_window: ClientWindow
     upstream_model: str | None
     provider: str | None
     pack: str | None

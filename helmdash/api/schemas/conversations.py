@@ -14,6 +14,7 @@ from helmdash.api.schemas.care import ActionText, StrengthText
 from helmdash.core.health import Level
 from helmdash.shapes.answers import Standing
 from helmdash.shapes.care import RemediationState
+from helmdash.shapes.fields import SmallPositive
 
 
 class ListQuery(TypedDict, total=False):
@@ -22,7 +23,13 @@ class ListQuery(TypedDict, total=False):
     __pydantic_config__ = QUERY  # type: ignore[misc]
 
     level: Level
-    model: QueryText
+    model: Annotated[QueryText, Field(description="Of the newest call, in any spelling.")]
+    client: Annotated[
+        QueryText, Field(description="Name of the program that made the newest call.")
+    ]
+    min_calls: Annotated[
+        SmallPositive, Field(description="At least so many calls: 2 leaves single questions out.")
+    ]
     q: Annotated[QueryText, Field(description="A part of the conversation's id.")]
     since: Annotated[TimeBound, Field(description="Has calls at this time or later.")]
     until: Annotated[TimeBound, Field(description="Began before this time.")]

@@ -38,6 +38,7 @@ _ROOM: Mapping[str, int] = {
         for name in (
             *("model", "upstream_model", "provider", "pack", "purpose", "correlation_id"),
             *("caller", "prompt_variant", "response_format", "error_code"),
+            *("client_name", "client_version"),
         )
     },
     "id": _most_chars(Call, "name"),
@@ -51,6 +52,7 @@ _all_of = attrgetter(*_NAMES)
 _COUNTS = (
     *("raw_content_len", "latency_ms", "ttft_ms", "overhead_ms", "tool_calls", "reasoning_len"),
     *("window", "round_number"),
+    *("client_window", "server_window"),
 )
 _counts_of = attrgetter(*_COUNTS)
 # The column is a smallint; nothing beyond three digits is a status.

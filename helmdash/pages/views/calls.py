@@ -29,8 +29,12 @@ def call_list(request: PageRequest) -> HttpResponse:
         except BadCursor:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
     if not request.htmx:
-        for column in ("model", "purpose", "pack"):
-            context[f"{column}s"] = seen.values(project_id=project.id, column=column)
+        context |= {
+            "models": seen.values(project_id=project.id, column="model_key"),
+            "clients": seen.values(project_id=project.id, column="client_name"),
+            "purposes": seen.values(project_id=project.id, column="purpose"),
+            "packs": seen.values(project_id=project.id, column="pack"),
+        }
     return show(
         request,
         "pages/calls.html",

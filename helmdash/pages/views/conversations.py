@@ -42,7 +42,10 @@ def conversation_list(request: PageRequest) -> HttpResponse:
         except BadCursor:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
     if not request.htmx:
-        context["models"] = seen.values(project_id=project.id, column="model")
+        context |= {
+            "models": seen.values(project_id=project.id, column="model_key"),
+            "clients": seen.values(project_id=project.id, column="client_name"),
+        }
     return show(
         request,
         "pages/conversations.html",

@@ -63,7 +63,7 @@ def _show(request: PageRequest, *, refused: ProjectError | None = None) -> HttpR
     usable = usable_upstreams(project_id=project.id)
     wanted = request.GET.get("model", "").strip()
     problem = _problem(wanted)
-    recorded = seen.values(project_id=project.id, column="model")
+    recorded = seen.values(project_id=project.id, column="model_key")
     example = _example(usable, recorded)
     if wanted and not problem:
         example = Example(model=wanted, is_blank=False)

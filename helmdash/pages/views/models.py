@@ -49,9 +49,8 @@ def model_page(request: PageRequest) -> HttpResponse:
         rows = models.model_rows(
             project_id=project.id, since=wanted["since"], until=wanted["until"]
         )
-        shown = _by_model(
-            [row for row in rows if _is_wanted(row, wanted["model"], wanted["purpose"])]
-        )
+        keys = _keys(project.id, wanted["model"])
+        shown = _by_model([row for row in rows if _is_wanted(row, keys, wanted["purpose"])])
         latest_of = wanted["model"] or _first(shown)
         context |= {
             "rows": shown,
@@ -60,8 +59,10 @@ def model_page(request: PageRequest) -> HttpResponse:
             "stories": _stories(project.id, latest_of, wanted["purpose"]) if latest_of else (),
         }
     if not request.htmx:
-        for column in ("model", "purpose"):
-            context[f"{column}s"] = seen.values(project_id=project.id, column=column)
+        context |= {
+            "models": seen.values(project_id=project.id, column="model_key"),
+            "purposes": seen.values(project_id=project.id, column="purpose"),
+        }
     return show(
         request,
         "pages/models.html",
@@ -71,8 +72,12 @@ def model_page(request: PageRequest) -> HttpResponse:
     )
 
 
-def _is_wanted(row: ModelRow, model: str | None, purpose: str | None) -> bool:
-    if model is not None and row.model != model:
+def _keys(project_id: int, model: str | None) -> tuple[str, ...] | None:
+    return None if model is None else seen.model_keys(project_id=project_id, model=model)
+
+
+def _is_wanted(row: ModelRow, keys: tuple[str, ...] | None, purpose: str | None) -> bool:
+    if keys is not None and row.model_key not in keys:
         return False
     # Purposes without a row of their own are in the row of the others.
     return purpose is None or row.purpose == (
@@ -84,8 +89,8 @@ def _by_model(rows: Sequence[ModelRow]) -> list[ModelRow]:
     """The rows of a model together, the models with most calls first."""
     calls: Counter[str] = Counter()
     for row in rows:
-        calls[row.model] += row.calls
-    return sorted(rows, key=lambda row: (-calls[row.model], row.model))
+        calls[row.model_key] += row.calls
+    return sorted(rows, key=lambda row: (-calls[row.model_key], row.model_key))
 
 
 def _first(rows: Sequence[ModelRow]) -> str | None:

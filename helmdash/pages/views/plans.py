@@ -113,7 +113,7 @@ def _list(request: PageRequest, form: PlanFilterForm, found: Mapping[str, object
         context |= _first_plan(request)
     if not request.htmx:
         project = scope.current_project(request)
-        context["models"] = seen.values(project_id=project.id, column="model")
+        context["models"] = seen.values(project_id=project.id, column="model_key")
     return show(
         request,
         "pages/plans.html",

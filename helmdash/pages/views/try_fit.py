@@ -44,7 +44,7 @@ def try_fit(request: PageRequest) -> HttpResponse:
         if fitted is not None:
             context |= {"fitted": fitted, "fit": _tried(fitted)}
     context["current"] = catalog.find(project_id=project.id)
-    context["models"] = seen.values(project_id=project.id, column="model")
+    context["models"] = seen.values(project_id=project.id, column="model_key")
     is_wrong = form.is_bound and not form.is_valid()
     return show(
         request,

@@ -65,7 +65,7 @@ def _try(request: PageRequest, kind: Kind) -> HttpResponse:
         if plan_id is not None:
             return _go_to(request, reverse("plan", args=[plan_id]))
     usable = usable_upstreams(project_id=project.id)
-    recorded = seen.values(project_id=project.id, column="model")
+    recorded = seen.values(project_id=project.id, column="model_key")
     context = {
         "form": form,
         "kind": kind,

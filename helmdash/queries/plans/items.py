@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet
 
 from helmdash.queries.following import shown_by_a_call, was_followed
 from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
+from helmdash.queries.seen import planned_models
 from helmdash.records.models import PlanRecord, PlanStep
 from helmdash.records.querysets import starts_with
 
@@ -64,14 +65,16 @@ def page(
     cursor: str | None = None,
     limit: int = 50,
 ) -> Page[PlanItem]:
-    """Plans, newest first. Two queries. Raises BadCursor.
+    """Plans, newest first. Two queries, five with a model. Raises BadCursor.
 
     tool: plans with a step that names the entry. q: a part of the intent, where it is kept, or the
     beginning of a plan's id. A plan that runs for longer than STALLED_AFTER reads as failed.
     """
     rows = PlanRecord.objects.filter(project_id=project_id)
-    exact = {"model": model, "prompt_variant": variant, "kind": kind, "caller": caller}
+    exact = {"prompt_variant": variant, "kind": kind, "caller": caller}
     rows = rows.filter(**{name: value for name, value in exact.items() if value is not None})
+    if model is not None:
+        rows = rows.filter(model__in=planned_models(project_id=project_id, model=model))
     if outcome is not None:
         rows = rows.filter(_has_outcome(outcome, now))
     if tool is not None:

@@ -19,7 +19,7 @@ from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 
 from helmdash.records.admin.typed import ModelAdmin
-from helmdash.records.models import Project
+from helmdash.records.models import Call, Project
 from helmdash.records.querysets import Column, distinct_values, starts_with
 
 _M = TypeVar("_M", bound=Model)
@@ -127,12 +127,12 @@ def words_filter(
     return _column_filter(column, lambda _request: [(word, word) for word in words if word], where)
 
 
-def seen_filter(column: Column) -> type[admin.SimpleListFilter]:
-    """A filter by the values that the project's calls have in an indexed column."""
+def seen_filter(column: Column, *, of: type[Model] = Call) -> type[admin.SimpleListFilter]:
+    """A filter by the values that the project's calls (or `of`) have in an indexed column."""
 
     def values(request: HttpRequest) -> list[tuple[str, str]]:
         project = _project_in_force(request)
-        return [(v, v) for v in distinct_values(project, column)] if project else []
+        return [(v, v) for v in distinct_values(project, column, of=of)] if project else []
 
     return _column_filter(column, values)
 

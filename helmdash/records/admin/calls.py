@@ -58,7 +58,8 @@ class CallAdmin(ReadOnlyAdmin[Call]):
         words_filter(
             "finish_reason", [reason.value for reason in FinishReason], where=_finish_reason
         ),
-        seen_filter("model"),
+        seen_filter("model_key"),
+        seen_filter("client_name"),
         seen_filter("pack"),
         seen_filter("purpose"),
     ]
@@ -86,7 +87,7 @@ class ConversationAdmin(ReadOnlyAdmin[Conversation]):
     list_filter = [
         ProjectFilter,
         words_filter("level", LEVELS, where=_severity),
-        seen_filter("model"),
+        seen_filter("model_key"),
     ]
     ordering = ["-latest_at", "-id"]
     search_help_text = "The beginning of a conversation's id."

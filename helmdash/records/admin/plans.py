@@ -74,7 +74,7 @@ class PlanAdmin(ReadOnlyAdmin[PlanRecord]):
         "latency_ms",
         "caller",
     ]
-    list_filter = [ProjectFilter, seen_filter("model")]
+    list_filter = [ProjectFilter, seen_filter("model", of=PlanRecord)]
     ordering = ["-started_at", "-id"]
     search_help_text = "The beginning of a plan's id."
     exclude = ["sketch"]  # hashes of words, which tell nobody anything

@@ -34,6 +34,7 @@ from helmdash.records.models.recorder import RecorderLedger
 from helmdash.records.models.rules import RuleSet
 from helmdash.records.models.schema import SchemaMark
 from helmdash.records.models.upstreams import Upstream
+from helmdash.records.models.windows import LearnedWindow
 
 __all__ = [
     "ApiKey",
@@ -49,6 +50,7 @@ __all__ = [
     "Guidance",
     "HealthChange",
     "KeptAnswer",
+    "LearnedWindow",
     "Membership",
     "Payload",
     "PendingPrompt",

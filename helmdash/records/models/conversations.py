@@ -10,10 +10,12 @@ from django.db import models
 from django.db.models import Q
 
 from helmdash.core.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
+from helmdash.core.clients import NAME_CHARS, VERSION_CHARS
 from helmdash.core.failures import FailureCause
 from helmdash.core.finish import FinishReason
 from helmdash.core.health import Level
-from helmdash.records.fields import count_field, one_of, word_field
+from helmdash.core.model_names import KEY_CHARS
+from helmdash.records.fields import count_field, name_field, one_of, word_field
 from helmdash.records.models.access import Project
 from helmdash.records.models.rules import rules_field
 
@@ -30,6 +32,10 @@ class Conversation(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     name = models.CharField(max_length=255, help_text="The id its calls carry.")
     model = models.CharField(max_length=255, help_text="Model of the newest call.")
+    model_key = name_field(KEY_CHARS, "What figures and filters know that model by.")
+    client_name = name_field(NAME_CHARS, "Program that made the newest call.")
+    client_version = name_field(VERSION_CHARS)
+    client_window = count_field("Window (tokens) that the newest call's client counts on.")
     round_number = models.PositiveIntegerField(default=1)
     generation = models.PositiveBigIntegerField(
         default=0, help_text="Number of the newest call; the count of calls."
@@ -76,7 +82,25 @@ class Conversation(models.Model):
             ),
             # The model filter.
             models.Index(
-                fields=["project", "model", "latest_at", "id"], name="conversation_by_model"
+                fields=["project", "model_key", "latest_at", "id"], name="conversation_by_model_key"
+            ),
+            # The client filter.
+            models.Index(
+                fields=["project", "client_name", "latest_at", "id"],
+                condition=Q(client_name__isnull=False),
+                name="conversation_by_client",
+            ),
+            # More than one call, newest or most severe first: calls of scripts that ask one
+            # question are soon the most by far.
+            models.Index(
+                fields=["project", "latest_at", "id"],
+                condition=Q(generation__gt=1),
+                name="grown_conversation_by_time",
+            ),
+            models.Index(
+                fields=["project", "severity", "latest_at", "id"],
+                condition=Q(generation__gt=1),
+                name="grown_by_severity",
             ),
         ]
 
@@ -135,6 +159,10 @@ class Call(models.Model):
     attempt = models.PositiveIntegerField(default=1)
 
     model = models.CharField(max_length=255)
+    model_key = name_field(KEY_CHARS, "What figures and filters know it by (core.model_names).")
+    client_name = name_field(NAME_CHARS, "Program that made the call.")
+    client_version = name_field(VERSION_CHARS)
+    client_window = count_field("Window (tokens) that the client counts on.")
     upstream_model = word_field(255)
     provider = word_field(64)
     pack = word_field(128)
@@ -225,7 +253,14 @@ class Call(models.Model):
                 name="call_by_conversation",
             ),
             # One index for each filter of the list: a rare value must not walk a million rows.
-            models.Index(fields=["project", "model", "started_at", "id"], name="call_by_model"),
+            models.Index(
+                fields=["project", "model_key", "started_at", "id"], name="call_by_model_key"
+            ),
+            models.Index(
+                fields=["project", "client_name", "started_at", "id"],
+                condition=Q(client_name__isnull=False),
+                name="call_by_client",
+            ),
             models.Index(fields=["project", "level", "started_at", "id"], name="call_by_level"),
             models.Index(fields=["project", "purpose", "started_at", "id"], name="call_by_purpose"),
             models.Index(fields=["project", "pack", "started_at", "id"], name="call_by_pack"),
