@@ -38,6 +38,8 @@ class Access:
     project: ProjectInfo
     name: str
     actor: Actor
+    key_id: int | None = None
+    """None: a person who is signed in to the pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,9 @@ class Needs:
                     "WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{self.scope}"'
                 },
             )
-        return Access(project=caller.project, name=caller.name, actor=caller.actor)
+        return Access(
+            project=caller.project, name=caller.name, actor=caller.actor, key_id=caller.key_id
+        )
 
 
 def access_of(request: HttpRequest) -> Access:

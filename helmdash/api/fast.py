@@ -26,6 +26,7 @@ from django.utils import timezone
 
 from helmdash.api.auth import Access, Needs
 from helmdash.api.handlers import problem_of
+from helmdash.api.idempotency import HEADER
 from helmdash.api.problems import problem_response
 from helmdash.api.reporting import Report, read_many, read_single
 from helmdash.operations.holding import thread_connection
@@ -44,6 +45,7 @@ _READERS: dict[str, Callable[[HttpRequest], Report]] = {
     "/api/v1/calls/batch": read_many,
 }
 _KEYS = frozenset({b"authorization", b"x-api-key"})
+_IDEMPOTENCY_KEY = HEADER.lower().encode()
 _may_record = Needs("record")
 # They look keys up and check bodies; two cores have no use for more.
 _THREADS = 4
@@ -128,6 +130,8 @@ def _is_report(scope: Scope) -> bool:
         and scope["method"] == "POST"
         and scope["path"] in _READERS
         and not scope["query_string"]
+        # Django's views look after it.
+        and not any(name == _IDEMPOTENCY_KEY for name, _ in scope["headers"])
         and not scope.get("root_path")
         and any(name in _KEYS for name, _ in scope["headers"])
         and recorder().is_started

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
 import helmdash
+from helmdash.api.idempotency import HEADER, MOST_CHARS, REPLAYED
 from helmdash.api.problems import CONTENT_TYPE as PROBLEM_TYPE
 from helmdash.api.problems import KINDS, Code
 from helmdash.api.routes import ROUTES, Answer, Route
@@ -47,6 +48,21 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "name": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,120}$"},
     "plan_id": {"type": "string", "minLength": 1},
     "reminder_id": {"type": "string", "minLength": 1},
+}
+
+_IDEMPOTENCY_KEY: dict[str, Any] = {
+    "name": HEADER,
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "minLength": 1, "maxLength": MOST_CHARS, "pattern": "^[ -~]+$"},
+    "description": "Kept for 24 hours for each API key and path. The same value with the same "
+    f"body gets the first answer again, with `{REPLAYED}: true`; with another body 422; while the "
+    "first one is being carried out 409 with `Retry-After`. Only answers with 2xx are kept. "
+    "Without a meaning for calls that have an `id`: these are safe to repeat anyway.",
+}
+_REPLAYED: dict[str, Any] = {
+    "description": "The answer is that of the first request with this `Idempotency-Key`.",
+    "schema": {"const": "true"},
 }
 
 
@@ -182,9 +198,17 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
         "summary": route.summary,
         "description": f"{route.description}\n\n{scope}".strip(),
         "x-scope": route.scope,
-        "parameters": [*_path_parameters(route.path), *_query_parameters(route, schemas)],
+        "parameters": [
+            *_path_parameters(route.path),
+            *_query_parameters(route, schemas),
+            *([_IDEMPOTENCY_KEY] if route.once else []),
+        ],
         "responses": {
-            **{str(status): _good(answer, schemas) for status, answer in route.answers.items()},
+            **{
+                str(status): _good(answer, schemas)
+                | ({"headers": {REPLAYED: _REPLAYED}} if route.once else {})
+                for status, answer in route.answers.items()
+            },
             **_bad(route.problems, schemas),
         },
     }

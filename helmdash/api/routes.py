@@ -14,6 +14,7 @@ from django.http.response import HttpResponseBase
 from ninja import Router
 
 from helmdash.api.auth import Needs
+from helmdash.api.idempotency import Once, carried_out_once
 from helmdash.api.parsing import Shape
 from helmdash.api.problems import Code
 
@@ -51,6 +52,7 @@ class Route:
     is_body_optional: bool = False
     body_examples: Mapping[str, object] = field(default_factory=dict)
     query: Shape[Any] | None = None
+    once: Once | None = None
 
 
 ROUTES: list[Route] = []
@@ -69,10 +71,12 @@ def route(
     body_examples: Mapping[str, object] | None = None,
     query: Shape[Any] | None = None,
     may: tuple[Code, ...] = (),
+    once: Once | None = None,
 ) -> Callable[[View], View]:
     """Register a view. Its docstring's first line is the summary, the rest the description.
 
     scope: what the key must carry; None: any valid key. may: problems besides the usual ones.
+    once: how it honours `Idempotency-Key`, which every POST does that creates; None: not at all.
     """
 
     def register(view: View) -> View:
@@ -80,6 +84,7 @@ def route(
         codes = (*_ALWAYS, *may, Code.INVALID)
         codes += (Code.FORBIDDEN,) if scope else ()
         codes += _WITH_BODY if body is not None else ()
+        codes += (Code.CONFLICT,) if once else ()
         ROUTES.append(
             Route(
                 name=view.__name__,
@@ -95,11 +100,13 @@ def route(
                 is_body_optional=is_body_optional,
                 body_examples=body_examples or {},
                 query=query,
+                once=once,
             )
         )
+        served = carried_out_once(view, once) if once else view
         router.api_operation(
             [method], path, auth=Needs(scope), url_name=view.__name__, include_in_schema=False
-        )(view)
+        )(served)
         return view
 
     return register

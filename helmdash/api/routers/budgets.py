@@ -8,6 +8,7 @@ from ninja import Router
 
 from helmdash.api import examples
 from helmdash.api.auth import access_of
+from helmdash.api.idempotency import Once
 from helmdash.api.parsing import read_body, read_query, refuse_query
 from helmdash.api.problems import Code, invalid_field, not_found
 from helmdash.api.render import budgets as render
@@ -60,6 +61,7 @@ def list_budgets(request: HttpRequest) -> HttpResponse:
     "/budgets",
     tag=_TAG,
     scope="budgets",
+    once=Once(),
     body=shapes.BudgetIn,
     body_examples={"a new model": examples.BUDGET},
     may=(Code.CONFLICT,),

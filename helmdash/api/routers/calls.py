@@ -11,6 +11,7 @@ from ninja import Router
 
 from helmdash.api import examples
 from helmdash.api.auth import access_of
+from helmdash.api.idempotency import Once, names_its_call, names_its_calls
 from helmdash.api.parsing import read_body, read_query, refuse_query
 from helmdash.api.problems import Code, not_found
 from helmdash.api.render import calls as render
@@ -38,6 +39,7 @@ _NDJSON = "application/x-ndjson"
     "/calls",
     tag=_TAG,
     scope="record",
+    once=Once(unless=names_its_call),
     body=CallIn,
     body_examples={
         "openai": examples.CALL,
@@ -64,6 +66,7 @@ def record_call(request: HttpRequest) -> HttpResponse:
     "/calls/batch",
     tag=_TAG,
     scope="record",
+    once=Once(unless=names_its_calls),
     body=reports.BatchDoc,
     body_examples={"two calls": examples.BATCH},
     answers={200: Answer(meaning="What became of each call.", shape=shapes.BatchAnswer)},

@@ -10,6 +10,7 @@ from ninja import Router
 
 from helmdash.api import examples
 from helmdash.api.auth import access_of
+from helmdash.api.idempotency import Once
 from helmdash.api.parsing import read_body, refuse_query
 from helmdash.api.problems import Code, invalid_field, not_found
 from helmdash.api.render import care as render
@@ -42,6 +43,7 @@ _TAG = "conversations"
     "/conversations/{conversation_id}/advance",
     tag=_TAG,
     scope="record",
+    once=Once(),
     body=shapes.AdvanceIn,
     is_body_optional=True,
     body_examples={"a tool loop": examples.ADVANCE, "a user's turn": examples.ADVANCE_WITH_PROMPT},
@@ -80,6 +82,7 @@ def advance_conversation(request: HttpRequest, conversation_id: str) -> HttpResp
     "/conversations/{conversation_id}/clear",
     tag=_TAG,
     scope="record",
+    once=Once(),
     body=ClearIn,
     is_body_optional=True,
     body_examples={"with a last reminder": examples.CLEAR},
@@ -138,6 +141,7 @@ def list_reminders(request: HttpRequest, conversation_id: str) -> HttpResponse:
     "/conversations/{conversation_id}/reminders",
     tag=_TAG,
     scope="record",
+    once=Once(),
     body=ReminderIn,
     body_examples={"a note": examples.REMINDER},
     may=(Code.NOT_FOUND,),

@@ -9,6 +9,7 @@ from ninja import Router
 from helmdash.api import examples
 from helmdash.api.acceptance import acceptor
 from helmdash.api.auth import access_of
+from helmdash.api.idempotency import Once
 from helmdash.api.parsing import read_body, refuse_query
 from helmdash.api.problems import Code, invalid_field
 from helmdash.api.render import fitting as render
@@ -33,6 +34,7 @@ _TAG = "fitting"
     "/fit",
     tag=_TAG,
     scope="fit",
+    once=Once(),
     body=FitIn,
     body_examples={"inline catalog": examples.FIT},
     answers={200: Answer(meaning="The catalog to send, and its receipt.", shape=Fitted)},

@@ -9,6 +9,7 @@ from django.urls import reverse
 from ninja import Router
 
 from helmdash.api import examples, planning
+from helmdash.api.idempotency import Once
 from helmdash.api.parsing import read_body, refuse_query
 from helmdash.api.problems import Code
 from helmdash.api.responding import answer
@@ -33,6 +34,7 @@ _ACCEPTED = Answer(
     "/plan",
     tag=_TAG,
     scope="plan",
+    once=Once(),
     body=AskIn,
     body_examples={"current catalog": examples.PLAN, "one step more": examples.NEXT_STEP},
     may=(Code.PLAN_FAILED,),
@@ -58,6 +60,7 @@ def plan(request: HttpRequest) -> HttpResponse:
     "/route",
     tag=_TAG,
     scope="plan",
+    once=Once(),
     body=AskIn,
     body_examples={"current catalog": examples.ROUTE},
     may=(Code.PLAN_FAILED,),

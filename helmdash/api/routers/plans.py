@@ -8,6 +8,7 @@ from ninja import Router
 
 from helmdash.api import examples
 from helmdash.api.auth import access_of
+from helmdash.api.idempotency import Once
 from helmdash.api.parsing import read_body, read_query, refuse_query
 from helmdash.api.problems import Code, Problem, not_found
 from helmdash.api.render import plans as render
@@ -97,6 +98,7 @@ def get_plan(request: HttpRequest, plan_id: str) -> HttpResponse:
     "/plans/{plan_id}/feedback",
     tag=_TAG,
     scope="record",
+    once=Once(),
     body=shapes.FeedbackIn,
     body_examples={"carried out": examples.FEEDBACK},
     may=(Code.NOT_FOUND,),

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
 from helmdash.core.permissions import SHELL
-from helmdash.operations import retention
+from helmdash.operations import kept_answers, retention, sign_in_throttle
 from helmdash.queries.access import projects
 
 
@@ -37,3 +37,8 @@ class Command(BaseCommand):
         if not options["dry_run"]:
             forgotten = retention.forget_answers(now=timezone.now())
             self.stdout.write(f"let go of {forgotten} answers that waited to be fetched")
+            kept = kept_answers.forget_kept(now=timezone.now())
+            tries = sign_in_throttle.clean(now=timezone.now())
+            self.stdout.write(
+                f"deleted {kept} answers kept for repeats, {tries} rows about wrong passwords"
+            )
