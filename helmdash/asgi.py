@@ -1,22 +1,20 @@
-"""The ASGI application: the gateway, static files, and Django behind a limit on bodies."""
+"""The ASGI application: the gateway, static files, and Django behind the door of doors.front."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import os
 import sys
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import cast
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.core.asgi import get_asgi_application
 from servestatic import ServeStaticASGI
 
-from helmdash.doors.asgi import App, Message, Receive, Scope, Send
+from helmdash.doors.asgi import App, Receive, Scope, Send
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "helmdash.settings")
 _django = get_asgi_application()
@@ -25,17 +23,19 @@ _django = get_asgi_application()
 from django.db import connections  # noqa: E402
 
 from helmdash import conf  # noqa: E402
-from helmdash.api.fast import FastReports, replay  # noqa: E402
+from helmdash.api.fast import FastReports  # noqa: E402
 from helmdash.api.stopping import ToldOfStop  # noqa: E402
 from helmdash.core.client_address import parse_networks  # noqa: E402
+from helmdash.doors.body import Bodies, Limits  # noqa: E402
 from helmdash.doors.directory import Directory  # noqa: E402
-from helmdash.doors.faults import Fault  # noqa: E402
-from helmdash.doors.heavy import is_handed_on  # noqa: E402
+from helmdash.doors.front import Front  # noqa: E402
 from helmdash.doors.proxies import behind_proxies  # noqa: E402
+from helmdash.doors.sessions import Sessions  # noqa: E402
 from helmdash.gateway.app import Gateway  # noqa: E402
 from helmdash.heavy import FORWARDER_KEY, Forwarder  # noqa: E402
 from helmdash.mcp.app import McpApp  # noqa: E402
 from helmdash.operations.recorder import recorder, start, stop  # noqa: E402
+from helmdash.pages.middleware import lead_to_sign_in  # noqa: E402
 from helmdash.upstream.client import UpstreamClient  # noqa: E402
 from helmdash.upstream.listings import Listings  # noqa: E402
 from helmdash.upstream.sharing import SHARED_KEY, Shared  # noqa: E402
@@ -44,6 +44,8 @@ from helmdash.upstream.sharing import SHARED_KEY, Shared  # noqa: E402
 DRAIN_SECONDS = 8.0
 # What plans in the background have to come to an end; then they are cancelled, and say so.
 _BACKGROUND_SECONDS = 5.0
+# The sign-in form is a few hundred bytes: whoever takes longer for it keeps others from theirs.
+_ANONYMOUS_BODY_SECONDS = 15.0
 _MCP_PATHS = ("/mcp", "/mcp/")
 # How long the thread that stores may keep the loop from going on. Python's 5 ms is longer than all
 # that the gateway does for a call.
@@ -51,87 +53,6 @@ _SWITCH_SECONDS = 0.002
 # A call drops its objects by itself, but for those that wait to be stored: Python would look
 # through these again and again, for a tenth of all it does.
 _GARBAGE_AFTER = 50_000
-
-
-class BodyLimit:
-    """Answers 413 to a body that is too large before anything spools it to disk.
-
-    Django reads a whole body first and judges it afterwards, so an endless one would fill the disk.
-    """
-
-    def __init__(self, app: App, limit_bytes: int) -> None:
-        self._app = app
-        self._limit_bytes = limit_bytes
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        if self._is_declared_too_large(scope):
-            await self._refuse(send)
-            return
-        body = await self._read(receive)
-        if body is None:
-            await self._refuse(send)
-            return
-        try:
-            whole = b"".join(message.get("body", b"") for message in body)
-            if await is_handed_on(scope, whole, receive, send):
-                return
-        except Fault as fault:
-            await _tell(send, fault)
-            return
-        await self._app(scope, replay(body, receive), send)
-
-    def _is_declared_too_large(self, scope: Scope) -> bool:
-        for name, value in scope["headers"]:
-            if name == b"content-length" and value.isdigit():
-                return int(value) > self._limit_bytes
-        return False
-
-    async def _read(self, receive: Receive) -> list[Message] | None:
-        """The messages of the body, or None as soon as they exceed the limit."""
-        messages: list[Message] = []
-        total = 0
-        while True:
-            message = await receive()
-            messages.append(message)
-            if message["type"] != "http.request":
-                return messages
-            total += len(message.get("body", b""))
-            if total > self._limit_bytes:
-                return None
-            if not message.get("more_body", False):
-                return messages
-
-    async def _refuse(self, send: Send) -> None:
-        problem = {
-            "type": "/api/v1/docs#body_too_large",
-            "title": "Request body too large",
-            "status": 413,
-            "detail": f"A body may have at most {self._limit_bytes} bytes "
-            "(HELMDASH_MAX_BODY_BYTES). Send it in smaller parts.",
-            "code": "body_too_large",
-        }
-        headers = [(b"content-type", b"application/problem+json"), (b"connection", b"close")]
-        await send({"type": "http.response.start", "status": 413, "headers": headers})
-        await send({"type": "http.response.body", "body": json.dumps(problem).encode()})
-
-
-async def _tell(send: Send, fault: Fault) -> None:
-    """A fault as a problem (RFC 9457)."""
-    problem = {
-        "type": f"/api/v1/docs#{fault.code}",
-        "title": HTTPStatus(fault.status).phrase,
-        "status": fault.status,
-        "detail": str(fault),
-        "code": fault.code,
-    }
-    headers = [(b"content-type", b"application/problem+json"), (b"cache-control", b"no-store")]
-    if fault.retry_after_s is not None:
-        headers.append((b"retry-after", str(fault.retry_after_s).encode()))
-    await send({"type": "http.response.start", "status": fault.status, "headers": headers})
-    await send({"type": "http.response.body", "body": json.dumps(problem).encode()})
 
 
 async def _as_a_request(work: Awaitable[object]) -> None:
@@ -149,6 +70,7 @@ class _Rooms:
 
     shared: Shared
     directory: Directory
+    sessions: Sessions
     gateway: Gateway
     mcp: McpApp
     forwarder: Forwarder
@@ -157,9 +79,9 @@ class _Rooms:
 class House:
     """All faces under one roof; owns what starts and stops with the server (lifespan)."""
 
-    def __init__(self, rest: App, limit_bytes: int) -> None:
+    def __init__(self, rest: App, limits: Limits) -> None:
         self._rest = rest
-        self._limit_bytes = limit_bytes
+        self._limits = limits
         self._rooms: _Rooms | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -179,18 +101,28 @@ class House:
         client = UpstreamClient()
         shared = Shared(client, Listings(client), around=_as_a_request)
         directory = Directory()
+        sessions = Sessions()
+        bodies = Bodies(self._limits)
+        front = Front(
+            app=self._rest,
+            directory=directory,
+            sessions=sessions,
+            bodies=bodies,
+            turn_away=lead_to_sign_in,
+        )
         gateway = Gateway(
             recorder=recorder(),
             client=client,
             listings=shared.listings,
             directory=directory,
-            limit_bytes=self._limit_bytes,
-            rest=self._rest,
+            bodies=bodies,
+            rest=front,
         )
-        mcp = McpApp(directory=directory, limit_bytes=self._limit_bytes)
+        mcp = McpApp(directory=directory, bodies=bodies, limit_bytes=self._limits.body_bytes)
         self._rooms = _Rooms(
             shared=shared,
             directory=directory,
+            sessions=sessions,
             gateway=gateway,
             mcp=mcp,
             # It costs nothing before the first heavy request; in its worker it is never used.
@@ -208,6 +140,7 @@ class House:
         await rooms.shared.stop(_BACKGROUND_SECONDS)
         rooms.gateway.close()
         rooms.directory.close()
+        rooms.sessions.close()
         await rooms.shared.aclose()
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -237,16 +170,23 @@ def _build() -> App:
     from helmdash.operations.holding import hold_database_open
 
     hold_database_open()
-    limit_bytes = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
     pages = ServeStaticASGI(
-        BodyLimit(FastReports(ToldOfStop(cast("App", _django))), limit_bytes),
+        FastReports(ToldOfStop(cast("App", _django))),
         root=str(settings.STATIC_ROOT),
         prefix=settings.STATIC_URL.strip("/") + "/",
         # The manifest storage puts a hash of the contents into each name.
         immutable_file_test=r"^.+\.[0-9a-f]{12}\..+$",
     )
-    house = House(cast("App", pages), limit_bytes)
-    return behind_proxies(house, parse_networks(conf.env().trusted_proxies))
+    env = conf.env()
+    limits = Limits(
+        body_bytes=env.max_body_bytes,
+        anonymous_bytes=min(env.max_anonymous_body_bytes, env.max_body_bytes),
+        all_bytes=env.body_memory_bytes,
+        seconds=env.body_seconds,
+        anonymous_seconds=min(_ANONYMOUS_BODY_SECONDS, env.body_seconds),
+    )
+    house = House(cast("App", pages), limits)
+    return behind_proxies(house, parse_networks(env.trusted_proxies))
 
 
 application = _build()

@@ -128,6 +128,24 @@ class Env(BaseSettings):
     max_body_bytes: int = Field(
         8 * 1024 * 1024, ge=1024, description="Largest request body; more is answered with 413."
     )
+    max_anonymous_body_bytes: int = Field(
+        64 * 1024,
+        ge=1024,
+        description="The same for people who are not signed in: the sign-in form is all they send.",
+    )
+    body_memory_bytes: int = Field(
+        64 * 1024 * 1024,
+        ge=1024 * 1024,
+        description="Memory for all bodies that a process reads or works on; one key has at most "
+        "half of it. What comes beyond is told to come back (503).",
+    )
+    body_seconds: int = Field(
+        60,
+        ge=1,
+        le=3600,
+        description="How long a body may take to arrive; more is answered with 408. People who are "
+        "not signed in have 15 seconds.",
+    )
     spool_max_bytes: int = Field(
         256 * 1024 * 1024,
         ge=1024 * 1024,

@@ -10,21 +10,16 @@ from typing import cast
 
 from django.http import HttpRequest
 
-from helmdash.api.problems import Code, Problem
+from helmdash.api.problems import Code, Problem, problem_of_fault
 from helmdash.core.client_address import counted_as
 from helmdash.core.permissions import Actor, Forbidden, Right
 from helmdash.doors.asgi import headers_of
-from helmdash.doors.faults import (
-    ExpiredKey,
-    Fault,
-    NoKey,
-    TooManyRequests,
-    TooManyWrongKeys,
-    UnknownKey,
-)
+from helmdash.doors.directory import Standing
+from helmdash.doors.faults import Fault, NoKey
+from helmdash.doors.front import STANDING_KEY
 from helmdash.doors.keys import look_up, presented_keys
 from helmdash.doors.limits import limits
-from helmdash.queries.access import ProjectInfo, person_of, projects_of
+from helmdash.queries.access import Caller, ProjectInfo, person_of, projects_of
 
 # The pages remember the chosen project under this name (helmdash.pages is a sibling: not imported).
 _SESSION_PROJECT = "project"
@@ -49,16 +44,10 @@ class Needs:
     scope: str | None
 
     def __call__(self, request: HttpRequest) -> Access:
-        """Give the access or raise the Problem (401, 403). One query, and now and then a write."""
-        keys = keys_of(request)
-        if not keys:
+        """Give the access or raise the Problem (401, 403)."""
+        caller = _caller_of(request)
+        if caller is None:
             return _signed_in(request)
-        try:
-            caller = look_up(keys, address=counted_as(request.META.get("REMOTE_ADDR", "")))
-        except (TooManyRequests, TooManyWrongKeys) as fault:
-            raise _too_many(fault) from None
-        except (UnknownKey, ExpiredKey) as fault:
-            raise _unauthorized(str(fault), error="invalid_token") from None
         if self.scope is not None and not caller.may(self.scope):
             raise Problem(
                 code=Code.FORBIDDEN,
@@ -75,6 +64,23 @@ class Needs:
 def access_of(request: HttpRequest) -> Access:
     """What `Needs` found out for this request."""
     return cast("Access", request.auth)  # type: ignore[attr-defined]  # set by ninja
+
+
+def _caller_of(request: HttpRequest) -> Caller | None:
+    """Whom the door has let in, or (without a door in front) whose key it is; None without a key.
+
+    Raises Problem (401, 429).
+    """
+    scope = getattr(request, "scope", None) or {}
+    standing = scope.get(STANDING_KEY)
+    if isinstance(standing, Standing):
+        return standing.caller
+    keys = keys_of(request)
+    try:
+        address = counted_as(request.META.get("REMOTE_ADDR", ""))
+        return look_up(keys, address=address) if keys else None
+    except Fault as fault:
+        raise problem_of_fault(fault) from None
 
 
 def keys_of(request: HttpRequest) -> tuple[str, ...]:
@@ -97,11 +103,11 @@ def _signed_in(request: HttpRequest) -> Access:
     """
     is_own = request.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
     if request.method != "GET" or not is_own or not request.user.is_authenticated:
-        raise _unauthorized(str(NoKey()))
+        raise problem_of_fault(NoKey())
     try:
         limits().take(f"user {request.user.pk}")
-    except TooManyRequests as fault:
-        raise _too_many(fault) from None
+    except Fault as fault:
+        raise problem_of_fault(fault) from None
     person = person_of(request.user)
     readable = projects_of(actor=person)
     if not readable:
@@ -116,17 +122,3 @@ def forbidden_problem(error: Forbidden) -> Problem:
     challenge = f'Bearer error="insufficient_scope", scope="{error.scope}"'
     headers = {"WWW-Authenticate": challenge} if error.scope else {}
     return Problem(code=Code.FORBIDDEN, detail=str(error), headers=headers)
-
-
-def _too_many(fault: Fault) -> Problem:
-    headers = {"Retry-After": str(fault.retry_after_s)}
-    return Problem(code=Code.TOO_MANY_REQUESTS, detail=str(fault), headers=headers)
-
-
-def _unauthorized(detail: str, *, error: str = "") -> Problem:
-    challenge = 'Bearer realm="HelmDash"'
-    return Problem(
-        code=Code.UNAUTHORIZED,
-        detail=detail,
-        headers={"WWW-Authenticate": f'{challenge}, error="{error}"' if error else challenge},
-    )

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
-from typing import Any, cast
+from typing import cast
 
 from csp.middleware import CSPMiddleware
 from django.core.handlers.asgi import ASGIRequest
@@ -29,22 +29,17 @@ from helmdash.api.handlers import problem_of
 from helmdash.api.idempotency import HEADER
 from helmdash.api.problems import problem_response
 from helmdash.api.reporting import Report, read_many, read_single
+from helmdash.doors.asgi import App, Receive, Scope, Send
+from helmdash.doors.front import BODY_KEY
 from helmdash.operations.holding import thread_connection
 from helmdash.operations.recorder import RecorderFull, recorder
 
 logger = logging.getLogger(__name__)
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 _READERS: dict[str, Callable[[HttpRequest], Report]] = {
     "/api/v1/calls": read_single,
     "/api/v1/calls/batch": read_many,
 }
-_KEYS = frozenset({b"authorization", b"x-api-key"})
 _IDEMPOTENCY_KEY = HEADER.lower().encode()
 _may_record = Needs("record")
 # They look keys up and check bodies; two cores have no use for more.
@@ -62,7 +57,7 @@ class _Ready:
 class FastReports:
     """The ASGI application `app`, with `POST /calls` and `POST /calls/batch` taken out.
 
-    Bodies are read whole: put a limit on them in front (helmdash.asgi.BodyLimit).
+    Stands behind helmdash.doors.front, which has read the body, of a caller whose key is good.
     """
 
     def __init__(self, app: App) -> None:
@@ -78,14 +73,10 @@ class FastReports:
         if not _is_report(scope):
             await self._app(scope, receive, send)
             return
-        messages, body = await _read(receive)
-        request = None
-        response = None
-        if body is not None:
-            request = ASGIRequest(scope, BytesIO(body))
-            response = await self._answer(request)
-        if request is None or response is None:
-            await self._app(scope, replay(messages, receive), send)
+        request = ASGIRequest(scope, BytesIO(scope[BODY_KEY]))
+        response = await self._answer(request)
+        if response is None:
+            await self._app(scope, receive, send)
             return
         await _send(send, response)
 
@@ -133,31 +124,9 @@ def _is_report(scope: Scope) -> bool:
         # Django's views look after it.
         and not any(name == _IDEMPOTENCY_KEY for name, _ in scope["headers"])
         and not scope.get("root_path")
-        and any(name in _KEYS for name, _ in scope["headers"])
+        and BODY_KEY in scope
         and recorder().is_started
     )
-
-
-async def _read(receive: Receive) -> tuple[list[Message], bytes | None]:
-    """The messages of the body, and the body; None when the client left."""
-    messages: list[Message] = []
-    while True:
-        message = await receive()
-        messages.append(message)
-        if message["type"] != "http.request":
-            return messages, None
-        if not message.get("more_body", False):
-            return messages, b"".join(each.get("body", b"") for each in messages)
-
-
-def replay(messages: list[Message], receive: Receive) -> Receive:
-    """A receive that gives these messages again, and then what else comes."""
-    waiting = list(reversed(messages))
-
-    async def next_message() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return next_message
 
 
 async def _send(send: Send, response: HttpResponse) -> None:

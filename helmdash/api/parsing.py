@@ -11,12 +11,14 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, RawPostDataException, UnreadablePostError
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from helmdash import conf
-from helmdash.api.problems import Code, FieldFault, Problem, invalid
+from helmdash.api.problems import Code, FieldFault, Problem, invalid, problem_of_fault
+from helmdash.doors.faults import BodyTooLarge
 from helmdash.shapes.fields import PATTERN_SENTENCES
 from helmdash.shapes.jsontext import MAX_DEPTH, BadJson, find_too_deep, load_json
 
@@ -117,17 +119,14 @@ def unstorable(value: object) -> tuple[FieldFault, ...]:
 
 
 def _read_bytes(request: HttpRequest) -> bytes:
-    limit = conf.env().max_body_bytes
-    length = request.META.get("CONTENT_LENGTH") or "0"
-    if length.isdigit() and int(length) > limit:
-        raise _too_large(limit)
+    """What the door has read (helmdash.doors.front); its limits are Django's, too."""
     try:
-        # One byte more than allowed tells a body without a Content-Length that is too large.
-        body = request.read(limit + 1)
+        body = request.body
+    except RequestDataTooBig:
+        limit = conf.env().max_body_bytes
+        raise problem_of_fault(BodyTooLarge(limit, is_signed_in=True)) from None
     except (UnreadablePostError, RawPostDataException):
         raise Problem(code=Code.MALFORMED, detail="The body could not be read.") from None
-    if len(body) > limit:
-        raise _too_large(limit)
     if body:
         _require_json(request)
     return body
@@ -149,14 +148,6 @@ def _require_json(request: HttpRequest) -> None:
             code=Code.UNSUPPORTED_MEDIA_TYPE,
             detail="Send the body without Content-Encoding; compressed bodies are not read.",
         )
-
-
-def _too_large(limit: int) -> Problem:
-    return Problem(
-        code=Code.TOO_LARGE,
-        detail=f"A body may have at most {limit} bytes (HELMDASH_MAX_BODY_BYTES). Send it in "
-        "smaller parts.",
-    )
 
 
 def _sentence(item: ErrorDetails, known: Sequence[str]) -> str:

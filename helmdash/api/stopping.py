@@ -8,16 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
 
 from helmdash.api.problems import CONTENT_TYPE, KINDS, RETRY_AFTER_SECONDS, Code
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+from helmdash.doors.asgi import App, Message, Receive, Scope, Send
 
 _SENTENCE = f"HelmDash is stopping. Try again in {RETRY_AFTER_SECONDS} seconds."
 

@@ -6,7 +6,11 @@
     ├── ExpiredKey       401  the key was ours until a moment that it was given
     ├── TooManyWrongKeys 429  this address was wrong about keys too often lately
     ├── TooManyRequests  429  this key asks more often than it may
-    └── KeysUnavailable  503  the database that knows the keys does not answer
+    ├── KeysUnavailable  503  the database that knows the keys does not answer
+    ├── SessionsUnavailable 503  the database that knows who is signed in does not answer
+    ├── BodyTooLarge     413  more bytes than this caller may send
+    ├── BodyTooSlow      408  the body did not arrive in time
+    └── BodiesFull       503  too many bytes of bodies are held, by all or by this caller
 
 Each face has one function that puts a Fault into its protocol: a status, a word for programs
 (`code`), a sentence for people, and how long to wait (`retry_after_s`).
@@ -103,3 +107,51 @@ class KeysUnavailable(Fault):
 
     def __init__(self) -> None:
         super().__init__("The API key cannot be checked just now: the database is away.")
+
+
+class SessionsUnavailable(Fault):
+    """Somebody may be signed in; nobody can say just now."""
+
+    status = 503
+    code = "unavailable"
+    retry_after_s = 5
+
+    def __init__(self) -> None:
+        super().__init__("Your session cannot be checked just now: the database is away.")
+
+
+class BodyTooLarge(Fault):
+    """More bytes than one body may have; for those who are signed in, by a setting."""
+
+    status = 413
+    code = "body_too_large"
+
+    def __init__(self, limit_bytes: int, *, is_signed_in: bool) -> None:
+        setting = "HELMDASH_MAX_BODY_BYTES" if is_signed_in else "HELMDASH_MAX_ANONYMOUS_BODY_BYTES"
+        super().__init__(
+            f"A body may have at most {limit_bytes} bytes ({setting}). Send it in smaller parts."
+        )
+
+
+class BodyTooSlow(Fault):
+    """The whole body was not here in time."""
+
+    status = 408
+    code = "request_timeout"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"The request's body did not arrive within {seconds:g} seconds (HELMDASH_BODY_SECONDS)."
+        )
+
+
+class BodiesFull(Fault):
+    """There is no memory for this body just now; `of_caller`: the caller itself holds too much."""
+
+    status = 503
+    code = "unavailable"
+    retry_after_s = 1
+
+    def __init__(self, *, of_caller: bool) -> None:
+        whose = "Too many large requests of yours" if of_caller else "Too many large requests"
+        super().__init__(f"{whose} are under way. Try again in a moment.")

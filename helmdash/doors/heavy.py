@@ -11,7 +11,7 @@ class LargeShareTaken(Fault):
     """This key has more large requests waiting than its share."""
 
     status = 429
-    code = "rate_limited"
+    code = "too_many_requests"
 
     def __init__(self, error: TooManyWaiting) -> None:
         super().__init__(str(error))

@@ -84,6 +84,11 @@ def look_up(keys: Sequence[str], *, address: str) -> Caller:
     raise fault or held.turn_away(keys, address)
 
 
+def owner_of(standing: Standing) -> str:
+    """Under which name the bodies of a key are counted (helmdash.doors.body)."""
+    return f"key {standing.caller.key_id}"
+
+
 def _bearer(authorization: bytes) -> bytes:
     scheme, _, key = authorization.strip().partition(b" ")
     return key.strip() if scheme.lower() == b"bearer" else b""

@@ -12,10 +12,11 @@ import orjson
 
 from helmdash.core.endpoints import ProviderKind
 from helmdash.doors.asgi import App, Disconnected, Receive, Scope, Send, headers_of
+from helmdash.doors.body import Bodies
 from helmdash.doors.directory import Directory
 from helmdash.doors.faults import Fault
 from helmdash.doors.heavy import is_handed_on
-from helmdash.doors.keys import admit
+from helmdash.doors.keys import admit, owner_of
 from helmdash.doors.proxies import address_of
 from helmdash.gateway import counting, models
 from helmdash.gateway.asking import Asked, checked_model
@@ -28,7 +29,6 @@ from helmdash.gateway.jobs import ChatJob, EmbeddingJob
 from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.placing import hold_against_budget, place
 from helmdash.gateway.reading import (
-    BodyReader,
     parse,
     wishes_of,
 )
@@ -76,14 +76,13 @@ class Gateway:
         client: UpstreamClient,
         listings: Listings,
         directory: Directory,
-        limit_bytes: int,
+        bodies: Bodies,
         rest: App,
     ) -> None:
-        """`client`, `listings` and `directory` are the process's own, and stay open when this
-        is closed."""
+        """All but `rest` are the process's own, and stay open when this is closed."""
         self._rest = rest
         self._client = client
-        self._bodies = BodyReader(limit_bytes)
+        self._bodies = bodies
         self._directory = directory
         self._listings = listings
         self._local = LocalModels(client)
@@ -168,14 +167,15 @@ class Gateway:
     async def _with_body(
         self, asked: Asked, scope: Scope, receive: Receive, door: Door, handler: Handler
     ) -> None:
-        body = await self._bodies.read(asked.headers, receive)
+        owner = owner_of(asked.standing)
+        body = await self._bodies.read(asked.headers, receive, owner=owner)
         try:
             if not await is_handed_on(scope, body, receive, door.pass_on):
                 parsed = parse(body)
                 check_sizes(parsed, len(body))
                 await handler(asked, body, parsed, receive, door)
         finally:
-            self._bodies.release(body)
+            self._bodies.release(body, owner=owner)
 
     async def _chat(
         self, asked: Asked, body: bytes, parsed: dict[str, Any], receive: Receive, door: Door

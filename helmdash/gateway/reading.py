@@ -1,8 +1,7 @@
-"""A request as it came in: what its headers ask for, and its body within limits."""
+"""A request as it came in: what its headers ask for, and the JSON of its body."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,15 +10,9 @@ from typing import Any
 import orjson
 
 from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
-from helmdash.doors.asgi import Disconnected, Receive
-from helmdash.gateway.refusals import bad_request, busy, too_large, too_slow
+from helmdash.gateway.refusals import bad_request
 from helmdash.queries.access import BUDGET_MODES
 from helmdash.shapes.jsontext import MAX_DEPTH, find_too_deep
-
-# A whole body has to be here by then: 8 MiB at a megabit a second.
-_BODY_PATIENCE_S = 60.0
-# All bodies that are being read or sent on; 8 of the largest by default.
-MOST_BYTES_IN_FLIGHT = 64 * 1024 * 1024
 
 _WORD = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 _PURPOSE = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -88,72 +81,6 @@ def conversation_of(metadata: Mapping[str, Any] | None) -> str | None:
         if isinstance(value, str) and _is_conversation(value):
             return value
     return None
-
-
-class BodyReader:
-    """Reads bodies, and knows how many bytes all of them hold at the moment."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
-        self._held_bytes = 0
-
-    async def read(self, scope_headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        """The whole body. Raises Refusal (408, 413, 503), or Disconnected.
-
-        The bytes count as held until `release` is told of them.
-        """
-        declared = scope_headers.get(b"content-length", b"")
-        if declared.isdigit() and int(declared) > self._limit_bytes:
-            raise too_large(self._limit_bytes)
-        try:
-            async with asyncio.timeout(_BODY_PATIENCE_S):
-                first = await _next(receive)
-                body: bytes = first.get("body", b"")
-                if not first.get("more_body", False):
-                    if len(body) > self._limit_bytes:
-                        raise too_large(self._limit_bytes)
-                    # In one piece, and so a small one: not held up by others' large ones.
-                    self._held_bytes += len(body)
-                    return body
-                return await self._rest(body, receive)
-        except TimeoutError:
-            raise too_slow() from None
-
-    def release(self, body: bytes) -> None:
-        """The body is no longer held."""
-        self._held_bytes -= len(body)
-
-    async def _rest(self, body: bytes, receive: Receive) -> bytes:
-        """What has come counts as held from its first byte on: an unfinished body is one, too."""
-        parts, held = [body], 0
-        try:
-            while True:
-                self._hold(len(parts[-1]), of=held)
-                held += len(parts[-1])
-                message = await _next(receive)
-                parts.append(message.get("body", b""))
-                if not message.get("more_body", False):
-                    break
-            self._hold(len(parts[-1]), of=held)
-            return b"".join(parts)
-        except BaseException:
-            self._held_bytes -= held
-            raise
-
-    def _hold(self, size: int, *, of: int) -> None:
-        """Count `size` more bytes of a body of which `of` are here. Raises Refusal (413, 503)."""
-        if of + size > self._limit_bytes:
-            raise too_large(self._limit_bytes)
-        if self._held_bytes + size > MOST_BYTES_IN_FLIGHT:
-            raise busy("Too many large requests are under way. Try again in a moment.")
-        self._held_bytes += size
-
-
-async def _next(receive: Receive) -> Any:
-    message = await receive()
-    if message["type"] != "http.request":
-        raise Disconnected
-    return message
 
 
 def parse(body: bytes) -> dict[str, Any]:

@@ -75,31 +75,6 @@ def wrong_method(method: str, wanted: str) -> Refusal:
     )
 
 
-def too_large(limit_bytes: int) -> Refusal:
-    """413: the body is larger than this server reads."""
-    return Refusal(
-        WireError(
-            message=f"A request may have at most {limit_bytes} bytes "
-            "(HELMDASH_MAX_BODY_BYTES). Send less in one request.",
-            code="request_too_large",
-            type="request_too_large",
-            status=413,
-        )
-    )
-
-
-def too_slow() -> Refusal:
-    """408: the body did not arrive in time."""
-    return Refusal(
-        WireError(
-            message="The request's body did not arrive in time.",
-            code="request_timeout",
-            type="invalid_request_error",
-            status=408,
-        )
-    )
-
-
 def busy(message: str) -> Refusal:
     """503: not now; the client may come back in a second."""
     return Refusal(

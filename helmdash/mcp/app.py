@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from typing import Any
 
 from helmdash.doors.asgi import Disconnected, Receive, Scope, Send, headers_of, replay
+from helmdash.doors.body import Bodies
 from helmdash.doors.directory import Directory
 from helmdash.doors.faults import Fault
 from helmdash.doors.heavy import is_handed_on
-from helmdash.doors.keys import admit
+from helmdash.doors.keys import admit, owner_of
 from helmdash.doors.proxies import address_of
 from helmdash.mcp.address import check_address
 from helmdash.mcp.jsontext import read_object
@@ -21,8 +21,6 @@ from helmdash.mcp.refusals import (
     not_a_request,
     refusal_of,
     send_refusal,
-    too_large,
-    too_slow,
     unavailable,
     wrong_method,
 )
@@ -30,13 +28,12 @@ from helmdash.mcp.threads import Threads
 from helmdash.mcp.tools import BY_NAME
 from helmdash.mcp.transport import Transport
 from helmdash.mcp.visit import VISIT_KEY, Visit
+from helmdash.queries.access import Caller
 from helmdash.shapes.jsontext import BadJson
 from helmdash.upstream.sharing import shared_of
 
 log = logging.getLogger(__name__)
 
-# A whole body has to be here by then: 8 MiB at a megabit a second.
-_BODY_PATIENCE_S = 60.0
 # Two cores have no use for more.
 _WORK_THREADS = 4
 
@@ -47,9 +44,9 @@ class McpApp:
     One for each process, made on the event loop that it works on.
     """
 
-    def __init__(self, *, directory: Directory, limit_bytes: int) -> None:
+    def __init__(self, *, directory: Directory, bodies: Bodies, limit_bytes: int) -> None:
         self._directory = directory
-        self._limit_bytes = limit_bytes
+        self._bodies = bodies
         self._threads = Threads(_WORK_THREADS, "mcp")
         self._transport = Transport(limit_bytes)
 
@@ -69,56 +66,36 @@ class McpApp:
             check_address(headers)
             if scope["method"] != "POST":
                 raise wrong_method()
-            body = await self._read(headers, receive)
-            if await is_handed_on(scope, body, receive, send):
-                return
-            asked = _parse(body)
+            owner = owner_of(standing)
+            async with self._bodies.reading(headers, receive, owner=owner) as body:
+                if await is_handed_on(scope, body, receive, send):
+                    return
+                asked = _parse(body)
+                visit = await self._visit(scope, standing.caller)
+                await self._transport.handle(
+                    {**scope, VISIT_KEY: visit},
+                    replay(body, receive),
+                    send,
+                    streams=_may_stream(headers, asked),
+                )
         except Refusal as refusal:
             await send_refusal(send, refusal)
-            return
         except Fault as fault:
             await send_refusal(send, refusal_of(fault))
-            return
         except Disconnected:
             return
+
+    async def _visit(self, scope: Scope, caller: Caller) -> Visit:
+        """What tools may use, once the server runs. Raises Refusal (503)."""
         try:
             await self._transport.ready()
         except Exception:
             log.exception("the MCP server could not be loaded")
-            await send_refusal(send, unavailable("The MCP server could not be loaded."))
-            return
+            raise unavailable("The MCP server could not be loaded.") from None
         shared = shared_of(scope)
         if shared is None:
             raise RuntimeError("McpApp works only in the house that asgi.py builds")
-        visit = Visit(caller=standing.caller, threads=self._threads, shared=shared)
-        await self._transport.handle(
-            {**scope, VISIT_KEY: visit},
-            replay(body, receive),
-            send,
-            streams=_may_stream(headers, asked),
-        )
-
-    async def _read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        """The whole body. Raises Refusal (408, 413), or Disconnected."""
-        declared = headers.get(b"content-length", b"")
-        if declared.isdigit() and int(declared) > self._limit_bytes:
-            raise too_large(self._limit_bytes)
-        parts, size = [], 0
-        try:
-            async with asyncio.timeout(_BODY_PATIENCE_S):
-                while True:
-                    message = await receive()
-                    if message["type"] != "http.request":
-                        raise Disconnected
-                    part = message.get("body", b"")
-                    parts.append(part)
-                    size += len(part)
-                    if size > self._limit_bytes:
-                        raise too_large(self._limit_bytes)
-                    if not message.get("more_body", False):
-                        return b"".join(parts)
-        except TimeoutError:
-            raise too_slow() from None
+        return Visit(caller=caller, threads=self._threads, shared=shared)
 
 
 def _parse(body: bytes) -> dict[str, Any]:

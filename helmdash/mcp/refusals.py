@@ -96,20 +96,6 @@ def wrong_method() -> Refusal:
     )
 
 
-def too_large(limit_bytes: int) -> Refusal:
-    """413."""
-    return Refusal(
-        413,
-        f"A request may have at most {limit_bytes} bytes (HELMDASH_MAX_BODY_BYTES).",
-        word="body_too_large",
-    )
-
-
-def too_slow() -> Refusal:
-    """408."""
-    return Refusal(408, "The request's body did not arrive in time.", word="request_timeout")
-
-
 def malformed(message: str) -> Refusal:
     """400: the body is not JSON as it should be."""
     return Refusal(400, message, word="malformed", code=PARSE_ERROR)

@@ -37,12 +37,7 @@ class SignInRequiredMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if _is_open(request.path) or request.user.is_authenticated:
             return self._get_response(request)
-        if request.headers.get("HX-Request") == "true":
-            # A redirect would put the sign-in page into the middle of another page.
-            response = HttpResponse(status=204)
-            response["HX-Redirect"] = _sign_in(_page_of(request))
-            return response
-        return HttpResponseRedirect(_sign_in(request.get_full_path()))
+        return lead_to_sign_in(request) or self._get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Say what is not allowed; and lose nothing of a form whose project is gone."""
@@ -66,6 +61,18 @@ class SignInRequiredMiddleware:
             response["HX-Reswap"] = "innerHTML"
         response["Cache-Control"] = "no-store"
         return response
+
+
+def lead_to_sign_in(request: HttpRequest) -> HttpResponse | None:
+    """The answer for somebody who is not signed in; None where nobody has to be."""
+    if _is_open(request.path):
+        return None
+    if request.headers.get("HX-Request") == "true":
+        # A redirect would put the sign-in page into the middle of another page.
+        response = HttpResponse(status=204)
+        response["HX-Redirect"] = _sign_in(_page_of(request))
+        return response
+    return HttpResponseRedirect(_sign_in(request.get_full_path()))
 
 
 def _is_open(path: str) -> bool:

@@ -152,13 +152,13 @@ def test_metrics_and_readiness_answer_soon_while_the_database_is_away(
 def test_a_key_is_known_for_a_while_until_it_is_refused() -> None:
     keys = KnownKeys(seconds=60, most=2)
     for key in ("first", "second", "third"):
-        keys.note(key, is_good=True)
-    keys.note("second", is_good=False)
+        keys.note((key,), is_good=True)
+    keys.note(("second",), is_good=False)
 
-    assert [keys.knows(key) for key in ("first", "second", "third")] == [False, False, True]
+    assert [keys.knows((key,)) for key in ("first", "second", "third")] == [False, False, True]
     past = KnownKeys(seconds=0)
-    past.note("old", is_good=True)
-    assert not past.knows("old")
+    past.note(("old",), is_good=True)
+    assert not past.knows(("old",))
     assert b"third" not in repr(vars(keys)).encode()
 
 

@@ -12,8 +12,10 @@ import pytest
 from django.core.asgi import get_asgi_application
 from django.test import Client
 
-from helmdash.api.fast import FastReports, Message, Receive, Scope, Send
+from helmdash.api.fast import FastReports
 from helmdash.core.permissions import SHELL
+from helmdash.doors.asgi import Message, Receive, Scope, Send
+from helmdash.doors.front import BODY_KEY
 from helmdash.operations.recorder import doors
 from helmdash.records.models import Call
 from tests import factories
@@ -47,7 +49,6 @@ def ask(
     *,
     method: str = "POST",
     query: str = "",
-    parts: int = 1,
 ) -> Answer:
     """Send one request through the fast door, with Django behind it."""
     answer = Answer(0, {}, b"")
@@ -57,14 +58,12 @@ def ask(
         answer.is_fast = False
         await django(scope, receive, send)  # type: ignore[arg-type]
 
-    size = max(1, len(body) // parts)
-    pieces = [body[start : start + size] for start in range(0, len(body), size)] or [b""]
+    pieces = [body]
 
     async def receive() -> Message:
         if not pieces:
             await asyncio.sleep(60)
-        piece = pieces.pop(0)
-        return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
+        return {"type": "http.request", "body": pieces.pop(), "more_body": False}
 
     async def send(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -84,6 +83,7 @@ def ask(
         "headers": [(name.lower().encode(), value.encode()) for name, value in sent.items()],
         "server": (HOST, 80),
         "client": ("127.0.0.1", 1),
+        BODY_KEY: body,
     }
     fast = FastReports(behind)
     asyncio.run(fast(scope, receive, send))
@@ -123,7 +123,7 @@ def test_a_good_report_is_answered_as_django_answers_it(
 ) -> None:
     text = json.dumps(body).encode()
 
-    first = ask(path, text, headers_of(key), parts=3)
+    first = ask(path, text, headers_of(key))
     stored = Call.objects.count()
     again = ask(path, text, headers_of(key))
     django = ask_django(path, text, headers_of(key))

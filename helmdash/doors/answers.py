@@ -1,0 +1,68 @@
+"""Answers that are given before Django: a problem for programs, a plain page for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.http import HttpResponse
+from django.template.loader import render_to_string
+
+from helmdash.doors.asgi import Send
+from helmdash.doors.faults import Fault
+from helmdash.doors.problems import CONTENT_TYPE, KINDS, Problem, body_of
+
+Header = tuple[bytes, bytes]
+
+# Our own style sheets and pictures, and nothing else.
+_PAGE_CSP = b"default-src 'none'; style-src 'self'; img-src 'self' data:; frame-ancestors 'none'"
+_TITLES = {
+    408: "That took too long",
+    413: "That is too much at once",
+    429: "Too many requests",
+    503: "Not just now",
+}
+
+
+async def send_problem(send: Send, problem: Problem) -> None:
+    """application/problem+json. The rest of the request's body is not read."""
+    headers = [(name.lower().encode(), value.encode()) for name, value in problem.headers.items()]
+    await send_whole(
+        send, KINDS[problem.code].status, body_of(problem), CONTENT_TYPE.encode(), headers
+    )
+
+
+async def send_page(send: Send, fault: Fault) -> None:
+    """A plain page that says what stopped the request."""
+    title = _TITLES.get(fault.status, "This cannot be read")
+    context = {"status": fault.status, "title": title, "sentence": str(fault)}
+    page = render_to_string("refused.html", context)
+    headers = [(b"content-security-policy", _PAGE_CSP)]
+    if fault.retry_after_s is not None:
+        headers.append((b"retry-after", str(fault.retry_after_s).encode()))
+    await send_whole(send, fault.status, page.encode(), b"text/html; charset=utf-8", headers)
+
+
+async def send_response(send: Send, response: HttpResponse) -> None:
+    """An answer that Django's classes describe."""
+    headers = [
+        (name.lower().encode("ascii"), value.encode("latin-1")) for name, value in response.items()
+    ]
+    content_type = response.get("Content-Type", "text/plain").encode("latin-1")
+    others = [header for header in headers if header[0] not in (b"content-type", b"content-length")]
+    await send_whole(send, response.status_code, response.content, content_type, others)
+
+
+async def send_whole(
+    send: Send, status: int, body: bytes, content_type: bytes, headers: Iterable[Header] = ()
+) -> None:
+    """Answer, and close the connection."""
+    sent = [
+        (b"content-type", content_type),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"connection", b"close"),
+        *headers,
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": sent})
+    await send({"type": "http.response.body", "body": body})

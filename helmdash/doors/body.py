@@ -1,0 +1,160 @@
+"""Bodies: read whole, within a number of bytes, a time, and memory that all of them share.
+
+One reader for each process, used by every face on the one event loop. What has come of a body
+counts from its first byte on, so that bodies that never end are counted, too; and nobody holds
+more than a share, so that one key with many large requests leaves room for the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from helmdash.doors.asgi import Disconnected, Message, Receive
+from helmdash.doors.faults import BodiesFull, BodyTooLarge, BodyTooSlow
+
+# Whoever is not signed in.
+ANONYMOUS = ""
+# A body in one piece up to this size is let in whatever else is held: uvicorn has it in memory
+# already, and a small request must not wait for the large ones of others.
+_SMALL_BYTES = 64 * 1024
+# The part of all memory for bodies that one caller may hold, and that all strangers together may:
+# a sixteenth of 64 MiB are thousands of sign-in forms.
+_SHARE = 2
+_ANONYMOUS_SHARE = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What bodies may have: bytes of one, bytes of all together, seconds until one is here.
+
+    all_bytes is raised to twice a whole body where it is set to less, so that two callers can
+    each send one.
+    """
+
+    body_bytes: int
+    anonymous_bytes: int
+    all_bytes: int
+    seconds: float
+    anonymous_seconds: float
+
+
+class Bodies:
+    """Reads bodies, and knows how many bytes of them are held at the moment, and by whom."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._all_bytes = max(limits.all_bytes, _SHARE * limits.body_bytes)
+        self._held: Counter[str] = Counter()
+        self._held_bytes = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of all bodies that are being read or worked on."""
+        return self._held_bytes
+
+    async def read(self, headers: Mapping[bytes, bytes], receive: Receive, *, owner: str) -> bytes:
+        """The whole body of a caller (ANONYMOUS: of nobody that is known).
+
+        Raises BodyTooLarge, BodyTooSlow, BodiesFull, or Disconnected. The bytes count as held
+        until `release` is told of them.
+        """
+        limits = self._limits
+        limit = limits.anonymous_bytes if owner == ANONYMOUS else limits.body_bytes
+        seconds = limits.anonymous_seconds if owner == ANONYMOUS else limits.seconds
+        declared = headers.get(b"content-length", b"")
+        if declared.isdigit() and int(declared) > limit:
+            raise BodyTooLarge(limit, is_signed_in=owner != ANONYMOUS)
+        try:
+            async with asyncio.timeout(seconds):
+                first = await _next(receive)
+                body: bytes = first.get("body", b"")
+                if not first.get("more_body", False) and len(body) <= _SMALL_BYTES:
+                    if len(body) > limit:
+                        raise BodyTooLarge(limit, is_signed_in=owner != ANONYMOUS)
+                    self._add(len(body), owner)
+                    return body
+                return await self._rest(first, receive, owner, limit)
+        except TimeoutError:
+            raise BodyTooSlow(seconds) from None
+
+    def release(self, body: bytes, *, owner: str) -> None:
+        """The body is no longer held."""
+        self._add(-len(body), owner)
+
+    @asynccontextmanager
+    async def reading(
+        self, headers: Mapping[bytes, bytes], receive: Receive, *, owner: str
+    ) -> AsyncIterator[bytes]:
+        """The body for the length of a block. Raises what `read` raises."""
+        body = await self.read(headers, receive, owner=owner)
+        try:
+            yield body
+        finally:
+            self.release(body, owner=owner)
+
+    async def _rest(self, message: Message, receive: Receive, owner: str, limit: int) -> bytes:
+        parts: list[bytes] = []
+        held = 0
+        try:
+            while True:
+                part = message.get("body", b"")
+                if held + len(part) > limit:
+                    raise BodyTooLarge(limit, is_signed_in=owner != ANONYMOUS)
+                self._check(len(part), owner)
+                self._add(len(part), owner)
+                held += len(part)
+                parts.append(part)
+                if not message.get("more_body", False):
+                    return b"".join(parts)
+                message = await _next(receive)
+        except BaseException:
+            self._add(-held, owner)
+            raise
+
+    def _check(self, size: int, owner: str) -> None:
+        if self._held_bytes + size > self._all_bytes:
+            raise BodiesFull(of_caller=False)
+        share = _ANONYMOUS_SHARE if owner == ANONYMOUS else _SHARE
+        if self._held[owner] + size > self._all_bytes // share:
+            raise BodiesFull(of_caller=owner != ANONYMOUS)
+
+    def _add(self, size: int, owner: str) -> None:
+        self._held_bytes += size
+        self._held[owner] += size
+        if not self._held[owner]:
+            del self._held[owner]
+
+
+def has_body(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a request announces a body."""
+    return headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
+
+
+def without_body(receive: Receive) -> Receive:
+    """A receive that says at once that there is no body, and reads none.
+
+    After that it says nothing any more: to see the client leave, it would have to read what the
+    client sends. What comes is thrown away by the server, up to a bound (helmdash.doors.protocol).
+    """
+    is_told = False
+
+    async def next_message() -> Message:
+        nonlocal is_told
+        if not is_told:
+            is_told = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets this event")
+
+    return next_message
+
+
+async def _next(receive: Receive) -> Message:
+    message = await receive()
+    if message["type"] != "http.request":
+        raise Disconnected
+    return message

@@ -1,0 +1,121 @@
+"""In front of the API and the pages: who asks is known before any body is read.
+
+Django reads a whole body first and asks who sends it afterwards. So the key or the session is
+looked up here, by the headers alone; a body is read only for those who are known, and for the
+sign-in form, and then within limits. Everybody else is answered without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
+
+from django.core.exceptions import SuspiciousOperation
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, HttpResponse
+
+from helmdash.doors.answers import send_page, send_problem, send_response
+from helmdash.doors.asgi import App, Disconnected, Receive, Scope, Send, headers_of, replay
+from helmdash.doors.body import ANONYMOUS, Bodies, has_body, without_body
+from helmdash.doors.directory import Directory
+from helmdash.doors.faults import Fault, NoKey
+from helmdash.doors.heavy import is_handed_on
+from helmdash.doors.keys import admit, owner_of, presented_keys
+from helmdash.doors.problems import problem_of_fault
+from helmdash.doors.proxies import address_of
+from helmdash.doors.sessions import Sessions
+
+API_PREFIX = "/api/v1/"
+# The only bodies that are read from people nobody knows.
+_SIGN_IN = "/login/"
+_SIGN_IN_LINK = "/login/link/"
+# No request of these is about its body.
+_READS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+# What the key of a request allows, in its scope; missing where it has none.
+STANDING_KEY = "helmdash.standing"
+# The body of a request, in its scope, where it was read.
+BODY_KEY = "helmdash.body"
+
+# Gives the answer for somebody who has to sign in first.
+TurnAway = Callable[[HttpRequest], HttpResponse | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Front:
+    """The ASGI application `app`, which sees bodies only of those who may send them.
+
+    turn_away: what a page answers to somebody who is not signed in; None from it means that `app`
+    answers them, without their body.
+    """
+
+    app: App
+    directory: Directory
+    sessions: Sessions
+    bodies: Bodies
+    turn_away: TurnAway
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        is_api = scope["path"].startswith(API_PREFIX)
+        answer = self._api if is_api else self._pages
+        try:
+            await answer(scope, receive, send)
+        except Disconnected:
+            return
+        except Fault as fault:
+            if is_api:
+                await send_problem(send, problem_of_fault(fault))
+            else:
+                await send_page(send, fault)
+
+    async def _api(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raises Fault, Disconnected: nothing was answered then."""
+        headers = headers_of(scope)
+        sends_body = has_body(headers)
+        if not presented_keys(headers):
+            # People who are signed in may read; and what is open to all needs no key.
+            if sends_body and scope["method"] not in _READS:
+                raise NoKey
+            await self.app(scope, without_body(receive) if sends_body else receive, send)
+            return
+        standing = scope[STANDING_KEY] = await admit(
+            self.directory, headers, address=address_of(scope)
+        )
+        if not sends_body:
+            await self.app(scope, receive, send)
+            return
+        await self._with_body(scope, receive, send, owner_of(standing))
+
+    async def _pages(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raises Fault, Disconnected: nothing was answered then."""
+        headers = headers_of(scope)
+        if not has_body(headers):
+            await self.app(scope, receive, send)
+        elif scope["method"] in _READS:
+            await self.app(scope, without_body(receive), send)
+        elif _is_sign_in(scope["path"]):
+            await self._with_body(scope, receive, send, ANONYMOUS)
+        elif user := await self.sessions.find_user(headers):
+            await self._with_body(scope, receive, send, f"user {user}")
+        elif response := self._turned_away(scope):
+            await send_response(send, response)
+        else:
+            await self.app(scope, without_body(receive), send)
+
+    def _turned_away(self, scope: Scope) -> HttpResponse | None:
+        try:
+            return self.turn_away(ASGIRequest(dict(scope), BytesIO()))
+        except (SuspiciousOperation, UnicodeDecodeError):
+            return None
+
+    async def _with_body(self, scope: Scope, receive: Receive, send: Send, owner: str) -> None:
+        async with self.bodies.reading(headers_of(scope), receive, owner=owner) as body:
+            if await is_handed_on(scope, body, receive, send):
+                return
+            scope[BODY_KEY] = body
+            await self.app(scope, replay(body, receive), send)
+
+
+def _is_sign_in(path: str) -> bool:
+    return path == _SIGN_IN or path.startswith(_SIGN_IN_LINK)
