@@ -1,0 +1,38 @@
+"""`manage.py backup FILE`: database, secret key and spool in one file, while the server serves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from helmdash import conf
+from helmdash.cli.progress import progress_line
+from helmdash.operations.backup import make_backup
+
+
+class Command(BaseCommand):
+    help = (
+        "Write database, secret key and spool into one file, which only its owner can read. The "
+        "server may go on serving. The file holds the key that opens stored provider keys: keep it "
+        "as you keep a password."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path, help="Where to; an older one there is replaced.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        path: Path = options["file"].expanduser().absolute()
+        if path.is_dir() or not path.parent.is_dir():
+            raise CommandError(f"{path}: name a file in a directory that is there")
+        try:
+            with progress_line() as progress:
+                made = make_backup(path, env=conf.env(), now=timezone.now(), progress=progress)
+        except OSError as error:
+            raise CommandError(f"{path}: no backup was made: {error.strerror or error}") from None
+        size_mb = path.stat().st_size / 1_000_000
+        self.stdout.write(
+            f"{path}: {made.rows} rows of {len(made.tables)} tables, {size_mb:.1f} MB"
+        )

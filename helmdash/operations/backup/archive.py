@@ -1,0 +1,256 @@
+"""The archive: a zip of known members, and a manifest that is written last and says what is whole.
+
+Its file is its owner's alone, and has its name only once it is complete: what is being written has
+another one. Nothing in an archive decides where a member is put; names are only compared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+DATABASE = "database.sqlite3"
+KEY = "secret-key"
+TABLES = "tables/"
+SPOOL = "spool/"
+# A table, a file of the spool: one name, no way out of a directory.
+_MEMBER = re.compile(
+    rf"{re.escape(DATABASE)}|{KEY}|{TABLES}[a-z0-9_]{{1,63}}"
+    rf"|{SPOOL}(?:[A-Za-z0-9_-][A-Za-z0-9._-]{{0,120}}/)?[A-Za-z0-9_-][A-Za-z0-9._-]{{0,200}}"
+)
+_PIECE_BYTES = 1 << 20
+# Rows are text that repeats: the fastest level takes three quarters of what the slowest one takes.
+_LEVEL = 1
+_MOST_MANIFEST_BYTES = 16 * 1024 * 1024
+
+Progress = Callable[[str], None]
+
+
+class ArchiveProblem(Exception):
+    """This file is no archive of ours, or is damaged; the message says how."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table of PostgreSQL as it was copied. sequence: the last id it gave, if it gives any."""
+
+    columns: tuple[str, ...]
+    rows: int
+    sequence: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A file in the archive."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What an archive holds. release: of the tables; migrations: those applied, by app.
+
+    tables: rows of each table; of PostgreSQL also how its columns lie.
+    """
+
+    helmdash: str
+    made_at: str
+    database: str
+    release: int
+    migrations: Mapping[str, tuple[str, ...]]
+    tables: Mapping[str, Table]
+    members: Mapping[str, Member]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all tables."""
+        return sum(table.rows for table in self.tables.values())
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all members, unpacked."""
+        return sum(member.bytes for member in self.members.values())
+
+
+class Writer:
+    """An archive that is being written."""
+
+    def __init__(self, file: zipfile.ZipFile) -> None:
+        self._file = file
+        self.members: dict[str, Member] = {}
+
+    @contextmanager
+    def member(self, name: str) -> Iterator[Callable[[bytes], None]]:
+        """Add a member; what is given is a function that takes its bytes."""
+        digest, size = hashlib.sha256(), 0
+        with self._file.open(_info(name), "w", force_zip64=True) as file:
+
+            def write(piece: bytes) -> None:
+                nonlocal size
+                file.write(piece)
+                digest.update(piece)
+                size += len(piece)
+
+            yield write
+        self.members[name] = Member(bytes=size, sha256=digest.hexdigest())
+
+    def add(self, name: str, body: bytes) -> None:
+        """Add a small member."""
+        with self.member(name) as write:
+            write(body)
+
+    def add_file(self, name: str, path: Path) -> None:
+        """Add a file."""
+        with self.member(name) as write, path.open("rb") as file:
+            for piece in iter(lambda: file.read(_PIECE_BYTES), b""):
+                write(piece)
+
+    def close(self, manifest: Manifest) -> None:
+        """Write down what is whole."""
+        body = json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1).encode()
+        with self._file.open(_info(MANIFEST), "w") as file:
+            file.write(body)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Writer]:
+    """A new archive at the path; there only if the block ends well. Raises OSError."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    handle = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(handle, "w+b") as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as packed:
+                yield Writer(packed)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+        _sync_directory(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+class Reader:
+    """An archive that is read. Every member was compared with the manifest before."""
+
+    def __init__(self, file: zipfile.ZipFile, manifest: Manifest) -> None:
+        self._file = file
+        self.manifest = manifest
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """A member, piece by piece."""
+        with self._file.open(name) as file:
+            yield from iter(lambda: file.read(_PIECE_BYTES), b"")
+
+    def read(self, name: str) -> bytes:
+        """A small member."""
+        return b"".join(self.pieces(name))
+
+    def put(self, name: str, path: Path) -> None:
+        """A member as a file of its owner's alone, on the disk when this returns."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            for piece in self.pieces(name):
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+@contextmanager
+def reading(path: Path, progress: Progress) -> Iterator[Reader]:
+    """Open an archive and read all of it once. Raises ArchiveProblem, and OSError."""
+    with path.open("rb") as file:
+        try:
+            packed = zipfile.ZipFile(file)
+        except (zipfile.BadZipFile, ValueError, NotImplementedError):
+            raise ArchiveProblem("it is no archive, or its end is missing") from None
+        with packed:
+            reader = Reader(packed, _manifest(packed))
+            _compare(reader, packed, progress)
+            yield reader
+
+
+def _manifest(packed: zipfile.ZipFile) -> Manifest:
+    try:
+        if packed.getinfo(MANIFEST).file_size > _MOST_MANIFEST_BYTES:
+            raise ArchiveProblem("its manifest is too large")
+        told: Any = json.loads(packed.read(MANIFEST))
+        if told["format"] != FORMAT:
+            raise ArchiveProblem(f"it has format {told['format']}; install a newer HelmDash")
+        return Manifest(
+            helmdash=str(told["helmdash"]),
+            made_at=str(told["made_at"]),
+            database=str(told["database"]),
+            release=int(told["release"]),
+            migrations={app: tuple(names) for app, names in told["migrations"].items()},
+            tables={name: _table(table) for name, table in told["tables"].items()},
+            members={name: Member(**member) for name, member in told["members"].items()},
+        )
+    except KeyError as error:
+        raise ArchiveProblem(f"its manifest is missing, or lacks {error.args[0]}") from None
+    except _DAMAGED:
+        raise ArchiveProblem("its manifest cannot be read") from None
+
+
+def _table(told: Any) -> Table:
+    return Table(columns=tuple(told["columns"]), rows=int(told["rows"]), sequence=told["sequence"])
+
+
+def _compare(reader: Reader, packed: zipfile.ZipFile, progress: Progress) -> None:
+    """Whether the members are those of the manifest, byte for byte."""
+    members = reader.manifest.members
+    names = sorted(info.filename for info in packed.infolist() if info.filename != MANIFEST)
+    if names != sorted(members):
+        raise ArchiveProblem("its members are not those of its manifest")
+    for name in names:
+        if not _MEMBER.fullmatch(name):
+            raise ArchiveProblem(f"it has a member called {name[:80]!r}, which is none of ours")
+    for name, member in members.items():
+        progress(f"checking {name}")
+        digest, size = hashlib.sha256(), 0
+        try:
+            for piece in reader.pieces(name):
+                digest.update(piece)
+                size += len(piece)
+                if size > member.bytes:
+                    break
+        except _DAMAGED:
+            raise ArchiveProblem(f"{name} cannot be read") from None
+        if size != member.bytes or digest.hexdigest() != member.sha256:
+            raise ArchiveProblem(f"{name} is not what was written")
+
+
+_DAMAGED = (
+    zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, AttributeError,
+    NotImplementedError, RuntimeError,
+)  # fmt: skip
+
+
+def _info(name: str) -> zipfile.ZipInfo:
+    found = zipfile.ZipInfo(name)
+    found.compress_type = zipfile.ZIP_DEFLATED
+    found.external_attr = 0o600 << 16
+    return found
+
+
+def _sync_directory(path: Path) -> None:
+    """A rename is on the disk once its directory is; not every file system lets one ask."""
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

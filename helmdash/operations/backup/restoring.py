@@ -1,0 +1,127 @@
+"""Restoring: all is looked at first, then database, key and spool are put in their places."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from django.db import connection, connections
+
+from helmdash import conf
+from helmdash.operations.backup import postgres, sqlite
+from helmdash.operations.backup.archive import (
+    DATABASE,
+    KEY,
+    SPOOL,
+    TABLES,
+    Manifest,
+    Progress,
+    Reader,
+    reading,
+)
+from helmdash.operations.backup.spool import is_in_use
+from helmdash.places import SCHEMA_RELEASE, sqlite_path
+
+_KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+
+
+class RestoreProblem(Exception):
+    """The archive is whole, but may not be put here; the message says why and what to do."""
+
+
+def restore(path: Path, *, env: conf.Env, force: bool, progress: Progress) -> Manifest:
+    """Put an archive's database, secret key and spool here; what was in it.
+
+    force: also over data that is here, which is then gone. Raises ArchiveProblem and
+    RestoreProblem before anything is changed; OSError and what the database raises.
+    """
+    with reading(path, progress) as archive:
+        manifest = archive.manifest
+        _check(manifest, archive, env, force=force)
+        if manifest.database == "postgresql":
+            postgres.prepare(manifest.migrations, progress)
+            postgres.put_back(manifest.tables, lambda name: archive.pieces(TABLES + name), progress)
+        else:
+            _put_sqlite(archive, env, progress)
+        _put_spool(archive, env.data_dir / "spool")
+        if not env.secret_key:
+            archive.put(KEY, env.data_dir / conf.SECRET_KEY_FILE)
+        connections.close_all()
+        return manifest
+
+
+def _check(manifest: Manifest, archive: Reader, env: conf.Env, *, force: bool) -> None:
+    kind = manifest.database
+    if kind != connection.vendor:
+        raise RestoreProblem(
+            f"the archive is of {_KINDS.get(kind, kind)}, and DATABASE_URL leads to "
+            f"{_KINDS[connection.vendor]}: restore it into the kind it came from"
+        )
+    unknown = postgres.unknown_migrations(manifest.migrations)
+    if manifest.release > SCHEMA_RELEASE or unknown:
+        raise RestoreProblem(
+            f"the archive's tables are of release {manifest.release}, made by HelmDash "
+            f"{manifest.helmdash}, and this code knows release {SCHEMA_RELEASE}: install that one"
+        )
+    if env.secret_key and env.secret_key != archive.read(KEY).decode("ascii"):
+        raise RestoreProblem(
+            "HELMDASH_SECRET_KEY is another key than the archive's, which its provider keys are "
+            "sealed with: unset it, and the archive brings its own"
+        )
+    spool = env.data_dir / "spool"
+    if is_in_use(spool):
+        raise RestoreProblem(f"a server is running on {env.data_dir}: stop it first")
+    if _has_data(env) and not force:
+        raise RestoreProblem(
+            f"there is data in {places_words(env)} already: with --force it is replaced, and gone"
+        )
+    _check_room(manifest, env)
+
+
+def places_words(env: conf.Env) -> str:
+    """Where a restore goes to, without a password."""
+    return conf.masked(env.database_url) if env.database_url else str(env.data_dir)
+
+
+def _has_data(env: conf.Env) -> bool:
+    path = sqlite_path(env)
+    has_rows = sqlite.has_data(path) if path is not None else postgres.has_data()
+    return has_rows or any((env.data_dir / "spool").glob("*.ndjson"))
+
+
+def _check_room(manifest: Manifest, env: conf.Env) -> None:
+    here = [m.bytes for name, m in manifest.members.items() if not name.startswith(TABLES)]
+    free = shutil.disk_usage(env.data_dir).free
+    if sum(here) > free:
+        raise RestoreProblem(
+            f"HELMDASH_DATA_DIR={env.data_dir}: {sum(here)} bytes are needed, {free} are free"
+        )
+
+
+def _put_sqlite(archive: Reader, env: conf.Env, progress: Progress) -> None:
+    path = sqlite_path(env)
+    if path is None:
+        raise ValueError("this database is no file")
+    copy = path.with_name(f".{path.name}.partial")
+    try:
+        progress("unpacking the database")
+        archive.put(DATABASE, copy)
+        progress("checking the database")
+        if not sqlite.is_sound(copy):
+            raise RestoreProblem("the archive's database is damaged")
+        connections.close_all()
+        sqlite.replace(path, copy)
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _put_spool(archive: Reader, directory: Path) -> None:
+    """The spool of the archive, and nothing else, as files of processes that have ended."""
+    if directory.exists():
+        shutil.rmtree(directory)
+    names = [name for name in archive.manifest.members if name.startswith(SPOOL)]
+    directory.mkdir(mode=0o700)
+    for name in names:
+        path = directory / name.removeprefix(SPOOL)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        archive.put(name, path)

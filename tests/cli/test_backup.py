@@ -1,0 +1,281 @@
+"""Backups: taken under load, restored elsewhere with all in it once; bad archives are refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from helmdash.operations.backup.archive import ArchiveProblem, Manifest, Member, reading, writing
+from helmdash.operations.backup.spool import copied
+from tests.recorder.test_outages import House, assert_every_row_adds_up
+from tests.support import ROOT, environment
+from tests.support.postgres import create_database, drop_database
+from tests.support.processes import kill
+
+KEY = "hd_test_of_backups"
+PASSWORD = "a password of backups"
+SEALED = "sk-a-key-of-a-provider"
+
+# Run in a process of its own on some house: what a backup has to bring along besides calls.
+_SEED = f"""
+from tests.recorder import driver
+driver._setup()
+from helmdash.operations import access
+from helmdash.records.models import Upstream
+from helmdash.records.secrets import seal
+access.ensure_admin(password={PASSWORD!r})
+access.create_key(name="kept", scopes=("read",), secret={KEY!r})
+Upstream.objects.create(name="one", kind="openai", base_url="https://x.test/v1",
+                        key_encrypted=seal({SEALED!r}))
+"""
+_LOOK = f"""
+import json
+from tests.recorder import driver
+driver._wait()  # a start: what waited in the spool is stored
+driver._list()
+print()
+from django.contrib.auth import authenticate
+from helmdash.queries.access import find_caller
+from helmdash.records.models import ApiKey, Project, Upstream
+from helmdash.records.secrets import unseal
+found = find_caller(key={KEY!r})
+print(json.dumps({{
+    "key": found.name if found else None,
+    "signed in": authenticate(username="admin", password={PASSWORD!r}) is not None,
+    "sealed": unseal(Upstream.objects.get(name="one").key_encrypted),
+    "next id": Project.objects.create(slug="next", name="Next").pk,
+    "projects": Project.objects.count(),
+}}))
+"""
+
+
+def python(house: House, body: str) -> str:
+    start = "import os, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'helmdash.settings'; "
+    return done(house, "-c", f"{start}django.setup()\n{body}")
+
+
+def done(house: House, *arguments: str, code: int = 0) -> str:
+    given = {"DATABASE_URL": house.database_url} if house.database_url else {}
+    ran = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**environment.clean(), "HELMDASH_DATA_DIR": str(house.data_dir), **given},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == code, ran.stderr
+    assert "Traceback" not in ran.stderr
+    return ran.stderr if code else ran.stdout
+
+
+@pytest.fixture
+def new_house(tmp_path: Path) -> Iterator[Callable[[str], House]]:
+    """A function that makes an empty place for a HelmDash, on the database of this run."""
+    made: list[House] = []
+
+    def make(name: str) -> House:
+        url = ""
+        if environment.database() == "postgres":
+            url = create_database(os.environ["DATABASE_URL"], f"backup_{uuid4().hex}")
+        made.append(House(data_dir=tmp_path / name, database_url=url))
+        return made[-1]
+
+    yield make
+    for house in made:
+        for process in house.processes:
+            kill(process)
+        if house.database_url:
+            drop_database(house.database_url)
+
+
+def rows_in(said: str) -> int:
+    """How many rows a command says it has written."""
+    return int(said.partition(" rows")[0].rpartition(" ")[2])
+
+
+@pytest.mark.slow
+def test_a_backup_under_load_is_restored_elsewhere_with_every_call_once(
+    new_house: Callable[[str], House], tmp_path: Path
+) -> None:
+    house, other = new_house("here"), new_house("there")
+    python(house, _SEED)
+    process = house.load("a")
+    archive = tmp_path / "backup.zip"
+    before = house.noted("a")
+
+    said = done(house, "manage.py", "backup", str(archive))
+
+    assert process.poll() is None, "the server went on"
+    assert archive.stat().st_mode & 0o777 == 0o600
+    assert [p.name for p in tmp_path.iterdir() if "partial" in p.name] == []
+    running = done(house, "manage.py", "restore", str(archive), "--force", code=1)
+    assert "a server is running" in running
+    kill(process)
+
+    restored = done(other, "manage.py", "restore", str(archive))
+    listed, _, looked = python(other, _LOOK).partition("\n")
+
+    assert (
+        said.split(" rows")[0].rpartition(" ")[2] == restored.split(" rows")[0].rpartition(" ")[2]
+    )
+    found = json.loads(listed)
+    assert set(before) <= set(found["calls"])
+    assert len(found["calls"]) == len(set(found["calls"])) == found["ledger"]["stored"]
+    assert found["generations"] == len(found["calls"])
+    assert_every_row_adds_up(found)
+    assert (found["ledger"]["waiting"], found["ledger"]["rejected"]) == (0, 0)
+    assert (found["running"], found["integrity"]) == (0, "ok")
+    seen: dict[str, Any] = json.loads(looked)
+    assert seen == {
+        "key": "kept",
+        "signed in": True,
+        "sealed": SEALED,
+        "next id": seen["next id"],
+        "projects": 2,
+    }
+
+    refused = done(other, "manage.py", "restore", str(archive), code=1)
+    assert "with --force" in refused
+    assert refused.count("\n") == 1
+    assert rows_in(done(other, "manage.py", "restore", str(archive), "--force")) == rows_in(said)
+
+
+# -- the archive itself ------------------------------------------------------------------------
+
+
+def make_archive(path: Path, members: dict[str, bytes]) -> Path:
+    with writing(path) as archive:
+        for name, body in members.items():
+            archive.add(name, body)
+        archive.close(a_manifest(archive.members))
+    return path
+
+
+def a_manifest(members: dict[str, Member], **over: Any) -> Manifest:
+    given: dict[str, Any] = {
+        "helmdash": "0",
+        "made_at": "2026-11-22T00:00:00+00:00",
+        "database": "sqlite",
+        "release": 1,
+        "migrations": {},
+        "tables": {},
+        "members": members,
+    }
+    return Manifest(**{**given, **over})
+
+
+def read_all(path: Path) -> dict[str, bytes]:
+    with reading(path, lambda words: None) as archive:
+        return {name: archive.read(name) for name in archive.manifest.members}
+
+
+MEMBERS = {"secret-key": b"abc", "spool/a.lock": b"", "spool/set-aside/a-1.ndjson": b"{}\n"}
+
+
+def test_what_was_written_is_read_and_an_older_file_stays_until_then(tmp_path: Path) -> None:
+    path = tmp_path / "x.zip"
+    path.write_text("older")
+
+    def fail() -> None:
+        with writing(path) as archive:
+            archive.add("secret-key", b"abc")
+            assert path.read_text() == "older"
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+
+    assert [p.name for p in tmp_path.iterdir()] == ["x.zip"]
+    assert path.read_text() == "older"
+    assert read_all(make_archive(path, MEMBERS)) == MEMBERS
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../evil", "/etc/passwd", "spool/../../evil", "spool/..", "spool/.hidden", "spool/a/b/c",
+        "spool/a/../b", "spool\\\\evil", "tables/../x", "tables/x;drop", "x", "spool/", "C:evil",
+        "database.sqlite3-wal",
+    ],
+)  # fmt: skip
+def test_no_member_leads_out_of_its_place(tmp_path: Path, name: str) -> None:
+    path = make_archive(tmp_path / "x.zip", {name: b"evil"})
+
+    with pytest.raises(ArchiveProblem):
+        read_all(path)
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-30])
+
+
+def flip(path: Path) -> None:
+    body = bytearray(path.read_bytes())
+    body[60] ^= 0xFF
+    path.write_bytes(bytes(body))
+
+
+def add_one(path: Path) -> None:
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("spool/more.ndjson", "{}")
+
+
+def say_twice(path: Path) -> None:
+    with zipfile.ZipFile(path, "a") as file, pytest.warns(UserWarning, match="Duplicate"):
+        file.writestr("secret-key", "another")
+
+
+def no_manifest(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("secret-key", "abc")
+
+
+def odd_manifest(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("manifest.json", '{"format": 1, "members": []}')
+
+
+def later_format(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("manifest.json", '{"format": 2}')
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [cut_short, flip, add_one, say_twice, no_manifest, odd_manifest, later_format, empty],
+)
+def test_a_damaged_archive_is_refused(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    path = make_archive(tmp_path / "x.zip", MEMBERS)
+    damage(path)
+
+    with pytest.raises(ArchiveProblem):
+        read_all(path)
+
+
+def test_a_link_in_the_spool_is_not_followed_and_half_a_line_stays_behind(tmp_path: Path) -> None:
+    outside, spool = tmp_path / "outside", tmp_path / "spool"
+    spool.mkdir()
+    outside.write_text("secret")
+    (spool / "link.ndjson").symlink_to(outside)
+    (spool / "a.lock").touch()
+    (spool / "a-000001.ndjson").write_bytes(b'{"seq":1}\n{"seq":2}\n{"se' + bytes(4096))
+    shutil.copytree(spool, tmp_path / "copy", symlinks=True)
+
+    assert dict(copied(spool)) == {"a.lock": b"", "a-000001.ndjson": b'{"seq":1}\n{"seq":2}\n'}
