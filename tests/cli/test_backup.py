@@ -30,11 +30,12 @@ SEALED = "sk-a-key-of-a-provider"
 _SEED = f"""
 from tests.recorder import driver
 driver._setup()
+from helmdash.core.permissions import SHELL
 from helmdash.operations import access
 from helmdash.records.models import Upstream
 from helmdash.records.secrets import seal
 access.ensure_admin(password={PASSWORD!r})
-access.create_key(name="kept", scopes=("read",), secret={KEY!r})
+access.create_key(name="kept", scopes=("read",), secret={KEY!r}, actor=SHELL)
 Upstream.objects.create(name="one", kind="openai", base_url="https://x.test/v1",
                         key_encrypted=seal({SEALED!r}))
 """
