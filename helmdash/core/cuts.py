@@ -48,7 +48,7 @@ _FAR = 3.5
 # Less than that is never told from content that changed.
 _LEAST_OFF = 0.03
 # Against the model's band, in its spreads; and what content of another kind reaches by itself.
-_BAND_FAR = 2.5
+_BAND_FAR = 3.0
 _LEAST_BAND_OFF = 0.4
 # A count that is that much above all before has grown; a cut one cannot.
 _RISEN = 1.02
