@@ -36,14 +36,17 @@ from helmdash.queries import ledger
 from helmdash.queries.ledger import LedgerCounts
 
 _may_read = Needs("read")
+# The answer is to be here within a second, also where the database says nothing.
+_PATIENCE_SECONDS = 0.7
 _OUTCOMES = ("accepted", "stored", "duplicate", "rejected", "spooled", "dropped")
 
 
 class RecorderCollector(Collector):
     """The ledger of all processes, and what this one does now."""
 
-    def __init__(self, counts: LedgerCounts) -> None:
+    def __init__(self, counts: LedgerCounts, *, is_database_there: bool) -> None:
         self._counts = counts
+        self._is_database_there = is_database_there
 
     def describe(self) -> Iterator[Metric]:
         """Nothing: the registry need not know the names before it collects."""
@@ -80,6 +83,11 @@ class RecorderCollector(Collector):
             "helmdash_recorder_spool_bytes",
             "Bytes of calls on disk that wait to be stored.",
             value=counts.spool_bytes,
+        )
+        yield GaugeMetricFamily(
+            "helmdash_database_available",
+            "1 where the database answered; 0: the numbers of other processes are the last known.",
+            value=float(self._is_database_there),
         )
         state = GaugeMetricFamily(
             "helmdash_recorder_state", "1 for what this process does now.", labels=["state"]
@@ -132,16 +140,18 @@ def metrics(request: HttpRequest) -> HttpResponse:
     Then the numbers of this process are those of this moment, and those of the others the last
     that were known; a key is good that was good within the last hour.
     """
+    is_there = True
     try:
-        others = ask_briefly(partial(_ask_database, request))
+        others = ask_briefly(partial(_ask_database, request), seconds=_PATIENCE_SECONDS)
     except (DatabaseError, InterfaceError) as error:
         if not _is_known(request):
             return problem_response(request, problem_of(error))
-        others = ledger.latest_others(recorder().name)
+        others, is_there = ledger.latest_others(recorder().name), False
     except Exception as error:
         return problem_response(request, problem_of(error))
     registry = CollectorRegistry()
-    registry.register(RecorderCollector(others + recorder().standing().counts))
+    counts = others + recorder().standing().counts
+    registry.register(RecorderCollector(counts, is_database_there=is_there))
     response = HttpResponse(
         generate_latest(registry) + generate_latest(_process), content_type=CONTENT_TYPE_LATEST
     )

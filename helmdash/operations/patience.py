@@ -1,4 +1,8 @@
-"""Asking the database with little patience: for those who must answer also while it is away."""
+"""Asking the database with little patience: for those who must answer also while it is away.
+
+A server that answers people and programs promises an answer within five seconds, whatever the
+database does (`serve_briefly`); a command may wait for as long as it likes.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,47 @@ from typing import TypeVar
 
 from django.db import OperationalError, connection, connections
 
+from helmdash.operations.holding import database_file
+
 T = TypeVar("T")
 
-PATIENCE_SECONDS = 1.0
-# Threads that wait for a silent database; each ends when the pool or the network gives up.
+# Two questions in a row are still answered within a second.
+PATIENCE_SECONDS = 0.45
+# In a server: how long a writer waits for its turn in this process, and then for another process
+# that holds the lock (of SQLite, or of a row or table). Together less than the promised five.
+_LINE_SECONDS = 2.0
+_LOCK_SECONDS = 2.4
+# Threads that wait for a silent database, or a silent disk; each ends when the pool, the network or
+# the system gives up.
 _MOST_WAITING = 4
-_room = threading.BoundedSemaphore(_MOST_WAITING)
+_rooms = {about: threading.BoundedSemaphore(_MOST_WAITING) for about in ("database", "disk")}
+
+_line_seconds = -1.0  # for as long as it takes
+
+
+def serve_briefly() -> None:
+    """From now on nobody in this process waits long for a lock.
+
+    Changes the settings that every thread's connection is made from.
+    """
+    global _line_seconds
+    _line_seconds = _LINE_SECONDS
+    options = connection.settings_dict["OPTIONS"]
+    if connection.vendor == "sqlite":
+        options["timeout"] = _LOCK_SECONDS
+        return
+    limit = f"-c lock_timeout={round(_LOCK_SECONDS * 1000)}"
+    said = str(options.get("options", ""))
+    if limit not in said:
+        options["options"] = f"{said} {limit}".strip()
+        connection.close()
+        # Made anew with these settings at its next use.
+        connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL's wrapper has it
+
+
+def line_seconds() -> float:
+    """How long a writer waits for its turn in this process; -1: for as long as it takes."""
+    return _line_seconds
 
 
 class DatabaseSilent(OperationalError):
@@ -25,20 +64,24 @@ class DatabaseSilent(OperationalError):
         super().__init__("the database does not answer")
 
 
-def ask_briefly(question: Callable[[], T], *, seconds: float = PATIENCE_SECONDS) -> T:
+def ask_briefly(
+    question: Callable[[], T], *, seconds: float = PATIENCE_SECONDS, about: str = "database"
+) -> T:
     """What the question gives or raises; DatabaseSilent when that takes more than `seconds`.
 
     The question runs in a thread and on a connection of its own, and may go on there afterwards.
-    Inside a transaction, which no other connection sees into, and on SQLite, where a file that is
-    away is an error at once, it runs here.
+    Inside a transaction, which no other connection sees into, and on a database in memory it runs
+    here.
     """
-    if connection.vendor == "sqlite" or connection.in_atomic_block:
+    if connection.in_atomic_block or _is_in_memory():
         return question()
-    if not _room.acquire(blocking=False):
+    room = _rooms[about]
+    if not room.acquire(blocking=False):
         raise DatabaseSilent
     answer: Future[T] = Future()
     # A daemon, so that a server that stops does not wait for a host that never answers.
-    threading.Thread(target=_ask, args=(question, answer), name="ask-briefly", daemon=True).start()
+    work = (question, answer, room)
+    threading.Thread(target=_ask, args=work, name="ask-briefly", daemon=True).start()
     try:
         return answer.result(seconds)
     except WaitedTooLong:
@@ -46,7 +89,11 @@ def ask_briefly(question: Callable[[], T], *, seconds: float = PATIENCE_SECONDS)
         raise DatabaseSilent from None
 
 
-def _ask(question: Callable[[], T], answer: Future[T]) -> None:
+def _is_in_memory() -> bool:
+    return connection.vendor == "sqlite" and database_file() is None
+
+
+def _ask(question: Callable[[], T], answer: Future[T], room: threading.BoundedSemaphore) -> None:
     try:
         try:
             found = question()
@@ -57,4 +104,4 @@ def _ask(question: Callable[[], T], answer: Future[T]) -> None:
     else:
         answer.set_result(found)
     finally:
-        _room.release()
+        room.release()

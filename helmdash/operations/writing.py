@@ -14,6 +14,8 @@ from typing import TypeVar
 
 from django.db import IntegrityError, OperationalError, connection, transaction
 
+from helmdash.operations import patience
+
 Result = TypeVar("Result")
 
 # Two writers that meet start again. Each meeting settles at least one id or conversation, so that
@@ -46,12 +48,20 @@ def write(work: Callable[[], Result]) -> Result:
 
 @contextmanager
 def in_line() -> Iterator[None]:
-    """Wait for the turn to write, where the database has one writer only."""
+    """Wait for the turn to write, where the database has one writer only.
+
+    Raises OperationalError where somebody waits for the answer and it is not soon
+    (helmdash.operations.patience).
+    """
     if connection.vendor != "sqlite":
         yield
         return
-    with _sqlite_writer:
+    if not _sqlite_writer.acquire(timeout=patience.line_seconds()):
+        raise OperationalError("database is locked: another writer holds it")
+    try:
         yield
+    finally:
+        _sqlite_writer.release()
 
 
 def _is_collision(error: Exception) -> bool:

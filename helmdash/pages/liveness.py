@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from django.http import HttpRequest, JsonResponse
 
 from helmdash.operations.patience import DatabaseSilent, ask_briefly
@@ -9,7 +11,10 @@ from helmdash.operations.recorder import RecorderState, recorder
 from helmdash.queries import liveness
 
 # Calls of this process, by what became of them.
-_OUTCOMES = ("accepted", "stored", "duplicate", "rejected", "spooled", "dropped")
+_OUTCOMES = (
+    *("accepted", "stored", "duplicate", "rejected", "spooled", "dropped"),
+    *("bare", "damaged_lines"),
+)
 # What the recorder says when it can take no further call.
 _UNABLE = frozenset({RecorderState.FULL, RecorderState.STOPPED})
 
@@ -20,20 +25,28 @@ def healthz(request: HttpRequest) -> JsonResponse:
 
 
 def readyz(request: HttpRequest) -> JsonResponse:
-    """The database answers, its tables are there, and the recorder takes calls; 503 otherwise.
+    """What works at this moment: gateway, API, pages, database, recorder, spool; each `ok`, or a
+    sentence.
 
-    Says so within about a second, also while the database is silent.
-    While the database is away the gateway serves on and the recorder spools; but pages and reports
-    fail, so that a load balancer should prefer another process.
+    503 where something that clients ask for does not: the database does not answer, or the recorder
+    takes no calls. The gateway serves on while the database is away; a load balancer that serves it
+    alone reads `gateway`. A disk that takes no waiting calls is told (`degraded`) and no reason to
+    stop. Answers within about a second, also while database and disk are silent.
     """
-    problem = _database_problem()
-    counts = recorder().standing().counts
+    problem = _briefly(liveness.database_problem, about="database")
+    spool = _briefly(recorder().spool_problem, about="disk")
     state = recorder().state()
+    counts = recorder().standing().counts
     is_ready = problem is None and state not in _UNABLE
+    status = "ok" if is_ready and spool is None else "degraded" if is_ready else "unavailable"
     response = JsonResponse(
         {
-            "status": "ok" if is_ready else "unavailable",
+            "status": status,
+            "gateway": _gateway(state, is_database_away=problem is not None) or "ok",
+            "api": problem or _api(state) or "ok",
+            "pages": problem or "ok",
             "database": problem or "ok",
+            "spool": spool or "ok",
             "recorder": {
                 "state": state.value,
                 "waiting": recorder().waiting(),
@@ -43,13 +56,31 @@ def readyz(request: HttpRequest) -> JsonResponse:
         },
         status=200 if is_ready else 503,
     )
+    response["Cache-Control"] = "no-store"
     if not is_ready:
         response["Retry-After"] = "5"
     return response
 
 
-def _database_problem() -> str | None:
+def _gateway(state: RecorderState, *, is_database_away: bool) -> str | None:
+    """What of the gateway does not work, if anything."""
+    if state is RecorderState.STOPPED:
+        return "calls are served and not recorded: the recorder has stopped"
+    if state is RecorderState.FULL:
+        return "calls are served and not recorded: no room is left for calls that wait"
+    if is_database_away:
+        return "ok for keys that were used within the last hour; their calls wait in the spool"
+    return None
+
+
+def _api(state: RecorderState) -> str | None:
+    if state in _UNABLE:
+        return "ok for reading; reports of calls are not taken in"
+    return None if recorder().is_writing else "ok for reading; the database takes no writes"
+
+
+def _briefly(question: Callable[[], str | None], *, about: str) -> str | None:
     try:
-        return ask_briefly(liveness.database_problem)
-    except DatabaseSilent as silent:
-        return str(silent)
+        return ask_briefly(question, about=about)
+    except DatabaseSilent:
+        return f"the {about} does not answer"

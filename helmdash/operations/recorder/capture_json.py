@@ -93,6 +93,7 @@ def make_storable(capture: Capture) -> Capture:
 
 
 def _is_possible(sizes: Sent | CapturedTrim) -> bool:
+    told: tuple[int | None, ...]
     match sizes:
         case Sent():
             told = (sizes.bytes, sizes.messages, sizes.tools_bytes, sizes.images)

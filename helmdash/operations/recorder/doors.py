@@ -25,12 +25,14 @@ from django.utils import timezone
 from helmdash import conf
 from helmdash.core.capture import Capture
 from helmdash.operations.holding import open_only_existing
+from helmdash.operations.patience import serve_briefly
 from helmdash.operations.recorder.capture_json import bare_capture
 from helmdash.operations.recorder.intake import Intake
 from helmdash.operations.recorder.rejected import RejectedCalls
+from helmdash.operations.recorder.spool import disk_problem
 from helmdash.operations.recorder.terms import Limits, RecorderFull, RecorderState
 from helmdash.operations.recorder.units import Answers, Outcome, Unit
-from helmdash.operations.recorder.writer import SQLITE_WAIT_SECONDS, Writer
+from helmdash.operations.recorder.writer import Writer
 from helmdash.operations.recording import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.ledger import ProcessLedger
@@ -58,6 +60,7 @@ class Recorder:
         self._limits = limits or Limits()
         self._clock = clock
         self._started_at = clock()
+        self._spool_dir = spool_dir
         self.name = _process_name(self._started_at)
         self._intake = Intake(
             directory=spool_dir, name=self.name, max_bytes=spool_max_bytes, limits=self._limits
@@ -112,7 +115,7 @@ class Recorder:
 
         False: it takes longer than `seconds`, or the database is away, which is told at once.
         """
-        if not self._is_started or self._writer.is_away:
+        if not self._is_started or self._writer.is_away or self._writer.is_stuck:
             return False
         waiting = self._intake.unsettled(concerns)
         end = time.monotonic() + seconds
@@ -142,10 +145,12 @@ class Recorder:
         The future gives the answers after the commit, or raises RecorderFull or what
         `record_calls` raises. Its `cancel` withdraws a report that nobody has begun to store.
         Raises RecorderFull when there is no room, the database has been away for more than
-        `Limits.outage`, or the server stops.
+        `Limits.outage` or silent for more than `Limits.silence`, or the server stops.
         """
         if not self._is_started and not self._is_stopped:
             return self._record_here(project, captures, caller, now)
+        if self._writer.is_stuck:
+            raise RecorderFull(_SLOW)
         if not captures:
             nothing: Answers = Future()
             nothing.set_result(())
@@ -185,8 +190,8 @@ class Recorder:
 
     @property
     def patience(self) -> tuple[float, float]:
-        """Seconds to wait for a report's turn, and then for the end of its transaction."""
-        return self._limits.patience, SQLITE_WAIT_SECONDS + self._limits.patience
+        """Seconds to wait for a report to be stored, and then for the end of its transaction."""
+        return self._limits.patience, self._limits.grace
 
     # -- how it stands --------------------------------------------------------------------------
 
@@ -201,7 +206,7 @@ class Recorder:
             return RecorderState.STOPPED
         if self._intake.is_full():
             return RecorderState.FULL
-        if self._writer.is_away or self._intake.is_behind():
+        if self._writer.is_away or self._writer.is_stuck or self._intake.is_behind():
             return RecorderState.SPOOLING
         return RecorderState.STORING
 
@@ -212,6 +217,16 @@ class Recorder:
     def queued(self) -> tuple[int, int]:
         """Calls and bytes that wait in memory."""
         return self._intake.queued()
+
+    @property
+    def is_writing(self) -> bool:
+        """The database took what it was given last, as far as anything was."""
+        return not (self._writer.is_away or self._writer.is_stuck)
+
+    def spool_problem(self) -> str | None:
+        """Why a call could not wait on disk just now; None when it could. Asks the disk, which
+        may take its time."""
+        return disk_problem(self._spool_dir) if self._is_started else None
 
     def standing(self) -> ProcessLedger:
         """The numbers of this process as they are now."""
@@ -319,9 +334,11 @@ def recorder() -> Recorder:
 def start() -> None:
     """Start the recorder of this process: when the server starts.
 
-    From then on the process makes no SQLite file where there is none.
+    From then on the process makes no SQLite file where there is none, and waits for no lock longer
+    than its clients do.
     """
     open_only_existing()
+    serve_briefly()
     recorder().start()
 
 

@@ -26,6 +26,7 @@ import fcntl
 import logging
 import mmap
 import os
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -111,6 +112,11 @@ class Spool:
     def is_full(self) -> bool:
         """A call found no room, and none was made since."""
         return self._has_refused and self.is_short
+
+    @property
+    def is_failing(self) -> bool:
+        """The disk refused the last line."""
+        return self._is_failing
 
     @property
     def is_short(self) -> bool:
@@ -297,6 +303,22 @@ def _blank(entry: Entry) -> None:
         return  # a line of nothing but an id
     with contextlib.suppress(ValueError):  # closed meanwhile: it is for the next start
         entry.segment.memory[entry.offset : entry.offset + entry.size] = line
+
+
+def disk_problem(directory: Path) -> str | None:
+    """Why no call could be written to the spool at this moment; None when one could. May take as
+    long as the disk likes."""
+    path = directory / f".probe-{os.getpid()}-{threading.get_ident()}"
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            _reserve(handle, SEGMENT_BYTES)
+        finally:
+            os.close(handle)
+            path.unlink()
+    except OSError as error:
+        return f"the disk takes no calls that have to wait: {os.strerror(error.errno or 0)}"
+    return None
 
 
 def _reserve(handle: int, size: int) -> None:

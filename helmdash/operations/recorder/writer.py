@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -59,6 +59,7 @@ class Writer:
         self._standing = standing
         self._watch: FileWatch | None = None
         self._away_since: float | None = None
+        self._asked_at: float | None = None
         self._deadline: float | None = None
         self._noted: tuple[float, LedgerCounts] | None = None
         self._looked_at: float | None = None
@@ -71,6 +72,15 @@ class Writer:
     def is_away(self) -> bool:
         """The database did not answer when it was asked last."""
         return self._away_since is not None
+
+    @property
+    def is_stuck(self) -> bool:
+        """The database was asked something, and has said nothing for longer than is usual.
+
+        One that hangs is not told by an error, which may take minutes to come.
+        """
+        asked_at = self._asked_at
+        return asked_at is not None and time.monotonic() - asked_at > self._limits.silence
 
     @property
     def has_failed(self) -> bool:
@@ -142,9 +152,10 @@ class Writer:
         while True:
             began = time.monotonic()
             try:
-                self._check()
-                self._book_dead()
-                self.attempt(units)
+                with self._asking():
+                    self._check()
+                    self._book_dead()
+                    self.attempt(units)
                 self._discard_read_out()
             except Exception as error:
                 self._lose_database(error, began)
@@ -212,6 +223,14 @@ class Writer:
         while (remains := self._intake.read_out) is not None:
             self._intake.discard(remains)
 
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[None]:
+        self._asked_at = time.monotonic()
+        try:
+            yield
+        finally:
+            self._asked_at = None
+
     # -- the database comes and goes ------------------------------------------------------------
 
     def _check(self) -> None:
@@ -221,9 +240,10 @@ class Writer:
     def _look_for_database(self) -> None:
         """With nothing to store: let go of a file that is taken away, and see it come back."""
         try:
-            self._check()
-            if self._away_since is not None:
-                Project.objects.exists()
+            with self._asking():
+                self._check()
+                if self._away_since is not None:
+                    Project.objects.exists()
         except Exception as error:
             self._lose_database(error, time.monotonic())
         else:
@@ -273,15 +293,16 @@ class Writer:
         if not is_news and not is_last and age < _HEARTBEAT_SECONDS:
             return
         try:
-            self._check()
-            self._book_dead()
-            standing = self._standing()
-            if is_last:
-                standing = replace(standing, stopped_at=standing.seen_at)
-            if self._noted is None:
-                ledger.fold(now=self._clock())
-            ledger.write(standing)
-            self._look_around(moment)
+            with self._asking():
+                self._check()
+                self._book_dead()
+                standing = self._standing()
+                if is_last:
+                    standing = replace(standing, stopped_at=standing.seen_at)
+                if self._noted is None:
+                    ledger.fold(now=self._clock())
+                ledger.write(standing)
+                self._look_around(moment)
         except Exception as error:
             if not group_commit.is_away(error):
                 logger.exception("the recorder's ledger cannot be written")
