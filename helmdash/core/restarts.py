@@ -8,6 +8,9 @@ sends all that follows as it is (product.md 5; spec/dominds-and-ollama.md part 3
   without tool calls. In a tool loop that is the message that started it, and any later one.
 - Agents that only ever call tools never give a final answer. So of what is pending the newest
   message is carried always, the older ones as far as there is room; the draft tells of the others.
+  What a client alone has written in the user's name (core.wrappers) takes what room is left.
+- The draft tells the task in the user's own words, and what was done for it: the latest calls of
+  tools with what came of them, so that work goes on where it stopped.
 - A call of a tool is never parted from its result.
 - The system turns at the beginning stay, before the package, and the newest of the later ones:
   agents that say one with every turn mean the last one.
@@ -25,14 +28,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
 
+from helmdash.core.wrappers import own_words
+
 RESTART_VERSION = "restart-2"
 
 _DIGEST_BYTES = 16
-# Of the draft: a goal is a few sentences, progress a paragraph. The package bounds the whole.
-_GOAL_CHARS = 600
+# Of the draft: a goal is a page at most (its message may be one that is not carried), the words of
+# an assistant a paragraph. The package bounds the whole.
+_GOAL_CHARS = 1_500
 _PROGRESS_CHARS = 600
-_ARGUMENT_CHARS = 80
-_LATEST_CALLS = 5
+# Of the latest calls what they brought, of older ones that they were made.
+_ARGUMENT_CHARS = 160
+_OUTCOME_CHARS = 200
+_LATEST_CALLS = 12
+_OLDER_ARGUMENT_CHARS = 80
+# Where nobody says how much room there is.
+_DONE_CHARS = 2_000
 # Of user messages that are not carried: the newest ones, a sentence or two of each.
 _EARLIER_CHARS = 160
 _MOST_EARLIER = 8
@@ -53,7 +64,10 @@ class Entry:
     """One member of the client's list. `calls` are the tools asked for, as name and arguments.
 
     `results`: how many results of tools it holds. `is_own`: it holds something a user says, and
-    not (only) results; in some formats both stand in one entry.
+    not (only) results; in some formats both stand in one entry. `parts`: the texts that it is made
+    of, where there are several; `has_more`: it holds something of the user's besides texts.
+    `call_ids`: of the calls, "" where a format has none. `outcomes`: of the results, each by the
+    id of its call, with the beginning of what it says.
     """
 
     speaker: Speaker
@@ -61,6 +75,20 @@ class Entry:
     calls: tuple[tuple[str, str], ...] = ()
     results: int = 0
     is_own: bool = False
+    parts: tuple[str, ...] = ()
+    has_more: bool = False
+    call_ids: tuple[str, ...] = ()
+    outcomes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What the user says in it, without what a client has put around that."""
+        return own_words(self.parts or (self.text,)) if self.is_own else ""
+
+    @property
+    def is_wrapper(self) -> bool:
+        """Whether all that it says was written by a client in the user's name."""
+        return self.is_own and bool(self.text.strip()) and not (self.has_more or self.words)
 
 
 class Piece(StrEnum):
@@ -120,19 +148,45 @@ def is_gap(history: Sequence[Entry], position: int) -> bool:
 
 
 def pending_of(history: Sequence[Entry], end: int) -> tuple[int, ...]:
-    """The entries before `end` in which a user says something that no final answer follows."""
+    """The entries before `end` in which a user says something that no final answer follows.
+
+    What a client adds to the results of tools is not the user's, and goes with them.
+    """
     pending: list[int] = []
     for index, entry in enumerate(history[:end]):
         if entry.is_own:
             pending.append(index)
         elif _is_final(entry):
             pending.clear()
-    return tuple(pending)
+    return tuple(at for at in pending if not (history[at].results and history[at].is_wrapper))
+
+
+def carried_of(
+    history: Sequence[Entry], pending: Sequence[int], sizes: Sequence[int], *, room: int
+) -> tuple[int, ...]:
+    """Which of the pending entries are carried, in their order (`room`: in the unit of `sizes`).
+
+    Of the user's own the newest whatever its size, and the ones before it as long as all together
+    fit in; then, of those that a client wrote, the first ones, which tell where it works.
+    """
+    size_of = dict(zip(pending, sizes, strict=True))
+    wrappers = [at for at in pending if history[at].is_wrapper]
+    own = [at for at in pending if at not in wrappers]
+    if not own:
+        return within_room(pending, sizes, room=room)
+    kept = list(within_room(own, [size_of[at] for at in own], room=room))
+    room -= sum(size_of[at] for at in kept)
+    for at in wrappers:
+        room -= size_of[at]
+        if room < 0:
+            break
+        kept.append(at)
+    return tuple(sorted(kept))
 
 
 def within_room(pending: Sequence[int], sizes: Sequence[int], *, room: int) -> tuple[int, ...]:
-    """Which of the pending entries are carried, in their order: the newest whatever its size, and
-    the ones before it as long as all together take at most `room` (in the unit of `sizes`)."""
+    """The newest whatever its size, and the ones before it as long as all together take at most
+    `room` (in the unit of `sizes`)."""
     taken, kept = 0, len(pending)
     for at in reversed(range(len(pending))):
         taken += sizes[at]
@@ -208,12 +262,13 @@ def fingerprints(history: Sequence[Entry]) -> Iterator[str]:
         yield digest.hexdigest()
 
 
-def facts_of(history: Sequence[Entry]) -> tuple[str, str]:
+def facts_of(history: Sequence[Entry], *, room: int = _DONE_CHARS) -> tuple[str, str]:
     """Goal and progress as the history tells them by itself: no model is asked.
 
-    The first thing the user said; the assistant's latest words and the tools it called last.
+    The task: what the user says first that no answer has followed, and before it what the whole
+    conversation began with. The assistant's latest words, and the calls of tools with what came of
+    them, newest first: so whoever shortens the text keeps them. `room`: characters for the calls.
     """
-    goal = next((entry.text for entry in history if entry.is_own and entry.text.strip()), "")
     words = next(
         (
             entry.text
@@ -223,11 +278,76 @@ def facts_of(history: Sequence[Entry]) -> tuple[str, str]:
         "",
     )
     progress = [clipped(words, _PROGRESS_CHARS)] if words else []
-    calls = [call for entry in history for call in entry.calls][-_LATEST_CALLS:]
-    if calls:
-        told = ", ".join(f"{name}({clipped(told, _ARGUMENT_CHARS)})" for name, told in calls)
-        progress.append(f"Tools called last: {told}.")
-    return clipped(goal, _GOAL_CHARS), "\n".join(progress)
+    progress += _done(history, room)
+    return _goal(history), "\n".join(progress)
+
+
+def _goal(history: Sequence[Entry]) -> str:
+    own = [entry for entry in history if entry.is_own and entry.text.strip()]
+    said = [words for entry in own if (words := entry.words)]
+    waiting = [history[at] for at in pending_of(history, len(history))]
+    task = next((words for entry in waiting if (words := entry.words)), said[-1] if said else "")
+    # Rather a client's words than none: the table may be wrong about them.
+    first = said[0] if said else next((entry.text for entry in own), "")
+    told = dict.fromkeys(clipped(text, _GOAL_CHARS) for text in (first, task) if text)
+    return "\nNow: ".join(told)
+
+
+def _done(history: Sequence[Entry], room: int) -> list[str]:
+    """Lines that tell which calls of tools were made, newest first, within so many characters."""
+    calls = _calls_with_outcomes(history)
+    if not calls:
+        return []
+    lines = [f"Calls of tools so far: {len(calls)}, the newest first:"]
+    told = 0
+    for name, arguments, outcome in reversed(calls[-_LATEST_CALLS:]):
+        line = f"- {name}({clipped(arguments, _ARGUMENT_CHARS)})"
+        line += f" -> {clipped(outcome, _OUTCOME_CHARS)}" if outcome.strip() else ""
+        room -= len(line) + 1
+        if room < 0 and told:
+            break
+        lines.append(line)
+        told += 1
+    older = _older(calls[: len(calls) - told], room)
+    return [*lines, *older]
+
+
+def _older(calls: Sequence[tuple[str, str, str]], room: int) -> list[str]:
+    """One line of the calls before, without what they brought; the same one once."""
+    made = dict.fromkeys(
+        f"{name}({clipped(arguments, _OLDER_ARGUMENT_CHARS)})"
+        for name, arguments, _ in reversed(calls)
+    )
+    listed: list[str] = []
+    for call in made:
+        room -= len(call) + 2
+        if room < 0:
+            break
+        listed.append(call)
+    if not made:
+        return []
+    left = len(made) - len(listed)
+    rest = f" ({left} other ones are not listed)" if left else ""
+    return [f"Before that: {', '.join(listed) or 'others'}{rest}."]
+
+
+def _calls_with_outcomes(history: Sequence[Entry]) -> list[tuple[str, str, str]]:
+    """Each call as name, arguments and the beginning of its result ("": none came).
+
+    By ids; where a format or a client has none, results answer the calls before them in order.
+    """
+    found: list[list[str]] = []
+    waiting: list[tuple[str, list[str]]] = []
+    for entry in history:
+        if entry.speaker is Speaker.ASSISTANT and entry.calls:
+            ids = entry.call_ids or ("",) * len(entry.calls)
+            waiting = [(name, [*call, ""]) for name, call in zip(ids, entry.calls, strict=False)]
+            found += [call for _, call in waiting]
+        for call_id, outcome in entry.outcomes:
+            at = next((n for n, (name, _) in enumerate(waiting) if name == call_id), 0)
+            if waiting:
+                waiting.pop(at)[1][2] = outcome
+    return [(name, arguments, outcome) for name, arguments, outcome in found]
 
 
 def clipped(text: str, chars: int) -> str:

@@ -16,12 +16,12 @@ from helmdash.core.restarts import (
     Entry,
     Piece,
     arrange,
+    carried_of,
     earlier_of,
     end_of,
     facts_of,
     fingerprint,
     pending_of,
-    within_room,
 )
 from helmdash.core.tokens import TOKENS_PER_IMAGE, Estimator, utf8_bytes
 from helmdash.gateway.door import Header
@@ -32,6 +32,8 @@ from helmdash.providers.wire import ChatRequest, Object
 NONE, GUIDE, CLEAR = "none", "guide", "clear"
 # A fifth for the package, as much for the user's messages that wait: the rest is for the work.
 _CARRIED_SHARE = 5
+# A hundred calls by name and argument; in large windows, too, a package is a handover.
+_MOST_CALL_CHARS = 8_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,7 @@ class History:
         end = end_of(self.entries)
         pending = pending_of(self.entries, end)
         carried = self._carried(pending)
-        earlier = earlier_of(self.entries, pending[: len(pending) - len(carried)])
+        earlier = earlier_of(self.entries, [at for at in pending if at not in carried])
         return care.ClientHistory(
             messages=end,
             digest=fingerprint(self.entries[:end]),
@@ -143,7 +145,13 @@ class History:
             return tuple(pending)
         tokens = (budget.limit_tokens or budget.input_tokens) // _CARRIED_SHARE
         sizes = [self._size(index, budget.estimator) for index in pending]
-        return within_room(pending, sizes, room=budget.estimator.bytes_within(tokens))
+        room = budget.estimator.bytes_within(tokens)
+        return carried_of(self.entries, pending, sizes, room=room)
+
+    def _room_for_calls(self) -> int:
+        """Characters of the draft that tell of calls: half a package, which notes go before."""
+        most = package_bytes(self.budget) if self.budget is not None else _MOST_CALL_CHARS
+        return min(most // 2, _MOST_CALL_CHARS)
 
     def _size(self, index: int, estimator: Estimator) -> int:
         """The bytes of what the user says there; a picture counts as the text it costs as much as,
@@ -153,6 +161,6 @@ class History:
         return min(whole, text + estimator.bytes_within(TOKENS_PER_IMAGE))
 
     def _draft(self, end: int, earlier: str) -> Mapping[str, str]:
-        goal, progress = facts_of(self.entries[:end])
+        goal, progress = facts_of(self.entries[:end], room=self._room_for_calls())
         told = "\n".join(part for part in (goal, earlier) if part)
         return dict(zip(HEADINGS, (told, progress), strict=False))

@@ -20,6 +20,9 @@ from helmdash.providers.bodies import items_of, json_text, with_members
 from helmdash.providers.wire import Json, Object
 
 _SYSTEM = ("system", "developer")
+_TEXT_TYPES = ("text", "input_text", "output_text", "refusal")
+# As much of a tool's result as a package could tell, spaces included.
+_OUTCOME_CHARS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +83,26 @@ def _openai_entry(entry: Object) -> Entry:
     if role in _SYSTEM:
         return Entry(speaker=Speaker.SYSTEM, text=text)
     if role == "user":
-        return Entry(speaker=Speaker.USER, text=text, is_own=True)
+        blocks = _objects(entry.get("content"))
+        return Entry(
+            speaker=Speaker.USER,
+            text=text,
+            is_own=True,
+            parts=tuple(_texts(blocks)),
+            has_more=any(not _is_text(block) for block in blocks) or bool(entry.get("images")),
+        )
     if role in ("tool", "function"):
-        return Entry(speaker=Speaker.TOOL, text=text, results=1)
+        outcome = (_text(entry.get("tool_call_id")), text[:_OUTCOME_CHARS])
+        return Entry(speaker=Speaker.TOOL, text=text, results=1, outcomes=(outcome,))
     if role == "assistant":
-        functions = [call.get("function", call) for call in _objects(entry.get("tool_calls"))]
-        functions += _objects([entry.get("function_call")])
-        return Entry(speaker=Speaker.ASSISTANT, text=text, calls=_calls(functions, "arguments"))
+        asked = _objects(entry.get("tool_calls")) + _objects([entry.get("function_call")])
+        functions = _objects([call.get("function", call) for call in asked])
+        return Entry(
+            speaker=Speaker.ASSISTANT,
+            text=text,
+            calls=_calls(functions, "arguments"),
+            call_ids=tuple(_text(call.get("id")) for call in asked),
+        )
     return Entry(speaker=Speaker.OTHER, text=text)
 
 
@@ -100,11 +116,31 @@ def _anthropic_entry(entry: Object) -> Entry:
     role = entry.get("role")
     if role == "assistant":
         uses = [block for block in blocks if block.get("type") == "tool_use"]
-        return Entry(speaker=Speaker.ASSISTANT, text=text, calls=_calls(uses, "input"))
+        return Entry(
+            speaker=Speaker.ASSISTANT,
+            text=text,
+            calls=_calls(uses, "input"),
+            call_ids=tuple(_text(use.get("id")) for use in uses),
+        )
     if role in _SYSTEM:
         return Entry(speaker=Speaker.SYSTEM, text=text)
-    results = sum(map(_is_anthropic_result, blocks))
-    return _user_entry(text, results, is_own=len(blocks) > results or isinstance(content, str))
+    results = [block for block in blocks if _is_anthropic_result(block)]
+    others = [block for block in blocks if not _is_anthropic_result(block)]
+    return Entry(
+        speaker=Speaker.TOOL if results else Speaker.USER,
+        text=text,
+        results=len(results),
+        is_own=bool(others) or isinstance(content, str),
+        parts=tuple(_texts(others)),
+        has_more=any(not _is_text(block) for block in others),
+        outcomes=tuple(map(_anthropic_outcome, results)),
+    )
+
+
+def _anthropic_outcome(block: Object) -> tuple[str, str]:
+    told = _content_text(block.get("content"))[:_OUTCOME_CHARS]
+    failed = "failed: " if block.get("is_error") is True else ""
+    return _text(block.get("tool_use_id")), failed + told
 
 
 def _is_anthropic_result(block: Json) -> bool:
@@ -119,9 +155,33 @@ def _gemini_entry(entry: Object) -> Entry:
     text = "\n".join(_text(part.get("text")) for part in parts if part.get("thought") is not True)
     if entry.get("role") in ("model", "assistant"):
         calls = [call for part in parts for call in _objects([_either(part, "functionCall")])]
-        return Entry(speaker=Speaker.ASSISTANT, text=text.strip(), calls=_calls(calls, "args"))
-    results = sum(map(_is_gemini_result, parts))
-    return _user_entry(text.strip(), results, is_own=len(parts) > results)
+        return Entry(
+            speaker=Speaker.ASSISTANT,
+            text=text.strip(),
+            calls=_calls(calls, "args"),
+            call_ids=tuple(_text(call.get("id")) for call in calls),
+        )
+    results = [part for part in parts if _is_gemini_result(part)]
+    others = [part for part in parts if not _is_gemini_result(part)]
+    return Entry(
+        speaker=Speaker.TOOL if results else Speaker.USER,
+        text=text.strip(),
+        results=len(results),
+        is_own=bool(others),
+        parts=tuple(_text(part.get("text")) for part in others),
+        has_more=any(not isinstance(part.get("text"), str) for part in others),
+        outcomes=tuple(map(_gemini_outcome, results)),
+    )
+
+
+def _gemini_outcome(part: Object) -> tuple[str, str]:
+    found = _either(part, "functionResponse")
+    response = found if isinstance(found, Mapping) else {}
+    told = response.get("response")
+    # What a function gives stands under "output" or "result", unless it is an object of its own.
+    if isinstance(told, Mapping) and len(told) == 1:
+        (told,) = told.values()
+    return _text(response.get("id")), _written(told)[:_OUTCOME_CHARS]
 
 
 def _is_gemini_result(part: Json) -> bool:
@@ -135,11 +195,6 @@ def _either(part: Object, name: str) -> Json:
 
 
 # --- what they share
-
-
-def _user_entry(text: str, results: int, *, is_own: bool) -> Entry:
-    speaker = Speaker.TOOL if results else Speaker.USER
-    return Entry(speaker=speaker, text=text, results=results, is_own=is_own)
 
 
 def _calls(functions: Sequence[Object], member: str) -> tuple[tuple[str, str], ...]:
@@ -160,8 +215,12 @@ def _content_text(content: Json) -> str:
 
 def _texts(content: Json) -> Iterator[str]:
     for part in _objects(content):
-        if part.get("type") in ("text", "input_text", "output_text", "refusal"):
+        if _is_text(part):
             yield _text(part.get("text")) or _text(part.get("refusal"))
+
+
+def _is_text(block: Object) -> bool:
+    return block.get("type") in _TEXT_TYPES
 
 
 def _objects(value: Json) -> list[Object]:

@@ -15,6 +15,7 @@ from helmdash.core.restarts import (
     Speaker,
     Step,
     arrange,
+    carried_of,
     clipped,
     earlier_of,
     end_of,
@@ -33,7 +34,7 @@ ANSWER = Entry(speaker=Speaker.ASSISTANT, text="Done.")
 SILENCE = Entry(speaker=Speaker.ASSISTANT, text=" ")
 CALL = Entry(speaker=Speaker.ASSISTANT, text="I look.", calls=(("look", '{"at": 1}'),))
 TWO_CALLS = Entry(speaker=Speaker.ASSISTANT, calls=(("look", "1"), ("look", "2")))
-RESULT = Entry(speaker=Speaker.TOOL, text="Rain.", results=1)
+RESULT = Entry(speaker=Speaker.TOOL, text="Rain.", results=1, outcomes=(("", "Rain."),))
 BOTH = Entry(speaker=Speaker.TOOL, text="And hurry.", results=1, is_own=True)
 
 
@@ -221,11 +222,59 @@ def test_of_later_system_turns_the_newest_one_stays() -> None:
     assert list(steps) == [*kept(0, 1, 6), said("P"), *kept(9)]
 
 
-def test_the_draft_tells_the_goal_and_the_latest_steps() -> None:
-    goal, progress = facts_of([SYSTEM, USER, CALL, RESULT, ANSWER, USER, CALL, RESULT])
+def test_a_clients_own_texts_are_carried_after_the_users() -> None:
+    surroundings = asked("<environment_context>\n<cwd>/repo</cwd>\n</environment_context>")
+    reminder = replace(BOTH, text="<system-reminder>\nTodo\n</system-reminder>")
+    history = [surroundings, USER, CALL, reminder, CALL, RESULT, surroundings]
 
-    assert goal == "Do it."
-    assert progress == 'I look.\nTools called last: look({"at": 1}), look({"at": 1}).'
+    pending = pending_of(history, len(history))
+
+    assert pending == (0, 1, 6)  # what comes with results of tools goes with them
+    assert carried_of(history, pending, (5, 5, 5), room=15) == (0, 1, 6)
+    assert carried_of(history, pending, (5, 5, 5), room=10) == (0, 1)
+    assert carried_of(history, pending, (5, 50, 5), room=10) == (1,)
+    assert carried_of(history, (0, 6), (5, 50), room=10) == (6,)  # nobody else said anything
+    assert facts_of(history)[0] == "Do it."
+
+
+def test_the_draft_tells_the_task_and_what_was_done() -> None:
+    goal, progress = facts_of([SYSTEM, asked("Hi."), ANSWER, USER, CALL, RESULT, BOTH, TWO_CALLS])
+
+    assert goal == "Hi.\nNow: Do it."
+    assert progress.split("\n") == [
+        "I look.",
+        "Calls of tools so far: 3, the newest first:",
+        "- look(2)",
+        "- look(1)",
+        '- look({"at": 1}) -> Rain.',
+    ]
+
+
+def test_results_are_told_with_the_calls_they_answer() -> None:
+    call = replace(TWO_CALLS, call_ids=("a", "b"))
+    late = replace(RESULT, outcomes=(("b", "two"),)), replace(RESULT, outcomes=(("a", "one"),))
+
+    assert "- look(2) -> two\n- look(1) -> one" in facts_of([USER, call, *late])[1]
+
+
+@pytest.mark.parametrize("room", [200, 1_000, 4_000, 40_000])
+def test_what_was_done_is_told_within_the_room_the_newest_first(room: int) -> None:
+    history = [USER]
+    for number in range(1, 101):
+        call = Entry(speaker=Speaker.ASSISTANT, calls=(("read", f"file-{number}.txt"),))
+        history += [
+            call,
+            replace(RESULT, text="x" * 999, outcomes=(("", f"{number}: " + "x" * 999),)),
+        ]
+
+    _, progress = facts_of(history, room=room)
+
+    assert len(progress) <= room + 400
+    assert "so far: 100" in progress
+    assert "read(file-100.txt) -> 100: xx" in progress
+    told = [f"read(file-{number}.txt)" in progress for number in range(1, 101)]
+    assert told == sorted(told)  # never an older one without the newer
+    assert all(told) is (room >= 10_000)
 
 
 def test_what_is_clipped_says_so() -> None:

@@ -1,7 +1,8 @@
 """A model with a narrow window, in four formats: counts what it is sent, refuses what is too long.
 
 It answers as an agent's model does: asked "ask N tools=K" it calls a tool K times and then answers
-"answer to N". It keeps every request, so that a test can see what really was sent.
+"answer to N". Asked to "read N files" it reads one after the other and knows how far it is from
+nothing but its prompt. It keeps every request, so that a test can see what really was sent.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from tests.support.upstreams.http import Exchange, Server
 WINDOW = 8_000
 BYTES_PER_TOKEN = 4
 _ASK = re.compile(r"ask (\S+) tools=(\d+)")
+_READ = re.compile(r"read (\d+) files")
+# A file by its number, wherever the prompt tells of one: in a call, or in what is told of calls.
+_FILE = re.compile(r"file\W+(\d+)")
 
 
 class Narrow:
@@ -81,7 +85,7 @@ class Narrow:
                 self.refusals[model] = self.refusals.get(model, 0) + 1
             await exchange.reply(400, json.dumps(_refusal(form, tokens)).encode())
             return
-        text, call = _say(spoken)
+        text, call = _say(spoken, json.dumps(body))
         reply = _REPLIES[form](body, text, call, tokens)
         if body.get("stream") and form == "chat/completions":
             await self._stream(exchange, reply)
@@ -148,18 +152,25 @@ def texts(messages: list[dict[str, Any]], role: str = "user") -> list[str]:
     return found
 
 
-def _say(spoken: list[dict[str, Any]]) -> tuple[str, bool]:
+def _say(spoken: list[dict[str, Any]], prompt: str) -> tuple[str, dict[str, Any] | None]:
+    """What the model says, and the arguments of the call it makes, if it makes one."""
     asked, results = None, 0
     for said in spoken:
+        found = _READ.search(said["text"]) if said["role"] == "user" else None
+        if found:
+            done = max(map(int, _FILE.findall(prompt)), default=0)
+            if done >= int(found[1]):
+                return f"read all {done}", None
+            return f"reading the next one after {done}", {"file": done + 1}
         found = _ASK.search(said["text"]) if said["role"] == "user" else None
         if found:
             asked, results = found, 0
         results += len(said["results"])
     if asked is None:
-        return "nothing was asked", False
+        return "nothing was asked", None
     if results < int(asked[2]):
-        return f"looking into {asked[1]}", True
-    return f"answer to {asked[1]}", False
+        return f"looking into {asked[1]}", {"at": "the next page"}
+    return f"answer to {asked[1]}", None
 
 
 def _spoken_openai(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -244,10 +255,10 @@ def _refusal(form: str, tokens: int) -> dict[str, Any]:
 _NUMBER = iter(range(1, 1_000_000))
 
 
-def _reply_openai(body: Any, text: str, call: bool, tokens: int) -> dict[str, Any]:
+def _reply_openai(body: Any, text: str, call: Any, tokens: int) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if call:
-        function = {"name": "look", "arguments": '{"at": "the next page"}'}
+        function = {"name": "look", "arguments": json.dumps(call)}
         message["tool_calls"] = [
             {"id": f"call_{next(_NUMBER)}", "type": "function", "function": function}
         ]
@@ -267,11 +278,11 @@ def _reply_openai(body: Any, text: str, call: bool, tokens: int) -> dict[str, An
     }
 
 
-def _reply_anthropic(body: Any, text: str, call: bool, tokens: int) -> dict[str, Any]:
+def _reply_anthropic(body: Any, text: str, call: Any, tokens: int) -> dict[str, Any]:
     content: list[dict[str, Any]] = [{"type": "text", "text": text}]
     if call:
         content.append(
-            {"type": "tool_use", "id": f"toolu_{next(_NUMBER)}", "name": "look", "input": {"at": 1}}
+            {"type": "tool_use", "id": f"toolu_{next(_NUMBER)}", "name": "look", "input": call}
         )
     return {
         "id": "msg_narrow",
@@ -285,10 +296,10 @@ def _reply_anthropic(body: Any, text: str, call: bool, tokens: int) -> dict[str,
     }
 
 
-def _reply_gemini(body: Any, text: str, call: bool, tokens: int) -> dict[str, Any]:
+def _reply_gemini(body: Any, text: str, call: Any, tokens: int) -> dict[str, Any]:
     parts: list[dict[str, Any]] = [{"text": text}]
     if call:
-        parts.append({"functionCall": {"name": "look", "args": {"at": 1}}})
+        parts.append({"functionCall": {"name": "look", "args": call}})
     return {
         "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}],
         "usageMetadata": {
@@ -300,10 +311,10 @@ def _reply_gemini(body: Any, text: str, call: bool, tokens: int) -> dict[str, An
     }
 
 
-def _reply_ollama(body: Any, text: str, call: bool, tokens: int) -> dict[str, Any]:
+def _reply_ollama(body: Any, text: str, call: Any, tokens: int) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if call:
-        message["tool_calls"] = [{"function": {"name": "look", "arguments": {"at": 1}}}]
+        message["tool_calls"] = [{"function": {"name": "look", "arguments": call}}]
     return {
         "model": body["model"],
         "created_at": "2026-01-01T00:00:00Z",
