@@ -24,7 +24,7 @@ from helmdash.core.jsontext import (
     NotJson,
     Span,
     find_inner_spans,
-    find_spans,
+    find_last_spans,
     is_json_shaped,
     is_structure,
     measure_depth,
@@ -46,6 +46,9 @@ _MAX_GUESS_CHARS = 8_000
 _MAX_GUESS_DEPTH = 32
 # A reply has a few values in it. One with hundreds of broken ones is noise: the last are enough.
 _MAX_MENDED = 200
+# What mends reads each bracket and each string by itself, some microseconds for each. A larger text
+# than this, which no model writes in one reply, is read as it stands or not at all.
+_MAX_MENDED_CHARS = 256 * 1024
 # A caller's check may take a millisecond for each value. A reply holds its answer near its end,
 # and a plan of 1,500 tokens has a few hundred objects in it.
 _MAX_SHOWN = 2_000
@@ -139,7 +142,7 @@ def _values(body: str, accepts: Accepts | None) -> Iterator[tuple[Stage, object]
     if not body:
         return
     yield from _first_value(body)
-    spans = list(find_spans(body))
+    body, spans = find_last_spans(body)
     values, broken = _read_spans(body, spans)
     for value in _found(values, accepts):
         yield Stage.SCAN, value
@@ -150,7 +153,7 @@ def _values(body: str, accepts: Accepts | None) -> Iterator[tuple[Stage, object]
     if tail:
         yield from _tail_values(tail)
     yield from _guesses(broken)
-    if tail and accepts is not None:
+    if tail and accepts is not None and len(tail) <= _MAX_MENDED_CHARS:
         inside, _ = _read_spans(tail, find_inner_spans(tail))
         for value in _found(inside, accepts):
             yield Stage.SCAN, value
@@ -163,11 +166,13 @@ def _thoughts(body: str) -> Iterator[tuple[Stage, object]]:
 
 def _from_the_end(body: str) -> Iterator[tuple[Stage, object]]:
     left = _MAX_GUESS_CHARS
-    for span in list(find_spans(body))[: -_MAX_MENDED - 1 : -1]:
+    body, spans = find_last_spans(body)
+    for span in spans[: -_MAX_MENDED - 1 : -1]:
         text = body[span.start : span.end]
         if span.end is None:
             yield from _tail_values(text)
-            inside, _ = _read_spans(text, find_inner_spans(text))
+            inner = find_inner_spans(text) if len(text) <= _MAX_MENDED_CHARS else []
+            inside, _ = _read_spans(text, inner)
             yield from ((Stage.SCAN, value) for value in inside)
             continue
         try:
@@ -238,6 +243,8 @@ def _children(value: object) -> list[object]:
 
 
 def _mended(text: str, stage: Stage) -> Iterator[tuple[Stage, object]]:
+    if len(text) > _MAX_MENDED_CHARS:
+        return
     try:
         value, _ = read_first_json(tidy(text), strict=False)
     except NotJson:
@@ -248,6 +255,8 @@ def _mended(text: str, stage: Stage) -> Iterator[tuple[Stage, object]]:
 
 def _tail_values(tail: str) -> Iterator[tuple[Stage, object]]:
     """Read a reply that never closes: cut off, or with a quote too many."""
+    if len(tail) > _MAX_MENDED_CHARS:
+        return
     tidied = tidy(tail)
     if not is_cut_off(tidied):
         yield from _guessed(tail)

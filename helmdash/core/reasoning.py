@@ -9,7 +9,7 @@ alone: a tag inside it is data. So is a tag inside a quoted string of a line.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -72,6 +72,10 @@ _BARE_FINAL = "assistantfinal"
 # a text that still changes after this many is made of nothing but markers.
 _MAX_PASSES = 8
 
+# Nor has any real reply so many markers; of more, only the last count, and what stands before them
+# is taken for thoughts.
+_MOST_MARKERS = 5_000
+
 # A double quote that counts; a backslash takes away the meaning of what follows it.
 _QUOTE = re.compile(r'\\.|"', re.DOTALL)
 
@@ -108,7 +112,8 @@ def _strip_once(text: str) -> tuple[str, str]:
         return text, ""
     if _is_data(text):
         return text, ""
-    cutter = _Cutter(text)
+    is_noise = len(tokens) >= _MOST_MARKERS
+    cutter = _Cutter(text, position=tokens[0].start if is_noise else 0)
     stripped = _keep_answer_channels(cutter.cut(tokens))
     if stripped == text:
         return text, ""
@@ -230,7 +235,8 @@ class _Cutter:
 
 
 def _tokens(text: str) -> list[_Token]:
-    tokens = [_token(match) for match in _TOKEN.finditer(text)]
+    """The markers of a text; of too many the last."""
+    tokens = [_token(match) for match in deque(_TOKEN.finditer(text), maxlen=_MOST_MARKERS)]
     closings = (t.start for t in reversed(tokens) if t.family == _NEEDS_CLOSING and not t.opens)
     last_closing = next(closings, -1)
     return [

@@ -541,3 +541,22 @@ def test_each_value_is_shown_once() -> None:
         decode('x {"a":{"b":1}} y {"c":2}', accepts=refuse)
 
     assert shown == [{"c": 2}, {"a": {"b": 1}}, {"b": 1}]
+
+
+# Each of them cost ten microseconds and more for each of its pieces.
+@pytest.mark.parametrize("piece", ["<think>", "<think></think>", "[]", "][", "{a:1,}", "{'a':1}"])
+def test_of_a_text_with_too_many_pieces_the_end_counts(piece: str) -> None:
+    noise = piece * (1_000_000 // len(piece))
+
+    with pytest.raises(Undecodable) as told:
+        decode(noise, accepts=is_plan)
+
+    assert told.value.cause.advice
+    closed = noise + "</think>" if piece == "<think>" else noise
+    assert decode(f"{closed} {PLAN}", accepts=is_plan).value == PLAN_VALUE
+
+
+def test_a_large_value_is_read_whole_however_many_brackets_it_has() -> None:
+    entries = [{"id": number, "tags": [[], {}]} for number in range(40_000)]
+
+    assert decode(json.dumps(entries)).value == entries
