@@ -60,10 +60,12 @@ def create_key(
     scopes: tuple[str, ...] = DEFAULT_SCOPES,
     project: str | None = None,
     secret: str | None = None,
+    expires_at: datetime | None = None,
 ) -> NewKey:
     """Make a key for a project (the default one when none is named).
 
-    `secret` is given only for the bootstrap key of the environment. Raises AccessError on an
+    `secret` is given only for the bootstrap key of the environment. `expires_at` None: never; from
+    then on its requests get a 401 that says so. Raises AccessError on an
     unknown scope or project, a name in use, or a blank name, and Forbidden where the actor makes
     no keys or does not hold a scope itself.
     """
@@ -83,7 +85,8 @@ def create_key(
         require_grantable(actor, frozenset(scopes), project_id=row.pk, is_default=row.is_default)
         if ApiKey.objects.filter(name=name, revoked_at__isnull=True).exists():
             raise AccessError(f"name: an active key is called {name}; revoke it first")
-        new = ApiKey(project=row, name=name, scopes=[s for s in SCOPES if s in scopes])
+        kept = [s for s in SCOPES if s in scopes]
+        new = ApiKey(project=row, name=name, scopes=kept, expires_at=expires_at)
         key = new.issue(secret)
         if ApiKey.objects.filter(key_hash=new.key_hash).exists():
             raise AccessError("key: this key exists already")

@@ -9,9 +9,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import forms
+from django.utils import timezone
 
 from helmdash.core.budgets import PromptVariant
 from helmdash.core.catalog import CatalogError, parse_catalog
+from helmdash.core.expiry import BadExpiry, parse_expiry
 from helmdash.core.failures import FailureCause
 from helmdash.core.finish import FinishReason
 from helmdash.core.health import HealthReason, Level
@@ -346,3 +348,13 @@ class KeyForm(forms.Form):
         choices=[(scope, scope) for scope in SCOPES],
         error_messages={"required": "tick at least one scope"},
     )
+    expires = forms.CharField(
+        required=False, max_length=40, widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+
+    def clean_expires(self) -> datetime | None:
+        """When the key ends; None: never."""
+        try:
+            return parse_expiry(self.cleaned_data["expires"], now=timezone.now())
+        except BadExpiry as error:
+            raise forms.ValidationError(str(error)) from None

@@ -81,6 +81,13 @@ class ApiKeyInfo:
     revoked_at: datetime | None
     expires_at: datetime | None = None
 
+    def state(self, now: datetime) -> str:
+        """active, expired or revoked."""
+        if self.revoked_at is not None:
+            return "revoked"
+        is_over = self.expires_at is not None and now >= self.expires_at
+        return "expired" if is_over else "active"
+
 
 def find_caller(*, key: str) -> Caller | None:
     """The caller a key belongs to, also where it has expired; None when it is unknown or revoked.

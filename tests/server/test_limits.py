@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -119,3 +120,29 @@ def test_the_official_clients_wait_and_come_back(limited: Served) -> None:
         begun = time.monotonic()
         assert list(sdk.with_options(max_retries=1).models.list()) == []
         assert time.monotonic() - begun < 10
+
+
+def test_an_expired_key_is_refused_at_every_face_at_once(limited: Served) -> None:
+    """Though the caches of keys hold what they know for a while."""
+    made = limited.manage(
+        "apikey", "create", "--name", "short", "--expires", _in(6), "--scopes", "admin"
+    )
+    key = made.stdout.strip()
+    with _http(limited, "203.0.113.5") as http:
+        _until(lambda: _ask(http, "openai", key).status_code not in (401, 429))
+        _until(lambda: _ask(http, "openai", key).status_code == 401)
+        told = {face: _ask(http, face, key) for face in FACES}
+
+    assert {face: each.status_code for face, each in told.items()} == dict.fromkeys(FACES, 401)
+    assert all("expired at 20" in each.text for each in told.values())
+
+
+def _in(seconds: int) -> str:
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
+
+
+def _until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -39,6 +39,7 @@ def create_key(request: PageRequest) -> HttpResponse:
             name=form.cleaned_data["name"],
             scopes=tuple(form.cleaned_data["scopes"]),
             project=scope.current_project(request).slug,
+            expires_at=form.cleaned_data["expires"],
         )
     except AccessError as error:
         form.add_error("name", str(error).removeprefix("name: "))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -29,7 +30,7 @@ class ApiKeyForm(ModelForm[ApiKey]):
 
     class Meta:
         model = ApiKey
-        fields = ("project", "name", "scopes")
+        fields = ("project", "name", "scopes", "expires_at")
 
     def _get_validation_exclusions(self) -> set[str]:
         """The rule about names speaks of active keys, so it needs to see `revoked_at`."""
@@ -38,6 +39,13 @@ class ApiKeyForm(ModelForm[ApiKey]):
     def clean_name(self) -> str:
         """A name shows up as the caller of calls, so blanks around it would confuse."""
         return str(self.cleaned_data["name"]).strip()
+
+    def clean_expires_at(self) -> datetime | None:
+        """A new key that is over already would only puzzle; one there is may be ended so."""
+        ends: datetime | None = self.cleaned_data["expires_at"]
+        if ends is not None and ends <= now() and self.instance.pk is None:
+            raise forms.ValidationError("Say a time in the future, or leave it empty: never.")
+        return ends
 
 
 @admin.register(ApiKey)
@@ -53,6 +61,7 @@ class ApiKeyAdmin(ModelAdmin[ApiKey]):
         "may",
         "created_at",
         "latest_used_at",
+        "expires_at",
         "revoked_at",
     ]
     list_filter = ["project", ("revoked_at", admin.EmptyFieldListFilter)]
@@ -69,8 +78,9 @@ class ApiKeyAdmin(ModelAdmin[ApiKey]):
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
         """What is known of a key, or what a new one needs."""
         if obj is None:
-            return ["project", "name", "scopes"]
-        return ["project", "name", "prefix", "scopes", "created_at", "latest_used_at", "revoked_at"]
+            return ["project", "name", "scopes", "expires_at"]
+        known = ["created_at", "latest_used_at", "revoked_at"]
+        return ["project", "name", "prefix", "scopes", "expires_at", *known]
 
     def get_readonly_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> list[str]:
         """Name and scopes may change; the key and whose data it reaches may not."""

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from helmdash.core.expiry import BadExpiry, parse_expiry
 from helmdash.core.permissions import SHELL
 from helmdash.operations import access
 from helmdash.queries.access import SCOPES, api_keys
@@ -25,6 +26,12 @@ class Command(BaseCommand):
             help=f"Separated by commas, of: {', '.join(SCOPES)}. Default: all but admin.",
         )
         create.add_argument("--project", help="Slug of the project. Default: the default project.")
+        create.add_argument(
+            "--expires",
+            default="",
+            metavar="30d|DATE",
+            help="When it ends: 30d, 12h, a day (UTC) or a full time. Default: never.",
+        )
         actions.add_parser("list", help="List keys, newest first; never the keys themselves.")
         revoke = actions.add_parser("revoke", help="End a key at once.")
         revoke.add_argument("name", metavar="NAME")
@@ -32,6 +39,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             getattr(self, "_" + options["action"])(options)
+        except BadExpiry as error:
+            raise CommandError(f"--expires: {error}") from None
         except access.AccessError as error:
             raise CommandError(str(error)) from None
 
@@ -39,7 +48,11 @@ class Command(BaseCommand):
         scopes = tuple(part.strip() for part in options["scopes"].split(",") if part.strip())
         access.ensure_project()
         made = access.create_key(
-            actor=SHELL, name=options["name"], scopes=scopes, project=options["project"]
+            actor=SHELL,
+            name=options["name"],
+            scopes=scopes,
+            project=options["project"],
+            expires_at=parse_expiry(options["expires"], now=timezone.now()),
         )
         self.stdout.write(made.secret)
 
@@ -48,13 +61,14 @@ class Command(BaseCommand):
         if not keys:
             self.stdout.write("No keys yet. Make one: manage.py apikey create --name NAME")
             return
-        rows = [("NAME", "KEY", "PROJECT", "STATE", "LATEST USE", "SCOPES")]
+        rows = [("NAME", "KEY", "PROJECT", "STATE", "LATEST USE", "EXPIRES", "SCOPES")]
+        now = timezone.now()
         for key in keys:
             used = key.latest_used_at.strftime("%Y-%m-%d %H:%M") if key.latest_used_at else "never"
-            state = "revoked" if key.revoked_at else "active"
-            rows.append(
-                (key.name, key.prefix + "…", key.project, state, used, ",".join(key.scopes))
-            )
+            ends = key.expires_at.strftime("%Y-%m-%d %H:%M") if key.expires_at else "never"
+            scopes = ",".join(key.scopes)
+            state = key.state(now)
+            rows.append((key.name, key.prefix + "…", key.project, state, used, ends, scopes))
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         for row in rows:
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
