@@ -23,7 +23,7 @@ from helmdash.core.permissions import (
 )
 from helmdash.queries.access import SCOPES, Caller, ProjectInfo, project_info
 from helmdash.records.models import ApiKey, Membership, Project
-from helmdash.records.models.access import hash_key
+from helmdash.records.models.access import hash_key, key_prefix
 
 # Everything but `admin`: what packs and people at the terminal need on the first day.
 DEFAULT_SCOPES = tuple(scope for scope in SCOPES if scope != Scope.ADMIN.value)
@@ -92,6 +92,11 @@ def create_key(
             raise AccessError("key: this key exists already")
         new.save(force_insert=True)
     return NewKey(name=name, secret=key, scopes=tuple(scopes))
+
+
+def prefix_of(*, secret: str) -> str:
+    """As much of a key as may be shown."""
+    return key_prefix(secret)
 
 
 def revoke_key(*, actor: Actor, name: str, now: datetime) -> None:

@@ -23,11 +23,23 @@ class _LinkTokens(PasswordResetTokenGenerator):
 _tokens = _LinkTokens()
 
 
+def find_link_path(*, username: str) -> str | None:
+    """The path of a link that signs this user in once, within a day; None: no such account."""
+    users = get_user_model().objects.filter(username=username, is_active=True)
+    return make_link_path(username=username) if users.exists() else None
+
+
 def make_link_path(*, username: str) -> str:
-    """The path of a link that signs this user in once, within a day."""
+    """The same for an account that is there."""
     user = get_user_model().objects.get(username=username)
     uid = urlsafe_base64_encode(str(user.pk).encode())
     return f"/login/link/{uid}/{_tokens.make_token(user)}/"
+
+
+def has_signed_in(*, username: str) -> bool:
+    """Whether somebody has ever signed in as this user."""
+    found = get_user_model().objects.filter(username=username, last_login__isnull=False)
+    return found.exists()
 
 
 def find_link_user(*, uid: str, token: str) -> User | None:

@@ -7,13 +7,16 @@ from io import StringIO
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.signals import user_logged_in
 from django.core.management import CommandError, call_command
 
+from helmdash import conf
 from helmdash.conf import ROOT, BadSetting, Env, read_env, unknown_variables, variable_name
 from helmdash.operations import access, shipped
 from helmdash.queries import conversations
 from helmdash.queries.access import default_project, find_caller, find_project
-from helmdash.records.models import Budget, PlanRecord
+from helmdash.records.models import Budget, Membership, PlanRecord
 from tests.factories import NOW, make_project
 from tests.plan_rows import make_plan
 
@@ -115,9 +118,32 @@ def test_demo_data_loads_twice_shows_every_level_and_goes_away_whole() -> None:
 
 
 @pytest.mark.django_db
-def test_set_up_twice_changes_nothing(settings: pytest.FixtureRequest) -> None:
+def test_set_up_again_changes_nothing_and_shows_a_secret_only_where_it_was_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = "key-of-the-operator-4711"
     first = run("up", "--setup-only")
     second = run("up", "--setup-only")
+    admin = get_user_model().objects.get(username="admin")
+    user_logged_in.send(type(admin), request=None, user=admin)
+    monkeypatch.setenv("HELMDASH_BOOTSTRAP_API_KEY", given)
+    monkeypatch.setenv("HELMDASH_ADMIN_PASSWORD", "password-of-the-operator")
+    conf.env.cache_clear()
+    try:
+        third, fourth = run("up", "--setup-only"), run("up", "--setup-only")
+    finally:
+        monkeypatch.undo()
+        conf.env.cache_clear()
+
+    # Made now or known already: the operator has it, and a log is no place for it.
+    for said in (third, fourth):
+        assert given not in said
+        assert "password-of-the-operator" not in said
+        assert "key-of-t…, the one of HELMDASH_BOOTSTRAP_API_KEY" in said
+        assert "Bearer $HELMDASH_BOOTSTRAP_API_KEY" in said
+        # Somebody has come in by a link by now.
+        assert "/login/link/" not in said
+        assert "manage.py member link admin" in said
 
     assert "/login/link/" in first
     assert "/login/link/" in second
@@ -127,6 +153,43 @@ def test_set_up_twice_changes_nothing(settings: pytest.FixtureRequest) -> None:
     assert key not in second
     assert "Bearer $HELMDASH_API_KEY" in second
     assert Budget.objects.count() == Budget.history.count()
+
+
+@pytest.mark.django_db
+def test_members_are_added_changed_listed_and_removed() -> None:
+    access.ensure_project()
+
+    made = run("member", "add", "vera", "default")
+    changed = run("member", "add", "vera", "default", "--role", "owner")
+
+    assert "vera is viewer in default." in made
+    assert "/login/link/" in made
+    assert "/login/link/" not in changed
+    assert run("member", "list").split() == ["default", "vera", "owner"]
+    assert run("member", "list", "nowhere").startswith("No members")
+    assert "/login/link/" in run("member", "link", "vera")
+    assert "no member" in run("member", "remove", "vera", "default")
+    kept = Membership.history.order_by("history_id").values_list("history_type", "role")
+    assert list(kept) == [("+", "viewer"), ("~", "owner"), ("-", "owner")]
+    reasons = set(Membership.history.values_list("history_change_reason", flat=True))
+    assert reasons == {"by the command line"}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("add", "vera", "nowhere"), "project: there is no project called nowhere"),
+        (("add", "ve ra", "default"), "user: Enter a valid username"),
+        (("remove", "vera", "default"), "user: vera is no member of default"),
+        (("link", "nobody"), "user: there is no active account called nobody"),
+    ],
+)
+def test_a_member_that_cannot_be_is_named(arguments: tuple[str, ...], said: str) -> None:
+    access.ensure_project()
+
+    with pytest.raises(CommandError, match=said):
+        run("member", *arguments)
 
 
 @pytest.mark.django_db

@@ -61,6 +61,11 @@ def hash_key(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
+def key_prefix(key: str) -> str:
+    """As much of a key as may be shown to recognize it by: a third of it, 8 characters at most."""
+    return key[: min(8, len(key) // 3)]
+
+
 class Project(models.Model):
     """One tenant's calls, budgets of its own, catalogs and keys."""
 
@@ -218,6 +223,6 @@ class ApiKey(models.Model):
         Only the hash and the first characters stay here: the caller shows the secret, once.
         """
         key = secret or f"hd_{secrets.token_urlsafe(24)}"
-        self.prefix = key[: min(8, len(key) // 3)]
+        self.prefix = key_prefix(key)
         self.key_hash = hash_key(key)
         return key

@@ -20,6 +20,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from helmdash import __version__, conf
+from helmdash.cli.base_url import base_url
 from helmdash.cli.refused_upstreams import refused_upstreams
 from helmdash.core.permissions import SHELL
 from helmdash.operations import access, catalog, shipped, signin
@@ -77,7 +78,7 @@ class Command(BaseCommand):
     def _print_welcome(
         self, env: conf.Env, password: str | None, key: str | None, added: int
     ) -> None:
-        base = env.public_url or f"http://{_reachable(env.host)}:{env.port}"
+        base = base_url(env)
         database = settings.DATABASES["default"]
         where = (
             database["NAME"]
@@ -88,8 +89,16 @@ class Command(BaseCommand):
         say("")
         say(f"HelmDash {__version__}")
         say(f"  Dashboard   {base}/")
-        say(f"  Sign in     {base}{signin.make_link_path(username=access.ADMIN_NAME)}")
-        say("              (this link works once, for a day)")
+        # What is printed is kept in logs: a link only for whoever sits at the terminal, and as long
+        # as nobody has come in by one.
+        link = signin.find_link_path(username=access.ADMIN_NAME)
+        is_wanted = self.stdout.isatty() or not signin.has_signed_in(username=access.ADMIN_NAME)
+        if link and is_wanted:
+            say(f"  Sign in     {base}{link}")
+            say("              (this link works once, for a day)")
+        else:
+            say(f"  Sign in     {base}/login/   (for a link that works once:")
+            say(f"              .venv/bin/python manage.py member link {access.ADMIN_NAME})")
         if password and not env.admin_password:
             say(f"  Admin       {access.ADMIN_NAME} / {password}   (shown once; keep it)")
         elif password:
@@ -97,7 +106,8 @@ class Command(BaseCommand):
         if key and not env.bootstrap_api_key:
             say(f"  API key     {key}   (shown once; keep it)")
         elif env.bootstrap_api_key:
-            say("  API key     the one of HELMDASH_BOOTSTRAP_API_KEY")
+            known = access.prefix_of(secret=env.bootstrap_api_key)
+            say(f"  API key     {known}…, the one of HELMDASH_BOOTSTRAP_API_KEY")
         else:
             say("  API key     shown at the first start; for another:")
             say("              .venv/bin/python manage.py apikey create --name NAME")
@@ -111,7 +121,9 @@ class Command(BaseCommand):
         say("")
         say("Record a first call:")
         say("")
-        say(snippet(base, key or env.bootstrap_api_key or "$HELMDASH_API_KEY"))
+        # A key of the environment is named, never shown: the shell that set it can fill it in.
+        given = "$HELMDASH_BOOTSTRAP_API_KEY" if env.bootstrap_api_key else "$HELMDASH_API_KEY"
+        say(snippet(base, given if env.bootstrap_api_key or not key else key))
         say("")
         say("Ctrl-C stops the server.")
         sys.stdout.flush()
@@ -143,13 +155,6 @@ def _check_port(env: conf.Env) -> None:
             f"cannot listen on {env.host}:{env.port} ({reason}). "
             "Choose another with PORT=… or HOST=…"
         ) from None
-
-
-def _reachable(host: str) -> str:
-    """An address a browser on this machine can open."""
-    if host in ("0.0.0.0", "::", ""):  # noqa: S104  (compared, not bound)
-        return "127.0.0.1"
-    return f"[{host}]" if ":" in host else host
 
 
 def _collect_static() -> None:

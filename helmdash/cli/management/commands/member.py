@@ -1,0 +1,81 @@
+"""`manage.py member add|remove|list|link`: who may do what in which project."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from helmdash import conf
+from helmdash.cli.base_url import base_url
+from helmdash.core.permissions import SHELL, Role
+from helmdash.operations import access, signin
+from helmdash.operations.access import AccessError
+from helmdash.queries.access import members
+
+_ROLES = (
+    "viewer: reads; editor: also care, reminders, plans, and the project's budgets; "
+    "owner: also keys, members, upstreams, catalogs, settings"
+)
+
+
+class Command(BaseCommand):
+    help = "Give people a role in a project, and take it away. Who has none sees nothing of it."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        add = actions.add_parser(
+            "add",
+            help="Add a member, or change a role. Makes the account when there is none, and prints "
+            "a sign-in link for it; `changepassword USER` gives it a password.",
+        )
+        add.add_argument("user", metavar="USER", help="User name.")
+        add.add_argument("project", metavar="PROJECT", help="Slug of the project.")
+        add.add_argument(
+            "--role",
+            choices=[role.value for role in Role],
+            default=Role.VIEWER.value,
+            help=f"{_ROLES}. Default: viewer.",
+        )
+        remove = actions.add_parser("remove", help="End somebody's part in a project.")
+        remove.add_argument("user", metavar="USER")
+        remove.add_argument("project", metavar="PROJECT")
+        listed = actions.add_parser("list", help="List members, of all projects or of one.")
+        listed.add_argument("project", metavar="PROJECT", nargs="?")
+        link = actions.add_parser("link", help="Print a link that signs somebody in, once.")
+        link.add_argument("user", metavar="USER")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            getattr(self, "_" + options["action"])(options)
+        except AccessError as error:
+            raise CommandError(str(error)) from None
+
+    def _add(self, options: dict[str, Any]) -> None:
+        user, project = options["user"], options["project"]
+        role = Role(options["role"])
+        is_new = access.set_member(actor=SHELL, user=user, project=project, role=role)
+        self.stdout.write(f"{user} is {role.value} in {project}.")
+        if is_new:
+            self._print_link(user)
+
+    def _remove(self, options: dict[str, Any]) -> None:
+        access.remove_member(actor=SHELL, user=options["user"], project=options["project"])
+        self.stdout.write(f"{options['user']} is no member of {options['project']} any more.")
+
+    def _list(self, options: dict[str, Any]) -> None:
+        found = members(project=options["project"])
+        if not found:
+            self.stdout.write("No members. Superusers need no membership: they may do everything.")
+        for each in found:
+            self.stdout.write(f"{each.project}  {each.user}  {each.role.value}")
+
+    def _link(self, options: dict[str, Any]) -> None:
+        self._print_link(options["user"])
+
+    def _print_link(self, user: str) -> None:
+        path = signin.find_link_path(username=user)
+        if path is None:
+            raise CommandError(f"user: there is no active account called {user}")
+        self.stdout.write(f"Sign in     {base_url(conf.env())}{path}")
+        self.stdout.write("            (this link works once, for a day)")
