@@ -29,8 +29,8 @@ class MembersSite(AdminSite):
         """Superusers, and whoever is a member of some project."""
         from helmdash.records.rights import person_of
 
-        # Members follow once each list of the admin shows them their own rows only.
-        return person_of(request.user).is_superuser
+        person = person_of(request.user)
+        return person.is_superuser or bool(person.roles)
 
     def login(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -18,7 +18,20 @@ def text_of(response: Any) -> str:
 
 def filled(client: Client, url: str, **over: Any) -> dict[str, Any]:
     """What the form at `url` would send, with some fields filled in otherwise."""
-    form: BaseForm = client.get(url).context["adminform"].form
+    context = client.get(url).context
+    sent: dict[str, Any] = _values(context["adminform"].form)
+    for inline in context.get("inline_admin_formsets", ()):
+        for form in (inline.formset.management_form, *inline.formset.forms):
+            sent |= _values(form)
+    for name, value in over.items():
+        if value is None:
+            sent.pop(name, None)
+        else:
+            sent[name] = value
+    return sent
+
+
+def _values(form: BaseForm) -> dict[str, Any]:
     sent: dict[str, Any] = {}
     for bound in form:
         value = bound.value()
@@ -26,9 +39,4 @@ def filled(client: Client, url: str, **over: Any) -> dict[str, Any]:
             sent[bound.html_name] = "on"
         elif value is not None and value is not False:
             sent[bound.html_name] = value
-    for name, value in over.items():
-        if value is None:
-            sent.pop(name, None)
-        else:
-            sent[name] = value
     return sent

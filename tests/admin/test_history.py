@@ -164,7 +164,6 @@ def test_the_history_of_a_row_that_never_was_is_not_found(operator: Client, addr
     assert operator.get(LIST + address).status_code == 404
 
 
-@pytest.mark.skip(reason="the admin lets members in with the next commit")
 def test_a_teammate_who_may_only_look_cannot_revert(operator: Client, project: ProjectInfo) -> None:
     row = add(key="acme/one", project_id=project.id)
     operator.post(change(row), filled(operator, change(row), input_tokens=41_000))

@@ -290,3 +290,47 @@ def test_text_from_a_file_is_never_markup(operator: Client) -> None:
 
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page
+
+
+# What a spreadsheet would run, or what looks like what the export itself puts in front.
+LIVE = [
+    '=HYPERLINK("http://x.test")',
+    "+1+cmd|' /C calc'!A0",
+    "-2+3",
+    "@SUM(1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "  =1",
+    "\uff1d1",
+    "'=1",
+    "''=1",
+]
+
+
+@pytest.mark.parametrize("text", [*LIVE, "it's =", "'quoted'", "-", "a-b"])
+def test_a_cell_that_looks_like_a_formula_leaves_as_text_and_comes_back(
+    operator: Client, text: str
+) -> None:
+    row = add(key="acme/one", evidence=text, chars_per_token=3.5)
+
+    file = exported(operator, "0")
+
+    rows = csv.DictReader(io.StringIO(file.decode(), newline=""))
+    (cells,) = (each for each in rows if each["key"] == row.key)
+    assert re.match(r"[\s]*[=+\-@\uff1d]", cells["evidence"]) is None
+    assert not cells["evidence"].startswith(("\t", "\r", "\n"))
+    assert (cells["input_tokens"], cells["chars_per_token"]) == (str(row.input_tokens), "3.5")
+    row.delete()
+    confirm(operator, preview(operator, file, "0"))
+    back = Budget.objects.get(key="acme/one")
+    # A form takes line ends as they come; blanks around a text are kept.
+    assert back.evidence == text
+
+
+def test_json_carries_texts_as_they_are(operator: Client) -> None:
+    add(key="acme/one", evidence=LIVE[0])
+
+    rows = json.loads(exported(operator, "1"))
+
+    assert [row["evidence"] for row in rows if row["key"] == "acme/one"] == [LIVE[0]]

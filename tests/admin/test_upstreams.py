@@ -256,7 +256,6 @@ def test_listing_for_pages_is_ready_for_json_and_holds_no_key(operator: Client) 
     assert KEY not in json.dumps(repr(info))
 
 
-@pytest.mark.skip(reason="the admin lets members in with the next commit")
 def test_somebody_who_may_only_look_sees_no_key_and_no_field_for_one(
     project: ProjectInfo,
 ) -> None:

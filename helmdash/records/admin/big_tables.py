@@ -18,9 +18,10 @@ from django.core.paginator import Paginator
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 
-from helmdash.records.admin.typed import ModelAdmin
+from helmdash.records.admin.scoped import ModelAdmin
 from helmdash.records.models import Call, Project
 from helmdash.records.querysets import Column, distinct_values, starts_with
+from helmdash.records.rights import person_of, visible_rows
 
 _M = TypeVar("_M", bound=Model)
 # Rows that paging may skip: a page costs what it skips, and nobody reads page 200.
@@ -85,9 +86,8 @@ class ProjectFilter(admin.SimpleListFilter):
     parameter_name = "project"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[Any, str]]:
-        """Every project, the default one first."""
-        rows = Project.objects.order_by("-is_default", "is_demo", "name")
-        return [(str(row.pk), row.name) for row in rows]
+        """Every project that the person may read, the default one first."""
+        return [(str(row.pk), row.name) for row in _projects(request)]
 
     def has_output(self) -> bool:
         """Filter even when there is only one project, so that the index serves."""
@@ -177,7 +177,7 @@ class ReadOnlyAdmin(ModelAdmin[_M]):
         ids = fitting.order_by().values_list("pk", flat=True)[:_MOST_FOUND]
         return queryset.filter(pk__in=list(ids)), False
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Nobody adds by hand."""
         return False
 
@@ -211,10 +211,14 @@ def _column_filter(
     return ColumnFilter
 
 
+def _projects(request: HttpRequest) -> QuerySet[Project]:
+    rows = Project.objects.order_by("-is_default", "is_demo", "name")
+    return visible_rows(rows, person_of(request.user))
+
+
 def _project_in_force(request: HttpRequest) -> int | None:
     chosen = request.GET.get(ProjectFilter.parameter_name, "")
-    rows = Project.objects.order_by("-is_default", "is_demo", "name")
-    known = list(rows.values_list("pk", flat=True))
+    known = list(_projects(request).values_list("pk", flat=True))
     if chosen.isdigit() and int(chosen) in known:
         return int(chosen)
     return known[0] if known else None

@@ -19,8 +19,8 @@ from helmdash.records.admin.budget_tables import SEEN_DAYS, models_by_budget
 from helmdash.records.admin.clock import now
 from helmdash.records.admin.history import HistoryMixin
 from helmdash.records.admin.resources import AliasResource, BudgetResource
+from helmdash.records.admin.scoped import ModelAdmin
 from helmdash.records.admin.transfer import TransferMixin
-from helmdash.records.admin.typed import ModelAdmin
 from helmdash.records.models import Budget, BudgetAlias
 
 _KEPT = (

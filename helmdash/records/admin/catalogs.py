@@ -14,7 +14,8 @@ from django.http import HttpRequest, HttpResponse
 from helmdash import conf
 from helmdash.core.catalog import CatalogError, parse_catalog
 from helmdash.records.admin.clock import now
-from helmdash.records.admin.typed import ModelAdmin, ModelForm
+from helmdash.records.admin.scoped import ModelAdmin
+from helmdash.records.admin.typed import ModelForm
 from helmdash.records.models import CatalogRevision, Project
 from helmdash.records.revisions import add_revision
 

@@ -19,6 +19,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.formats import date_format
 
 from helmdash.records.admin.edits import edits
+from helmdash.records.rights import person_of, visible_rows
 
 _PER_PAGE = 50
 _MOST_DELETED = 100
@@ -53,7 +54,7 @@ class HistoryMixin:
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Every version of one row, newest first, each with a button to go back to it."""
-        rows = self._history(object_id)
+        rows = self._history(request, object_id)
         newest = rows.first()
         current = self.model.objects.filter(pk=object_id).first() if newest else None
         self._require_view(request, current)
@@ -70,7 +71,7 @@ class HistoryMixin:
             object_id=object_id,
             current=current,
             newest_id=newest.history_id,
-            may_revert=self._may_change(request, current),
+            may_revert=self._may_change(request, current, newest.instance),
             **(extra_context or {}),
         )
         return TemplateResponse(request, "admin/helmdash/history.html", context)
@@ -79,7 +80,7 @@ class HistoryMixin:
         """Rows that are gone, newest deletion first, each with a button to bring it back."""
         self._require_view(request, None)
         gone = (
-            self._all_history()
+            self._all_history(request)
             .filter(history_type="-")
             .exclude(id__in=self.model.objects.values("pk"))
             .order_by("-history_date", "-history_id")[:_MOST_DELETED]
@@ -91,10 +92,13 @@ class HistoryMixin:
             request,
             title=f"Deleted {self.opts.verbose_name_plural}",
             rows=[
-                {"edit": edit, "object_id": record.id}
+                {
+                    "edit": edit,
+                    "object_id": record.id,
+                    "may_restore": self._may_change(request, None, record.instance),
+                }
                 for edit, record in zip(described, shown, strict=True)
             ],
-            may_revert=self._may_change(request, None),
         )
         return TemplateResponse(request, "admin/helmdash/deleted.html", context)
 
@@ -103,10 +107,10 @@ class HistoryMixin:
         back = reverse(self._url_name("history"), args=[object_id])
         if request.method != "POST":
             return HttpResponseRedirect(back)
-        record = get_object_or_404(self._all_history(), id=object_id, history_id=history_id)
+        record = get_object_or_404(self._all_history(request), id=object_id, history_id=history_id)
         with transaction.atomic():
             current = self.model.objects.select_for_update().filter(pk=object_id).first()
-            if not self._may_change(request, current):
+            if not self._may_change(request, current, record.instance):
                 raise PermissionDenied
             level, sentence = self._revert(record, current)
         messages.add_message(request, level, sentence)
@@ -128,16 +132,17 @@ class HistoryMixin:
         done = "Restored {} as it was at" if current is None else "Reverted {} to the version of"
         return messages.SUCCESS, f"{done.format(version)} {when} UTC."
 
-    def _history(self, object_id: str) -> models.QuerySet[Any]:
+    def _history(self, request: HttpRequest, object_id: str) -> models.QuerySet[Any]:
         try:
             pk = int(object_id)
         except ValueError:
             raise Http404("Rows are found by number.") from None
-        return self._all_history().filter(id=pk).order_by("-history_date", "-history_id")
+        return self._all_history(request).filter(id=pk).order_by("-history_date", "-history_id")
 
-    def _all_history(self) -> models.QuerySet[Any]:
+    def _all_history(self, request: HttpRequest) -> models.QuerySet[Any]:
+        """Versions in which the row belonged to a project that the person may read."""
         rows: models.QuerySet[Any] = self.model.history.select_related("history_user")
-        return rows
+        return visible_rows(rows, person_of(request.user))
 
     def _context(self, request: HttpRequest, **more: Any) -> dict[str, Any]:
         request.current_app = self.admin_site.name
@@ -156,10 +161,14 @@ class HistoryMixin:
         if not self.has_view_or_change_permission(request, current):  # type: ignore[attr-defined]
             raise PermissionDenied
 
-    def _may_change(self, request: HttpRequest, current: Any | None) -> bool:
+    def _may_change(self, request: HttpRequest, current: Any | None, version: Any) -> bool:
+        """Whether the row may be edited as it is, and as it would be: that may be another's."""
         if current is None:
-            return bool(self.has_add_permission(request))  # type: ignore[attr-defined]
-        return bool(self.has_change_permission(request, current))  # type: ignore[attr-defined]
+            return bool(self.has_add_permission(request, version))  # type: ignore[attr-defined]
+        return all(
+            self.has_change_permission(request, row)  # type: ignore[attr-defined]
+            for row in (current, version)
+        )
 
 
 def _same(current: models.Model, version: models.Model) -> bool:

@@ -12,9 +12,12 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.cache import add_never_cache_headers
 
+from helmdash.core.permissions import Person, grantable
 from helmdash.records.admin.clock import now
-from helmdash.records.admin.typed import ModelAdmin, ModelForm
+from helmdash.records.admin.scoped import ModelAdmin
+from helmdash.records.admin.typed import ModelForm
 from helmdash.records.models import ApiKey, Project, Scope
+from helmdash.records.rights import projects_with
 
 
 class ApiKeyForm(ModelForm[ApiKey]):
@@ -31,6 +34,42 @@ class ApiKeyForm(ModelForm[ApiKey]):
     class Meta:
         model = ApiKey
         fields = ("project", "name", "scopes", "expires_at")
+
+    # Who fills it in (records.admin.scoped).
+    person = Person(name="")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "scopes" in self.fields and not self.person.is_superuser:
+            field: Any = self.fields["scopes"]
+            field.choices = [each for each in Scope.choices if each[0] in self._offered()]
+
+    def _offered(self) -> set[str]:
+        """Scopes that the person may give in some project, and those that the key has already."""
+        given = set(self.instance.scopes) if self.instance.pk else set()
+        projects = [self.instance.project] if self.instance.pk else self._projects()
+        return given.union(*(self._grantable(each) for each in projects))
+
+    def _projects(self) -> QuerySet[Project]:
+        return projects_with(self.person, "records.add_apikey")
+
+    def _grantable(self, project: Project) -> set[str]:
+        found = grantable(self.person, project_id=project.pk, is_default=project.is_default)
+        return {scope.value for scope in found}
+
+    def clean(self) -> dict[str, Any]:
+        """Nobody gives a scope that they do not hold."""
+        values: dict[str, Any] = super().clean() or self.cleaned_data
+        project = self.instance.project if self.instance.pk else values.get("project")
+        if project is not None:
+            known = set(self.instance.scopes) if self.instance.pk else set()
+            beyond = set(values.get("scopes", ())) - known - self._grantable(project)
+            if beyond:
+                self.add_error(
+                    "scopes",
+                    f"Nobody gives a scope that they do not hold: {', '.join(sorted(beyond))}.",
+                )
+        return values
 
     def _get_validation_exclusions(self) -> set[str]:
         """The rule about names speaks of active keys, so it needs to see `revoked_at`."""
@@ -131,7 +170,8 @@ class ApiKeyAdmin(ModelAdmin[ApiKey]):
     @admin.action(permissions=["change"], description="Revoke selected keys")
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse | None:
         """End keys at once, after asking: it cannot be undone."""
-        active = queryset.filter(revoked_at__isnull=True)
+        allowed = [row.pk for row in queryset if self.has_change_permission(request, row)]
+        active = queryset.filter(pk__in=allowed, revoked_at__isnull=True)
         if not active.exists():
             messages.info(request, "Nothing was changed: these keys are revoked already.")
             return None

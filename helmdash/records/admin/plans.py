@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from helmdash.records.admin.big_tables import ProjectFilter, ReadOnlyAdmin, seen_filter
-from helmdash.records.admin.typed import TabularInline
+from helmdash.records.admin.scoped import TabularInline
 from helmdash.records.models import PlanAttempt, PlanRecord, PlanStep
 
 

@@ -1,4 +1,4 @@
-"""Projects in the admin: one default, and demo data that nobody edits."""
+"""Projects in the admin: one default, their members, and demo data that nobody edits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from django.urls import reverse
 
 from helmdash import conf
 from helmdash.core.guidance import text_problems
-from helmdash.records.admin.typed import ModelAdmin, ModelForm
+from helmdash.records.admin.members import MemberInline
+from helmdash.records.admin.scoped import ModelAdmin
+from helmdash.records.admin.typed import ModelForm
 from helmdash.records.models import Call, CatalogRevision, Conversation, Fit, Project, Upstream
+from helmdash.records.rights import person_of
 
 
 class ProjectForm(ModelForm[Project]):
@@ -100,6 +103,7 @@ class ProjectAdmin(ModelAdmin[Project]):
 
     form = ProjectForm
     actions = None
+    inlines = [MemberInline]
     list_display = ["name", "slug", "is_default", "is_demo", "payload", "keep", "current_catalog"]
     list_select_related = ["current_catalog"]
     ordering = ["-is_default", "is_demo", "name"]
@@ -135,6 +139,11 @@ class ProjectAdmin(ModelAdmin[Project]):
             url = reverse(f"{self.admin_site.name}:records_project_change", args=[object_id])
             return HttpResponseRedirect(url)
         return super().delete_view(request, object_id, extra_context)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Project | None = None) -> list[str]:
+        """Which project is the default one, and what it is called in links, concerns all others."""
+        is_root = person_of(request.user).is_superuser
+        return [] if is_root else ["slug", "is_default"]
 
     def save_model(self, request: HttpRequest, obj: Project, form: Any, change: bool) -> None:
         """Move the mark of the default project, in the transaction of the save."""

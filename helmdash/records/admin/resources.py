@@ -9,6 +9,7 @@ from import_export.instance_loaders import BaseInstanceLoader
 
 from helmdash.records.admin.transfer import StrictResource, column
 from helmdash.records.models import Budget, BudgetAlias, Project
+from helmdash.records.rights import person_of, visible_rows
 
 _OWN = ("id", "created_at", "updated_at")
 
@@ -19,7 +20,8 @@ class ProjectSlug(widgets.Widget):  # type: ignore[misc]
     def clean(self, value: Any, row: Any = None, **kwargs: Any) -> Project | None:
         if value is None or value == "":
             return None
-        found = Project.objects.filter(slug=str(value)).first()
+        known = visible_rows(Project.objects.all(), person_of(kwargs["user"]))
+        found: Project | None = known.filter(slug=str(value)).first()
         if found is None:
             raise ValueError(
                 f"there is no project with the slug {value!r}. Add it first, or leave this empty."

@@ -16,7 +16,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core import signing
-from django.core.exceptions import FieldError
+from django.core.exceptions import FieldError, ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from import_export import fields, resources, widgets
@@ -25,6 +25,10 @@ from import_export.formats import base_formats
 from import_export.forms import ExportForm
 from import_export.tmp_storages import BaseStorage
 from tablib import Dataset  # type: ignore[import-untyped]
+
+from helmdash.records.admin.formulas import SafeCSV
+from helmdash.records.admin.scoped import may
+from helmdash.records.rights import person_of
 
 _SALT = "helmdash.import"
 # Long enough to read a preview, short enough that the rows are still as the preview saw them.
@@ -206,8 +210,14 @@ class StrictResource(resources.ModelResource):  # type: ignore[misc]
         for name in [name for name, value in row.items() if value is _ABSENT]:
             del row[name]
 
+    def after_init_instance(self, instance: Any, new: bool, row: Any, **kwargs: Any) -> None:
+        """A row that is there already must be the person's to change."""
+        if not new:
+            _require(kwargs.get("user"), "change", instance)
+
     def before_save_instance(self, instance: Any, row: Any, **kwargs: Any) -> None:
-        """Say in the history where the change came from."""
+        """The row as it will be must be the person's, too; and its history says whence it came."""
+        _require(kwargs.get("user"), "add" if instance._state.adding else "change", instance)
         reason = f"imported from {kwargs.get('file_name') or 'a file'}"
         instance._change_reason = reason[:_CHANGE_REASON_CHARS]
 
@@ -215,7 +225,7 @@ class StrictResource(resources.ModelResource):  # type: ignore[misc]
 class TransferMixin(ImportExportMixin):  # type: ignore[misc]
     """For a ModelAdmin: Import and Export above the list. Set `resource_classes`."""
 
-    formats = [base_formats.CSV, StrictJSON]
+    formats = [SafeCSV, StrictJSON]
     import_export_change_list_template = "admin/helmdash/managed_list.html"
     import_template_name = "admin/helmdash/import.html"
     export_template_name = "admin/helmdash/export.html"
@@ -268,6 +278,19 @@ class TransferMixin(ImportExportMixin):  # type: ignore[misc]
         messages.error(request, sentence)
         name = f"{self.opts.app_label}_{self.opts.model_name}_import"
         return HttpResponseRedirect(reverse(f"admin:{name}"))
+
+
+def _require(user: Any, action: str, row: Any) -> None:
+    """Raises ValidationError where the person has no right to write such a row.
+
+    The preview of an import and the import itself ask alike.
+    """
+    if user is None or not may(person_of(user), action, row):
+        raise ValidationError(
+            {"project": "not a project whose rows you may write; empty is for superusers."}
+            if hasattr(row, "project_id")
+            else "Only a superuser may write these rows."
+        )
 
 
 def column(name: str, widget: widgets.Widget) -> fields.Field:

@@ -15,11 +15,20 @@ from django.urls import NoReverseMatch, reverse
 from helmdash import conf
 from helmdash.core.addresses import shown_url, url_problem
 from helmdash.core.endpoints import ProviderKind
+from helmdash.core.permissions import Person
 from helmdash.core.upstream_variables import key_variable_problem
-from helmdash.records.admin.typed import ModelAdmin, ModelForm
+from helmdash.records.admin.scoped import ModelAdmin
+from helmdash.records.admin.typed import ModelForm
 from helmdash.records.models import Upstream
+from helmdash.records.rights import person_of
 from helmdash.records.secrets import seal, unseal
 
+# Variables hold the operator's keys, and addresses behind the firewall are the operator's, too: an
+# owner of a project who could name them would get at what is not the project's.
+_SUPERUSERS_ONLY = {
+    "key_variable": "Variables are the operator's: a superuser may name one. Enter a key below.",
+    "allow_private": "Whether its address may be in a private network. For superusers to say.",
+}
 _MOST_KEY_CHARS = 4096  # a long JSON web token
 _MOST_MODEL_CHARS = 255  # as `model` of a call
 _MOST_MODELS = 1000  # OpenRouter lists about 400
@@ -58,8 +67,17 @@ class UpstreamForm(ModelForm[Upstream]):
             "enabled",
         )
 
+    # Who fills it in (records.admin.scoped).
+    person = Person(name="")
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if not self.person.is_superuser:
+            for name, why in _SUPERUSERS_ONLY.items():
+                if name in self.fields:
+                    # A disabled field keeps its value whatever a request says.
+                    self.fields[name].disabled = True
+                    self.fields[name].help_text = why
         sealed = self.instance.key_encrypted
         if "key" not in self.fields:
             return  # somebody who may only look
@@ -155,6 +173,15 @@ class UpstreamAdmin(ModelAdmin[Upstream]):
     search_fields = ["name", "base_url"]
     search_help_text = "Part of a name or base URL."
     readonly_fields = ["created_at", "updated_at"]
+
+    def has_change_permission(self, request: HttpRequest, obj: Upstream | None = None) -> bool:
+        """A row that a superuser lent a variable or a private address is theirs to change.
+
+        Its owner could otherwise have the operator's key sent to another address.
+        """
+        is_lent = obj is not None and bool(obj.key_variable or obj.allow_private)
+        is_theirs = person_of(request.user).is_superuser
+        return super().has_change_permission(request, obj) and (is_theirs or not is_lent)
 
     @admin.display(description="base URL", ordering="base_url")
     def address(self, row: Upstream) -> str:

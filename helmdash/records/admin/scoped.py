@@ -1,0 +1,118 @@
+"""The admin's base classes: everybody sees and edits the rows of their own projects, and no others.
+
+Which rights somebody has in which project says core.permissions, through Django's permissions
+(records.backend). Here they are asked for each row, where Django by itself asks only for each
+table. Rows without a project concern every project, and are the superusers'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from django.contrib import admin
+from django.contrib.auth import get_permission_codename
+from django.db.models import ForeignKey, Model, QuerySet
+from django.forms import ModelChoiceField
+from django.http import HttpRequest
+
+from helmdash.core.permissions import Person
+from helmdash.records.admin import typed
+from helmdash.records.models import Project
+from helmdash.records.rights import has_permission, person_of, projects_with, visible_rows
+
+_M = TypeVar("_M", bound=Model)
+_P = TypeVar("_P", bound=Model)
+
+
+class OwnProjects(admin.RelatedFieldListFilter):
+    """A filter by project that names only the projects one may see."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[Any]:
+        """Projects that the person may read."""
+        rows = visible_rows(Project.objects.order_by("name"), person_of(request.user))
+        return [(str(row.pk), str(row)) for row in rows]
+
+
+class _RowPermissions:
+    """Permissions of Django's, asked for the row, and for what a row hangs on."""
+
+    opts: Any
+    model: Any
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Who may change a row may look at it."""
+        return self._has("view", request, obj) or self._has("change", request, obj)
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whether somebody may add rows: to the project of `obj`, or to any at all."""
+        return self._has("add", request, obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whether somebody may edit the row, or any at all."""
+        return self._has("change", request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whether somebody may delete the row, or any at all."""
+        return self._has("delete", request, obj)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Rows of projects that the person may read; for superusers, all."""
+        rows: QuerySet[Any] = super().get_queryset(request)  # type: ignore[misc]
+        return visible_rows(rows, person_of(request.user))
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
+    ) -> ModelChoiceField[Any] | None:
+        """Offer, and take, only projects in which the person may write such rows.
+
+        For others than superusers a row has a project: without one it would be everybody's.
+        """
+        person = person_of(request.user)
+        if db_field.related_model is Project:
+            kwargs["queryset"] = projects_with(person, self._name("add"), self._name("change"))
+        field: ModelChoiceField[Any] | None = super().formfield_for_foreignkey(  # type: ignore[misc]
+            db_field, request, **kwargs
+        )
+        if field is not None and db_field.related_model is Project and not person.is_superuser:
+            field.required = True
+        return field
+
+    def _has(self, action: str, request: HttpRequest, row: Model | None) -> bool:
+        user = request.user
+        if row is None:
+            return bool(user.has_perm(self._name(action)))
+        return bool(user.has_perm(self._name(action), row))
+
+    def _name(self, action: str) -> str:
+        return f"{self.opts.app_label}.{get_permission_codename(action, self.opts)}"
+
+
+class ModelAdmin(_RowPermissions, typed.ModelAdmin[_M]):
+    """For every table of ours. A form finds out who fills it in by its attribute `person`."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Django asks without a row; the history, for one that may come back."""
+        return self._has("add", request, obj)
+
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        """`project` names one's own projects only."""
+        named: Iterable[Any] = super().get_list_filter(request)
+        return [(each, OwnProjects) if each == "project" else each for each in named]
+
+    def get_form(
+        self, request: HttpRequest, obj: Any | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        """The form class, with the person beside it."""
+        form = super().get_form(request, obj, change, **kwargs)
+        return type(form.__name__, (form,), {"person": person_of(request.user)})
+
+
+class TabularInline(_RowPermissions, typed.TabularInline[_M, _P]):
+    """For rows below another; that one decides, since theirs is its project."""
+
+
+def may(person: Person, action: str, row: Model) -> bool:
+    """Whether somebody has one of Django's four permissions for a row."""
+    name = f"{row._meta.app_label}.{get_permission_codename(action, row._meta)}"
+    return has_permission(person, name, row)
