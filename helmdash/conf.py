@@ -146,6 +146,54 @@ class Env(BaseSettings):
         description="How long a body may take to arrive; more is answered with 408. People who are "
         "not signed in have 15 seconds.",
     )
+    max_header_bytes: int = Field(
+        32 * 1024,
+        ge=4096,
+        le=1024 * 1024,
+        description="Bytes of all headers of a request; more is answered with 431.",
+    )
+    max_header_line_bytes: int = Field(
+        16 * 1024,
+        ge=1024,
+        le=1024 * 1024,
+        description="Bytes of one header (431), or of the address (414).",
+    )
+    max_headers: int = Field(
+        128, ge=16, le=10_000, description="Headers of a request; more are answered with 431."
+    )
+    header_seconds: int = Field(
+        15,
+        ge=1,
+        le=3600,
+        description="How long the headers of a request may take to arrive; more is answered with "
+        "408.",
+    )
+    idle_seconds: int = Field(
+        65,
+        ge=1,
+        le=3600,
+        description="How long a connection may wait for its next request. Longer than a proxy in "
+        "front keeps one open (nginx: 60), so that it is the proxy that closes.",
+    )
+    write_seconds: int = Field(
+        60,
+        ge=1,
+        le=3600,
+        description="How long a client may take nothing of an answer before its connection is cut.",
+    )
+    max_connections: int = Field(
+        4000,
+        ge=8,
+        le=1_000_000,
+        description="Open connections of a process; more are answered with 503.",
+    )
+    max_anonymous_connections: int = Field(
+        1000,
+        ge=1,
+        le=1_000_000,
+        description="Of these, connections of one address (of IPv6: one /64) on which no request "
+        "with a good key has come yet. Trusted proxies have no such limit.",
+    )
     spool_max_bytes: int = Field(
         256 * 1024 * 1024,
         ge=1024 * 1024,

@@ -12,8 +12,20 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
+# How a connection is told that somebody with a good key is at its other end: a function in its
+# requests' scopes, where helmdash.doors.protocol serves them.
+KNOWN_KEY = "helmdash.known"
+
+
 class Disconnected(Exception):
     """The client left before its request was read: there is nobody to answer."""
+
+
+def note_known(scope: Scope) -> None:
+    """Tell the connection that it is no stranger's: those have fewer."""
+    tell = scope.get(KNOWN_KEY)
+    if tell is not None:
+        tell()
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:

@@ -16,7 +16,16 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse
 
 from helmdash.doors.answers import send_page, send_problem, send_response
-from helmdash.doors.asgi import App, Disconnected, Receive, Scope, Send, headers_of, replay
+from helmdash.doors.asgi import (
+    App,
+    Disconnected,
+    Receive,
+    Scope,
+    Send,
+    headers_of,
+    note_known,
+    replay,
+)
 from helmdash.doors.body import ANONYMOUS, Bodies, has_body, without_body
 from helmdash.doors.directory import Directory
 from helmdash.doors.faults import Fault, NoKey
@@ -82,6 +91,7 @@ class Front:
         standing = scope[STANDING_KEY] = await admit(
             self.directory, headers, address=address_of(scope)
         )
+        note_known(scope)
         if not sends_body:
             await self.app(scope, receive, send)
             return
@@ -97,6 +107,7 @@ class Front:
         elif _is_sign_in(scope["path"]):
             await self._with_body(scope, receive, send, ANONYMOUS)
         elif user := await self.sessions.find_user(headers):
+            note_known(scope)
             await self._with_body(scope, receive, send, f"user {user}")
         elif response := self._turned_away(scope):
             await send_response(send, response)

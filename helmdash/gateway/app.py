@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from helmdash.core.endpoints import ProviderKind
-from helmdash.doors.asgi import App, Disconnected, Receive, Scope, Send, headers_of
+from helmdash.doors.asgi import App, Disconnected, Receive, Scope, Send, headers_of, note_known
 from helmdash.doors.body import Bodies
 from helmdash.doors.directory import Directory
 from helmdash.doors.faults import Fault
@@ -124,6 +124,7 @@ class Gateway:
             raise wrong_method(scope["method"], route.method)
         query = scope["query_string"] if route.shape.kind is ProviderKind.GEMINI else b""
         standing = await admit(self._directory, headers, query, address=address_of(scope))
+        note_known(scope)
         caller = standing.caller
         if not caller.may(_SCOPE):
             raise forbidden(f"The key {caller.name} lacks the scope {_SCOPE}.")

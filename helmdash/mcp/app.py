@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from helmdash.doors.asgi import Disconnected, Receive, Scope, Send, headers_of, replay
+from helmdash.doors.asgi import Disconnected, Receive, Scope, Send, headers_of, note_known, replay
 from helmdash.doors.body import Bodies
 from helmdash.doors.directory import Directory
 from helmdash.doors.faults import Fault
@@ -63,6 +63,7 @@ class McpApp:
         headers = headers_of(scope)
         try:
             standing = await admit(self._directory, headers, address=address_of(scope))
+            note_known(scope)
             check_address(headers)
             if scope["method"] != "POST":
                 raise wrong_method()

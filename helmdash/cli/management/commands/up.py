@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -26,6 +27,10 @@ from helmdash.core.permissions import SHELL
 from helmdash.operations import access, catalog, shipped, signin
 from helmdash.queries.access import default_project
 
+# Connections beyond their limit are answered as well, up to twice as many.
+_SHOUTING = 2
+# The database, the spool, upstreams and the interpreter itself.
+_OTHER_FILES = 1000
 DEMO_CATALOG = conf.ROOT / "fixtures" / "demo_catalog.json"
 
 
@@ -187,6 +192,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 def _serve(env: conf.Env) -> None:
     signal.signal(signal.SIGTERM, _leave)
+    _raise_file_limit(env)
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     uvicorn.run(
         "helmdash.asgi:application",
@@ -201,4 +207,16 @@ def _serve(env: conf.Env) -> None:
         # helmdash.doors.proxies reads them, from proxies that the operator has named.
         proxy_headers=False,
         timeout_graceful_shutdown=env.stop_seconds,
+        # By name, so that each of several workers finds it.
+        http="helmdash.doors.protocol:BoundedProtocol",
+        ws="none",
     )
+
+
+def _raise_file_limit(env: conf.Env) -> None:
+    """Each connection is an open file; many systems allow 1,024 until somebody asks for more."""
+    wanted = _SHOUTING * env.max_connections + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -1,0 +1,463 @@
+"""HTTP as it comes off the wire, within limits that an ASGI application never sees.
+
+uvicorn's own protocol reads headers of any size for ever, waits for a request for ever, and reads
+bodies that nobody wants for ever. This one bounds each of them, and answers what it refuses itself,
+in milliseconds and a few hundred bytes, with the connection closed behind it:
+
+    400  malformed, or two readings of where the body ends (request smuggling)
+    408  the headers were not complete in time
+    414  the address is too long
+    426  WebSocket, which HelmDash does not speak (any other upgrade is ignored, as RFC 9110 allows)
+    431  too many headers, too long a header, or too many bytes of them
+    503  too many connections
+
+`manage.py up` installs it; uvicorn makes one for each connection. What is asked of a connection
+here costs nothing per request but a few comparisons: the gateway's requests go through it, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+
+from helmdash import conf
+from helmdash.core.client_address import Network, counted_as, is_trusted, parse_networks
+from helmdash.doors.asgi import KNOWN_KEY
+
+# Headers that say where the body ends, and whom it is for.
+_TELLING = frozenset({b"content-length", b"transfer-encoding", b"host", b"upgrade", b"expect"})
+# Requests that wait behind one that is being answered. Browsers and SDKs send none.
+_MOST_PIPELINED = 16
+# What is thrown away of a body that nobody reads, so that its sender may see the answer: a body of
+# this size is here anyway. Then the connection is closed.
+_DRAIN_BYTES = 256 * 1024
+_DRAIN_SECONDS = 2.0
+# Beyond this many times the limit of connections they are cut off without a word.
+_SHOUTING = 2
+# Bytes around the pieces of a chunked body, for each byte of it: a piece of one byte takes five.
+_FRAMING = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one connection may do, and how many there may be."""
+
+    header_bytes: int
+    header_line_bytes: int
+    headers: int
+    header_seconds: float
+    idle_seconds: int
+    write_seconds: float
+    connections: int
+    anonymous_connections: int
+    trusted_proxies: tuple[Network, ...]
+
+
+@cache
+def limits() -> Limits:
+    """Those of this process, by its settings."""
+    env = conf.env()
+    return Limits(
+        header_bytes=env.max_header_bytes,
+        header_line_bytes=min(env.max_header_line_bytes, env.max_header_bytes),
+        headers=env.max_headers,
+        header_seconds=env.header_seconds,
+        idle_seconds=env.idle_seconds,
+        write_seconds=env.write_seconds,
+        connections=env.max_connections,
+        anonymous_connections=env.max_anonymous_connections,
+        trusted_proxies=tuple(parse_networks(env.trusted_proxies)),
+    )
+
+
+class _Refused(Exception):
+    """The request goes no further; raised inside the parser to make it stop."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+
+
+# By address: the connections of people that nobody knows, of this process.
+_anonymous: Counter[str] = Counter()
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol with limits. One for each connection, on one event loop."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.limits = limits()
+        self.timeout_keep_alive = self.limits.idle_seconds
+        self._address = ""
+        self._is_counted = False
+        # Bytes of this request that were no body: its headers, and what frames its pieces.
+        self._framing_bytes = 0
+        self._body_bytes = 0
+        self._header_count = 0
+        self._header_bytes = 0
+        self._telling: list[tuple[bytes, bytes]] = []
+        self._has_headers = False
+        self._is_deaf = False
+        # The head of a request whose upgrade is ignored, until it is read again.
+        self._plain_head = b""
+        self._timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+
+    # --- the connection -----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Count it, and wait only so long for its first request."""
+        super().connection_made(transport)
+        if len(self.connections) > _SHOUTING * self.limits.connections:
+            transport.abort()
+        elif len(self.connections) > self.limits.connections or not self._is_let_in():
+            self._refuse(503, "Too many connections. Try again in a moment.")
+        else:
+            self._wait_for_headers()
+
+    def _is_let_in(self) -> bool:
+        """Whether an address has another connection; those of its people nobody knows count."""
+        peer = self.client[0] if self.client else ""
+        # All clients of a proxy come from one address.
+        if not peer or is_trusted(peer, self.limits.trusted_proxies):
+            return True
+        address = counted_as(peer)
+        if _anonymous[address] >= self.limits.anonymous_connections:
+            return False
+        self._address = address
+        self._is_counted = True
+        _anonymous[address] += 1
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self._uncount()
+        self._stop_timer()
+        self._stop_write_timer()
+        super().connection_lost(exc)
+
+    def note_known(self) -> None:
+        """Whoever is at the other end may have more connections than strangers."""
+        self._uncount()
+
+    def _uncount(self) -> None:
+        if self._is_counted:
+            self._is_counted = False
+            _anonymous[self._address] -= 1
+            if not _anonymous[self._address]:
+                del _anonymous[self._address]
+
+    # --- what comes ---------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        """Parse some bytes, and refuse what goes on too long without saying anything."""
+        if self._is_deaf:
+            self._drain(len(data))
+            return
+        self._unset_keepalive_if_required()
+        self._framing_bytes += len(data)
+        try:
+            self._feed(data)
+        except _Refused as refused:
+            self._refuse(refused.status, refused.sentence)
+            return
+        except httptools.HttpParserCallbackError as error:
+            self._refuse(*_why(error.__context__))
+            return
+        except httptools.HttpParserError:
+            self._refuse(400, "This is no valid HTTP request.")
+            return
+        if self._is_over():
+            return
+        if self._framing_bytes > self.limits.header_bytes + _FRAMING * self._body_bytes:
+            self._refuse(431, "The headers are too large.")
+        elif self._framing_bytes and not self._has_headers and self._timer is None:
+            self._wait_for_headers()
+
+    def _feed(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # The parser takes the rest for another protocol. It is an ordinary request, and so is
+            # what follows it: read again, without its wish.
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+            head, self._plain_head = self._plain_head, b""
+            self._framing_bytes = len(data)
+            self.parser.feed_data(head)
+            rest = data[upgrade.args[0] :]
+            if rest:
+                self._feed(rest)
+
+    def on_message_begin(self) -> None:
+        """A request begins: nothing of it is known yet."""
+        if len(self.pipeline) >= _MOST_PIPELINED:
+            raise _Refused(400, "Too many requests at once on one connection.")
+        super().on_message_begin()
+        self.scope[KNOWN_KEY] = self.note_known  # type: ignore[literal-required]
+        self._body_bytes = 0
+        self._header_count = 0
+        self._header_bytes = 0
+        self._telling = []
+        self._has_headers = False
+        if not self._framing_bytes:
+            # It begins behind another one, in the same bytes.
+            self._framing_bytes = 1
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the address. Raises _Refused (414)."""
+        self.url += url
+        if len(self.url) > self.limits.header_line_bytes:
+            raise _Refused(414, "The address is too long.")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header, or a trailer behind a chunked body. Raises _Refused (431)."""
+        self._header_count += 1
+        if self._header_count > self.limits.headers:
+            raise _Refused(431, f"More than {self.limits.headers} headers.")
+        if len(name) + len(value) > self.limits.header_line_bytes:
+            raise _Refused(431, f"A header has more than {self.limits.header_line_bytes} bytes.")
+        if self._has_headers:
+            # A trailer would change the headers of a request that is being answered.
+            return
+        self._header_bytes += len(name) + len(value) + 4
+        name = name.lower()
+        if name in _TELLING:
+            self._telling.append((name, value))
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """The request can be answered. Raises _Refused (400, 426, 431)."""
+        self._stop_timer()
+        if self._header_bytes > self.limits.header_bytes:
+            raise _Refused(431, f"The headers have more than {self.limits.header_bytes} bytes.")
+        self._has_headers = True
+        _require_one_reading(self._telling, self.parser.get_http_version())
+        if self.parser.should_upgrade() and _wants_websocket(self._telling):
+            raise _Refused(426, "HelmDash does not speak WebSocket; ask over plain HTTP.")
+        if self.parser.get_method() == b"CONNECT":
+            raise _Refused(400, "HelmDash is no proxy.")
+        if self.parser.should_upgrade():
+            self._plain_head = self._without_upgrade()
+            return
+        super().on_headers_complete()
+        if _has_body(self._telling):
+            self.cycle.transport = _Transport(self.transport, self)  # type: ignore[assignment]
+
+    def _without_upgrade(self) -> bytes:
+        """The head of this request as it would have come from a client that wants no upgrade."""
+        version = self.parser.get_http_version().encode()
+        lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
+        for name, value in self.headers:
+            if name == b"connection":
+                value = b"close" if b"close" in value.lower() else b"keep-alive"
+            if name not in (b"upgrade", b"http2-settings"):
+                lines.append(b"%s: %s" % (name, value))
+        if any(b"\r" in line or b"\n" in line for line in lines):
+            raise _Refused(400, "A header goes over several lines.")
+        return b"\r\n".join([*lines, b"", b""])
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        size = len(body)
+        self._framing_bytes -= size
+        self._body_bytes += size
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is here; what follows is another one."""
+        if self._plain_head:
+            return
+        super().on_message_complete()
+        self._framing_bytes = 0
+        self._body_bytes = 0
+        self._has_headers = False
+
+    # --- what goes ----------------------------------------------------------------------------
+
+    def on_response_complete(self) -> None:
+        """The request is answered; if its body is not here by now, it is drained a little."""
+        super().on_response_complete()
+        if self._is_over():
+            return
+        if self.cycle.response_complete and self.cycle.more_body:
+            self._linger()
+
+    def pause_writing(self) -> None:
+        """The client takes nothing just now; not for ever, for it holds what it does not take."""
+        super().pause_writing()
+        self._stop_write_timer()
+        self._write_timer = self.loop.call_later(self.limits.write_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client takes something again."""
+        self._stop_write_timer()
+        super().resume_writing()
+
+    def shutdown(self) -> None:
+        """The server stops: a connection that only waits is closed at once."""
+        if self._is_deaf:
+            self.transport.close()
+        else:
+            super().shutdown()
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def close_behind_answer(self) -> None:
+        """Close, but leave the client a moment to read its answer if it is still sending.
+
+        Closing at once with its bytes unread would reset the connection, and the answer with it.
+        """
+        if self.cycle.more_body and not self.transport.is_closing():
+            self._linger()
+        else:
+            self.transport.close()
+
+    def _linger(self) -> None:
+        """Hear nothing any more, throw away what comes, and close soon."""
+        self._is_deaf = True
+        self._framing_bytes = 0
+        self._unset_keepalive_if_required()
+        self._stop_timer()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.flow.resume_reading()
+        self._timer = self.loop.call_later(_DRAIN_SECONDS, self.transport.close)
+
+    def _drain(self, size: int) -> None:
+        self._framing_bytes += size
+        if self._framing_bytes > _DRAIN_BYTES and not self.transport.is_closing():
+            self.transport.close()
+
+    def _refuse(self, status: int, sentence: str) -> None:
+        """Answer with one line and close; only close where an answer is under way."""
+        if self._is_over():
+            return
+        if self._is_answering():
+            self._end_after_answers()
+            return
+        body = f"{sentence}\n".encode()
+        lines = [
+            STATUS_LINE[status],
+            *(b"%s: %s\r\n" % header for header in self.server_state.default_headers),
+            b"content-type: text/plain; charset=utf-8\r\n",
+            b"content-length: %d\r\n" % len(body),
+            *(b"%s: %s\r\n" % header for header in _MORE.get(status, ())),
+            b"connection: close\r\n\r\n",
+            body,
+        ]
+        self.transport.write(b"".join(lines))
+        self._linger()
+
+    def _is_over(self) -> bool:
+        return self._is_deaf or self.transport.is_closing()
+
+    def _is_answering(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first request
+        return cycle is not None and not cycle.response_complete
+
+    def _end_after_answers(self) -> None:
+        """What is being answered gets its answer; its own half of a request never comes."""
+        if self.cycle.more_body:
+            # Its application waits for the rest of it.
+            self.transport.close()
+            return
+        self._is_deaf = True
+        self._framing_bytes = 0
+        last = self.pipeline[0][0] if self.pipeline else self.cycle
+        last.keep_alive = False
+
+    # --- timers -------------------------------------------------------------------------------
+
+    def _wait_for_headers(self) -> None:
+        self._timer = self.loop.call_later(self.limits.header_seconds, self._headers_late)
+
+    def _headers_late(self) -> None:
+        self._timer = None
+        if self._framing_bytes:
+            self._refuse(408, "The headers did not arrive in time.")
+        elif not self.transport.is_closing():
+            self.transport.close()  # it never said a word
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+
+class _Transport:
+    """The transport as one answer sees it: closing it is left to the protocol."""
+
+    __slots__ = ("_protocol", "_transport", "write")
+
+    def __init__(self, transport: asyncio.Transport, protocol: BoundedProtocol) -> None:
+        self._transport = transport
+        self._protocol = protocol
+        self.write = transport.write
+
+    def is_closing(self) -> bool:
+        """Whether nothing can be written any more."""
+        return self._transport.is_closing()
+
+    def close(self) -> None:
+        """The answer is over, and it is the last one."""
+        self._protocol.close_behind_answer()
+
+
+# What goes with a refusal.
+_MORE: dict[int, tuple[tuple[bytes, bytes], ...]] = {
+    426: ((b"upgrade", b"HTTP/1.1"),),
+    503: ((b"retry-after", b"1"),),
+}
+
+
+def _why(error: BaseException | None) -> tuple[int, str]:
+    """What made the parser stop: a refusal of ours, or an address that is none."""
+    if isinstance(error, _Refused):
+        return error.status, error.sentence
+    return 400, "This is no valid HTTP request."
+
+
+def _require_one_reading(headers: list[tuple[bytes, bytes]], version: str) -> None:
+    """Everybody between the client and us must find the same end of the body, and the same host.
+
+    The parser refuses most of it; this is what it lets through. Raises _Refused (400).
+    """
+    lengths = [value for name, value in headers if name == b"content-length"]
+    encodings = [value for name, value in headers if name == b"transfer-encoding"]
+    if len(lengths) > 1 or (lengths and encodings):
+        raise _Refused(400, "The end of the body is told in two ways.")
+    if encodings and (version == "1.0" or [each.lower() for each in encodings] != [b"chunked"]):
+        raise _Refused(400, "The only Transfer-Encoding that is understood is chunked.")
+    if sum(name == b"host" for name, _ in headers) > 1:
+        raise _Refused(400, "There is more than one Host.")
+
+
+def _has_body(headers: list[tuple[bytes, bytes]]) -> bool:
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+        for name, value in headers
+    )
+
+
+def _wants_websocket(headers: list[tuple[bytes, bytes]]) -> bool:
+    return any(name == b"upgrade" and b"websocket" in value.lower() for name, value in headers)
