@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from django.db import connection, transaction
 
 from helmdash.core.permissions import Actor, Right, require
+from helmdash.operations.erasing import UNSEEN, finish_broken_off
 from helmdash.operations.recording import MESSAGE_SEEN_PRECISION
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
@@ -93,6 +94,7 @@ def delete_expired(
     plans = 0
     while done := _delete_plans(project.id, before, batch):
         plans += done
+    finish_broken_off(project_id=project.id, now=now)
     while _delete_messages(project.id, before, batch):
         pass
     while _delete_catalogs(project.id, before, batch):
@@ -197,7 +199,7 @@ def _delete_messages(project_id: int, before: datetime, batch: int) -> int:
     with transaction.atomic():
         rows = StoredMessage.objects.filter(
             project_id=project_id, latest_seen_at__lt=before - MESSAGE_SEEN_PRECISION
-        )
+        ).exclude(latest_seen_at=UNSEEN)  # being erased at this moment
         ids = list(rows.order_by("latest_seen_at", "id").values_list("id", flat=True)[:batch])
         StoredMessage.objects.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)

@@ -46,6 +46,7 @@ ROUTES: dict[str, tuple[str | None, str, str, object, int]] = {
         404,
     ),
     "change_reminder": ("record", "PATCH", "/conversations/nobody/reminders/none", {}, 404),
+    "erase_conversation": ("admin", "DELETE", "/conversations/nobody", None, 200),
     "delete_reminder": ("record", "DELETE", "/conversations/nobody/reminders/none", None, 404),
     "fit": ("fit", "POST", "/fit", examples.FIT, 200),
     "rank": ("fit", "POST", "/rank", examples.RANK, 200),

@@ -590,3 +590,20 @@ def test_the_documented_examples_are_accepted(owner: Door, path: str, body: obje
     owner.post("/calls", examples.CALL)
 
     assert owner.post(path, body).status_code in (200, 201)
+
+
+def test_an_erased_conversation_is_gone_at_every_address(owner: Door, stranger: Door) -> None:
+    owner.post("/calls", {"id": "a", "conversation": "talk", "model": "openai/gpt-4o"})
+    other = stranger.delete("/conversations/talk").json()
+
+    first = owner.delete("/conversations/talk")
+    again = owner.delete("/conversations/talk")
+
+    nothing = {"conversation": "talk", "calls": 0, "messages": 0, "fits": 0, "waiting_prompts": 0}
+    assert other == nothing
+    assert (first.status_code, first.json()) == (200, {**nothing, "calls": 1})
+    assert (again.status_code, again.json()) == (200, nothing)
+    assert owner.get("/conversations/talk").status_code == 404
+    assert owner.get("/calls/a").status_code == 404
+    assert owner.delete("/conversations/talk?force=1").status_code == 422
+    assert owner.delete("/conversations/%00").status_code == 200

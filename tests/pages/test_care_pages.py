@@ -400,3 +400,19 @@ def test_a_suspected_cut_is_unknown_everywhere_and_shows_its_evidence(
     assert "/calls/cut/" not in others
     assert "1 suspected cut" in models
     assert "probably cut upstream" in owner.get(PAGE).content.decode()
+
+
+def test_an_owner_erases_a_conversation_once_its_id_is_typed(
+    owner: Client, editor: Client, filled: str
+) -> None:
+    assert "Erase for good" in owner.get("/conversations/talk/").content.decode()
+    assert "Erase for good" not in editor.get("/conversations/talk/").content.decode()
+
+    wrong = owner.post("/care/erase/talk/", {"confirm": "tal"}, follow=True)
+    assert "Type the conversation" in wrong.content.decode()
+    assert editor.post("/care/erase/talk/", {"confirm": "talk"}).status_code == 403
+    assert owner.get("/conversations/talk/").status_code == 200
+
+    done = owner.post("/care/erase/talk/", {"confirm": "talk"}, follow=True)
+    assert "Erased talk: 5 calls" in done.content.decode()
+    assert owner.get("/conversations/talk/").status_code == 404

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from helmdash.api.schemas import conversations as conversation_shapes
+from helmdash.operations.erasing import Erased
 from helmdash.queries.care import GuidanceView
 from helmdash.queries.conversations import ConversationDetail, ConversationView, TimelineItem
 from helmdash.shapes.rendering import remediation, standing
@@ -72,4 +73,15 @@ def timeline_item(value: TimelineItem) -> conversation_shapes.TimelineItem:
         "model": value.model,
         "prompt_tokens": value.prompt_tokens,
         "level": value.level,
+    }
+
+
+def erased(conversation: str, value: Erased) -> conversation_shapes.Erased:
+    """What an erasure took away."""
+    return {
+        "conversation": conversation,
+        "calls": value.calls,
+        "messages": value.messages,
+        "fits": value.fits,
+        "waiting_prompts": value.prompts,
     }

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from ninja import Router
 
 from helmdash.api.auth import access_of
 from helmdash.api.parsing import read_query, refuse_query
 from helmdash.api.problems import Code, Problem, not_found
 from helmdash.api.render import conversations as render
-from helmdash.api.responding import read
+from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import conversations as shapes
+from helmdash.operations import erasing
 from helmdash.queries import conversations
 from helmdash.queries.conversations import ConversationFilters
 
@@ -126,6 +128,32 @@ def get_timeline(request: HttpRequest, conversation_id: str) -> HttpResponse:
         "next": found.next,
     }
     return read(request, body)
+
+
+@route(
+    router,
+    "DELETE",
+    "/conversations/{conversation_id}",
+    tag=_TAG,
+    scope="admin",
+    answers={200: Answer(meaning="What is gone; zeros where nothing was.", shape=shapes.Erased)},
+)
+def erase_conversation(request: HttpRequest, conversation_id: str) -> HttpResponse:
+    """Erase one conversation, for good.
+
+    Its calls with their texts, its reminders, rounds and guidance go; a message that a call of
+    another conversation carries stays with that one. To ask again changes nothing. A call that is
+    reported later begins the conversation anew.
+    """
+    refuse_query(request)
+    access = access_of(request)
+    erased = erasing.erase_conversation(
+        actor=access.actor,
+        project=access.project,
+        conversation=conversation_id,
+        now=timezone.now(),
+    )
+    return answer(render.erased(conversation_id, erased))
 
 
 def _unknown(project: str) -> Problem:

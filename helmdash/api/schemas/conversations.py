@@ -137,3 +137,13 @@ class Timeline(TypedDict):
 
     items: list[TimelineItem]
     next: str | None
+
+
+class Erased(TypedDict):
+    """What an erasure took away, in rows; zeros where nothing was stored of the conversation."""
+
+    conversation: str
+    calls: int
+    messages: int
+    fits: int
+    waiting_prompts: int

@@ -65,6 +65,7 @@ class Recorder:
         self._intake = Intake(
             directory=spool_dir, name=self.name, max_bytes=spool_max_bytes, limits=self._limits
         )
+        self._spool_dir = spool_dir
         self._rejected = RejectedCalls(spool_dir / "rejected.ndjson")
         self._writer = self._new_writer()
         self._is_started = False
@@ -282,6 +283,14 @@ class Recorder:
                 return False
             time.sleep(0.005)
         return True
+
+    def has_leftovers(self) -> bool:
+        """Whether a process that has ended, or one that lives, has files in the spool."""
+        return any(self._spool_dir.glob("*.lock"))
+
+    def forget_rejected(self, *, project_id: int, conversation: str) -> int:
+        """Drop what was put aside of a conversation; how many calls. Raises OSError."""
+        return self._rejected.forget(project_id=project_id, conversation=conversation)
 
     def _store_here(self, units: Sequence[Unit]) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import time
@@ -45,9 +46,39 @@ class RejectedCalls:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
+                fcntl.flock(handle, fcntl.LOCK_EX)
                 if os.fstat(handle).st_size + len(lines) <= self._max_bytes:
                     os.write(handle, lines)
             finally:
                 os.close(handle)
         except OSError as error:
             logger.error("a rejected call could not be kept: %s", error)
+
+    def forget(self, *, project_id: int, conversation: str) -> int:
+        """Drop the calls that name a conversation; how many those were. Raises OSError.
+
+        In place and under a lock, for other processes append to the same file.
+        """
+        try:
+            handle = os.open(self._path, os.O_RDWR)
+        except FileNotFoundError:
+            return 0
+        with os.fdopen(handle, "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            lines = file.readlines()
+            kept = [line for line in lines if not _is_of(line, project_id, conversation)]
+            if len(kept) < len(lines):
+                file.seek(0)
+                file.writelines(kept)
+                file.truncate()
+            return len(lines) - len(kept)
+
+
+def _is_of(line: bytes, project_id: int, conversation: str) -> bool:
+    try:
+        told = orjson.loads(line)
+        return bool(
+            told["project"] == project_id and told["capture"].get("conversation") == conversation
+        )
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        return False

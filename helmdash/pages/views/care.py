@@ -18,6 +18,7 @@ from django.views.decorators.http import require_safe
 
 from helmdash.core.permissions import Person, Right
 from helmdash.operations import care
+from helmdash.operations.erasing import erase_conversation
 from helmdash.pages import care_parts, scope, words
 from helmdash.pages.guards import post_only, require_storable, takes
 from helmdash.pages.notes import Notes, Typed, notes_of
@@ -128,6 +129,24 @@ def clear_now(request: PageRequest, name: str) -> HttpResponse:
         )
         messages.success(request, said)
     return HttpResponseRedirect(reverse("conversation", args=[name]))
+
+
+@post_only("conversation")
+@takes(Right.ERASE)
+def erase(request: PageRequest, name: str) -> HttpResponse:
+    """Erase the conversation, once its id was typed to confirm it."""
+    require_storable(name)
+    if request.POST.get("confirm", "").strip() != name:
+        messages.error(request, "Not erased. Type the conversation's id to confirm it.")
+        return HttpResponseRedirect(reverse("conversation", args=[name]) + "#erase")
+    erased = erase_conversation(
+        actor=scope.current_actor(request),
+        project=scope.current_project(request),
+        conversation=name,
+        now=timezone.now(),
+    )
+    messages.success(request, f"Erased {name}: {erased.calls} calls and {erased.messages} texts.")
+    return HttpResponseRedirect(reverse("conversations"))
 
 
 def _said(problem: care.CareProblem) -> str:

@@ -1,0 +1,185 @@
+"""Erasing a conversation with all that hangs on it, for good (ADR 22).
+
+Its calls with their payloads, the messages that no other call carries, the fits made for its
+calls, rounds, marks, level changes, guidance, reminders, texts that wait: whatever refers to the
+row. Plans belong to no conversation and stay. What is still in memory or in the spool is stored
+first, so that it is erased as well; a call that ends later begins the conversation anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+
+from django.db import connection, models
+
+from helmdash.core.permissions import Actor, Right, require
+from helmdash.operations.recorder import recorder
+from helmdash.operations.writing import write
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import (
+    Call,
+    CallPayload,
+    Conversation,
+    Fit,
+    PendingPrompt,
+    StoredMessage,
+)
+from helmdash.records.references import referred_to, wait_for_writers
+
+# As retention does: a batch of this size holds SQLite's write lock for some tens of milliseconds.
+BATCH_ROWS = 2000
+# Long ago: a recorder that meets such a message stores it anew instead of relying on it.
+UNSEEN = datetime(1970, 1, 2, tzinfo=UTC)
+_SETTLE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """What is gone. All zero where nothing was stored of it (any more)."""
+
+    calls: int = 0
+    messages: int = 0
+    fits: int = 0
+    prompts: int = 0
+
+    def __add__(self, other: Erased) -> Erased:
+        """Both together."""
+        return Erased(
+            calls=self.calls + other.calls,
+            messages=self.messages + other.messages,
+            fits=self.fits + other.fits,
+            prompts=self.prompts + other.prompts,
+        )
+
+
+def erase_conversation(
+    *,
+    actor: Actor,
+    project: ProjectInfo,
+    conversation: str,
+    now: datetime,
+    batch: int = BATCH_ROWS,
+) -> Erased:
+    """Erase a conversation of a project; doing it again changes nothing. Raises Forbidden.
+
+    In steps, so that others write in between: broken off, it goes on when it is asked for again.
+    """
+    require(actor, Right.ERASE, project_id=project.id)
+    if "\x00" in conversation:
+        return Erased()
+    recorder().settle(_SETTLE_SECONDS)
+    recorder().forget_rejected(project_id=project.id, conversation=conversation)
+    row = Conversation.objects.filter(project_id=project.id, name=conversation).first()
+    erased = Erased()
+    while row is not None:
+        while ids := _some_calls(row, batch):
+            erased += _erase_calls(project.id, ids, now)
+        # A call may have come in since; then there is more to erase.
+        if write(partial(_delete_if_empty, row)):
+            break
+    waiting = PendingPrompt.objects.filter(project_id=project.id, conversation_name=conversation)
+    return erased + Erased(prompts=waiting.delete()[0])
+
+
+def finish_broken_off(*, project_id: int, now: datetime) -> int:
+    """Delete messages that an erasure which broke off has left, as retention does; how many."""
+    left = StoredMessage.objects.filter(project_id=project_id, latest_seen_at=UNSEEN)
+    seen = dict(left.values_list("hash", "latest_seen_at")[:BATCH_ROWS])
+    return _delete_unused(project_id, seen, now) if seen else 0
+
+
+def _some_calls(row: Conversation, batch: int) -> list[int]:
+    rows = Call.objects.filter(project_id=row.project_id, conversation_id=row.pk)
+    return list(rows.order_by("-started_at", "-id").values_list("id", flat=True)[:batch])
+
+
+def _erase_calls(project_id: int, ids: list[int], now: datetime) -> Erased:
+    """Calls, the fits made for them, and the messages that only they carried."""
+    calls = Call.objects.filter(id__in=ids)
+    fits = frozenset(calls.exclude(fit_name="").values_list("fit_name", flat=True))
+    kept = CallPayload.objects.filter(call_id__in=ids, message_hashes__isnull=False)
+    lists = kept.values_list("message_hashes", flat=True)
+    hashes = frozenset(each for listed in lists for each in listed or ())
+    # First the messages: whatever breaks this off later, they are found by the calls again.
+    seen = _unsee(project_id, hashes)
+    gone = write(partial(_delete_calls, project_id, ids, fits))
+    return gone + Erased(messages=_delete_unused(project_id, seen, now))
+
+
+def _unsee(project_id: int, hashes: frozenset[str]) -> dict[str, datetime]:
+    """Have the messages stored anew by whoever meets them from now on; when they were seen.
+
+    A recorder does not write a message that it finds used today. One that looked before this and
+    has not ended is waited for: its call is there when `_delete_unused` looks.
+    """
+    if not hashes:
+        return {}
+
+    def mark() -> dict[str, datetime]:
+        rows = StoredMessage.objects.filter(project_id=project_id, hash__in=hashes)
+        seen = dict(rows.values_list("hash", "latest_seen_at"))
+        rows.update(latest_seen_at=UNSEEN)
+        return seen
+
+    seen = write(mark)
+    wait_for_writers()
+    return seen
+
+
+def _delete_calls(project_id: int, ids: list[int], fits: frozenset[str]) -> Erased:
+    calls = Call.objects.filter(id__in=ids)
+    _delete_what_refers_to(Call, ids)
+    made_for = Fit.objects.filter(project_id=project_id, name__in=fits)
+    return Erased(calls=_delete(calls), fits=_delete(made_for))
+
+
+def _delete_unused(project_id: int, seen: dict[str, datetime], now: datetime) -> int:
+    """Delete the messages that no call lists any more; the others get their day back."""
+    used = referred_to(project_id, seen)
+
+    def settle() -> int:
+        rows = StoredMessage.objects.filter(project_id=project_id, latest_seen_at=UNSEEN)
+        for day in {seen[each] for each in used}:
+            same = [each for each in used if seen[each] == day]
+            # Marked by an erasure that broke off: the day is not known any more.
+            rows.filter(hash__in=same).update(latest_seen_at=day if day > UNSEEN else now)
+        return _delete(rows.filter(hash__in=seen.keys() - used))
+
+    return write(settle)
+
+
+def _delete_if_empty(row: Conversation) -> bool:
+    """Delete a conversation without calls, with every row that refers to it; False: it has one.
+
+    Locked, as whoever records a call for it does first.
+    """
+    locked = Conversation.objects.select_for_update().filter(pk=row.pk)
+    if locked.exists() and Call.objects.filter(conversation_id=row.pk).exists():
+        return False
+    _delete_what_refers_to(Conversation, [row.pk], besides=Call)
+    _delete(Conversation.objects.filter(pk=row.pk))
+    return True
+
+
+def _delete_what_refers_to(
+    model: type[models.Model], ids: list[int], *, besides: type[models.Model] | None = None
+) -> None:
+    """Whatever table it is: one that is added later is erased, too."""
+    for other, name in referring(model):
+        if other is not besides:
+            _delete(other._base_manager.filter(**{f"{name}__in": ids}))
+
+
+def referring(model: type[models.Model]) -> list[tuple[type[models.Model], str]]:
+    """Every model with a foreign key to this one, and the name of that key."""
+    # Most keys name no relation back, and count as hidden.
+    found = model._meta.get_fields(include_hidden=True)
+    relations = [each for each in found if isinstance(each, models.ManyToOneRel)]
+    return [(each.related_model, each.field.name) for each in relations]
+
+
+def _delete(rows: models.QuerySet[models.Model]) -> int:
+    """Inside of the database, without loading them; how many. None is what no statement gives."""
+    return rows._raw_delete(connection.alias) or 0

@@ -1,0 +1,223 @@
+"""Erasing a conversation: nothing of it is left anywhere, and nothing of another is touched."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+
+from helmdash.core.chains import Turn, links_of
+from helmdash.core.permissions import SHELL, Forbidden, KeyHolder
+from helmdash.operations import care
+from helmdash.operations.erasing import (
+    UNSEEN,
+    Erased,
+    erase_conversation,
+    finish_broken_off,
+    referring,
+)
+from helmdash.operations.recorder import recorder
+from helmdash.operations.recorder.units import Unit
+from helmdash.operations.retention import delete_expired
+from helmdash.queries import calls
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import Call, Conversation, StoredMessage
+from tests.factories import NOW, make_capture
+from tests.operations.care_support import Talk
+from tests.recording.support import make_ruled_project, record
+
+SYSTEM = {"role": "system", "content": "Be brief."}
+MARK = "word-of-the-erased-one"
+
+
+@pytest.fixture
+def project(db: None) -> ProjectInfo:
+    """Keeps texts."""
+    return make_ruled_project(payload="full")
+
+
+def user(text: str) -> dict[str, object]:
+    return {"role": "user", "content": text}
+
+
+def say(project: ProjectInfo, name: str, conversation: str, *texts: str) -> None:
+    """A call that carries the system prompt and these texts, its answer too."""
+    messages = (SYSTEM, *map(user, texts))
+    given = {
+        "id": name,
+        "conversation": conversation or None,
+        "messages": messages,
+        "content": texts[-1],
+    }
+    record(project, make_capture(**given))
+
+
+def fill(project: ProjectInfo, name: str) -> None:
+    """A conversation with all that can hang on one, every text with its name in it."""
+    talk = Talk(project, name=name)
+    for number, tokens in enumerate((20_000, 110_000, 110_000, 120_000)):
+        talk.advance(has_user_prompt=True, user_prompt=f"{name} asks {number}")
+        talk.call(tokens, messages=(SYSTEM, user(f"{name} says {number}")), content=f"{name} hears")
+    care.add_reminder(
+        actor=SHELL, project=project, conversation=name, content=f"{name} notes", now=talk.tick()
+    )
+    care.clear(actor=SHELL, project=project, conversation=name, now=talk.tick())
+    talk.advance(has_user_prompt=True, user_prompt=f"{name} waits")
+
+
+def everything() -> dict[str, list[str]]:
+    """Every row of our tables, as text, by table; what calls share by project left out."""
+    shared = {"Project", "Budget", "RuleSet", "SchemaMark", "RecorderLedger"}
+    tables: dict[str, list[str]] = {}
+    for model in apps.get_app_config("records").get_models():
+        if model.__name__ in shared or model.__name__.startswith("Historical"):
+            continue
+        rows = model._base_manager.order_by("pk").values()
+        tables[model.__name__] = [json.dumps(row, default=str, sort_keys=True) for row in rows]
+    return tables
+
+
+def erase(project: ProjectInfo, name: str, **over: Any) -> Erased:
+    return erase_conversation(
+        **{"actor": SHELL, "project": project, "conversation": name, "now": NOW, **over}
+    )
+
+
+@pytest.mark.parametrize("batch", [1, 3, 2000])
+def test_nothing_of_it_is_left_and_all_else_is_as_it_was(project: ProjectInfo, batch: int) -> None:
+    fill(project, "other")
+    before = everything()
+    fill(project, MARK)
+
+    erased = erase(project, MARK, batch=batch)
+
+    assert (erased.calls, erased.messages, erased.prompts) == (4, 4, 1)
+    assert everything() == before
+    assert erase(project, MARK) == Erased()
+
+
+def test_it_reaches_every_table_that_refers_to_a_conversation_or_call(project: ProjectInfo) -> None:
+    """So that a table that is added later cannot be forgotten: `fill` has to fill it, too."""
+    fill(project, MARK)
+    found = Conversation.objects.get()
+    unfilled = set()
+    for owner, keys in ((Conversation, [found.pk]), (Call, Call.objects.values("pk"))):
+        for model, field in referring(owner):
+            if not model._base_manager.filter(**{f"{field}__in": keys}).exists():
+                unfilled.add(model.__name__)
+
+    # Left by calls whose conversation is recognized: erased in the test below.
+    assert unfilled <= {"ConversationMark"}
+
+
+def test_a_message_stays_while_any_other_call_carries_it(project: ProjectInfo) -> None:
+    say(project, "a1", "a", "common", "only a")
+    say(project, "b1", "b", "common", "only b")
+    say(project, "n1", "", "common", "only a")
+    days = dict(StoredMessage.objects.values_list("hash", "latest_seen_at"))
+
+    assert erase(project, "a").messages == 0  # the nameless call carries all of them
+    assert dict(StoredMessage.objects.values_list("hash", "latest_seen_at")) == days
+    assert erase(project, "b").messages == 1
+
+    shown = calls.find(project_id=project.id, call_id="n1")
+    assert shown is not None
+    assert shown.messages == (SYSTEM, user("common"), user("only a"))
+
+
+def test_another_project_with_the_same_words_is_left_alone(project: ProjectInfo) -> None:
+    other = make_ruled_project(slug="other", name="Other", payload="full")
+    say(project, "x", "talk", "the same")
+    say(other, "x", "talk", "the same")
+
+    erase(project, "talk")
+
+    shown = calls.find(project_id=other.id, call_id="x")
+    assert shown is not None
+    assert shown.messages == (SYSTEM, user("the same"))
+
+
+def test_a_recognized_conversation_is_not_recognized_any_more(project: ProjectInfo) -> None:
+    asked = Turn(role="user", text="A question of some length " * 9)
+    first = links_of([asked], reply=None, is_retry=False)
+    record(project, make_capture(id="one", conversation=None, links=first))
+    name = Conversation.objects.get().name
+
+    erase(project, name)
+    record(project, make_capture(id="two", conversation=None, links=first))
+
+    assert Conversation.objects.get().name != name
+    assert Conversation.objects.get().generation == 1
+
+
+def test_a_late_call_begins_it_anew(project: ProjectInfo) -> None:
+    say(project, "a", "talk", "first")
+    say(project, "b", "talk", "second")
+    erase(project, "talk")
+
+    say(project, "late", "talk", "third")
+
+    assert Conversation.objects.get().generation == 1
+    shown = calls.find(project_id=project.id, call_id="late")
+    assert shown is not None
+    assert shown.messages == (SYSTEM, user("third"))
+
+
+def test_what_was_put_aside_of_it_goes_and_the_rest_stays(project: ProjectInfo) -> None:
+    keep = recorder()._rejected.keep
+    for name, number in (("talk", project.id), ("talk", project.id + 1), ("other", project.id)):
+        capture = make_capture(conversation=name, content="text")
+        keep(Unit(project_id=number, project=None, captures=(capture,), size=0), why="test")
+    path = recorder()._spool_dir / "rejected.ndjson"
+
+    erase(project, "talk")
+
+    told = [json.loads(line) for line in path.read_text().splitlines()]
+    path.unlink()
+    assert [(each["project"], each["capture"]["conversation"]) for each in told] == [
+        (project.id + 1, "talk"),
+        (project.id, "other"),
+    ]
+
+
+def test_an_erasure_that_broke_off_is_finished_by_retention(project: ProjectInfo) -> None:
+    say(project, "a", "a", "common", "gone")
+    say(project, "b", "b", "common")
+    StoredMessage.objects.update(latest_seen_at=UNSEEN)
+    Call.objects.get(name="a").payload.delete()
+
+    lasting = replace(project, retention_days=3650)  # reaches nothing of these calls
+    delete_expired(actor=SHELL, project=lasting, now=NOW)
+
+    assert StoredMessage.objects.count() == 2
+    assert not StoredMessage.objects.filter(latest_seen_at=UNSEEN).exists()
+    assert finish_broken_off(project_id=project.id, now=NOW) == 0
+
+
+def test_only_whoever_may_erase_does(project: ProjectInfo) -> None:
+    say(project, "a", "talk", "first")
+    key = KeyHolder(
+        name="k", scopes=frozenset({"record", "read"}), project_id=project.id, is_of_default=True
+    )
+
+    with pytest.raises(Forbidden):
+        erase(project, "talk", actor=key)
+
+    assert Call.objects.exists()
+
+
+def test_by_command(project: ProjectInfo, capsys: pytest.CaptureFixture[str]) -> None:
+    say(project, "a", "talk", "first")
+
+    call_command("erase_conversation", "talk")
+    call_command("erase_conversation", "talk", "--project", "default")
+
+    said = capsys.readouterr().out.splitlines()
+    assert said == [
+        "default: erased 1 calls, 2 messages and 0 fits of talk.",
+        "default: erased 0 calls, 0 messages and 0 fits of talk.",
+    ]
