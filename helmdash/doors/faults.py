@@ -6,6 +6,7 @@
     ├── ExpiredKey       401  the key was ours until a moment that it was given
     ├── TooManyWrongKeys 429  this address was wrong about keys too often lately
     ├── TooManyRequests  429  this key asks more often than it may
+    ├── TooManyTries     429  this address has to wait before it tries to sign in again
     ├── KeysUnavailable  503  the database that knows the keys does not answer
     ├── SessionsUnavailable 503  the database that knows who is signed in does not answer
     ├── BodyTooLarge     413  more bytes than this caller may send
@@ -95,6 +96,20 @@ class TooManyRequests(Fault):
         super().__init__(
             f"More than {per_second} requests a second (HELMDASH_REQUESTS_PER_SECOND). "
             "Try again in a moment."
+        )
+
+
+class TooManyTries(Fault):
+    """So many passwords of this address were wrong that it has to wait."""
+
+    status = 429
+    code = "too_many_requests"
+
+    def __init__(self, wait_s: int) -> None:
+        self.retry_after_s = wait_s
+        super().__init__(
+            f"Too many wrong passwords came from this address. Wait {wait_s} seconds, then try "
+            "again. A sign-in link works meanwhile: `manage.py up --setup-only` shows one."
         )
 
 

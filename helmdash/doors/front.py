@@ -8,7 +8,7 @@ sign-in form, and then within limits. Everybody else is answered without it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 
 from django.core.exceptions import SuspiciousOperation
@@ -34,6 +34,7 @@ from helmdash.doors.keys import admit, owner_of, presented_keys
 from helmdash.doors.problems import problem_of_fault
 from helmdash.doors.proxies import address_of
 from helmdash.doors.sessions import Sessions
+from helmdash.doors.sign_in import SignInBrake
 
 API_PREFIX = "/api/v1/"
 # The only bodies that are read from people nobody knows.
@@ -63,6 +64,7 @@ class Front:
     sessions: Sessions
     bodies: Bodies
     turn_away: TurnAway
+    brake: SignInBrake = field(default_factory=SignInBrake)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -105,6 +107,9 @@ class Front:
         elif scope["method"] in _READS:
             await self.app(scope, without_body(receive), send)
         elif _is_sign_in(scope["path"]):
+            # A good link works for who has to wait, too.
+            if scope["path"] == _SIGN_IN:
+                await self.brake.check(address_of(scope))
             await self._with_body(scope, receive, send, ANONYMOUS)
         elif user := await self.sessions.find_user(headers):
             note_known(scope)

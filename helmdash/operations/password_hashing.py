@@ -17,7 +17,7 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 # With 0.3 s each, the last one has its answer after five seconds; more than that come again later.
 MOST_WAITING = 16
 # Gives way to everything that serves, and still gets a core that nobody wants.
-_NICENESS = 10
+_NICENESS = 5
 
 
 class TooManyHashes(Exception):

@@ -5,6 +5,7 @@ The server trusts a proxy on this machine, so that each test has addresses of it
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -39,6 +40,7 @@ FACES: dict[str, tuple[str, str, Answers, str]] = {
     ),
     "ollama": ("POST", "/api/chat", lambda body: isinstance(body["error"], str), True),  # type: ignore[dict-item]
     "api": ("GET", "/api/v1/calls", lambda body: body["code"], "too_many_requests"),
+    "reports": ("POST", "/api/v1/calls", lambda body: body["code"], "too_many_requests"),
     "mcp": ("POST", "/mcp", lambda body: body["error"]["data"]["error"], "too_many_requests"),
     "metrics": ("GET", "/metrics", lambda body: body["code"], "too_many_requests"),
 }
@@ -146,3 +148,17 @@ def _until(is_so: Callable[[], bool]) -> None:
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_guesses_of_passwords_are_held_back_before_anything_is_read(limited: Served) -> None:
+    with _http(limited, "203.0.113.7") as http:
+        page = http.get("/login/").text
+        token = re.search(r'csrfmiddlewaretoken" value="([^"]+)', page)
+        assert token is not None
+        form = {"csrfmiddlewaretoken": token[1], "username": "admin", "password": "guess"}
+        told = [http.post("/login/", data=form) for _ in range(_WRONG + 2)]
+
+    assert [each.status_code for each in told] == [200] * _WRONG + [429] * 2
+    assert all(int(each.headers["retry-after"]) >= 1 for each in told[_WRONG:])
+    # The second time it is this process's own memory that says so.
+    assert "Overview" in told[-1].text
