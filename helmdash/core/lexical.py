@@ -10,11 +10,12 @@ of the catalog.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from operator import add, mul
-from typing import Final
+from operator import add, mul, truediv
+from typing import Final, NamedTuple
 
 from helmdash.core.catalog import Catalog, Entry
 from helmdash.core.synonyms import RELATED
@@ -68,21 +69,30 @@ _COMMON_IN: Final = 60
 _COMMON_SHARE: Final = 0.05
 
 
+_KEYWORDS_ONLY: Final = frozenset({"intent_keywords"})
+_MORE: Final = frozenset({"supersedes", "steps"})  # beside the metadata
+
+
 # Where a feature occurs (positions in the catalog), and what it weighs there. Plain lists: an
 # index of 75 entries has thousands of these, and objects around them would cost most of its time.
 Postings = tuple[list[int], list[float]]
 # Letter groups that occur in the same words: their number, what one of them counts in a query,
 # and where they are.
 Group = tuple[int, float, Postings]
+# The same while an index is made: what a word counts, by position. Of 10,000 entries these are
+# some hundred thousand pairs; in plain dicts of numbers the garbage collector need not look.
+Counts = dict[int, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
-    """A keyword phrase of one entry: the stems a clause must have, and what that earns."""
+class Phrase(NamedTuple):
+    """A keyword phrase: the stems a clause must have, and what that earns."""
 
-    at: int
     stems: frozenset[str]
     bonus: float
+
+
+# Positions in the catalog, and the phrase that each of them has there: the same one, many times.
+Phrases = tuple[list[int], list[Phrase]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +102,7 @@ class Lexicon:
     size: int
     stems: Mapping[str, Postings]
     grams: Mapping[str, Group]
-    phrases: Mapping[str, tuple[Phrase, ...]]  # by the rarest stem of the phrase
+    phrases: Mapping[str, Phrases]  # by the rarest stem of the phrase
 
 
 def read_catalog(catalog: Catalog) -> Lexicon:
@@ -100,7 +110,7 @@ def read_catalog(catalog: Catalog) -> Lexicon:
     known: dict[str, list[str]] = {}  # keyword phrases are often argument names: they come again
     phrases = [_phrases_of(entry, known) for entry in catalog.entries]
     fields = [_fields(entry, of) for entry, of in zip(catalog.entries, phrases, strict=True)]
-    words = _word_postings(fields)
+    words = _word_counts(fields)
     # Sorted, so that no sum depends on the order of the catalog.
     order = sorted(words)
     stems, rarity = _stem_postings(words, order, len(fields))
@@ -157,9 +167,11 @@ def _score(lexicon: Lexicon, words: Sequence[str]) -> list[float]:
         for at, weight in zip(*postings):  # noqa: B905  (the hot loop)
             scores[at] += factor * weight
     for stem in own:
-        for phrase in lexicon.phrases.get(stem, ()):
-            if phrase.stems <= own.keys():
-                scores[phrase.at] += phrase.bonus
+        phrases = lexicon.phrases.get(stem)
+        if phrases is not None:
+            for at, phrase in zip(*phrases):  # noqa: B905  (the hot loop)
+                if phrase.stems <= own.keys():
+                    scores[at] += phrase.bonus
     return scores
 
 
@@ -203,66 +215,73 @@ def _phrases_of(entry: Entry, known: dict[str, list[str]]) -> list[list[str]]:
     return [words for words in found if words]
 
 
-def _fields(entry: Entry, phrases: Sequence[Sequence[str]]) -> dict[str, list[str]]:
+def _fields(entry: Entry, phrases: Sequence[Sequence[str]]) -> dict[str, tuple[str, ...]]:
     """The telling words of an entry by field."""
-    title = (entry.id,) if entry.id == entry.name else (entry.id, entry.name)
-    texts: dict[str, tuple[str, ...]] = {
-        "name": title,
-        "supersedes": entry.supersedes,
-        "kinds": entry.metadata_texts("accepts") + entry.metadata_texts("produces"),
-        "description": (entry.description,),
-        "typical_use": (entry.metadata_text("typical_use"),),
-        "step_packs": entry.step_packs,
-        "limitations": entry.metadata_texts("limitations"),
-    }
-    found = {field: words_of("\n".join(parts)) for field, parts in texts.items() if parts}
-    found["keywords"] = [word for words in phrases for word in words]
-    return {field: words for field, words in found.items() if words}
+    # Tuples, which the garbage collector may forget.
+    told = ((field, tuple(words_of("\n".join(parts)))) for field, parts in _texts(entry))
+    found = {field: words for field, words in told if words}
+    if phrases:
+        found["keywords"] = tuple(word for words in phrases for word in words)
+    return found
 
 
-def _word_postings(fields: Sequence[Mapping[str, Sequence[str]]]) -> dict[str, Postings]:
+def _texts(entry: Entry) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The texts of an entry by field, but for its keywords."""
+    yield "name", (entry.id,) if entry.id == entry.name else (entry.id, entry.name)
+    if entry.metadata.keys() <= _KEYWORDS_ONLY and not entry.raw.keys() & _MORE:
+        # All that most entries have: asking for each of the others takes as long as reading these.
+        yield "description", (entry.description,)
+        return
+    yield "supersedes", entry.supersedes
+    yield "kinds", entry.metadata_texts("accepts") + entry.metadata_texts("produces")
+    yield "description", (entry.description,)
+    yield "typical_use", (entry.metadata_text("typical_use"),)
+    yield "step_packs", entry.step_packs
+    yield "limitations", entry.metadata_texts("limitations")
+
+
+def _word_counts(fields: Sequence[Mapping[str, Sequence[str]]]) -> dict[str, Counts]:
     """Where each word stands, and what it counts: more in telling fields, less in long ones."""
     lengths: dict[str, list[int]] = {field: [] for field in WEIGHTS.fields}
     for of_entry in fields:
         for field, words in of_entry.items():
             lengths[field].append(len(words))
     usual = {field: sum(found) / len(found) for field, found in lengths.items() if found}
-    postings: dict[str, Postings] = {}
+    counts: defaultdict[str, Counts] = defaultdict(dict)
     for at, of_entry in enumerate(fields):
         bag: dict[str, float] = {}
+        had = bag.get
         for field, words in of_entry.items():
             dilution = 1 - WEIGHTS.length + WEIGHTS.length * len(words) / usual[field]
             count = WEIGHTS.fields[field] / dilution
             for word in words:
-                bag[word] = bag.get(word, 0.0) + count
+                bag[word] = had(word, 0.0) + count
         for word, count in bag.items():
-            known = postings.get(word)
-            if known is None:
-                known = postings[word] = ([], [])
-            known[0].append(at)
-            known[1].append(count)
-    return postings
+            counts[word][at] = count
+    return counts
 
 
 def _stem_postings(
-    words: Mapping[str, Postings], order: Sequence[str], size: int
+    words: Mapping[str, Counts], order: Sequence[str], size: int
 ) -> tuple[dict[str, Postings], dict[str, float]]:
     """BM25 weights. Stems of the same words share one list."""
     k1 = WEIGHTS.saturation
     found: dict[str, Postings] = {}
     rarity: dict[str, float] = {}
     for of_stems, stems in _by_words({word: term(word).stems for word in order}).items():
-        places, values = _merged([words[word] for word in of_stems])
-        rare = _bm25_rarity(size, len(places))
-        most = rare * (k1 + 1)
-        weighed = (places, [most * tf / (k1 + tf) for tf in values])
+        counts = _merged([words[word] for word in of_stems])
+        rare = _bm25_rarity(size, len(counts))
+        # most * tf / (k1 + tf), in C
+        weights = map(mul, repeat(rare * (k1 + 1)), counts.values())
+        weighed = map(truediv, weights, map(add, repeat(k1), counts.values()))
+        postings = (list(counts), list(weighed))
         for stem in stems:
-            found[stem], rarity[stem] = weighed, rare
+            found[stem], rarity[stem] = postings, rare
     return found, rarity
 
 
 def _gram_postings(
-    words: Mapping[str, Postings], order: Sequence[str], size: int
+    words: Mapping[str, Counts], order: Sequence[str], size: int
 ) -> dict[str, Group]:
     """Cosine weights: each entry's groups of letters have the length 1 together.
 
@@ -272,23 +291,24 @@ def _gram_postings(
     most = max(_COMMON_IN, size * _COMMON_SHARE)
     grams_of = {word: term(word).grams for word in order}
     # Known before anything is merged: one such word is enough to make its groups common.
-    common = {gram for word in order if len(words[word][0]) > most for gram in grams_of[word]}
+    common = {gram for word in order if len(words[word]) > most for gram in grams_of[word]}
     lengths = [0.0] * size
     groups: list[tuple[list[str], float, Postings]] = []
     for of_grams, grams in _by_words(grams_of).items():
         if grams[0] in common:
             continue
-        places, counts = _merged([words[word] for word in of_grams])
-        if len(places) <= most:
-            rare = math.log((size + 1) / (len(places) + 0.5))
-            values = [math.log1p(count) * rare for count in counts]
-            for at, value in zip(places, values, strict=True):
-                lengths[at] += value * value * len(grams)
-            groups.append((grams, rare, (places, values)))
+        counts = _merged([words[word] for word in of_grams])
+        if len(counts) <= most:
+            rare = math.log((size + 1) / (len(counts) + 0.5))
+            values = list(map(mul, map(math.log1p, counts.values()), repeat(rare)))
+            alike = len(grams)
+            for at, square in zip(counts, map(mul, values, values)):  # noqa: B905  (the hot loop)
+                lengths[at] += square * alike
+            groups.append((grams, rare, (list(counts), values)))
     shrink = [1 / math.sqrt(length) if length else 0.0 for length in lengths]
     found: dict[str, Group] = {}
     for number, (grams, rare, (places, values)) in enumerate(groups):
-        values[:] = [value * shrink[at] for at, value in zip(places, values, strict=True)]
+        values[:] = map(mul, values, map(shrink.__getitem__, places))
         group = (number, WEIGHTS.letters * rare, (places, values))
         for gram in grams:
             found[gram] = group
@@ -297,37 +317,52 @@ def _gram_postings(
 
 def _by_words(features: Mapping[str, Sequence[str]]) -> dict[tuple[str, ...], list[str]]:
     """The features (stems, letter groups) by the words that have them."""
-    words_with: dict[str, list[str]] = {}
+    words_with: defaultdict[str, list[str]] = defaultdict(list)
     for word, of_word in features.items():
         for feature in of_word:
-            words_with.setdefault(feature, []).append(word)
-    found: dict[tuple[str, ...], list[str]] = {}
+            words_with[feature].append(word)
+    found: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for feature, words in words_with.items():
-        found.setdefault(tuple(words), []).append(feature)
+        found[tuple(words)].append(feature)
     return found
 
 
-def _merged(postings: Sequence[Postings]) -> Postings:
-    if len(postings) == 1:
-        return postings[0]
-    total: dict[int, float] = {}
-    for places, counts in postings:
-        for at, count in zip(places, counts, strict=True):
-            total[at] = total.get(at, 0.0) + count
-    return list(total), list(total.values())
+def _merged(counts: Sequence[Counts]) -> Counts:
+    """What several words count together; sums go in the order of the words."""
+    if len(counts) == 1:
+        return counts[0]
+    total = counts[0].copy()
+    had = total.get
+    for of_word in counts[1:]:
+        for at, count in of_word.items():
+            total[at] = had(at, 0.0) + count
+    return total
 
 
 def _phrase_postings(
     phrases: Sequence[Sequence[Sequence[str]]], rarity: Mapping[str, float]
-) -> dict[str, tuple[Phrase, ...]]:
-    found: dict[str, list[Phrase]] = {}
+) -> dict[str, Phrases]:
+    found: dict[str, Phrases] = {}
+    # Keyword phrases come again: the same words are the same object (`_phrases_of`).
+    known: dict[int, tuple[Phrases, Phrase]] = {}
     for at, of_entry in enumerate(phrases):
         for words in of_entry:
-            stems = list(dict.fromkeys(term(word).stems[0] for word in words))
-            rarest = max(stems, key=lambda stem: (rarity[stem], stem))
-            bonus = WEIGHTS.phrase * sum(rarity[stem] for stem in stems)
-            found.setdefault(rarest, []).append(Phrase(at, frozenset(stems), bonus))
-    return {stem: tuple(known) for stem, known in found.items()}
+            read = known.get(id(words))
+            if read is None:
+                rarest, phrase = _read_phrase(words, rarity)
+                read = known[id(words)] = (found.setdefault(rarest, ([], [])), phrase)
+            (places, there), phrase = read
+            places.append(at)
+            there.append(phrase)
+    return found
+
+
+def _read_phrase(words: Sequence[str], rarity: Mapping[str, float]) -> tuple[str, Phrase]:
+    """A phrase, and the rarest of its stems."""
+    stems = list(dict.fromkeys(term(word).stems[0] for word in words))
+    rarest = max(stems, key=lambda stem: (rarity[stem], stem))
+    bonus = WEIGHTS.phrase * sum(rarity[stem] for stem in stems)
+    return rarest, Phrase(frozenset(stems), bonus)
 
 
 def _bm25_rarity(entries: int, holding: int) -> float:

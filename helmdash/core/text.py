@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 _STOP_WORDS: Final = frozenset(
@@ -30,6 +31,8 @@ _URL: Final = re.compile(
     r"|\b[\w-]{1,63}(?:\.[\w-]{1,63}){0,8}\.(?:com|org|net|io|dev|edu|gov)\b(?:/[^\s<>()\"']*)?",
     re.IGNORECASE,
 )
+# One of these is in everything that the pattern finds.
+_URL_SIGNS: Final = ("://", "www.", *(".com .org .net .io .dev .edu .gov".split()))
 _SPACES: Final = re.compile(r"[^\S\n]+")
 _FILE_KIND: Final = re.compile(r"/[^/?#]*\.([A-Za-z0-9]{2,5})(?:[?#]|$)")
 _WORD: Final = re.compile(r"[^\W_]+")
@@ -85,7 +88,7 @@ class Clause:
 
 def words_of(text: str) -> list[str]:
     """The telling words of a text, in order: no stop words, no lone letters."""
-    return [word for token in _tokens(text) for word in _telling_words(token)]
+    return list(chain.from_iterable(map(_telling_words, _tokens(text))))
 
 
 def all_words(text: str) -> list[str]:
@@ -94,11 +97,20 @@ def all_words(text: str) -> list[str]:
 
 
 def _tokens(text: str) -> list[str]:
-    if "." in text or "/" in text:
+    if _may_hold_url(text):
         text = _URL.sub(_url_words, text)
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     return _WORD.findall(text)
+
+
+def _may_hold_url(text: str) -> bool:
+    """Tell most texts at a glance: the pattern takes longer than all else that is done to them."""
+    if "." not in text and "/" not in text:
+        return False
+    small = text.lower()
+    # Other scripts have letters that are an "i" to the pattern.
+    return not text.isascii() or any(sign in small for sign in _URL_SIGNS)
 
 
 def _words(token: str) -> Sequence[str]:
