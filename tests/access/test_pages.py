@@ -73,6 +73,7 @@ PAGES: dict[str, Page] = {
     "test-upstream": form("owner", "UPSTREAM"),
     "change-reminders": form("editor", "talk", do="add", content="Note."),
     "clear-now": form("editor", "talk"),
+    "erase-conversation": form("owner", "talk"),
     "plan-followed": form("editor", "plan-1", followed="yes"),
     "theme": form("signed in", theme="dark"),
     "login": Page("nobody"),
