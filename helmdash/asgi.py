@@ -29,6 +29,7 @@ from helmdash.core.client_address import parse_networks  # noqa: E402
 from helmdash.doors.body import Bodies, Limits  # noqa: E402
 from helmdash.doors.directory import Directory  # noqa: E402
 from helmdash.doors.front import Front  # noqa: E402
+from helmdash.doors.patience import DatabaseWatch, Patient  # noqa: E402
 from helmdash.doors.proxies import behind_proxies  # noqa: E402
 from helmdash.doors.sessions import Sessions  # noqa: E402
 from helmdash.gateway.app import Gateway  # noqa: E402
@@ -71,6 +72,7 @@ class _Rooms:
     shared: Shared
     directory: Directory
     sessions: Sessions
+    watch: DatabaseWatch
     gateway: Gateway
     mcp: McpApp
     forwarder: Forwarder
@@ -103,8 +105,9 @@ class House:
         directory = Directory()
         sessions = Sessions()
         bodies = Bodies(self._limits)
+        watch = DatabaseWatch()
         front = Front(
-            app=self._rest,
+            app=Patient(self._rest, watch),
             directory=directory,
             sessions=sessions,
             bodies=bodies,
@@ -118,11 +121,17 @@ class House:
             bodies=bodies,
             rest=front,
         )
-        mcp = McpApp(directory=directory, bodies=bodies, limit_bytes=self._limits.body_bytes)
+        mcp = McpApp(
+            directory=directory,
+            bodies=bodies,
+            watch=watch,
+            limit_bytes=self._limits.body_bytes,
+        )
         self._rooms = _Rooms(
             shared=shared,
             directory=directory,
             sessions=sessions,
+            watch=watch,
             gateway=gateway,
             mcp=mcp,
             # It costs nothing before the first heavy request; in its worker it is never used.
@@ -141,6 +150,7 @@ class House:
         rooms.gateway.close()
         rooms.directory.close()
         rooms.sessions.close()
+        rooms.watch.close()
         await rooms.shared.aclose()
 
     async def _live(self, receive: Receive, send: Send) -> None:

@@ -31,7 +31,6 @@ from helmdash.api.problems import problem_response
 from helmdash.api.reporting import Report, read_many, read_single
 from helmdash.doors.asgi import App, Receive, Scope, Send
 from helmdash.doors.front import BODY_KEY
-from helmdash.operations.holding import thread_connection
 from helmdash.operations.recorder import RecorderFull, recorder
 
 logger = logging.getLogger(__name__)
@@ -105,11 +104,13 @@ class FastReports:
         return response
 
     def _prepare(self, request: ASGIRequest) -> _Ready | None:
-        """In a thread: who calls, and what they report; None when Django has to say no."""
+        """In a thread: who calls, and what they report; None when Django has to say no.
+
+        Nothing of it asks the database, which may be away: the door knows who calls.
+        """
         try:
-            with thread_connection():
-                request.get_host()
-                return _Ready(_may_record(request), _READERS[request.path](request))
+            request.get_host()
+            return _Ready(_may_record(request), _READERS[request.path](request))
         except Exception:
             # Django meets the same and says so.
             return None

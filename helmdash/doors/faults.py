@@ -9,6 +9,7 @@
     ├── TooManyTries     429  this address has to wait before it tries to sign in again
     ├── KeysUnavailable  503  the database that knows the keys does not answer
     ├── SessionsUnavailable 503  the database that knows who is signed in does not answer
+    ├── DatabaseUnavailable 503  the database that the request needs does not answer
     ├── BodyTooLarge     413  more bytes than this caller may send
     ├── BodyTooSlow      408  the body did not arrive in time
     └── BodiesFull       503  too many bytes of bodies are held, by all or by this caller
@@ -133,6 +134,17 @@ class SessionsUnavailable(Fault):
 
     def __init__(self) -> None:
         super().__init__("Your session cannot be checked just now: the database is away.")
+
+
+class DatabaseUnavailable(Fault):
+    """The database says nothing; what the request asks for cannot be done just now."""
+
+    status = 503
+    code = "unavailable"
+    retry_after_s = 5
+
+    def __init__(self) -> None:
+        super().__init__("The database does not answer. Try again in 5 seconds.")
 
 
 class BodyTooLarge(Fault):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from helmdash.doors.asgi import Disconnected, Receive, Scope, Send, headers_of, note_known, replay
@@ -12,6 +12,7 @@ from helmdash.doors.directory import Directory
 from helmdash.doors.faults import Fault
 from helmdash.doors.heavy import is_handed_on
 from helmdash.doors.keys import admit, owner_of
+from helmdash.doors.patience import DatabaseWatch
 from helmdash.doors.proxies import address_of
 from helmdash.mcp.address import check_address
 from helmdash.mcp.jsontext import read_object
@@ -44,8 +45,11 @@ class McpApp:
     One for each process, made on the event loop that it works on.
     """
 
-    def __init__(self, *, directory: Directory, bodies: Bodies, limit_bytes: int) -> None:
+    def __init__(
+        self, *, directory: Directory, bodies: Bodies, watch: DatabaseWatch, limit_bytes: int
+    ) -> None:
         self._directory = directory
+        self._watch = watch
         self._bodies = bodies
         self._threads = Threads(_WORK_THREADS, "mcp")
         self._transport = Transport(limit_bytes)
@@ -73,12 +77,14 @@ class McpApp:
                     return
                 asked = _parse(body)
                 visit = await self._visit(scope, standing.caller)
-                await self._transport.handle(
-                    {**scope, VISIT_KEY: visit},
-                    replay(body, receive),
-                    send,
-                    streams=_may_stream(headers, asked),
-                )
+                streams = _may_stream(headers, asked)
+
+                def handle(out: Send) -> Awaitable[None]:
+                    return self._transport.handle(
+                        {**scope, VISIT_KEY: visit}, replay(body, receive), out, streams=streams
+                    )
+
+                await self._watch.run(handle, send)
         except Refusal as refusal:
             await send_refusal(send, refusal)
         except Fault as fault:

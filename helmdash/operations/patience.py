@@ -12,9 +12,17 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as WaitedTooLong
 from typing import TypeVar
 
-from django.db import OperationalError, connection, connections
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    connection,
+    connections,
+)
 
 from helmdash.operations.holding import database_file
+from helmdash.records.models import Project
 
 T = TypeVar("T")
 
@@ -27,8 +35,11 @@ _LOCK_SECONDS = 2.4
 # Threads that wait for a silent database, or a silent disk; each ends when the pool, the network or
 # the system gives up.
 _MOST_WAITING = 4
-_rooms = {about: threading.BoundedSemaphore(_MOST_WAITING) for about in ("database", "disk")}
+_rooms = {
+    about: threading.BoundedSemaphore(_MOST_WAITING) for about in ("database", "disk", "pulse")
+}
 
+_SIMPLE = f"SELECT 1 FROM {Project._meta.db_table} LIMIT 1"
 _line_seconds = -1.0  # for as long as it takes
 
 
@@ -87,6 +98,29 @@ def ask_briefly(
     except WaitedTooLong:
         # Also what the question itself raises; that it was not in time is true all the same.
         raise DatabaseSilent from None
+
+
+def is_answering(*, seconds: float = 0.8) -> bool:
+    """Whether the database answers something simple, on a connection of its own beside the pool."""
+    try:
+        ask_briefly(_ping, seconds=seconds, about="pulse")
+    except (DatabaseError, InterfaceError):
+        return False
+    return True
+
+
+def _ping() -> None:
+    own = connections.create_connection(DEFAULT_DB_ALIAS)
+    settings = dict(own.settings_dict)
+    options = {name: value for name, value in settings["OPTIONS"].items() if name != "pool"}
+    own.settings_dict = {**settings, "OPTIONS": options}
+    try:
+        with own.cursor() as cursor:
+            # Of a table: SQLite opens its file for nothing less.
+            cursor.execute(_SIMPLE)
+            cursor.fetchall()
+    finally:
+        own.close()
 
 
 def _is_in_memory() -> bool:

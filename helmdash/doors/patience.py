@@ -1,0 +1,155 @@
+"""Nobody waits for a silent database: a client has its answer within five seconds.
+
+A database that is away says so by an error. One that hangs (a stopped process, a cable that was
+cut, a disk that does not answer, a file that another program has locked) says nothing, and no
+driver can be told to give up. So when a request has waited for some seconds, the database is asked
+something simple beside it. Where that is not answered either, the client is told (503), and so is
+everybody who comes until it answers again. A request that only takes its time goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from helmdash.doors.asgi import App, Message, Receive, Scope, Send
+from helmdash.doors.faults import DatabaseUnavailable
+from helmdash.operations.patience import is_answering
+
+log = logging.getLogger(__name__)
+
+# With the second that the question may take, and one for a busy machine, less than five.
+_ASK_AFTER_S = 2.5
+_ASK_AGAIN_S = 2.0
+# While it is silent: how soon after its return everybody is let in again.
+_LOOK_S = 0.5
+# They tell how the database is.
+_LIVENESS = frozenset({"/healthz", "/readyz", "/metrics"})
+# Whoever stores reports bounds them already (operations.recorder).
+_REPORTS = frozenset({"/api/v1/calls", "/api/v1/calls/batch"})
+
+
+class DatabaseWatch:
+    """Whether the database answers, as far as somebody had reason to ask. On one event loop."""
+
+    def __init__(self, ask: Callable[[], bool] = is_answering) -> None:
+        self._ask = ask
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="database-watch")
+        self._asking: asyncio.Task[bool] | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_silent(self) -> bool:
+        """It did not answer when it was asked last, and is asked again and again."""
+        return self._looking is not None
+
+    async def is_answering(self) -> bool:
+        """Ask it, within about a second."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._answer())
+        return await asyncio.shield(self._asking)
+
+    async def run(self, work: Callable[[Send], Awaitable[None]], send: Send) -> None:
+        """Let `work` answer a request; raises DatabaseUnavailable instead, with nothing sent.
+
+        Work that is given up on goes on by itself: it may be inside a statement.
+        """
+        if self.is_silent:
+            raise DatabaseUnavailable
+        door = _Door(send)
+        task = asyncio.ensure_future(_run(work, door.send))
+        try:
+            wait = _ASK_AFTER_S
+            while not await _has_ended(task, wait) and not door.has_begun:
+                wait = _ASK_AGAIN_S
+                if not await self.is_answering() and door.close():
+                    self._let_go(task)
+                    raise DatabaseUnavailable
+        except asyncio.CancelledError:
+            # The server stops: whoever answers says so in order.
+            task.cancel()
+        await task
+
+    def close(self) -> None:
+        """End the thread, and the looking."""
+        if self._looking is not None:
+            self._looking.cancel()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _answer(self) -> bool:
+        loop = asyncio.get_running_loop()
+        is_there = await loop.run_in_executor(self._thread, self._ask)
+        if not is_there and self._looking is None:
+            log.warning("the database does not answer; requests that need it are turned away")
+            self._looking = asyncio.create_task(self._look())
+        return is_there
+
+    async def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while not await loop.run_in_executor(self._thread, self._ask):
+                await asyncio.sleep(_LOOK_S)
+            log.warning("the database answers again")
+        finally:
+            self._looking = None
+
+    def _let_go(self, task: asyncio.Task[None]) -> None:
+        # Kept, lest it be collected; its end is awaited by nobody.
+        self._ending.add(task)
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._ending.discard(task)
+        if not task.cancelled():
+            task.exception()  # it has been logged where it was raised
+
+
+class Patient:
+    """The ASGI application `app`, whose clients do not wait for a silent database."""
+
+    def __init__(self, app: App, watch: DatabaseWatch) -> None:
+        self._app = app
+        self._watch = watch
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request. Raises DatabaseUnavailable, with nothing sent."""
+        if scope["type"] != "http" or _is_exempt(scope):
+            await self._app(scope, receive, send)
+            return
+        await self._watch.run(lambda out: self._app(scope, receive, out), send)
+
+
+def _is_exempt(scope: Scope) -> bool:
+    path = scope["path"]
+    return path in _LIVENESS or (path in _REPORTS and scope["method"] == "POST")
+
+
+class _Door:
+    """The way to a client, which may be closed before the application is done with it."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._is_closed = False
+        self.has_begun = False
+
+    async def send(self, message: Message) -> None:
+        if not self._is_closed:
+            self.has_begun = True
+            await self._send(message)
+
+    def close(self) -> bool:
+        """Let nothing more through; False where the answer has begun."""
+        self._is_closed = not self.has_begun
+        return self._is_closed
+
+
+async def _has_ended(task: asyncio.Task[None], seconds: float) -> bool:
+    done, _ = await asyncio.wait({task}, timeout=seconds)
+    return bool(done)
+
+
+async def _run(work: Callable[[Send], Awaitable[None]], send: Send) -> None:
+    await work(send)
