@@ -8,11 +8,24 @@ nothing here knows a model by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from typing import NamedTuple
 
-from helmdash.core.model_names import model_key, spellings_of
+from helmdash.core.learned_windows import (
+    OUTSIDE,
+    Claim,
+    LearnedWindow,
+    Limit,
+    RowLimit,
+    Variant,
+    WindowSource,
+    choose_limit,
+    variant_of,
+)
+from helmdash.core.learned_windows import LimitSource as LimitSource
+from helmdash.core.model_names import bare_name, model_key, spellings_of, split_window
 from helmdash.core.tokens import Estimator
 
 # The soft line where a row sets none: beyond it, models lose track of what they were told.
@@ -55,14 +68,6 @@ class MatchRule(StrEnum):
     ALIAS = "alias"
     FREE_SUFFIX = "free_suffix"
     FALLBACK = "fallback"
-
-
-class LimitSource(StrEnum):
-    """Where a context limit comes from."""
-
-    CONTEXT_LENGTH = "context_length"
-    INPUT_LENGTH = "input_length"
-    BUDGET = "budget"
 
 
 class LineSource(StrEnum):
@@ -142,6 +147,9 @@ class EffectiveBudget(BudgetFigures):
     limit_source: LimitSource | None
     optimal_source: LineSource
     critical_source: LineSource
+    is_shipped: bool = False  # of the governing row
+    claims: tuple[Claim, ...] = ()  # everybody's word on the window, best first
+    disproved_by: LearnedWindow | None = None  # the call that shows a word to be wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +193,15 @@ class Resolution:
     candidates: tuple[Candidate, ...]
 
 
+class _Question(NamedTuple):
+    """What a budget is looked up by."""
+
+    asked: str  # trimmed
+    key: str | None = None
+    client_window: int | None = None
+    server_window: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
     """The row that governs an id, before the `:free` rule; the alias that led to it, if any."""
@@ -201,7 +218,17 @@ class BudgetTable:
     rows alike the first. Raises MissingFallback when no enabled row has an empty key.
     """
 
-    def __init__(self, budgets: Iterable[Budget], aliases: Iterable[Alias] = ()) -> None:
+    def __init__(
+        self,
+        budgets: Iterable[Budget],
+        aliases: Iterable[Alias] = (),
+        *,
+        shipped: Collection[int] = (),
+        windows: Iterable[LearnedWindow] = (),
+        variants: Iterable[Variant] = (),
+    ) -> None:
+        """`shipped`: numbers of the rows whose window is as HelmDash ships it, and no operator's
+        word. `windows`: what was learned from outside. `variants`: what clients may ask for."""
         self._all = tuple(budgets)
         self._rows = _governing_rows(self._all)
         if "" not in self._rows:
@@ -210,19 +237,44 @@ class BudgetTable:
         usable = (alias for alias in aliases if _normalised(alias.prefix))
         self._aliases = tuple(sorted(usable, key=lambda alias: -len(_normalised(alias.prefix))))
         self._spellings = spellings_of([(alias.prefix, alias.target) for alias in self._aliases])
-        self._memory: dict[str, EffectiveBudget] = {}
+        self._windows: dict[str, dict[WindowSource, LearnedWindow]] = {}
+        for window in windows:
+            self._windows.setdefault(window.key, {})[window.source] = window
+        self._variants = tuple(variants)
+        self._shipped = frozenset(shipped)
+        self._memory: dict[_Question, EffectiveBudget] = {}
         self._keys: dict[tuple[str, str | None], str] = {}
 
-    def lookup(self, model: str) -> EffectiveBudget:
-        """Give the budget of a model id; an unknown or empty id has the fallback's."""
-        asked = model.strip()
-        known = self._memory.get(asked)
+    def lookup(
+        self,
+        model: str,
+        *,
+        key: str | None = None,
+        client_window: int | None = None,
+        server_window: int | None = None,
+    ) -> EffectiveBudget:
+        """Give the budget of a model id; an unknown or empty id has the fallback's.
+
+        `key`: its name in figures, where the provider is known that the id does not say.
+        `client_window`: tokens the client counts on, `server_window`: those the server says now.
+        """
+        question = _Question(model.strip(), key, client_window, server_window)
+        known = self._memory.get(question)
         if known is None:
-            known = self._effective(asked, self._match(_normalised(asked)))
+            known = self._effective(question, self._match(_wanted(question.asked)))
             if len(self._memory) >= _MEMORY_ENTRIES:
                 self._memory.clear()
-            self._memory[asked] = known
+            self._memory[question] = known
         return known
+
+    def learned(self, key: str) -> Mapping[WindowSource, LearnedWindow]:
+        """What is known of a model's window from outside. An id without its provider finds the
+        provider's, where only one serves such a model."""
+        found = self._windows.get(key)
+        if found is not None or "/" in key:
+            return found or {}
+        named = [one for name, one in self._windows.items() if bare_name(name) == key]
+        return named[0] if len(named) == 1 else {}
 
     def key_of(self, model: str, *, provider: str | None = None) -> str:
         """The name that a model has in figures, however it is spelt (core.model_names)."""
@@ -238,15 +290,16 @@ class BudgetTable:
     def resolve(self, model: str) -> Resolution:
         """Look a model up and explain it: every rule that could have applied, and which did."""
         asked = model.strip()
-        match = self._match(_normalised(asked))
-        budget = self._effective(asked, match)
+        wanted = _wanted(asked)
+        match = self._match(wanted)
+        budget = self._effective(_Question(asked), match)
         return Resolution(
             model=asked,
             budget=budget,
             matched_key=match.row.key,
             rule=budget.rule,
             budget_id=match.row.budget_id,
-            candidates=tuple(self._explain(_normalised(asked), match, budget.rule)),
+            candidates=tuple(self._explain(wanted, match, budget.rule)),
         )
 
     def _match(self, wanted: str) -> _Match:
@@ -269,16 +322,20 @@ class BudgetTable:
                 return row
         return None
 
-    def _effective(self, asked: str, match: _Match) -> EffectiveBudget:
+    def _effective(self, question: _Question, match: _Match) -> EffectiveBudget:
         row, rule = match.row, match.rule
-        if _is_freed(_normalised(asked), match):
+        if _is_freed(_wanted(question.asked), match):
             row, rule = _freed(row, self._rows[""]), MatchRule.FREE_SUFFIX
-        limit, source = _limit(row, rule)
-        lines = lines_of(row.optimal_max_tokens, row.critical_max_tokens, limit=limit)
+        is_shipped = row.budget_id in self._shipped
+        limit = self._limit(question, match, row, rule)
+        # A shipped row sets its red line for the window that it knows.
+        is_of_another = is_shipped and (limit.source in OUTSIDE or limit.tokens is None)
+        critical = None if is_of_another else row.critical_max_tokens
+        lines = lines_of(row.optimal_max_tokens, critical, limit=limit.tokens)
         shared = {f.name: getattr(row, f.name) for f in fields(BudgetFigures)}
         return EffectiveBudget(
             **shared,
-            model=asked,
+            model=question.asked,
             rule=rule,
             prompt_variant=row.prompt_variant or _variant_of(row.tier),
             optimal_max_tokens=lines.optimal_max_tokens,
@@ -286,8 +343,28 @@ class BudgetTable:
             critical_max_tokens=lines.critical_max_tokens,
             critical_source=lines.critical_source,
             caution_cadence=row.caution_cadence or DEFAULT_CAUTION_CADENCE,
-            limit_tokens=limit,
-            limit_source=source,
+            limit_tokens=limit.tokens,
+            limit_source=limit.source,
+            is_shipped=is_shipped,
+            claims=limit.claims,
+            disproved_by=limit.disproved_by,
+        )
+
+    def _limit(self, question: _Question, match: _Match, row: Budget, rule: MatchRule) -> Limit:
+        key = question.key or self.key_of(question.asked)
+        learned = self.learned(key)
+        if question.server_window is not None:
+            told = LearnedWindow(key=key, source=WindowSource.SERVER, tokens=question.server_window)
+            known = learned.get(WindowSource.SERVER)
+            if known is None or known.tokens != told.tokens:
+                learned = {**learned, WindowSource.SERVER: told}
+        wanted = _wanted(question.asked)
+        respelt = _respell(wanted, match.alias) if match.alias else None
+        return choose_limit(
+            _row_limit(row, rule, is_operators=row.budget_id not in self._shipped),
+            learned,
+            client_window=question.client_window or split_window(question.asked).window,
+            variant=variant_of({key, wanted, respelt or wanted}, self._variants),
         )
 
     def _explain(self, wanted: str, match: _Match, final: MatchRule) -> Iterator[Candidate]:
@@ -430,13 +507,13 @@ def _freed(row: Budget, fallback: Budget) -> Budget:
     )
 
 
-def _limit(row: Budget, rule: MatchRule) -> tuple[int | None, LimitSource | None]:
-    """Find the context limit: the smaller known length, else the row's own safe ceiling.
+def _row_limit(row: Budget, rule: MatchRule, *, is_operators: bool) -> RowLimit | None:
+    """Find the row's limit: the smaller known length, else the row's own safe ceiling.
 
     The fallback says nothing about the model it stands in for, so under it the limit is unknown.
     """
     if rule is MatchRule.FALLBACK:
-        return None, None
+        return None
     known = [
         (length, source)
         for length, source in (
@@ -446,8 +523,9 @@ def _limit(row: Budget, rule: MatchRule) -> tuple[int | None, LimitSource | None
         if length is not None and length > 0
     ]
     if known:
-        return min(known, key=lambda pair: pair[0])
-    return row.input_tokens, LimitSource.BUDGET
+        tokens, source = min(known, key=lambda pair: pair[0])
+        return RowLimit(tokens=tokens, source=source, is_operators=is_operators)
+    return RowLimit(tokens=row.input_tokens, source=LimitSource.BUDGET, is_operators=is_operators)
 
 
 def _variant_of(tier: Tier) -> PromptVariant:
@@ -457,6 +535,11 @@ def _variant_of(tier: Tier) -> PromptVariant:
 
 def _starts(wanted: str, key: str) -> bool:
     return wanted.startswith(_normalised(key))
+
+
+def _wanted(model_id: str) -> str:
+    """An id as rows are asked for it: without the suffix that names a window."""
+    return split_window(_normalised(model_id)).model
 
 
 def _normalised(model_id: str) -> str:

@@ -89,6 +89,7 @@ class Capture:
     budget_model: str | None = None  # the id that budgets know the model by, if not `model`
     tool_calls: int | None = None  # calls of tools in the reply
     window: int | None = None  # tokens of context the upstream was told to use (Ollama's num_ctx)
+    refused_window: int | None = None  # tokens of context that a refusal names
     server_window: int | None = None  # tokens of context the upstream says the model has
     reasoning_len: int | None = None  # bytes of reasoning that came beside the content
     links: ChainLinks | None = None  # what tells the conversation where none was named

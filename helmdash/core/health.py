@@ -12,7 +12,8 @@ from enum import StrEnum
 from helmdash.core.budgets import EffectiveBudget, LimitSource
 
 # Stored with every call. A change of a line, or of what makes a level unknown, is a new version.
-HEALTH_VERSION = "levels-2"  # 1, never stored: a caution line of 100,000 for small windows, too
+# 1, never stored: a caution line of 100,000 for small windows, too. 2: only rows told windows.
+HEALTH_VERSION = "levels-3"
 
 
 class Level(StrEnum):
@@ -71,6 +72,19 @@ def assess(prompt_tokens: int | None, budget: EffectiveBudget) -> Health:
 def suspected_cut(health: Health) -> Health:
     """The same figures, but no level: the count is probably of what a provider left (core.cuts)."""
     return replace(health, level=Level.UNKNOWN, reason=HealthReason.SUSPECTED_CUT)
+
+
+def without_limit(health: Health) -> Health:
+    """The same count, judged by no limit: the one there was has just been shown to be wrong."""
+    return replace(
+        health,
+        level=Level.UNKNOWN,
+        reason=HealthReason.MODEL_LIMIT_UNAVAILABLE,
+        limit_tokens=None,
+        limit_source=None,
+        critical_max_tokens=None,
+        hard_util=None,
+    )
 
 
 def _why_unknown(prompt: int | None, budget: EffectiveBudget) -> HealthReason | None:

@@ -1,14 +1,17 @@
-"""What was learned of a model's window, and by whom: values only, core.windows decides.
+"""Who says how large a model's window is, and whose word counts.
 
-- REFUSAL: the upstream refused a prompt as too long and named the window it has.
-- SERVER: the upstream says it when it is asked (its listing, Ollama's `/api/show`, llama.cpp's
-  `/props`).
-- SUCCESS: a prompt that was answered, far longer than the limit it was judged by. It is no window,
-  but a proof that whoever told a smaller one before was wrong.
+In this order: a budget row that an operator made or changed; a refusal that names the window; the
+server, when it is asked; a row that HelmDash ships; the client. A client only suggests: where a
+shipped row is all that is known, its word counts as far as the provider documents such a window
+for the model (`Variant`), and alone where nothing else is known.
+
+A prompt that was answered although it is far longer than a limit proves that limit wrong. Whoever
+told it is then passed over, unless it is an operator, who decides.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -18,11 +21,25 @@ _DISPROOF_PERCENT = 110
 
 
 class WindowSource(StrEnum):
-    """Who told it."""
+    """What was learned from outside, and from whom."""
 
+    REFUSAL = "refusal"  # a prompt was refused as too long, with the window that there is
+    SERVER = "server"  # its listing, Ollama's /api/show, llama.cpp's /props
+    SUCCESS = "success"  # an answered prompt longer than the limit: no window, but a proof
+
+
+class LimitSource(StrEnum):
+    """Where a context limit comes from. The first three are members of the governing row."""
+
+    CONTEXT_LENGTH = "context_length"
+    INPUT_LENGTH = "input_length"
+    BUDGET = "budget"  # the row's input_tokens, where it knows no length
     REFUSAL = "refusal"
     SERVER = "server"
-    SUCCESS = "success"
+    CLIENT = "client"
+
+
+OUTSIDE = frozenset({LimitSource.REFUSAL, LimitSource.SERVER, LimitSource.CLIENT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +49,155 @@ class LearnedWindow:
     key: str
     source: WindowSource
     tokens: int
-    seen_at: datetime
+    seen_at: datetime | None = None  # None: just now
     call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A longer window that a provider documents for models whose id begins with `prefix`."""
+
+    prefix: str
+    context_length: int
+    evidence: str = ""
+
+
+class ClaimState(StrEnum):
+    """What became of somebody's word on a window."""
+
+    USED = "used"
+    OUTRANKED = "outranked"  # somebody who comes first has told one
+    DISPROVED = "disproved"
+    USED_ALTHOUGH_DISPROVED = "used_although_disproved"  # an operator's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What one source says of a model's window, in tokens."""
+
+    source: LimitSource
+    tokens: int
+    state: ClaimState
+    is_operators: bool = False
+    seen_at: datetime | None = None
+    call_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """The limit that counts, None where nobody knows one; everybody's word; the proof against."""
+
+    tokens: int | None
+    source: LimitSource | None
+    claims: tuple[Claim, ...]
+    disproved_by: LearnedWindow | None  # only where a word that would count is disproved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowLimit:
+    """What the governing row says. `is_operators`: an operator made it so."""
+
+    tokens: int
+    source: LimitSource
+    is_operators: bool
+
+
+def choose_limit(
+    row: RowLimit | None,
+    learned: Mapping[WindowSource, LearnedWindow],
+    *,
+    client_window: int | None = None,
+    variant: Variant | None = None,
+) -> Limit:
+    """Decide whose word counts. `row` None: no row but the fallback governs the model."""
+    proof = learned.get(WindowSource.SUCCESS)
+    claims: list[Claim] = []
+    found: Claim | None = None
+    is_contested = False
+    for claim in _claims(row, learned, client_window, variant):
+        is_wrong = proof is not None and _is_disproved(claim, proof)
+        if found is not None:
+            state = ClaimState.DISPROVED if is_wrong else ClaimState.OUTRANKED
+        elif is_wrong and not claim.is_operators:
+            state, is_contested = ClaimState.DISPROVED, True
+        else:
+            state = ClaimState.USED_ALTHOUGH_DISPROVED if is_wrong else ClaimState.USED
+            is_contested = is_contested or is_wrong
+            found = claim
+        claims.append(_with(claim, state))
+    return Limit(
+        tokens=found.tokens if found else None,
+        source=found.source if found else None,
+        claims=tuple(claims),
+        disproved_by=proof if is_contested else None,
+    )
 
 
 def disproves(prompt_tokens: int, limit: int) -> bool:
     """Whether an answered prompt of so many tokens shows that the limit is wrong."""
     return prompt_tokens * 100 > limit * _DISPROOF_PERCENT
+
+
+def variant_of(ids: Iterable[str], variants: Sequence[Variant]) -> Variant | None:
+    """The variant of a model by its ids (small letters), that with the longest prefix."""
+    found = [one for one in variants for each in ids if each.startswith(one.prefix)]
+    return max(found, key=lambda one: len(one.prefix), default=None)
+
+
+def _claims(
+    row: RowLimit | None,
+    learned: Mapping[WindowSource, LearnedWindow],
+    client_window: int | None,
+    variant: Variant | None,
+) -> Iterable[Claim]:
+    if row is not None and row.is_operators:
+        yield _claim(row.source, row.tokens, is_operators=True)
+    for source, told in (
+        (LimitSource.REFUSAL, learned.get(WindowSource.REFUSAL)),
+        (LimitSource.SERVER, learned.get(WindowSource.SERVER)),
+    ):
+        if told is not None:
+            yield _claim(source, told.tokens, told)
+    if row is not None and not row.is_operators:
+        asked = min(client_window or 0, variant.context_length) if variant else 0
+        if asked > row.tokens:
+            # What the row says is of the variant that was not asked for.
+            yield _claim(LimitSource.CLIENT, asked)
+        yield _claim(row.source, row.tokens)
+    if client_window:
+        yield _claim(LimitSource.CLIENT, client_window)
+
+
+def _claim(
+    source: LimitSource,
+    tokens: int,
+    told: LearnedWindow | None = None,
+    *,
+    is_operators: bool = False,
+) -> Claim:
+    return Claim(
+        source=source,
+        tokens=tokens,
+        state=ClaimState.USED,
+        is_operators=is_operators,
+        seen_at=told.seen_at if told else None,
+        call_id=told.call_id if told else "",
+    )
+
+
+def _with(claim: Claim, state: ClaimState) -> Claim:
+    return Claim(
+        source=claim.source,
+        tokens=claim.tokens,
+        state=state,
+        is_operators=claim.is_operators,
+        seen_at=claim.seen_at,
+        call_id=claim.call_id,
+    )
+
+
+def _is_disproved(claim: Claim, proof: LearnedWindow) -> bool:
+    """A word given after the proof stands: windows are changed, too."""
+    if claim.seen_at is not None and proof.seen_at is not None and claim.seen_at > proof.seen_at:
+        return False
+    return disproves(proof.tokens, claim.tokens)

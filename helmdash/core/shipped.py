@@ -1,7 +1,8 @@
 """The shipped budgets: reading the file of rows and aliases that HelmDash comes with.
 
-The file is TOML: one `[fallback]`, any number of `[[budget]]` and `[[alias]]`. A member that is
-left out has the default of `Budget`; a member that nobody knows is a mistake, not a comment.
+The file is TOML: one `[fallback]`, any number of `[[budget]]`, `[[alias]]` and
+`[[variant]]`. A member that is left out has the default of `Budget`; a member that nobody knows is
+a mistake, not a comment.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from helmdash.core.budgets import Alias, Budget, PromptVariant, Tier
+from helmdash.core.learned_windows import Variant
 
 # Given by the database, never by the file.
 _NOT_SHIPPED = {"budget_id", "project"}
@@ -43,11 +45,28 @@ def load_shipped(text: str) -> tuple[tuple[Budget, ...], tuple[Alias, ...]]:
         file = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ShippedError(f"not TOML: {error}") from error
-    unknown = sorted(file.keys() - {"fallback", "budget", "alias"})
+    unknown = sorted(file.keys() - {"fallback", "budget", "alias", "variant"})
     if unknown or "fallback" not in file:
         raise ShippedError(f"needs [fallback]; unknown tables: {', '.join(unknown) or 'none'}")
     rows = [{"key": "", **file["fallback"]}, *file.get("budget", [])]
     return tuple(map(_budget, rows)), tuple(map(_alias, file.get("alias", [])))
+
+
+def load_variants(text: str) -> tuple[Variant, ...]:
+    """Read the longer windows that clients may ask for by a suffix or a header.
+
+    They are no rows: whoever edits a model's budget has the last word on its window anyway. Raises
+    ShippedError.
+    """
+    try:
+        rows = tomllib.loads(text).get("variant", [])
+        found = [Variant(**row) for row in rows]
+    except (tomllib.TOMLDecodeError, TypeError) as error:
+        raise ShippedError(f"variants: {error}") from error
+    for each in found:
+        if not each.prefix or each.prefix != each.prefix.lower() or each.context_length < 1:
+            raise ShippedError(f"a variant needs a prefix in small letters, and tokens: {each}")
+    return tuple(found)
 
 
 def _budget(row: dict[str, Any]) -> Budget:

@@ -10,14 +10,16 @@ count of 0, are unknown: a meter that reads them as zero shows green when it sho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 # Stored with every call. Reading a vendor's counts in another way is a new version.
-USAGE_VERSION = "usage-1"
+USAGE_VERSION = "usage-2"
 
 # The largest whole number every JSON reader keeps exact; no prompt comes near it.
 _LARGEST_COUNT = 2**53
+# What an entry of Anthropic's `iterations` says of its prompt.
+_OF_A_PROMPT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +153,8 @@ def normalise_usage(raw: Mapping[str, object] | None) -> Usage:
     """
     if not isinstance(raw, Mapping):
         return Usage()
+    if "iterations" in raw:
+        raw = _of_newest_message(raw)
     shape = _shape_of(raw)
     if shape is None:
         return Usage()
@@ -158,6 +162,24 @@ def normalise_usage(raw: Mapping[str, object] | None) -> Usage:
     if not any((usage.prompt_tokens, usage.completion_tokens, usage.total_tokens)):
         return Usage()
     return usage
+
+
+def _of_newest_message(raw: Mapping[str, object]) -> Mapping[str, object]:
+    """Anthropic's report with the prompt of the last message only.
+
+    Where a server runs tools or compacts by itself, the counts are sums over several prompts, each
+    of which holds the one before it; how full the context is, the last one says.
+    https://platform.claude.com/docs/en/build-with-claude/compaction
+    """
+    entries = raw["iterations"]
+    if not isinstance(entries, Sequence) or isinstance(entries, str | bytes):
+        return raw
+    messages = [
+        entry for entry in entries if isinstance(entry, Mapping) and entry.get("type") == "message"
+    ]
+    if not messages or messages[-1].get("input_tokens") is None:
+        return raw
+    return {**raw, **{name: messages[-1].get(name) for name in _OF_A_PROMPT}}
 
 
 def _shape_of(raw: Mapping[str, object]) -> Shape | None:

@@ -15,6 +15,7 @@ from helmdash.core.budgets import (
     LineSource,
     lines_of,
 )
+from helmdash.core.learned_windows import OUTSIDE
 
 
 def wanted_window(budget: EffectiveBudget) -> int:
@@ -23,6 +24,8 @@ def wanted_window(budget: EffectiveBudget) -> int:
     The advertised window where the row has one; else the prompt's limit with the reply on top: in
     a window of the bare prompt limit, a prompt that just fits would have no room for its answer.
     """
+    if budget.limit_tokens is not None and budget.limit_source in OUTSIDE:
+        return budget.limit_tokens  # told by somebody who knows better than the row
     if budget.context_length is not None and budget.context_length > 0:
         return budget.context_length
     prompt = budget.limit_tokens if budget.limit_tokens is not None else budget.input_tokens

@@ -11,13 +11,17 @@ from helmdash.core.capture import Capture
 from helmdash.core.chains import CHAIN_VERSION
 from helmdash.core.failures import Cause, classify
 from helmdash.core.finish import FinishReason, normalise_finish_reason
-from helmdash.core.health import Health, assess
+from helmdash.core.health import Health, assess, without_limit
+from helmdash.core.learned_windows import OUTSIDE, disproves
 from helmdash.core.messages import canonical_hash, canonical_json
 from helmdash.core.model_names import split_window
 from helmdash.core.reasoning import strip_reasoning
 from helmdash.core.tokens import utf8_bytes
 from helmdash.core.usage import Usage, normalise_usage
 from helmdash.core.windows import within_window
+
+# Many texts in one request: their sum says nothing of the window of each.
+_SUMMED_PURPOSES = frozenset({"embedding", "embed", "rerank"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,7 @@ class Judged:
     sent_bytes: int | None
     sent_messages: int | None
     message_hashes: tuple[str, ...]
+    is_proof: bool = False  # answered, although far longer than the limit it was judged by
     cut: Mapping[str, object] | None = None  # why a silent cut is suspected, once it is judged
 
     @property
@@ -58,29 +63,60 @@ class Judged:
 
 def judge(capture: Capture, rules: BudgetTable, *, caller: str, now: datetime) -> Judged:
     """Normalise, classify and assess one call. Pure but for the values passed in."""
+    model_key = rules.key_of(capture.model, provider=capture.provider)
+    client_window = capture.client_window or split_window(capture.model).window
+    budget = rules.lookup(
+        capture.budget_model or capture.model,
+        key=model_key,
+        client_window=client_window,
+        server_window=capture.server_window,
+    )
     # What an upstream was told to use is all there was, whatever the row says (Ollama's num_ctx).
-    budget = within_window(rules.lookup(capture.budget_model or capture.model), capture.window)
+    budget = within_window(budget, capture.window)
     usage = normalise_usage(capture.usage)
     finish_reason = _finish_reason(capture)
     raw_bytes, content_bytes = _content_bytes(capture)
     sent_bytes, sent_messages, hashes = _sent(capture)
+    health = assess(usage.prompt_tokens, budget)
+    is_proof = _is_proof(capture, usage, budget)
+    if is_proof and not _is_operators(budget):
+        # Nothing that was just shown to be wrong turns a call red.
+        health = without_limit(health)
     return Judged(
         capture=capture,
         caller=capture.caller or caller,
         started_at=capture.started_at or now,
         budget=budget,
-        model_key=rules.key_of(capture.model, provider=capture.provider),
-        client_window=capture.client_window or split_window(capture.model).window,
+        model_key=model_key,
+        client_window=client_window,
         usage=usage,
         finish_reason=finish_reason,
         cause=classify(capture, usage=usage, finish_reason=finish_reason),
-        health=assess(usage.prompt_tokens, budget),
+        health=health,
+        is_proof=is_proof,
         raw_content_bytes=raw_bytes,
         content_bytes=content_bytes,
         sent_bytes=sent_bytes,
         sent_messages=sent_messages,
         message_hashes=hashes,
     )
+
+
+def _is_proof(capture: Capture, usage: Usage, budget: EffectiveBudget) -> bool:
+    """Whether the call was answered although its prompt is far longer than its limit."""
+    prompt, limit = usage.prompt_tokens, budget.limit_tokens
+    return (
+        prompt is not None
+        and limit is not None
+        and disproves(prompt, limit)
+        and capture.effective_status == "success"
+        and capture.purpose not in _SUMMED_PURPOSES
+    )
+
+
+def _is_operators(budget: EffectiveBudget) -> bool:
+    """Whether the limit is an operator's number, which holds until an operator changes it."""
+    return not budget.is_shipped and budget.limit_source not in OUTSIDE
 
 
 def _finish_reason(capture: Capture) -> FinishReason | None:

@@ -11,12 +11,13 @@ constraint; the later one starts again and finds it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db import connection
 
+from helmdash.core.budgets import BudgetTable
 from helmdash.core.capture import Capture
 from helmdash.core.failures import Cause
 from helmdash.core.finish import FinishReason
@@ -36,6 +37,7 @@ from helmdash.operations.conversation_rows import (
 from helmdash.operations.cutting import Cutting
 from helmdash.operations.inferring import Inference
 from helmdash.operations.judging import Judged, judge
+from helmdash.operations.learning_windows import keep_windows
 from helmdash.operations.writing import Collision, write
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
@@ -82,7 +84,7 @@ def record_calls(
 
     def store() -> tuple[tuple[Recorded, ...], Cutting]:
         cutting = Cutting(project.id)
-        answers = _record(project, judged, cutting, now)
+        answers = _record(project, judged, rules, cutting, now)
         if also is not None:
             also(answers)
         return answers, cutting
@@ -93,7 +95,11 @@ def record_calls(
 
 
 def _record(
-    project: ProjectInfo, judged: Sequence[Judged], cutting: Cutting, now: datetime
+    project: ProjectInfo,
+    judged: Sequence[Judged],
+    rules: BudgetTable,
+    cutting: Cutting,
+    now: datetime,
 ) -> tuple[Recorded, ...]:
     ids = ConversationIds(len(judged))
     conversations = _lock_conversations(project.id, judged, ids)
@@ -111,6 +117,7 @@ def _record(
         else:
             answers.append(replace(first, duplicate=True))
     writer.write()
+    keep_windows(project_id=project.id, items=writer.items, rules=rules, now=now)
     delete_unused(conversations.values())
     return tuple(answers)
 
@@ -155,6 +162,11 @@ class _Batch:
             cause=item.cause,
             duplicate=False,
         )
+
+    @property
+    def items(self) -> Iterator[Judged]:
+        """The calls taken, as their conversations let them be judged."""
+        return (placed.item for placed in self._taken)
 
     def write(self) -> None:
         """Insert and update everything. Raises IntegrityError when another writer was first."""

@@ -12,10 +12,11 @@ from helmdash.conf import ROOT
 from helmdash.core import budgets as core
 from helmdash.core.shipped import load_shipped
 from helmdash.records.models import Budget, BudgetAlias
+from helmdash.records.models.budgets import SHIPPED_REASON
 
 SHIPPED_FILE = ROOT / "fixtures" / "budgets.toml"
 _NOT_STORED = {"budget_id", "project"}
-_REASON = "shipped with HelmDash"
+_REASON = SHIPPED_REASON
 _STORED = tuple(f.name for f in fields(core.Budget) if f.name not in _NOT_STORED)
 
 

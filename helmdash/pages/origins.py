@@ -10,6 +10,9 @@ _LIMITS = {
     LimitSource.CONTEXT_LENGTH: "the row's context length (no shorter input length is known)",
     LimitSource.INPUT_LENGTH: "the row's input length, the smaller of the two lengths",
     LimitSource.BUDGET: "the row's input tokens: it knows neither length",
+    LimitSource.REFUSAL: "a refusal of the provider's, which named it",
+    LimitSource.SERVER: "the server that runs the model, which says so",
+    LimitSource.CLIENT: "the client, which counts on it (a suffix such as [1m], or a header)",
 }
 _CAUTION = {
     LineSource.FLAT: "default: 100,000",

@@ -13,6 +13,7 @@ from math import floor
 from helmdash.core.budgets import LimitSource
 from helmdash.core.failures import Advice
 from helmdash.core.health import Health, HealthReason, Level
+from helmdash.core.learned_windows import OUTSIDE, Claim, ClaimState
 
 DASH = "\N{EN DASH}"
 
@@ -20,10 +21,20 @@ _SOURCES = {
     LimitSource.CONTEXT_LENGTH: "context length",
     LimitSource.INPUT_LENGTH: "input length",
     LimitSource.BUDGET: "input budget",
+    LimitSource.REFUSAL: "window named by a refusal",
+    LimitSource.SERVER: "window told by the server",
+    LimitSource.CLIENT: "window the client counts on",
+}
+_STATES = {
+    ClaimState.USED: "counts",
+    ClaimState.OUTRANKED: "somebody who comes first has told one",
+    ClaimState.DISPROVED: "disproved: a longer prompt was answered",
+    ClaimState.USED_ALTHOUGH_DISPROVED: "counts, for it is yours, although a longer prompt was "
+    "answered",
 }
 _REASONS = {
     HealthReason.USAGE_UNAVAILABLE: "usage not reported",
-    HealthReason.MODEL_LIMIT_UNAVAILABLE: "limit unknown: no budget of its own governs this model",
+    HealthReason.MODEL_LIMIT_UNAVAILABLE: "limit unknown: none is told, or it was disproved",
     HealthReason.SUSPECTED_CUT: "probably cut upstream",
 }
 _ADVICE = {
@@ -110,6 +121,20 @@ def reason(health: Health) -> str:
 def denominator(health: Health) -> str:
     """The name of what a prompt is measured against."""
     return _SOURCES[health.limit_source] if health.limit_source else "limit"
+
+
+def claimant(claim: Claim) -> str:
+    """Who says how large a window is."""
+    if claim.is_operators:
+        return f"your budget ({_SOURCES[claim.source]})"
+    if claim.source in OUTSIDE:
+        return _SOURCES[claim.source]
+    return f"the row that HelmDash ships ({_SOURCES[claim.source]})"
+
+
+def outcome_of_claim(claim: Claim) -> str:
+    """What became of somebody's word on a window."""
+    return _STATES[claim.state]
 
 
 def verdict(health: Health) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -16,7 +17,12 @@ from functools import cache
 from django.db import connection
 from django.db.models import Q, QuerySet
 
+from helmdash import conf
 from helmdash.core import budgets as core
+from helmdash.core.learned_windows import LearnedWindow, Variant, WindowSource
+from helmdash.core.shipped import load_variants
+from helmdash.queries import budget_origins
+from helmdash.records import models as stored
 from helmdash.records.models import Budget, BudgetAlias
 
 # "Live everywhere within a second" (product.md 2).
@@ -52,7 +58,7 @@ class ContextBudgets:
 
 @dataclass(frozen=True, slots=True)
 class _Cached:
-    revision: tuple[int, int]
+    revision: tuple[object, ...]
     read_at: float
     table: core.BudgetTable
 
@@ -64,7 +70,7 @@ _lock = threading.Lock()
 def table(*, project_id: int | None) -> core.BudgetTable:
     """The budgets that govern a project: global rows, and its own in their place.
 
-    One query when nothing was edited in the last second, three otherwise.
+    One query when nothing was edited or learned in the last second, five otherwise.
     """
     revision = _revision()
     # The clock only ages the cache: no result depends on it.
@@ -133,27 +139,50 @@ def _row(row: Budget) -> BudgetRow:
 
 
 def _read_table(project_id: int | None) -> core.BudgetTable:
+    rows = list(_visible(project_id).order_by("id"))
+    by_operators = budget_origins.with_own_window()
     return core.BudgetTable(
-        [row.to_core() for row in _visible(project_id).order_by("id")],
+        [row.to_core() for row in rows],
         [row.to_core() for row in BudgetAlias.objects.order_by("id")],
+        shipped=[row.pk for row in rows if not row.project_id and row.pk not in by_operators],
+        windows=_windows(project_id),
+        variants=_variants(),
     )
 
 
-def _revision() -> tuple[int, int]:
-    """The newest edit of either table: every edit, whoever makes it, leaves a history row."""
-    budget_history, alias_history = _history_tables()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT (SELECT COALESCE(MAX(history_id), 0) FROM {budget_history}),"
-            f" (SELECT COALESCE(MAX(history_id), 0) FROM {alias_history})"
+def _windows(project_id: int | None) -> Iterator[LearnedWindow]:
+    for row in stored.LearnedWindow.objects.filter(project=project_id):
+        yield LearnedWindow(
+            key=row.model_key,
+            source=WindowSource(row.source),
+            tokens=row.tokens,
+            seen_at=row.seen_at,
+            call_id=row.call_name,
         )
-        newest = cursor.fetchone()
-    return (newest[0], newest[1])
 
 
 @cache
-def _history_tables() -> tuple[str, str]:
-    # Asked once: `history` builds a manager class each time, half a millisecond on every call.
+def _variants() -> tuple[Variant, ...]:
+    path = conf.ROOT / "fixtures" / "budgets.toml"
+    return load_variants(path.read_text(encoding="utf-8"))
+
+
+def _revision() -> tuple[object, ...]:
+    """The newest edit of either table, which always leaves a history row, and what was learned."""
+    with connection.cursor() as cursor:
+        cursor.execute(_revision_statement())
+        newest = cursor.fetchone()
+    return tuple(newest)
+
+
+@cache
+def _revision_statement() -> str:
+    # Made once: `history` builds a manager class each time, half a millisecond on every call.
     quote = connection.ops.quote_name
     budgets, aliases = Budget.history.model, BudgetAlias.history.model
-    return quote(budgets._meta.db_table), quote(aliases._meta.db_table)
+    windows = quote(stored.LearnedWindow._meta.db_table)
+    return (
+        f"SELECT (SELECT COALESCE(MAX(history_id), 0) FROM {quote(budgets._meta.db_table)}),"
+        f" (SELECT COALESCE(MAX(history_id), 0) FROM {quote(aliases._meta.db_table)}),"
+        f" (SELECT MAX(seen_at) FROM {windows})"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field, WithJsonSchema
@@ -11,6 +12,7 @@ from helmdash.core.budgets import LimitSource, LineSource, MatchRule, PromptVari
 from helmdash.core.failures import Advice, FailureCause
 from helmdash.core.finish import FinishReason
 from helmdash.core.health import HealthReason, Level
+from helmdash.core.learned_windows import ClaimState
 from helmdash.shapes.catalogs import AnyCatalog
 
 # Words that core keeps as plain text.
@@ -121,6 +123,25 @@ class Figures(TypedDict):
     enabled: bool
 
 
+class WindowClaim(TypedDict):
+    """What one source says of a model's window, and what became of its word."""
+
+    source: LimitSource
+    tokens: int
+    state: ClaimState
+    is_operators: Annotated[bool, Field(description="An operator's own number: it always counts.")]
+    seen_at: datetime | None
+    call_id: Annotated[str | None, Field(description="The call that told it.")]
+
+
+class LimitDisproved(TypedDict):
+    """A call that was answered although its prompt was far longer than a limit."""
+
+    prompt_tokens: int
+    seen_at: datetime | None
+    call_id: str | None
+
+
 class Effective(Figures):
     """The figures that hold for one model, every default filled in."""
 
@@ -133,6 +154,8 @@ class Effective(Figures):
     caution_cadence: int
     limit_tokens: int | None
     limit_source: LimitSource | None
+    windows: Annotated[list[WindowClaim], Field(description="Everybody's word, best first.")]
+    limit_disproved: LimitDisproved | None
     optimal_source: Annotated[
         LineSource,
         Field(

@@ -6,6 +6,7 @@ from helmdash.core.budgets import BudgetFigures, EffectiveBudget
 from helmdash.core.clients import Client
 from helmdash.core.failures import Cause
 from helmdash.core.health import Health, Level
+from helmdash.core.learned_windows import Claim, LearnedWindow
 from helmdash.operations.care import Cleared
 from helmdash.operations.fitting import Fitted
 from helmdash.operations.recording import Recorded
@@ -140,8 +141,31 @@ def effective(value: EffectiveBudget) -> answers.Effective:
         "caution_cadence": value.caution_cadence,
         "limit_tokens": value.limit_tokens,
         "limit_source": value.limit_source,
+        "windows": [_claim(claim) for claim in value.claims],
+        "limit_disproved": _disproved(value.disproved_by),
         "optimal_source": value.optimal_source,
         "critical_source": value.critical_source,
+    }
+
+
+def _claim(value: Claim) -> answers.WindowClaim:
+    return {
+        "source": value.source,
+        "tokens": value.tokens,
+        "state": value.state,
+        "is_operators": value.is_operators,
+        "seen_at": value.seen_at,
+        "call_id": value.call_id or None,
+    }
+
+
+def _disproved(value: LearnedWindow | None) -> answers.LimitDisproved | None:
+    if value is None:
+        return None
+    return {
+        "prompt_tokens": value.tokens,
+        "seen_at": value.seen_at,
+        "call_id": value.call_id or None,
     }
 
 

@@ -265,3 +265,49 @@ def test_every_count_is_unknown_or_sound(raw: dict[str, object]) -> None:
         assert usage.cached_tokens <= usage.prompt_tokens
     if usage.completion_tokens is not None and usage.reasoning_tokens is not None:
         assert usage.reasoning_tokens <= usage.completion_tokens
+
+
+@pytest.mark.parametrize(
+    ("iterations", "prompt", "cached"),
+    [
+        # server tools: every iteration's prompt holds the one before it
+        (
+            [
+                {"type": "message", "input_tokens": 10, "cache_read_input_tokens": 90_000},
+                {"type": "message", "input_tokens": 20, "cache_read_input_tokens": 100_000},
+            ],
+            100_020,
+            100_000,
+        ),
+        # a compaction says nothing of the context that is left
+        (
+            [
+                {"type": "compaction", "input_tokens": 180_000, "output_tokens": 3500},
+                {"type": "message", "input_tokens": 23_000, "output_tokens": 1000},
+            ],
+            23_000,
+            None,
+        ),
+        ([{"type": "message", "input_tokens": 5, "cache_creation_input_tokens": 7}], 12, None),
+        # what cannot be read leaves the sums
+        ([], 300_000, 200_000),
+        (None, 300_000, 200_000),
+        ("message", 300_000, 200_000),
+        ([{"type": "message"}, 3], 300_000, 200_000),
+        ([{"type": "other", "input_tokens": 5}], 300_000, 200_000),
+    ],
+)
+def test_sums_over_iterations_are_brought_down_to_the_last_message(
+    iterations: object, prompt: int, cached: int | None
+) -> None:
+    raw = {
+        "input_tokens": 100_000,
+        "cache_read_input_tokens": 200_000,
+        "output_tokens": 900,
+        "iterations": iterations,
+    }
+
+    usage = normalise_usage(raw)
+
+    assert (usage.prompt_tokens, usage.cached_tokens) == (prompt, cached)
+    assert usage.completion_tokens == 900

@@ -199,7 +199,8 @@ def restart_from(row: Conversation, rules: BudgetTable) -> Restart | None:
     package = unseal(str(stored.get("package", "")))
     if package is None:
         # Sealed under another key: the reminders tell most of it.
-        package = _package(row, rules.lookup(row.model), round_number=row.round_number, draft={})
+        budget = rules.lookup(row.model, key=row.model_key, client_window=row.client_window)
+        package = _package(row, budget, round_number=row.round_number, draft={})
     return Restart(
         messages=messages,
         digest=str(digest),

@@ -116,7 +116,7 @@ def read(
         .first()
     )
     if call is None:
-        return Reading(snapshot=None, budget=rules.lookup(model or row.model))
+        return Reading(snapshot=None, budget=_of_row(rules, row, model))
     budget = _budget(rules, call, model)
     health = assess(call.prompt_tokens, budget)
     is_doubtful = call.level_reason == HealthReason.SUSPECTED_CUT.value
@@ -150,14 +150,31 @@ def _is_far_smaller(call: Call, sent_bytes: Callable[[], int] | None) -> bool:
     return bool(sent_bytes() <= _SHARE_OF_REFUSED * call.sent_bytes)
 
 
+def _of_row(rules: BudgetTable, row: Call | Conversation, model: str | None) -> EffectiveBudget:
+    """The budget of the model about to be asked; what is known of the newest call's holds for it.
+
+    A client that goes on with another model most likely counts on a window of the same size.
+    """
+    is_same = not model or model == row.model
+    return rules.lookup(
+        model or row.model,
+        key=row.model_key if is_same else None,
+        client_window=row.client_window,
+    )
+
+
 def _budget(rules: BudgetTable, call: Call, model: str | None) -> EffectiveBudget:
     """The budget of the model about to be asked, by the name under which it has a row."""
-    budget = rules.lookup(model or call.model)
+    budget = _of_row(rules, call, model)
     if budget.rule is not MatchRule.FALLBACK or (model and model != call.model):
         return budget
     upstream = call.upstream_model or call.model
     for name in (f"{call.provider}/{upstream}" if call.provider else "", upstream):
-        found = rules.lookup(name) if name else budget
+        found = (
+            rules.lookup(name, key=call.model_key, client_window=call.client_window)
+            if name
+            else budget
+        )
         if found.rule is not MatchRule.FALLBACK:
             return found
     return budget

@@ -52,7 +52,7 @@ _all_of = attrgetter(*_NAMES)
 _COUNTS = (
     *("raw_content_len", "latency_ms", "ttft_ms", "overhead_ms", "tool_calls", "reasoning_len"),
     *("window", "round_number"),
-    *("client_window", "server_window"),
+    *("client_window", "server_window", "refused_window"),
 )
 _counts_of = attrgetter(*_COUNTS)
 # The column is a smallint; nothing beyond three digits is a status.

@@ -23,9 +23,11 @@ register = template.Library()
 
 for plain in (
     words.advice,
+    words.claimant,
     words.denominator,
     words.ends,
     words.message_text,
+    words.outcome_of_claim,
     words.percent,
     words.pretty,
     words.purpose_task,

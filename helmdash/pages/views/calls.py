@@ -10,7 +10,7 @@ from helmdash.pages.forms import CallFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.render import PageRequest, live, show
 from helmdash.pages.stories import plans_among
-from helmdash.queries import calls, fitting, seen
+from helmdash.queries import budgets, calls, fitting, seen
 from helmdash.queries.paging import BadCursor
 
 
@@ -52,13 +52,17 @@ def call_page(request: PageRequest, name: str) -> HttpResponse:
     detail = calls.find(project_id=project.id, call_id=name)
     if detail is None:
         return scope.elsewhere(request, "call", name)
-    fit_id = detail.call.fit_id
+    call = detail.call
+    fit_id = call.fit_id
     base = request.build_absolute_uri("/").rstrip("/")
     correlation_id = detail.call.correlation_id
     context = {
         "detail": detail,
-        "call": detail.call,
+        "call": call,
         "plan_id": correlation_id if plans_among([correlation_id], project_id=project.id) else None,
+        "budget": budgets.table(project_id=project.id).lookup(
+            call.model, key=call.model_key, client_window=call.client_window
+        ),
         "fit": fitting.find(project_id=project.id, fit_id=fit_id) if fit_id else None,
         "curl": snippets.post_call(base, snippets.recorded_again(detail)),
     }

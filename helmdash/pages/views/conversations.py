@@ -70,7 +70,10 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
     found = conversations.find(project_id=project.id, conversation_id=name)
     if found is None:
         return scope.elsewhere(request, "conversation", name)
-    windows = budgets.resolve(project_id=project.id, model=found.conversation.model).budget
+    newest = found.conversation
+    windows = budgets.table(project_id=project.id).lookup(
+        newest.model, key=newest.model_key, client_window=newest.client_window
+    )
     context: dict[str, object] = {
         "detail": found,
         "conversation": found.conversation,

@@ -14,6 +14,9 @@ from helmdash.core.budget_rules import budget_problems
 from helmdash.records.fields import one_of
 from helmdash.records.models.access import Project
 
+# What the history says of rows as HelmDash ships them; any other words are an operator's.
+SHIPPED_REASON = "shipped with HelmDash"
+
 TIERS = [
     ("A", "A: reliable structured output on large catalogs"),
     ("B", "B: reliable up to about 25 KB of catalog"),

@@ -1,0 +1,127 @@
+"""What recorded calls teach about windows: refusals that name one, servers that say one, proofs.
+
+Kept in the transaction that stores the calls, a row for each model and source (core.learned_windows
+decides what counts). Most calls teach nothing, and cost a few comparisons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+
+from helmdash.core.budgets import BudgetTable
+from helmdash.core.capture import Capture
+from helmdash.core.failures import FailureCause
+from helmdash.core.health import HealthReason
+from helmdash.core.learned_windows import LearnedWindow, WindowSource
+from helmdash.core.refused_windows import refused_window
+from helmdash.operations.judging import Judged
+from helmdash.records import models as stored
+
+# What a gateway calls the try that was too long, before it sent less.
+_OVERFLOW = "context_overflow"
+
+
+def keep_windows(
+    *, project_id: int, items: Iterable[Judged], rules: BudgetTable, now: datetime
+) -> None:
+    """Store what these calls teach. Inside the transaction that stores them."""
+    found: dict[tuple[str, WindowSource], LearnedWindow] = {}
+    for item in items:
+        for window in learned_from(item, rules, now):
+            before = found.get((window.key, window.source))
+            if before is None or _counts_more(window, before):
+                found[window.key, window.source] = window
+    if found:
+        # In one order, so that two writers cannot wait for each other.
+        _store(project_id, [found[pair] for pair in sorted(found)], rules, now)
+
+
+def learned_from(item: Judged, rules: BudgetTable, now: datetime) -> Iterator[LearnedWindow]:
+    """What one call teaches that is not known yet."""
+    known = rules.learned(item.model_key)
+    for source, tokens in _told(item, known):
+        yield LearnedWindow(
+            key=item.model_key,
+            source=source,
+            tokens=tokens,
+            seen_at=now,
+            call_id=item.capture.id or "",
+        )
+
+
+def _told(
+    item: Judged, known: Mapping[WindowSource, LearnedWindow]
+) -> Iterator[tuple[WindowSource, int]]:
+    refused = _refused(item)
+    if refused is not None:
+        yield WindowSource.REFUSAL, refused
+    server = item.capture.server_window
+    if server is not None and not _is_known(known.get(WindowSource.SERVER), server):
+        yield WindowSource.SERVER, server
+    if item.is_proof and item.health.reason is not HealthReason.SUSPECTED_CUT:
+        proof = known.get(WindowSource.SUCCESS)
+        prompt = item.usage.prompt_tokens or 0
+        if proof is None or item.budget.disproved_by is None or prompt > proof.tokens:
+            yield WindowSource.SUCCESS, prompt if proof is None else max(prompt, proof.tokens)
+
+
+def _refused(item: Judged) -> int | None:
+    """The window that the refusal names; also of a try before the one that was answered."""
+    if item.cause is not None and item.cause.name is FailureCause.CONTEXT_OVERFLOW:
+        return item.capture.refused_window or refused_window(item.capture.error_message)
+    return _refused_before(item.capture)
+
+
+def _refused_before(capture: Capture) -> int | None:
+    for attempt in capture.attempts:
+        if attempt.get("error") == _OVERFLOW:
+            message = attempt.get("message")
+            found = capture.refused_window or refused_window(
+                message if isinstance(message, str) else None
+            )
+            if found is not None:
+                return found
+    return None
+
+
+def _is_known(window: LearnedWindow | None, tokens: int) -> bool:
+    return window is not None and window.tokens == tokens
+
+
+def _counts_more(window: LearnedWindow, before: LearnedWindow) -> bool:
+    """Of one batch the later word counts, and of proofs the strongest."""
+    return window.source is not WindowSource.SUCCESS or window.tokens > before.tokens
+
+
+def _store(
+    project_id: int, windows: list[LearnedWindow], rules: BudgetTable, now: datetime
+) -> None:
+    stored.LearnedWindow.objects.bulk_create(
+        [
+            stored.LearnedWindow(
+                project_id=project_id,
+                model_key=window.key,
+                source=window.source.value,
+                tokens=window.tokens,
+                seen_at=now,
+                call_name=window.call_id,
+            )
+            for window in windows
+        ],
+        update_conflicts=True,
+        unique_fields=["project", "model_key", "source"],
+        update_fields=["tokens", "seen_at", "call_name"],
+    )
+    # A server that tells another window than before was set up anew: an older refusal is history.
+    changed = [
+        window.key
+        for window in windows
+        if window.source is WindowSource.SERVER
+        and WindowSource.SERVER in rules.learned(window.key)
+        and (window.key, WindowSource.REFUSAL) not in {(w.key, w.source) for w in windows}
+    ]
+    if changed:
+        stored.LearnedWindow.objects.filter(
+            project_id=project_id, model_key__in=changed, source=WindowSource.REFUSAL.value
+        ).delete()

@@ -1,0 +1,271 @@
+"""Windows that calls teach: refusals that name one, proofs against one, an operator's word."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from helmdash.core.health import HealthReason, Level
+from helmdash.core.learned_windows import LimitSource
+from helmdash.operations.recording import Recorded, record_calls
+from helmdash.operations.shipped import load_budgets
+from helmdash.queries import budgets
+from helmdash.queries.access import ProjectInfo, project_info
+from helmdash.records.models import Budget, LearnedWindow, Project
+from tests.factories import NOW, make_capture
+
+pytestmark = pytest.mark.django_db
+
+MODEL = "ollama/tiny"
+REFUSED = {
+    "status": "error",
+    "http_status": 400,
+    "usage": None,
+    "error_message": "This model's maximum context length is 16384 tokens. You sent 20000.",
+}
+_count = iter(range(10_000))
+
+
+@pytest.fixture
+def shipped(project: ProjectInfo) -> ProjectInfo:
+    load_budgets(update=True)
+    return project
+
+
+def call(project: ProjectInfo, tokens: int | None, **over: Any) -> Recorded:
+    number = next(_count)
+    given: dict[str, Any] = {
+        "id": f"w{number}",
+        "model": MODEL,
+        "usage": None if tokens is None else {"prompt_tokens": tokens, "completion_tokens": 1},
+        **over,
+    }
+    now = NOW + timedelta(seconds=number)
+    (recorded,) = record_calls(
+        project=project, captures=[make_capture(**given)], caller="key", now=now
+    )
+    return recorded
+
+
+def limit(project: ProjectInfo, model: str = MODEL) -> tuple[int | None, str | None]:
+    budget = budgets.table(project_id=project.id).lookup(model)
+    return budget.limit_tokens, budget.limit_source
+
+
+def row_of(key: str) -> Budget:
+    return Budget.objects.get(key=key, project=None)
+
+
+def edit(key: str, **changes: Any) -> None:
+    """As any door does it: the history is written by the row itself."""
+    row = row_of(key)
+    for name, value in changes.items():
+        setattr(row, name, value)
+    row.save()
+
+
+def test_a_refusal_that_names_its_window_is_believed_at_once(shipped: ProjectInfo) -> None:
+    assert limit(shipped) == (3072, "budget")
+
+    refused = call(shipped, None, **REFUSED)
+
+    assert limit(shipped) == (16_384, "refusal")
+    assert limit(shipped, "Ollama/Tiny:latest") == (16_384, "refusal")
+    assert limit(shipped, "ollama/other") == (3072, "budget")
+    after = call(shipped, 5000).health
+    assert (after.level, after.limit_tokens, after.limit_source) == (
+        Level.HEALTHY, 16_384, LimitSource.REFUSAL,
+    )  # fmt: skip
+    claims = budgets.resolve(project_id=shipped.id, model=MODEL).budget.claims
+    assert [(claim.source, claim.call_id) for claim in claims] == [
+        ("refusal", refused.id), ("budget", ""),
+    ]  # fmt: skip
+
+
+def test_a_refusal_before_the_answer_teaches_as_well(shipped: ProjectInfo) -> None:
+    tried = {"error": "context_overflow", "message": REFUSED["error_message"]}
+    call(shipped, 100, attempts=({**tried, "number": 1}, {"status": 200}))
+
+    assert limit(shipped) == (16_384, "refusal")
+
+
+def test_what_a_body_names_counts_where_the_message_names_none(shipped: ProjectInfo) -> None:
+    said = "the request exceeds the available context size. try increasing it"
+    call(shipped, None, **{**REFUSED, "error_message": said}, refused_window=2048)
+
+    assert limit(shipped) == (2048, "refusal")
+
+
+def test_other_failures_teach_nothing(shipped: ProjectInfo) -> None:
+    for message in ("Rate limit: maximum context length 4096 tokens per minute", "boom 4096"):
+        call(shipped, None, **{**REFUSED, "http_status": 429, "error_message": message})
+
+    assert not LearnedWindow.objects.exists()
+
+
+def test_a_success_far_above_the_limit_turns_nothing_red(shipped: ProjectInfo) -> None:
+    call(shipped, 3379)  # 10 % above: a count may differ
+    assert limit(shipped) == (3072, "budget")
+
+    proof = call(shipped, 9000)
+
+    assert (proof.health.level, proof.health.reason) == (
+        Level.UNKNOWN, HealthReason.MODEL_LIMIT_UNAVAILABLE,
+    )  # fmt: skip
+    for tokens in (100, 3000, 20_000):
+        assert call(shipped, tokens).health.level is Level.UNKNOWN
+    budget = budgets.table(project_id=shipped.id).lookup(MODEL)
+    assert budget.disproved_by is not None
+    assert budget.disproved_by.call_id == proof.id
+    # until somebody decides
+    Budget.objects.create(**_row(context_length=32_768), project_id=shipped.id)
+    assert call(shipped, 9000).health.level is Level.HEALTHY
+    assert limit(shipped) == (32_768, "context_length")
+
+
+def test_a_refusal_after_the_proof_is_believed(shipped: ProjectInfo) -> None:
+    """The server has been set up anew, with less."""
+    call(shipped, 30_000)
+    call(shipped, None, **REFUSED)
+
+    assert limit(shipped) == (16_384, "refusal")
+    call(shipped, 30_000)
+    assert limit(shipped) == (None, None)
+
+
+@pytest.mark.parametrize("over", [{"purpose": "embedding"}, {"status": "error"}])
+def test_what_is_no_answered_prompt_proves_nothing(
+    shipped: ProjectInfo, over: dict[str, Any]
+) -> None:
+    call(shipped, 90_000, **over)
+
+    assert not LearnedWindow.objects.exists()
+
+
+def test_an_operators_number_holds_against_a_proof(shipped: ProjectInfo) -> None:
+    Budget.objects.create(**_row(context_length=4096), project_id=shipped.id)
+
+    assert call(shipped, 9000).health.level is Level.CRITICAL
+    assert call(shipped, 9000).health.level is Level.CRITICAL
+    budget = budgets.table(project_id=shipped.id).lookup(MODEL)
+    assert (budget.limit_tokens, budget.disproved_by is not None) == (4096, True)
+
+
+def test_what_the_server_says_is_kept_and_outlives_an_older_refusal(shipped: ProjectInfo) -> None:
+    call(shipped, 100, server_window=8192)
+    assert limit(shipped) == (8192, "server")
+    call(shipped, None, **REFUSED)
+    assert limit(shipped) == (16_384, "refusal")
+    call(shipped, 100, server_window=8192)  # nothing new
+    assert limit(shipped) == (16_384, "refusal")
+
+    recorded = call(shipped, 100, server_window=65_536)  # set up anew
+
+    assert limit(shipped) == (65_536, "server")
+    assert call(shipped, 100).health.limit_tokens == 65_536
+    assert recorded.health.limit_source is LimitSource.REFUSAL  # known only from now on
+
+
+def test_one_projects_calls_teach_no_other(shipped: ProjectInfo) -> None:
+    row = Project.objects.create(slug="other", name="Other")
+    other = project_info(row)
+    call(other, None, **REFUSED)
+
+    assert limit(other) == (16_384, "refusal")
+    assert limit(shipped) == (3072, "budget")
+
+
+def test_a_repeat_teaches_nothing_twice(shipped: ProjectInfo) -> None:
+    call(shipped, 9000, id="same")
+    before = LearnedWindow.objects.get()
+    call(shipped, 90_000, id="same")
+
+    assert LearnedWindow.objects.get().tokens == before.tokens == 9000
+
+
+def test_a_fleet_of_calls_teaches_the_last_word(shipped: ProjectInfo) -> None:
+    refused = {
+        **REFUSED,
+        "model": MODEL,
+        "error_message": None,
+        "error_code": "context_length_exceeded",
+    }
+    captures = [make_capture(id=f"b{n}", refused_window=1000 + n, **refused) for n in range(30)]
+    record_calls(project=shipped, captures=captures, caller="key", now=NOW)
+
+    assert limit(shipped) == (1029, "refusal")
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_operators"),
+    [
+        ({"tier": "B"}, False),
+        ({"evidence": "measured"}, False),
+        ({"input_tokens": 4000}, True),  # a row without lengths: this is its window
+        ({"context_length": 4096}, True),
+        ({}, True),  # saved as it is: confirmed
+    ],
+)
+def test_only_an_edit_of_the_window_makes_it_an_operators(
+    shipped: ProjectInfo, changes: dict[str, Any], is_operators: bool
+) -> None:
+    call(shipped, 100, server_window=8192)
+
+    edit("ollama/", **changes)
+
+    assert (limit(shipped)[1] != "server") is is_operators
+
+
+def test_loading_the_shipped_rows_again_takes_the_word_back(shipped: ProjectInfo) -> None:
+    call(shipped, 100, server_window=8192)
+    edit("ollama/", context_length=4096)
+    assert limit(shipped) == (4096, "context_length")
+
+    load_budgets(update=True)
+
+    assert limit(shipped) == (8192, "server")
+
+
+def test_a_row_with_lengths_keeps_its_window_when_its_ceiling_is_edited(
+    shipped: ProjectInfo,
+) -> None:
+    model = "anthropic/claude-sonnet-4-5[1m]"
+    edit("anthropic/claude-sonnet-", input_tokens=150_000)
+    assert limit(shipped, model) == (1_000_000, "client")
+
+    edit("anthropic/claude-sonnet-", context_length=200_000)
+    edit("anthropic/claude-sonnet-", context_length=180_000)
+    assert limit(shipped, model) == (180_000, "context_length")
+
+
+def test_a_clients_window_is_kept_and_judged_by(shipped: ProjectInfo) -> None:
+    told = {"model": "claude-sonnet-4-5", "client_window": 1_000_000}
+
+    health = call(shipped, 240_000, **told).health
+
+    assert (health.level, health.limit_tokens) == (Level.CAUTION, 1_000_000)
+    assert call(shipped, 190_000, model="claude-sonnet-4-5").health.level is Level.CRITICAL
+    unknown = call(shipped, 100, model="nobody/knows", client_window=40_000).health
+    assert (unknown.limit_tokens, unknown.limit_source) == (40_000, LimitSource.CLIENT)
+
+
+def _row(**over: Any) -> dict[str, Any]:
+    return {
+        "key": MODEL,
+        "input_tokens": 3000,
+        "output_tokens": 500,
+        "tier": "C",
+        "max_catalog_bytes": 0,
+        **over,
+    }
+
+
+def test_nothing_here_depends_on_the_order_of_a_batch(shipped: ProjectInfo) -> None:
+    first = make_capture(id="x", model=MODEL, usage={"prompt_tokens": 9000})
+    larger = replace(first, id="y", usage={"prompt_tokens": 90_000})
+    record_calls(project=shipped, captures=[larger, first], caller="key", now=NOW)
+
+    assert LearnedWindow.objects.get().tokens == 90_000
