@@ -29,6 +29,7 @@ from helmdash.core.client_address import parse_networks  # noqa: E402
 from helmdash.doors.body import Bodies, Limits  # noqa: E402
 from helmdash.doors.directory import Directory  # noqa: E402
 from helmdash.doors.front import Front  # noqa: E402
+from helmdash.doors.knocks import Knocks  # noqa: E402
 from helmdash.doors.patience import DatabaseWatch, Patient  # noqa: E402
 from helmdash.doors.proxies import behind_proxies  # noqa: E402
 from helmdash.doors.sessions import Sessions  # noqa: E402
@@ -73,6 +74,7 @@ class _Rooms:
     directory: Directory
     sessions: Sessions
     watch: DatabaseWatch
+    knocks: Knocks
     gateway: Gateway
     mcp: McpApp
     forwarder: Forwarder
@@ -106,6 +108,7 @@ class House:
         sessions = Sessions()
         bodies = Bodies(self._limits)
         watch = DatabaseWatch()
+        knocks = Knocks()
         front = Front(
             app=Patient(self._rest, watch),
             directory=directory,
@@ -119,6 +122,7 @@ class House:
             listings=shared.listings,
             directory=directory,
             bodies=bodies,
+            knocks=knocks,
             rest=front,
         )
         mcp = McpApp(
@@ -132,6 +136,7 @@ class House:
             directory=directory,
             sessions=sessions,
             watch=watch,
+            knocks=knocks,
             gateway=gateway,
             mcp=mcp,
             # It costs nothing before the first heavy request; in its worker it is never used.
@@ -151,6 +156,7 @@ class House:
         rooms.directory.close()
         rooms.sessions.close()
         rooms.watch.close()
+        await rooms.knocks.close()
         await rooms.shared.aclose()
 
     async def _live(self, receive: Receive, send: Send) -> None:

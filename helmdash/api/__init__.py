@@ -46,7 +46,7 @@ class Api(NinjaAPI):
                 pattern.callback = _in_our_shape(pattern.callback)
                 found.append(pattern)
         found.append(path("", _nothing_here, name="api-root"))
-        found.append(path("<path:rest>", _nothing_here))
+        found.append(path("<path:rest>", _nothing_here, name="api-nothing"))
         return found
 
 

@@ -30,6 +30,8 @@ from helmdash import conf
 from helmdash.api.auth import Needs, keys_of
 from helmdash.api.handlers import problem_of
 from helmdash.api.problems import Problem, problem_response
+from helmdash.core.wrong_addresses import Dialect
+from helmdash.doors import knocks
 from helmdash.operations.patience import ask_briefly
 from helmdash.operations.recorder import RecorderState, recorder
 from helmdash.queries import ledger
@@ -89,6 +91,15 @@ class RecorderCollector(Collector):
             "1 where the database answered; 0: the numbers of other processes are the last known.",
             value=float(self._is_database_there),
         )
+        unknown = CounterMetricFamily(
+            "helmdash_unknown_address_requests",
+            "Requests of programs for addresses that are not there, since this process began, by "
+            "the format they were answered in.",
+            labels=["format"],
+        )
+        for dialect in Dialect:
+            unknown.add_metric([dialect.value], knocks.counts[dialect])
+        yield unknown
         state = GaugeMetricFamily(
             "helmdash_recorder_state", "1 for what this process does now.", labels=["state"]
         )

@@ -17,6 +17,7 @@ from helmdash.doors.directory import Directory
 from helmdash.doors.faults import Fault
 from helmdash.doors.heavy import is_handed_on
 from helmdash.doors.keys import admit, owner_of
+from helmdash.doors.knocks import Knocks
 from helmdash.doors.proxies import address_of
 from helmdash.gateway import counting, models
 from helmdash.gateway.asking import Asked, checked_model
@@ -27,6 +28,7 @@ from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.formats import format_of
 from helmdash.gateway.jobs import ChatJob, EmbeddingJob
 from helmdash.gateway.local_models import LocalModels
+from helmdash.gateway.lost import is_lost, turn_back
 from helmdash.gateway.placing import hold_against_budget, place
 from helmdash.gateway.reading import (
     parse,
@@ -77,12 +79,14 @@ class Gateway:
         listings: Listings,
         directory: Directory,
         bodies: Bodies,
+        knocks: Knocks,
         rest: App,
     ) -> None:
         """All but `rest` are the process's own, and stay open when this is closed."""
         self._rest = rest
         self._client = client
         self._bodies = bodies
+        self._knocks = knocks
         self._directory = directory
         self._listings = listings
         self._local = LocalModels(client)
@@ -98,8 +102,11 @@ class Gateway:
         started_ns = perf_counter_ns()
         headers = headers_of(scope)
         route = find_route(scope["path"], headers, scope["query_string"])
-        if route is None:
-            await self._rest(scope, receive, send)
+        if route is None or route.action is Action.UNKNOWN:
+            if is_lost(scope, headers, is_unknown_route=route is not None):
+                await turn_back(scope, headers, send, self._knocks)
+            else:
+                await self._rest(scope, receive, send)
             return
         door = Door(send, format_of(route.shape))
         asked: Asked | None = None
@@ -120,7 +127,7 @@ class Gateway:
     async def _understand(
         self, route: Route, scope: Scope, headers: Mapping[bytes, bytes], started_ns: int
     ) -> Asked:
-        if scope["method"] != route.method and route.action is not Action.UNKNOWN:
+        if scope["method"] != route.method:
             raise wrong_method(scope["method"], route.method)
         query = scope["query_string"] if route.shape.kind is ProviderKind.GEMINI else b""
         standing = await admit(self._directory, headers, query, address=address_of(scope))

@@ -18,7 +18,7 @@ from helmdash.pages.guards import takes
 from helmdash.pages.offered import offered_models, usable_upstreams
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.snippets import KEY_VARIABLE
-from helmdash.queries import seen
+from helmdash.queries import knocks, seen
 from helmdash.queries.upstreams import UpstreamInfo
 
 # The longest model id the gateway takes.
@@ -81,6 +81,8 @@ def _show(request: PageRequest, *, refused: ProjectError | None = None) -> HttpR
         "headers_out": gateway_facts.HEADERS_OUT,
         "endpoints": gateway_facts.ENDPOINTS,
         "modes": gateway_facts.MODES,
+        # Asked for by the template, where the reader may see them.
+        "knocks": knocks.latest,
         "refused": refused,
         "is_default_gone": _is_gone(project.default_upstream, usable),
     }

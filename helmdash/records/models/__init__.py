@@ -26,7 +26,7 @@ from helmdash.records.models.conversations import (
     Round,
     StoredMessage,
 )
-from helmdash.records.models.doors import KeptAnswer, SignInThrottle
+from helmdash.records.models.doors import KeptAnswer, Knock, SignInThrottle
 from helmdash.records.models.fitting import Fit
 from helmdash.records.models.health import HealthChange
 from helmdash.records.models.plans import PlanAttempt, PlanCatalog, PlanRecord, PlanStep
@@ -50,6 +50,7 @@ __all__ = [
     "Guidance",
     "HealthChange",
     "KeptAnswer",
+    "Knock",
     "LearnedWindow",
     "Membership",
     "Payload",

@@ -51,3 +51,27 @@ class KeptAnswer(models.Model):
 
     def __str__(self) -> str:
         return f"{self.request_sha[:8]} {self.status or 'under way'}"
+
+
+class Knock(models.Model):
+    """Requests for an address that is not there, by who asked. A few hundred rows at most."""
+
+    # Of all three only what is printable and tells no secret (core.wrong_addresses).
+    method = models.CharField(max_length=16)
+    path = models.CharField(max_length=120)
+    client = models.CharField(max_length=64, help_text="From the user agent; empty: it told none.")
+    count = models.PositiveBigIntegerField()
+    advice = models.CharField(max_length=400, help_text="What the client was told.")
+    first_at = models.DateTimeField()
+    latest_at = models.DateTimeField(
+        # The list is ordered by it, and the oldest rows are deleted.
+        db_index=True
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["method", "path", "client"], name="knock_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"

@@ -1,0 +1,110 @@
+"""Clients that knock at doors that are not there: counted in memory, stored now and then.
+
+Anybody can knock, so everything is bounded: what is held here, what is kept, and how often the
+database is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime
+
+from helmdash.core.clients import client_of
+from helmdash.core.wrong_addresses import Dialect, printable
+from helmdash.operations import knocks as operations
+from helmdash.operations.holding import thread_connection
+from helmdash.operations.knocks import MOST_ROWS, Knocked
+
+log = logging.getLogger(__name__)
+
+_METHOD_CHARS = 16
+_CLIENT_CHARS = 64
+_ADVICE_CHARS = 400
+# How long a count may stand in memory only; a crash loses it.
+_FLUSH_SECONDS = 5.0
+
+Key = tuple[str, str, str]
+
+# Since this process began, by the format that was answered in; for /metrics.
+counts: Counter[Dialect] = Counter()
+
+
+class Knocks:
+    """Those of one process. Used on one event loop."""
+
+    def __init__(self, *, flush_seconds: float = _FLUSH_SECONDS) -> None:
+        self._flush_seconds = flush_seconds
+        self._held: dict[Key, Knocked] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="knocks")
+        self._timer: asyncio.TimerHandle | None = None
+        self._storing: asyncio.Future[None] | None = None
+
+    def note(
+        self,
+        *,
+        method: str,
+        path: str,
+        user_agent: str,
+        dialect: Dialect,
+        advice: str,
+        now: datetime,
+    ) -> None:
+        """Count one request."""
+        counts[dialect] += 1
+        key = (printable(method)[:_METHOD_CHARS], printable(path), _client(user_agent))
+        held = self._held.pop(key, None)
+        if held is None and len(self._held) >= MOST_ROWS:
+            # The one that has been silent the longest.
+            del self._held[next(iter(self._held))]
+        self._held[key] = (
+            replace(held, count=held.count + 1, latest_at=now)
+            if held
+            else Knocked(
+                method=key[0],
+                path=key[1],
+                client=key[2],
+                advice=advice[:_ADVICE_CHARS],
+                count=1,
+                first_at=now,
+                latest_at=now,
+            )
+        )
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._flush_seconds, self._flush)
+
+    async def close(self) -> None:
+        """Store what is held, and end the thread."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._flush()
+        if self._storing is not None:
+            await asyncio.wait({self._storing}, timeout=2.0)
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _flush(self) -> None:
+        self._timer = None
+        found, self._held = tuple(self._held.values()), {}
+        if found:
+            loop = asyncio.get_running_loop()
+            self._storing = loop.run_in_executor(self._thread, _store, found)
+
+
+def _store(found: tuple[Knocked, ...]) -> None:
+    try:
+        with thread_connection():
+            operations.store(knocks=found)
+    except Exception:
+        # A count on a page is worth nobody's wait, and no second try.
+        log.debug("requests for unknown addresses could not be stored", exc_info=True)
+
+
+def _client(user_agent: str) -> str:
+    client = client_of(user_agent)
+    if client is None:
+        return ""
+    return printable(f"{client.name} {client.version}".strip())[:_CLIENT_CHARS]
