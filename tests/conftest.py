@@ -56,14 +56,14 @@ def pytest_unconfigure() -> None:
 def _fresh_budgets() -> None:
     # A rolled back database gives the same history ids again; the cache would take them for known.
     # Nor has a model of one test shown anything about one of the next.
-    from helmdash.doors.limits import limits
+    from helmdash.doors.limits import key_limits
     from helmdash.operations import cutting, rule_sets, sign_in_throttle
     from helmdash.queries import budgets, upstreams
 
     cutting.forget()
     rule_sets.forget()
     sign_in_throttle.forget()
-    limits.cache_clear()
+    key_limits.cache_clear()
     budgets.forget_cache()
     upstreams.forget_cache()
 

@@ -18,7 +18,7 @@ from helmdash.doors.directory import Standing
 from helmdash.doors.faults import Fault, NoKey
 from helmdash.doors.front import STANDING_KEY
 from helmdash.doors.keys import look_up, presented_keys
-from helmdash.doors.limits import limits
+from helmdash.doors.limits import key_limits
 from helmdash.queries.access import Caller, ProjectInfo, person_of, projects_of
 
 # The pages remember the chosen project under this name (helmdash.pages is a sibling: not imported).
@@ -105,7 +105,7 @@ def _signed_in(request: HttpRequest) -> Access:
     if request.method != "GET" or not is_own or not request.user.is_authenticated:
         raise problem_of_fault(NoKey())
     try:
-        limits().take(f"user {request.user.pk}")
+        key_limits().take(f"user {request.user.pk}")
     except Fault as fault:
         raise problem_of_fault(fault) from None
     person = person_of(request.user)

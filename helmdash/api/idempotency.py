@@ -24,9 +24,9 @@ from helmdash.api.problems import Code, Problem, invalid_field
 from helmdash.operations import kept_answers
 from helmdash.operations.kept_answers import (
     AnotherBody,
-    Answer,
     AnswerNotKept,
     Claim,
+    FirstAnswer,
     InProgress,
 )
 
@@ -70,7 +70,7 @@ def carried_out_once(view: View, once: Once) -> View:
         if once.unless is not None and once.unless(request.body):
             return view(request, *args, **parts)
         claimed = _claim(request, key_id, value, once)
-        if isinstance(claimed, Answer):
+        if isinstance(claimed, FirstAnswer):
             return _again(claimed)
         return _carry_out(claimed, lambda: view(request, *args, **parts))
 
@@ -96,7 +96,7 @@ def _check(value: str) -> None:
         )
 
 
-def _claim(request: HttpRequest, key_id: int, value: str, once: Once) -> Claim | Answer:
+def _claim(request: HttpRequest, key_id: int, value: str, once: Once) -> Claim | FirstAnswer:
     try:
         return kept_answers.claim(
             key_id=key_id,
@@ -137,7 +137,7 @@ def _carry_out(claim: Claim, view: Callable[[], HttpResponseBase]) -> HttpRespon
         _release(claim)
         return response
     headers = {name: response[name] for name in _KEPT_HEADERS if name in response}
-    answer = Answer(status=response.status_code, headers=headers, body=response.content)
+    answer = FirstAnswer(status=response.status_code, headers=headers, body=response.content)
     try:
         kept_answers.keep(claim, answer, now=timezone.now())
     except Exception:
@@ -153,7 +153,7 @@ def _release(claim: Claim) -> None:
         logger.exception("a request that failed cannot be repeated until its lease is over")
 
 
-def _again(kept: Answer) -> HttpResponse:
+def _again(kept: FirstAnswer) -> HttpResponse:
     response = HttpResponse(kept.body, status=kept.status)
     for name, value in kept.headers.items():
         response[name] = value

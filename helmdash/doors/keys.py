@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from helmdash.doors.directory import Directory, Standing
 from helmdash.doors.faults import ExpiredKey, Fault, NoKey
-from helmdash.doors.limits import limits
+from helmdash.doors.limits import key_limits
 from helmdash.operations import access
 from helmdash.queries.access import Caller, find_caller
 
@@ -46,7 +46,7 @@ async def admit(
     keys = presented_keys(headers, query)
     if not keys:
         raise NoKey
-    held = limits()
+    held = key_limits()
     fault: Fault | None = None
     for key in held.worth_looking_up(keys, address):
         standing = await directory.find(key)
@@ -68,7 +68,7 @@ def look_up(keys: Sequence[str], *, address: str) -> Caller:
     """
     if not keys:
         raise NoKey
-    held = limits()
+    held = key_limits()
     fault: Fault | None = None
     for key in held.worth_looking_up(keys, address):
         caller = find_caller(key=key)

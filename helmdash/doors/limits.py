@@ -27,7 +27,7 @@ from helmdash.doors.faults import (
 from helmdash.queries.access import Caller
 
 
-class Limits:
+class KeyLimits:
     """The limits of one process. May be used by several threads."""
 
     def __init__(self, *, requests_per_second: int, wrong_keys_per_minute: int) -> None:
@@ -85,10 +85,10 @@ class Limits:
 
 
 @cache
-def limits() -> Limits:
+def key_limits() -> KeyLimits:
     """Those of this process, by its settings."""
     env = conf.env()
-    return Limits(
+    return KeyLimits(
         requests_per_second=env.requests_per_second,
         wrong_keys_per_minute=env.wrong_tries_per_minute,
     )

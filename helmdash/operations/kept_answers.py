@@ -53,7 +53,7 @@ class AnswerNotKept(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class FirstAnswer:
     """What the first request was told."""
 
     status: int
@@ -69,7 +69,7 @@ class Claim:
     token: str
 
 
-def claim(*, key_id: int, path: str, value: str, body: bytes, now: datetime) -> Claim | Answer:
+def claim(*, key_id: int, path: str, value: str, body: bytes, now: datetime) -> Claim | FirstAnswer:
     """The right to carry the request out, or what it was told the first time.
 
     A claim is held until `keep` or `release`. Raises InProgress, AnotherBody, AnswerNotKept.
@@ -103,7 +103,7 @@ def claim(*, key_id: int, path: str, value: str, body: bytes, now: datetime) -> 
     return _opened(taken.status, taken.sealed)
 
 
-def keep(claim: Claim, answer: Answer, *, now: datetime) -> None:
+def keep(claim: Claim, answer: FirstAnswer, *, now: datetime) -> None:
     """Keep the answer for repeats. Nothing happens where the lease was over and another has it."""
     sealed = _sealed(answer) if len(answer.body) <= MOST_BYTES else ""
     values = {"status": answer.status, "sealed": sealed, "expires_at": now + KEPT_FOR}
@@ -136,15 +136,15 @@ def _rows_of(claim: Claim) -> QuerySet[KeptAnswer]:
     return KeptAnswer.objects.filter(pk=claim.row_id, claim=claim.token)
 
 
-def _sealed(answer: Answer) -> str:
+def _sealed(answer: FirstAnswer) -> str:
     text = json.dumps({"headers": dict(answer.headers), "body": answer.body.decode()})
     return seal(base64.b64encode(zlib.compress(text.encode())).decode("ascii"))
 
 
-def _opened(status: int, sealed: str) -> Answer:
+def _opened(status: int, sealed: str) -> FirstAnswer:
     """Raises AnswerNotKept: too large, or sealed under another signing key."""
     opened = unseal(sealed) if sealed else None
     if opened is None:
         raise AnswerNotKept
     kept = json.loads(zlib.decompress(base64.b64decode(opened)))
-    return Answer(status=status, headers=kept["headers"], body=kept["body"].encode())
+    return FirstAnswer(status=status, headers=kept["headers"], body=kept["body"].encode())

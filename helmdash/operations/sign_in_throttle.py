@@ -46,7 +46,7 @@ _MOST_DELETED = 1_000
 _PURPOSE = b"helmdash sign-in throttle 1"
 
 
-class TooManyTries(Exception):
+class MustWait(Exception):
     """An account or address was wrong too often and has to wait. `wait_s`: whole seconds."""
 
     def __init__(self, wait_s: int) -> None:
@@ -55,7 +55,7 @@ class TooManyTries(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class SignInTry:
     """A try that has been counted as wrong until it is known to be right."""
 
     account: str | None
@@ -63,8 +63,8 @@ class Attempt:
     address: str | None
 
 
-def begin(*, account: str | None, address: str | None, now: datetime) -> Attempt:
-    """Count a try. Raises TooManyTries, and then counts nothing.
+def begin(*, account: str | None, address: str | None, now: datetime) -> SignInTry:
+    """Count a try. Raises MustWait, and then counts nothing.
 
     account: the name as typed; None for a secret that belongs to none. address: as limits count
     it (core.client_address.counted_as); None where there is none.
@@ -76,7 +76,7 @@ def begin(*, account: str | None, address: str | None, now: datetime) -> Attempt
     return attempt
 
 
-def succeed(attempt: Attempt, *, now: datetime) -> None:
+def succeed(attempt: SignInTry, *, now: datetime) -> None:
     """It was right: the account starts anew, and the address gets back what that account cost.
 
     Only that: somebody with an account of their own cannot wipe out tries at others.
@@ -85,7 +85,7 @@ def succeed(attempt: Attempt, *, now: datetime) -> None:
     write(lambda: _start_anew(attempt, now))
 
 
-def give_back(attempt: Attempt, *, now: datetime) -> None:
+def give_back(attempt: SignInTry, *, now: datetime) -> None:
     """It was no try: nobody looked at the password."""
     write(lambda: _take_one_off(attempt, now))
 
@@ -99,7 +99,7 @@ def waiting_s(*, address: str | None, now: datetime) -> int:
     """How long this process knows an address to wait; 0: not known to. Without the database."""
     if address is None:
         return 0
-    until = _known_until(Attempt(None, _hash("address", address)), now)
+    until = _known_until(SignInTry(None, _hash("address", address)), now)
     return 0 if until is None else retry_after((until - now).total_seconds())
 
 
@@ -121,10 +121,10 @@ def forget() -> None:
 
 def _refuse(until: datetime | None, now: datetime) -> None:
     if until is not None:
-        raise TooManyTries(retry_after((until - now).total_seconds()))
+        raise MustWait(retry_after((until - now).total_seconds()))
 
 
-def _count(attempt: Attempt, now: datetime) -> datetime | None:
+def _count(attempt: SignInTry, now: datetime) -> datetime | None:
     """Count it, or say until when it has to wait. In a transaction."""
     rows = _rows(attempt)
     waiting = [each for each in rows.values() if each.blocked_until > now]
@@ -146,7 +146,7 @@ def _count(attempt: Attempt, now: datetime) -> datetime | None:
     return None
 
 
-def _start_anew(attempt: Attempt, now: datetime) -> None:
+def _start_anew(attempt: SignInTry, now: datetime) -> None:
     rows = _rows(attempt)
     account = rows.get(attempt.account or "")
     cost = account.failures if account is not None else 0
@@ -157,19 +157,19 @@ def _start_anew(attempt: Attempt, now: datetime) -> None:
         _save(address, given_back(_tries_of(address), cost, now=now))
 
 
-def _take_one_off(attempt: Attempt, now: datetime) -> None:
+def _take_one_off(attempt: SignInTry, now: datetime) -> None:
     for row in _rows(attempt).values():
         _save(row, given_back(_tries_of(row), 1, now=now))
 
 
-def _rows(attempt: Attempt) -> dict[str, SignInThrottle]:
+def _rows(attempt: SignInTry) -> dict[str, SignInThrottle]:
     """The rows of both, locked in one order, so that two processes cannot lock each other out."""
     subjects = [each for each in (attempt.account, attempt.address) if each is not None]
     rows = SignInThrottle.objects.select_for_update().filter(subject__in=subjects)
     return {row.subject: row for row in rows.order_by("subject")}
 
 
-def _policies(attempt: Attempt) -> list[tuple[str, WaitPolicy]]:
+def _policies(attempt: SignInTry) -> list[tuple[str, WaitPolicy]]:
     settings = conf.env()
     account = WaitPolicy(
         free=settings.sign_in_tries or None,
@@ -205,8 +205,8 @@ def _clean_now_and_then(now: datetime) -> None:
         clean(now=now)
 
 
-def _attempt(account: str | None, address: str | None) -> Attempt:
-    return Attempt(
+def _attempt(account: str | None, address: str | None) -> SignInTry:
+    return SignInTry(
         None if account is None else _hash("account", unicodedata.normalize("NFKC", account)),
         None if address is None else _hash("address", address),
     )
@@ -234,14 +234,14 @@ def _know(subject: str, until: datetime, now: datetime) -> None:
             _known.popitem(last=False)
 
 
-def _known_until(attempt: Attempt, now: datetime) -> datetime | None:
+def _known_until(attempt: SignInTry, now: datetime) -> datetime | None:
     with _lock:
         found = [_known.get(each) for each in (attempt.account, attempt.address) if each]
     waits = [pair[0] for pair in found if pair is not None and now < min(pair)]
     return max(waits, default=None)
 
 
-def _forget_known(attempt: Attempt) -> None:
+def _forget_known(attempt: SignInTry) -> None:
     with _lock:
         for each in (attempt.account, attempt.address):
             if each is not None:

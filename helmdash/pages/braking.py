@@ -13,15 +13,15 @@ from django.utils import timezone
 from helmdash.core.client_address import counted_as
 from helmdash.operations import sign_in_throttle
 from helmdash.operations.password_hashing import TooManyHashes
-from helmdash.operations.sign_in_throttle import Attempt, TooManyTries
+from helmdash.operations.sign_in_throttle import MustWait, SignInTry
 
 
-def begin(request: HttpRequest, *, account: str | None) -> Attempt:
-    """Count a try of this request as wrong. Raises TooManyTries."""
+def begin(request: HttpRequest, *, account: str | None) -> SignInTry:
+    """Count a try of this request as wrong. Raises MustWait."""
     return sign_in_throttle.begin(account=account, address=address_of(request), now=timezone.now())
 
 
-def succeed(attempt: Attempt) -> None:
+def succeed(attempt: SignInTry) -> None:
     """The try was right."""
     sign_in_throttle.succeed(attempt, now=timezone.now())
 
@@ -42,7 +42,7 @@ class SignInForm(AuthenticationForm):
     """Checks a password only where neither the account nor the address has to wait."""
 
     def clean(self) -> Any:
-        """What Django's does. Raises TooManyTries."""
+        """What Django's does. Raises MustWait."""
         name, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
         # Without both, Django looks at no password either.
         if name is None or not password or self.request is None:
@@ -68,7 +68,7 @@ class TooManyTriesMiddleware:
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """None: somebody else's exception."""
-        if not isinstance(exception, TooManyTries | TooManyHashes):
+        if not isinstance(exception, MustWait | TooManyHashes):
             return None
         wait_s = exception.wait_s
         response = render(request, "429.html", {"wait_s": wait_s}, status=429)

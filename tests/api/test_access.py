@@ -12,6 +12,7 @@ from django.utils import timezone
 from helmdash.api import examples
 from helmdash.api.openapi import document
 from helmdash.core.permissions import SHELL, Role
+from helmdash.doors.limits import KeyLimits
 from helmdash.operations import access
 from helmdash.queries.access import SCOPES, ProjectInfo, api_keys, find_project
 from tests.api.conftest import PREFIX, Door
@@ -226,3 +227,14 @@ def test_the_names_of_keys_are_the_callers(owner: Door) -> None:
 
     assert owner.get("/calls/a").json()["caller"] == "owner"
     assert owner.get("/calls/b").json()["caller"] == "planner"
+
+
+def test_somebody_signed_in_has_a_rate_too(person: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = KeyLimits(requests_per_second=2, wrong_keys_per_minute=0)
+    monkeypatch.setattr("helmdash.api.auth.key_limits", lambda: held)
+    answers = [person.get(f"{PREFIX}/budgets") for _ in range(4)]
+
+    assert {answer.status_code for answer in answers[:2]} == {200}
+    assert answers[-1].status_code == 429
+    assert answers[-1]["Retry-After"] == "1"
+    assert answers[-1].json()["code"] == "too_many_requests"

@@ -1,4 +1,4 @@
-"""Limits of keys and addresses, apart from any face."""
+"""KeyLimits of keys and addresses, apart from any face."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from helmdash.doors.faults import (
     UnknownKey,
 )
 from helmdash.doors.keys import look_up
-from helmdash.doors.limits import Limits
+from helmdash.doors.limits import KeyLimits
 from helmdash.queries.access import Caller, ProjectInfo
 from helmdash.records.models import ApiKey
 from tests.factories import make_key, make_project
@@ -37,7 +37,7 @@ def caller(**over: object) -> Caller:
     return Caller(**{**values, "latest_used_at": None, **over})  # type: ignore[arg-type]
 
 
-def wrong(limits: Limits, *keys: str, address: str = ADDRESS) -> Fault | None:
+def wrong(limits: KeyLimits, *keys: str, address: str = ADDRESS) -> Fault | None:
     """What a request with keys that nobody knows is told."""
     try:
         limits.worth_looking_up(keys, address)
@@ -47,7 +47,7 @@ def wrong(limits: Limits, *keys: str, address: str = ADDRESS) -> Fault | None:
 
 
 def test_a_good_key_goes_on_working_where_others_were_wrong() -> None:
-    limits = Limits(requests_per_second=0, wrong_keys_per_minute=3)
+    limits = KeyLimits(requests_per_second=0, wrong_keys_per_minute=3)
     limits.let_in("good", caller())
 
     told = [type(wrong(limits, f"guess-{n}")) for n in range(5)]
@@ -62,7 +62,7 @@ def test_a_good_key_goes_on_working_where_others_were_wrong() -> None:
 
 
 def test_a_good_key_that_is_revoked_is_a_wrong_one_from_then_on() -> None:
-    limits = Limits(requests_per_second=0, wrong_keys_per_minute=1)
+    limits = KeyLimits(requests_per_second=0, wrong_keys_per_minute=1)
     limits.let_in("good", caller())
     limits.turn_away(("good",), ADDRESS)
 
@@ -70,7 +70,7 @@ def test_a_good_key_that_is_revoked_is_a_wrong_one_from_then_on() -> None:
 
 
 def test_each_key_of_a_request_is_a_try_and_tries_at_once_are_counted_too() -> None:
-    limits = Limits(requests_per_second=0, wrong_keys_per_minute=4)
+    limits = KeyLimits(requests_per_second=0, wrong_keys_per_minute=4)
     assert isinstance(wrong(limits, "a", "b", "c"), UnknownKey)
     # Two that had been let through before either was known to be wrong.
     assert isinstance(limits.turn_away(("d",), ADDRESS), UnknownKey)
@@ -78,13 +78,13 @@ def test_each_key_of_a_request_is_a_try_and_tries_at_once_are_counted_too() -> N
 
 
 def test_who_has_no_address_is_not_counted_together_with_all_others_of_that_kind() -> None:
-    limits = Limits(requests_per_second=0, wrong_keys_per_minute=1)
+    limits = KeyLimits(requests_per_second=0, wrong_keys_per_minute=1)
 
     assert {type(wrong(limits, str(n), address="")) for n in range(9)} == {UnknownKey}
 
 
 def test_requests_beyond_the_rate_wait_and_other_keys_do_not() -> None:
-    limits = Limits(requests_per_second=2, wrong_keys_per_minute=0)
+    limits = KeyLimits(requests_per_second=2, wrong_keys_per_minute=0)
     for _ in range(2):
         limits.let_in("one", caller(key_id=1))
 
@@ -96,7 +96,7 @@ def test_requests_beyond_the_rate_wait_and_other_keys_do_not() -> None:
 
 
 def test_an_expired_key_says_so_and_when() -> None:
-    limits = Limits(requests_per_second=0, wrong_keys_per_minute=0)
+    limits = KeyLimits(requests_per_second=0, wrong_keys_per_minute=0)
     now = timezone.now()
 
     limits.let_in("key", caller(expires_at=now + timedelta(seconds=9)))

@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 
 from helmdash.operations import sign_in_throttle
-from helmdash.operations.sign_in_throttle import TooManyTries, begin, clean, release, succeed
+from helmdash.operations.sign_in_throttle import MustWait, begin, clean, release, succeed
 from helmdash.records.models import SignInThrottle
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -20,7 +20,7 @@ def wrong(account: str | None, address: str | None, now: datetime) -> int:
     """Try and be wrong; the seconds one is told to wait, 0 where the password was looked at."""
     try:
         begin(account=account, address=address, now=now)
-    except TooManyTries as error:
+    except MustWait as error:
         return error.wait_s
     return 0
 
