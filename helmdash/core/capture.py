@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from helmdash.core.beside import Beside
 from helmdash.core.chains import ChainLinks
 
 Status = Literal["success", "error", "cancelled"]
@@ -93,6 +94,7 @@ class Capture:
     server_window: int | None = None  # tokens of context the upstream says the model has
     reasoning_len: int | None = None  # bytes of reasoning that came beside the content
     links: ChainLinks | None = None  # what tells the conversation where none was named
+    beside: Beside | None = None  # for whoever asked for an answer; read and never stored
 
     @property
     def effective_status(self) -> Status:

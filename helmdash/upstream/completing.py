@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from time import perf_counter_ns
 
+from helmdash.core.beside import Beside, ToolUse
 from helmdash.core.budgets import BudgetTable, MatchRule
 from helmdash.core.capture import Capture, Sent
 from helmdash.core.completion import Completion, UnknownModel
@@ -246,7 +247,16 @@ def _capture(completion: Completion, route: Route, outcome: _Outcome) -> Capture
         error_message=error.message if error else None,
         sent=Sent(bytes=outcome.sent_bytes, messages=len(_messages(completion))),
         messages=_messages(completion),
+        beside=beside_of(said),
     )
+
+
+def beside_of(reply: Reply) -> Beside | None:
+    """Where an answer may stand that is not in the text."""
+    if not (reply.tool_calls or reply.reasoning):
+        return None
+    calls = tuple(ToolUse(call.name, call.arguments) for call in reply.tool_calls)
+    return Beside(calls=calls, reasoning=reply.reasoning)
 
 
 def _messages(completion: Completion) -> tuple[Mapping[str, object], ...]:

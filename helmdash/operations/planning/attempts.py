@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
+from helmdash.core.beside import Beside, Place, ToolUse, as_text, texts_in, whole_calls
 from helmdash.core.capture import Capture, CapturedTrim
 from helmdash.core.completion import Complete, Completion
 from helmdash.core.decoding import Decoded, Undecodable
@@ -77,6 +78,12 @@ class Reader(Generic[Answer]):
 
     find: Callable[[str, FinishReason | None], Decoded]
     read: Callable[[object, bool], Answer]
+    of_calls: Callable[[Sequence[ToolUse]], object] | None = None
+    """The JSON that calls of tools stand for; None where they are no answer."""
+    serves: Callable[[Answer], bool] = lambda answer: True
+    """Whether an answer made of calls is one: a model may call what nobody offered."""
+    noted: Callable[[Answer, str], Answer] = lambda answer, note: answer
+    """The answer with a sentence for whoever reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +182,35 @@ def _described(
 
 def _read(capture: Capture, reader: Reader[Answer]) -> tuple[Answer | None, Capture, str]:
     """The answer in a reply, the capture with what reading it told, and a rule of the reader."""
+    beside, capture = capture.beside, replace(capture, beside=None)
     if capture.effective_status != "success":
         return None, capture, ""
+    finish_reason = normalise_finish_reason(capture.finish_reason)
     capture = replace(capture, content=capture.content or "")
+    read = _read_text(capture, finish_reason, reader)
+    if read[0] is not None or beside is None:
+        return read
+    found = _read_beside(beside, finish_reason, reader)
+    if found is None:
+        return read
+    answer, text, place = found
+    metadata = {**(capture.metadata or {}), "answer_from": place.value}
+    capture = replace(capture, content=text, decoded=True, metadata=metadata)
+    return reader.noted(answer, _PLACES[place]), capture, ""
+
+
+_PLACES = {
+    Place.CALLS: "The model called the tools instead of writing the answer; its calls were read.",
+    Place.ARGUMENTS: "The model answered by calling a tool; what it passed was read.",
+    Place.REASONING: "The model said nothing; its answer stood in its reasoning.",
+}
+
+
+def _read_text(
+    capture: Capture, finish_reason: FinishReason | None, reader: Reader[Answer]
+) -> tuple[Answer | None, Capture, str]:
     try:
-        decoded = reader.find(capture.content or "", normalise_finish_reason(capture.finish_reason))
+        decoded = reader.find(capture.content or "", finish_reason)
     except Undecodable:
         return None, replace(capture, decoded=False), ""
     try:
@@ -187,6 +218,34 @@ def _read(capture: Capture, reader: Reader[Answer]) -> tuple[Answer | None, Capt
     except UnusablePlan as error:
         return None, replace(capture, decoded=True, unusable=str(error)), error.rule
     return answer, replace(capture, decoded=True), ""
+
+
+def _read_beside(
+    beside: Beside, finish_reason: FinishReason | None, reader: Reader[Answer]
+) -> tuple[Answer, str, Place] | None:
+    """An answer that stands beside the text, as text and where; None where there is none."""
+    calls = whole_calls(beside, finish_reason) if reader.of_calls else ()
+    if calls and reader.of_calls:
+        value = reader.of_calls(calls)
+        answer = _usable(value, finish_reason is FinishReason.LENGTH, reader)
+        if answer is not None and reader.serves(answer):
+            return answer, as_text(value), Place.CALLS
+    for place, text in texts_in(beside):
+        try:
+            decoded = reader.find(text, finish_reason)
+        except Undecodable:
+            continue
+        answer = _usable(decoded.value, decoded.partial, reader)
+        if answer is not None:
+            return answer, as_text(decoded.value), place
+    return None
+
+
+def _usable(value: object, partial: bool, reader: Reader[Answer]) -> Answer | None:
+    try:
+        return reader.read(value, partial)
+    except UnusablePlan:
+        return None
 
 
 def _record(question: Question, capture: Capture, now: datetime) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from time import perf_counter
 
+from helmdash.core.beside import plan_of_calls, route_of_calls
 from helmdash.core.budgets import EffectiveBudget, PromptVariant
 from helmdash.core.completion import Complete, Completion, UnknownModel
 from helmdash.core.decoding import Decoded
@@ -15,7 +16,7 @@ from helmdash.core.failures import Advice, Cause, FailureCause
 from helmdash.core.finish import FinishReason
 from helmdash.core.likely import likely_entries
 from helmdash.core.plan_reading import decode_plan, read_plan
-from helmdash.core.plans import Plan, Route, UnusablePlan
+from helmdash.core.plans import Plan, Route, RouteKind, UnusablePlan
 from helmdash.core.prompts import Prompt, Task, build_prompt, fixed_bytes
 from helmdash.core.recovery import TrySettings
 from helmdash.core.route_reading import decode_route, read_route
@@ -105,7 +106,7 @@ class Teller:
                 question,
                 attempt,
                 completion,
-                Reader(_finder_of(question.task), self._reader(settings.variant)),
+                self._reader_of(settings.variant),
                 complete=self._complete,
                 clock=self._clock,
                 trim=fit.selection.trim,
@@ -248,6 +249,16 @@ class Teller:
             fit_id=fitted.fit_id,
         )
 
+    def _reader_of(self, variant: PromptVariant) -> Reader[Plan | Route]:
+        is_plan = self._question.task is Task.PLAN
+        return Reader(
+            _finder_of(self._question.task),
+            self._reader(variant),
+            of_calls=plan_of_calls if is_plan else route_of_calls,
+            serves=_calls_something,
+            noted=lambda answer, note: replace(answer, notes=(note, *answer.notes)),
+        )
+
     def _reader(self, variant: PromptVariant) -> Callable[[object, bool], Plan | Route]:
         question = self._question
 
@@ -292,6 +303,13 @@ class Teller:
     def _suggest(self, asked: str) -> tuple[str, ...]:
         """The entries nearest to a text, best first."""
         return likely_entries(self._question.prepared.index, asked, _SUGGESTIONS)
+
+
+def _calls_something(answer: Plan | Route) -> bool:
+    """Whether at least one entry of the catalog is called."""
+    if isinstance(answer, Plan):
+        return any(step.entry is not None for step in answer.steps)
+    return answer.recommendation.kind is not RouteKind.NONE
 
 
 def _finder_of(task: Task) -> Callable[[str, FinishReason | None], Decoded]:

@@ -19,7 +19,7 @@ from helmdash.core.tokens import utf8_bytes
 from helmdash.records.bulk import storable
 from helmdash.records.models import Call, Conversation
 
-_NAMES = tuple(field.name for field in fields(Capture))
+_NAMES = tuple(field.name for field in fields(Capture) if field.name != "beside")
 # How JSON writes U+0000, which PostgreSQL stores nowhere.
 _NUL = b"\\u0000"
 _MOST_INT = 2**63 - 1
