@@ -80,6 +80,15 @@ DEFAULT_TEXTS: Mapping[Strength, str] = MappingProxyType(
     }
 )
 
+# Told once, in place of a clear (core.remediation.brake); not a project's to change.
+_BRAKE = (
+    "[HelmDash] This context is full, and HelmDash does not clear it any more: the last two rounds "
+    "took the same steps and brought neither an answer for the user nor a changed reminder.\n"
+    "Do not take those steps again. Tell the user in your answer what you have found and what "
+    "stops you; or write it down, and HelmDash goes on:\n"
+    "{calls}"
+)
+
 PLACEHOLDERS: Mapping[str, str] = MappingProxyType(
     {
         "headline": "one line: the level and the figures that are known",
@@ -140,6 +149,11 @@ def render(strength: Strength, facts: GuidanceFacts, own: str = "") -> str:
     values = _values(strength, facts)
     filled = _BRACES.sub(lambda found: _fill(found, values), text)
     return filled[:_MAX_RENDERED_CHARS]
+
+
+def brake_text(conversation: str) -> str:
+    """What an agent is told when care stops clearing."""
+    return _BRAKE.format(calls=_calls(conversation))
 
 
 def text_problems(own: str) -> tuple[str, ...]:

@@ -74,6 +74,8 @@ class CareState:
     under_critical: int = 0
     seen: int = 0  # the newest reading counted for "in a row"
     is_followed: bool = False  # a reminder was written since the latest hard or critical guidance
+    braked_at: int | None = None  # the generation at which care stopped clearing
+    is_released: bool = False  # a person said that it is to go on
 
     def to_json(self) -> dict[str, object]:
         """Give the members that differ from a fresh state, under short keys, and the version."""
@@ -99,6 +101,8 @@ class CareState:
             under_critical=_whole(stored.get("ux"), most=_LEAVE_AFTER) or 0,
             seen=_whole(stored.get("s")) or 0,
             is_followed=stored.get("f") is True,
+            braked_at=_whole(stored.get("b")),
+            is_released=stored.get("go") is True,
         )
 
 
@@ -108,7 +112,8 @@ class Decision:
 
     `strength` is None where there is no text to give (none, clear). `remaining` is how many
     generations follow this one before the clear: 4 to 0 in critical, 0 with a clear, else None.
-    `grace_left` is set for soft guidances: 3 to 1, this one included.
+    `grace_left` is set for soft guidances: 3 to 1, this one included. `is_brake`: a clear is due,
+    and care does not clear any more.
     """
 
     action: Action = Action.NONE
@@ -117,6 +122,7 @@ class Decision:
     persist: bool = False
     reason: str
     grace_left: int | None = None
+    is_brake: bool = False
 
 
 def advance(
@@ -148,6 +154,30 @@ def advance(
     if state.level is Level.CAUTION:
         return _caution(state, cadence=max(cadence, 1), held=held)
     return state, Decision(reason="Healthy: nothing to do.")
+
+
+def brake(state: CareState, *, has_user_prompt: bool) -> tuple[CareState, Decision]:
+    """Stop clearing, for the last two rounds brought nothing new: what takes a clear's place.
+
+    The agent is told once; after that nothing is done until an answer, a reminder, another text of
+    the user's, or a person who says so makes the clear due again.
+    """
+    if state.braked_at is not None:
+        return state, Decision(reason=_BRAKED, is_brake=True)
+    return replace(state, braked_at=state.generation), Decision(
+        action=Action.GUIDE if has_user_prompt else Action.RECORD_PROMPT,
+        strength=Strength.CRITICAL,
+        persist=not has_user_prompt,
+        reason=f"{_STANDSTILL} {_BRAKED}",
+        is_brake=True,
+    )
+
+
+def release(state: CareState) -> CareState:
+    """Let care go on: a person says so. The next clear that is due comes."""
+    if state.braked_at is None:
+        return state
+    return replace(state, braked_at=None, is_released=True)
 
 
 def note_reminder(state: CareState) -> CareState:
@@ -189,8 +219,12 @@ _KEYS = {
     "ux": "under_critical",
     "s": "seen",
     "f": "is_followed",
+    "b": "braked_at",
+    "go": "is_released",
 }
 _FRESH = CareState()
+_STANDSTILL = "Two rounds in a row brought no answer, no new step and no changed reminder."
+_BRAKED = "Care has stopped clearing until one comes, or a person says so."
 _HELD: Mapping[object, Level] = {"caution": Level.CAUTION, "critical": Level.CRITICAL}
 
 
@@ -237,6 +271,8 @@ def _hold(state: CareState, snapshot: Snapshot) -> CareState:
         # Kept on the way from critical to caution: that line was held all the while.
         under_caution=state.under_caution if level is Level.CAUTION else 0,
         is_followed=False,
+        braked_at=None,
+        is_released=False,
     )
 
 

@@ -218,6 +218,32 @@ def prompt_of(history: Sequence[Entry]) -> int | None:
     return end - 1
 
 
+def is_standstill(history: Sequence[Entry], *, since: int, start: int, end: int) -> bool:
+    """Whether two rounds of a history have brought nothing new.
+
+    They are the entries from `since` on, the later one from `start` to `end`. New is an answer for
+    the user, another text of the user's, or, in the later round, a call of a tool that was not made
+    before in the same words.
+    """
+    if not since <= start <= end <= len(history):
+        return False
+    if any(map(_is_final, history[since:end])):
+        return False
+    # The first round began with what was said before the model spoke.
+    spoken = (at for at in range(since, end) if history[at].speaker is Speaker.ASSISTANT)
+    began = next(spoken, end) if since == 0 else since
+    if _said(history, began) != _said(history, end):
+        return False
+    before = {call for entry in history[:start] for call in entry.calls}
+    return all(call in before for entry in history[start:end] for call in entry.calls)
+
+
+def _said(history: Sequence[Entry], end: int) -> set[str]:
+    """What the user says that waits for an answer; an agent may say the same again and again."""
+    waiting = (history[at] for at in pending_of(history, end))
+    return {entry.words or entry.text for entry in waiting if not entry.is_wrapper}
+
+
 def arrange(
     history: Sequence[Entry],
     beginning: Beginning,

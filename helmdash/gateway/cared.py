@@ -21,6 +21,7 @@ from helmdash.core.restarts import (
     end_of,
     facts_of,
     fingerprint,
+    is_standstill,
     pending_of,
 )
 from helmdash.core.tokens import TOKENS_PER_IMAGE, Estimator, utf8_bytes
@@ -49,7 +50,8 @@ class Sending:
 class Care:
     """What was done for one call.
 
-    countdown: generations left before a fresh start. named: the conversation as the client names
+    countdown: generations left before a fresh start. is_braked: one is due, but care has stopped
+    clearing. named: the conversation as the client names
     it. beginning: what is left out of the client's history, and what stands in its place.
     """
 
@@ -61,6 +63,7 @@ class Care:
     round_number: int | None = None
     generation: int | None = None
     countdown: int | None = None
+    is_braked: bool = False
     shorten: Callable[[], Awaitable[Sending | None]] | None = None
     note: Callable[[Capture], None] | None = None  # to be told how the call ended
 
@@ -73,6 +76,8 @@ class Care:
             told.append((b"x-helmdash-round", b"%d" % self.round_number))
         if self.countdown is not None:
             told.append((b"x-helmdash-countdown", b"%d" % self.countdown))
+        if self.is_braked:
+            told.append((b"x-helmdash-care", b"braked"))
         return told
 
 
@@ -99,7 +104,16 @@ class History:
             carried=carried,
             draft=lambda: self._draft(end, earlier),
             earlier=earlier,
+            is_standstill=lambda since, start, digest: self._is_standstill(
+                since, start, digest, end
+            ),
         )
+
+    def _is_standstill(self, since: int, start: int, digest: str, end: int) -> bool:
+        """False, where the client itself has changed its beginning: there something is new."""
+        if start > end or fingerprint(self.entries[:start]) != digest:
+            return False
+        return is_standstill(self.entries, since=since, start=start, end=end)
 
     def beginning(self, restart: care.Restart | None) -> Beginning:
         """What was dropped of it. Nothing, where the client itself has changed its beginning."""

@@ -152,6 +152,7 @@ class Carer:
         call.conversation = step.conversation
         call.action, call.countdown = step.action, step.countdown
         call.round_number, call.generation = step.round_number, step.generation
+        call.is_braked = step.is_braked
         return step
 
     async def _resting(self, exchange: Exchange, call: Care) -> _Step | None:
@@ -199,22 +200,32 @@ class Carer:
         call.shorten = None
         history, size = call.history, exchange.body_bytes
         bare = history.bare()
-        if call.action == CLEAR or not history.is_dropping(before=call.beginning, after=bare):
+        if (
+            call.is_braked
+            or call.action == CLEAR
+            or not history.is_dropping(before=call.beginning, after=bare)
+        ):
             return None
         if _bytes_of(history, bare) + _spare(exchange) >= size:
             return None
         beginning = await self._cleared(exchange, call)
+        if beginning is None:
+            return None
         call.action, call.countdown = CLEAR, None
         self._go_on(exchange, call, beginning)
         shorter = _sending(exchange, client, history, beginning)
         return shorter if len(shorter.body) < size else None
 
-    async def _cleared(self, exchange: Exchange, call: Care) -> Beginning:
+    async def _cleared(self, exchange: Exchange, call: Care) -> Beginning | None:
+        """The fresh start; None: care has stopped clearing."""
         history = call.history
         try:
             cleared = await self._ask(partial(_clear, exchange, call))
         except _Silent:
             cleared = None
+        except care.Braked:
+            call.is_braked = True
+            return None
         if cleared is not None:
             call.round_number = cleared.round_number
             beginning = history.beginning(cleared.restart)
@@ -271,6 +282,7 @@ class _Step:
     beginning: Beginning
     guide: str | None
     newest: care.Newest | None
+    is_braked: bool = False
 
 
 def _rest(exchange: Exchange, call: Care, waiting: Sequence[Capture]) -> _Step | None:
@@ -341,6 +353,7 @@ def _advance(exchange: Exchange, adapter: Adapter, call: Care) -> _Step | None:
         beginning=beginning,
         guide=done.text if done.action == GUIDE and not done.persist else None,
         newest=done.newest,
+        is_braked=done.is_braked,
     )
 
 
@@ -367,6 +380,7 @@ def _clear(exchange: Exchange, call: Care) -> care.Cleared | None:
             project=exchange.standing.caller.project,
             conversation=call.conversation,
             reason="The request was longer than its model takes.",
+            by_itself=True,
             client=call.history.for_clear(),
             generation=call.generation,
             model=exchange.budget_model or exchange.model,

@@ -19,6 +19,10 @@ _ASKED = {
     Strength.CRITICAL: "bring the reminders up to date, then clear",
 }
 _WHY_CLEARED = {"clear_mind": "the agent asked for it", BY_HAND: "somebody did it on this page"}
+_BRAKED = (
+    "At generation {:,} two rounds in a row had brought no answer, no new step and no changed "
+    "reminder. It goes on when one of them comes, or when you say so."
+)
 _CLEARS_NEXT = "HelmDash clears before the next generation"
 _WANT_REMINDER = frozenset({Strength.HARD, Strength.CRITICAL})
 
@@ -30,6 +34,7 @@ class Countdown:
     level: Level
     text: str
     note: str = ""
+    is_braked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +70,13 @@ def countdown(care: CareView, guidance: Sequence[GuidanceView] = ()) -> Countdow
     guidance: what was told in the conversation, newest first; it says what is waited for.
     """
     heed = _heed(care, guidance)
+    if care.braked_at is not None:
+        return Countdown(
+            level=Level.CRITICAL,
+            text="HelmDash has stopped clearing",
+            note=_BRAKED.format(care.braked_at),
+            is_braked=True,
+        )
     if care.level is Level.CRITICAL and care.countdown is not None:
         text = clears_in(care.countdown, after=care.generation if care.is_waiting else None)
         return Countdown(level=Level.CRITICAL, text=text, note=heed)

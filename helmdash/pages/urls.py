@@ -55,6 +55,7 @@ _care = [
     path("care/reminders/<any:name>/", care.reminder_part, name="reminders"),
     path("care/change/<any:name>/", care.change_reminders, name="change-reminders"),
     path("care/clear/<any:name>/", care.clear_now, name="clear-now"),
+    path("care/go-on/<any:name>/", care.go_on, name="go-on"),
     path("care/erase/<any:name>/", care.erase, name="erase-conversation"),
 ]
 _gateway = [

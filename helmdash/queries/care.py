@@ -27,7 +27,8 @@ class CareView:
     as is known. followed: whether a reminder was written after the newest guidance that asked for
     one; None where none did. enabled: whether the project's gateway acts on it by itself.
     is_waiting: a level is held, and no call was recorded since the last decision: nobody can tell
-    yet what came of it.
+    yet what came of it. braked_at: the generation at which care stopped clearing, for two rounds in
+    a row brought nothing new; None: it clears.
     """
 
     level: Level | None = None
@@ -38,6 +39,7 @@ class CareView:
     enabled: bool = False
     generation: int = 0  # the last one decided; 0: none
     is_waiting: bool = False
+    braked_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,7 @@ def care_view(
         enabled=enabled,
         generation=state.generation,
         is_waiting=_is_waiting(care, state, recorded),
+        braked_at=state.braked_at,
     )
 
 

@@ -127,3 +127,11 @@ class RemediationState(TypedDict):
     followed: Annotated[
         bool | None, Field(description="Whether a reminder was written since the last hard one.")
     ]
+    braked_at: Annotated[
+        int | None,
+        Field(
+            description="The generation at which care stopped clearing, for two rounds in a row "
+            "brought no answer, no new step and no changed reminder; null: it clears. It goes on "
+            "when one comes, or with `go-on`."
+        ),
+    ]

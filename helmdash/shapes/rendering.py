@@ -92,6 +92,7 @@ def remediation(value: CareView) -> care.RemediationState:
         "countdown": value.countdown,
         "next_hard_in": value.next_hard_in,
         "followed": value.followed,
+        "braked_at": value.braked_at,
     }
 
 

@@ -74,6 +74,7 @@ PAGES: dict[str, Page] = {
     "change-reminders": form("editor", "talk", do="add", content="Note."),
     "clear-now": form("editor", "talk"),
     "erase-conversation": form("owner", "talk"),
+    "go-on": form("editor", "talk"),
     "plan-followed": form("editor", "plan-1", followed="yes"),
     "theme": form("signed in", theme="dark"),
     "login": Page("nobody"),

@@ -38,6 +38,7 @@ ROUTES: dict[str, tuple[str | None, str, str, object, int]] = {
         200,
     ),
     "clear_conversation": ("record", "POST", "/conversations/nobody/clear", {}, 404),
+    "go_on": ("record", "POST", "/conversations/nobody/go-on", None, 404),
     "list_reminders": ("read", "GET", "/conversations/nobody/reminders", None, 404),
     "add_reminder": (
         "record",

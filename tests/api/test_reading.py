@@ -246,6 +246,7 @@ def test_a_conversation_tells_its_standing(recorded: Door) -> None:
         "countdown": None,
         "next_hard_in": None,
         "followed": None,
+        "braked_at": None,
         "guidance": [],
     }
     assert told["rounds"] == [

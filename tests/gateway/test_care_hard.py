@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import openai
 import pytest
 
 from helmdash.core.restarts import Beginning, Entry, Speaker
@@ -190,3 +191,31 @@ def test_beginnings_are_found_by_history_and_bounded() -> None:
     assert [known.find(who, talk).package for talk in talks] == ["", "P1", "P2"]
     assert known.find((1, "other", ""), talks[2]) == Beginning()
     assert Beginnings(most_chars=1).find(who, talks[0]) == Beginning()
+
+
+def test_care_stops_where_clears_lead_nowhere(house: House, mark: str) -> None:
+    model = f"{MODELS['openai']}-{mark}"
+    with house.sdk() as sdk:
+        agent = Agent(sdk=sdk, model=model)
+        with pytest.raises(openai.BadRequestError, match="maximum context length"):
+            agent.ask("one", tools=999, most=150)
+        conversation = agent.headers[-1]["x-helmdash-conversation"]
+        told = house.api.get(f"/conversations/{conversation}").json()["remediation"]
+        refused = house.narrow.refusals[model.partition("/")[2]]
+        said = [
+            [text for text in texts(body["messages"]) if "not clear" in text]
+            for body in sent_to(house, model)
+        ]
+
+        assert actions(agent).count("clear") == 1
+        assert refused == 1  # as it came, and not once more
+        assert [headers.get("x-helmdash-care") for headers in agent.headers][-3:] == ["braked"] * 3
+        assert told["braked_at"] is not None
+        assert max(map(len, said)) == 1
+
+        released = house.api.post(f"/conversations/{conversation}/go-on").json()
+        agent.generate()
+
+    assert released["braked_at"] is None
+    assert actions(agent)[-1] == "clear"
+    assert "x-helmdash-care" not in agent.headers[-1]

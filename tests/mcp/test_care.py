@@ -108,6 +108,7 @@ def test_the_health_tells_the_remediation(world: World, mode: Mode) -> None:
         "countdown": 4,
         "next_hard_in": None,
         "followed": False,
+        "braked_at": None,
     }
     assert world.read(f"helmdeck://conversation-health/{name}", mode) == health
 

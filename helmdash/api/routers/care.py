@@ -20,10 +20,11 @@ from helmdash.api.schemas import care as shapes
 from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
 from helmdash.operations import care
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.care import reminders
+from helmdash.queries.care import care_of, reminders
 from helmdash.shapes.care import (
     Cleared,
     ClearIn,
+    RemediationState,
     Reminder,
     ReminderIn,
     ReminderPatch,
@@ -31,7 +32,7 @@ from helmdash.shapes.care import (
     reminder_changes,
 )
 from helmdash.shapes.fields import PATTERN_SENTENCES
-from helmdash.shapes.rendering import cleared, reminder
+from helmdash.shapes.rendering import cleared, remediation, reminder
 
 router = Router()
 _TAG = "conversations"
@@ -110,6 +111,28 @@ def clear_conversation(request: HttpRequest, conversation_id: str) -> HttpRespon
         now=timezone.now(),
     )
     return answer(cleared(told))
+
+
+@route(
+    router,
+    "POST",
+    "/conversations/{conversation_id}/go-on",
+    tag=_TAG,
+    scope="record",
+    once=Once(),
+    may=(Code.NOT_FOUND,),
+    answers={200: Answer(meaning="Where remediation stands now.", shape=RemediationState)},
+)
+def go_on(request: HttpRequest, conversation_id: str) -> HttpResponse:
+    """Let care go on clearing a conversation where it has stopped.
+
+    Care stops when two rounds in a row began alike and brought nothing new (`braked_at`). The next
+    generation then begins with a clear. Where care has not stopped, nothing changes.
+    """
+    refuse_query(request)
+    project = _project(request, conversation_id)
+    care.go_on(actor=access_of(request).actor, project=project, conversation=conversation_id)
+    return answer(remediation(care_of(project_id=project.id, conversation=conversation_id)))
 
 
 @route(

@@ -6,8 +6,9 @@ count one generation twice and positions have no gaps.
 
 from __future__ import annotations
 
+from helmdash.operations.care.braking import go_on
 from helmdash.operations.care.clearing import clear, restart_of
-from helmdash.operations.care.problems import CareProblem, NoConversation, NoReminder
+from helmdash.operations.care.problems import Braked, CareProblem, NoConversation, NoReminder
 from helmdash.operations.care.reminders import add_reminder, delete_reminder, update_reminder
 from helmdash.operations.care.resting import Resting, resting
 from helmdash.operations.care.stepping import advance, keep_prompt
@@ -16,6 +17,7 @@ from helmdash.queries.care import ReminderView
 
 __all__ = [
     "Advanced",
+    "Braked",
     "CareProblem",
     "Cleared",
     "ClientHistory",
@@ -29,6 +31,7 @@ __all__ = [
     "advance",
     "clear",
     "delete_reminder",
+    "go_on",
     "keep_prompt",
     "restart_of",
     "resting",

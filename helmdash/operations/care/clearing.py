@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from helmdash.core.budgets import BudgetTable, EffectiveBudget
@@ -19,8 +19,8 @@ from helmdash.core.remediation import Action, new_round
 from helmdash.core.reminders import Note, build_package, package_bytes
 from helmdash.core.rules import CARE_RULES
 from helmdash.operations import rule_sets
-from helmdash.operations.care import prompts
-from helmdash.operations.care.problems import NoConversation
+from helmdash.operations.care import braking, prompts
+from helmdash.operations.care.problems import Braked, NoConversation
 from helmdash.operations.care.reminders import add_re_entry, mark_followed
 from helmdash.operations.care.standing import Standing, care_json, lock, read
 from helmdash.operations.care.values import Cleared, ClientHistory, Restart
@@ -41,6 +41,7 @@ class Clearing:
     """How a round is cleared: by which budget, why, and before which generation.
 
     asked_by: the generation whose `advance` led to it, so that a repeat gets the same answer.
+    by_itself: nobody asked for it.
     """
 
     budget: EffectiveBudget
@@ -48,6 +49,7 @@ class Clearing:
     client: ClientHistory | None
     generation: int | None
     asked_by: int | None
+    by_itself: bool
     now: datetime
 
 
@@ -61,6 +63,7 @@ def clear(
     client: ClientHistory | None = None,
     generation: int | None = None,
     model: str | None = None,
+    by_itself: bool = False,
     now: datetime,
 ) -> Cleared:
     """Give a conversation a fresh start: a new round, its re-entry package, the texts that wait.
@@ -68,15 +71,20 @@ def clear(
     reminder_content: a last note that goes into the package; blank is none. generation: the one
     about to start, or being tried again. model: the one about to be asked; its budget bounds the
     package. In a round without calls nothing is cleared: the same round and package come back.
-    Raises Forbidden, NoConversation, and CareProblem for a reminder that cannot be stored.
+    Raises Forbidden, NoConversation, and CareProblem for a reminder that cannot be stored. One that
+    nobody asked for (by_itself) raises Braked where the last two rounds brought nothing new.
     """
     require(actor, Right.CARE, project_id=project.id)
     rules = budgets.table(project_id=project.id)
 
-    def work() -> Cleared:
+    def work() -> Cleared | None:
         standing = lock(project.id, conversation)
         if standing is None:
             raise NoConversation(conversation)
+        if by_itself and not standing.row.is_round_empty and is_braked(standing, client):
+            # The next step tells the agent. Raised behind the transaction, which has to be kept.
+            standing.save(replace(standing.state, level=Level.CRITICAL, countdown=0))
+            return None
         is_told = add_re_entry(standing, reminder_content, now=now)
         clearing = Clearing(
             budget=read(standing, rules, model=model).budget,
@@ -84,6 +92,7 @@ def clear(
             client=client,
             generation=generation,
             asked_by=None,
+            by_itself=by_itself,
             now=now,
         )
         prompts.forget_answered(standing.row)
@@ -103,7 +112,16 @@ def clear(
             is_new=is_new,
         )
 
-    return write(work)
+    cleared = write(work)
+    if cleared is None:
+        raise Braked(conversation)
+    return cleared
+
+
+def is_braked(standing: Standing, client: ClientHistory | None) -> bool:
+    """Whether a clear that is due by itself is not to be done. Four queries at most."""
+    row = standing.row
+    return braking.holds(standing, _stored_restart(row, row.round_number), client)
 
 
 def start_over(standing: Standing, clearing: Clearing) -> str:
@@ -112,6 +130,7 @@ def start_over(standing: Standing, clearing: Clearing) -> str:
     # A conversation has one call under way at most, whatever its caller counts.
     late_until = row.generation + standing.is_under_way
     before = row.round_number
+    marks = braking.marks_of(standing, _stored_restart(row, before), by_itself=clearing.by_itself)
     draft = dict(clearing.client.draft()) if clearing.client else {}
     package = _package(row, clearing.budget, round_number=before + 1, draft=draft)
     decided = max(state.generation, clearing.asked_by or 0, clearing.generation or 0)
@@ -127,7 +146,7 @@ def start_over(standing: Standing, clearing: Clearing) -> str:
         started_at=now,
         opened_by="clear",
         care=care_json(fresh, clearing.budget.caution_cadence, row.generation),
-        restart=_restart_json(clearing, package, draft),
+        restart=_restart_json(clearing, package, draft) | marks,
     )
     # One that is tried again was told something that was never sent.
     told = clearing.asked_by or clearing.generation or max(decided, row.generation) + 1

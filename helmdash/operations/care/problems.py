@@ -11,6 +11,10 @@ class NoReminder(Exception):
     """The conversation has no reminder with this id."""
 
 
+class Braked(Exception):
+    """A clear that is due by itself is not done: the last two rounds brought nothing new."""
+
+
 class CareProblem(Exception):
     """The request cannot be done; `field` is the one to blame, and the message says why."""
 

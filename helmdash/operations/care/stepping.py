@@ -22,6 +22,7 @@ from helmdash.operations.care.clearing import (
     REASON_CHARS,
     Clearing,
     anchor,
+    is_braked,
     restart_from,
     start_over,
     stored_package,
@@ -148,7 +149,9 @@ def _advance(asked: _Asked) -> Advanced:
         has_user_prompt=asked.has_user_prompt,
     )
     if decision.action is Action.CLEAR:
-        return _clear(asked, standing, reading, decision, generation)
+        if not is_braked(standing, asked.client):
+            return _clear(asked, standing, reading, decision, generation)
+        state, decision = remediation.brake(state, has_user_prompt=asked.has_user_prompt)
     standing.save(state, cadence=reading.budget.caution_cadence, recorded=recorded)
     return _give(asked, standing, reading, decision, generation)
 
@@ -187,6 +190,7 @@ def _give(
         reason=decision.reason,
         restart=_restart(asked, standing),
         newest=reading.newest,
+        is_braked=decision.is_brake,
     )
 
 
@@ -224,6 +228,7 @@ def _clear(
             client=asked.client,
             generation=generation,
             asked_by=generation,
+            by_itself=True,
             now=asked.now,
         ),
     )
@@ -246,6 +251,7 @@ def _repeat(asked: _Asked, standing: Standing, generation: int) -> Advanced:
     """The first answer again. What was told in a round that is over holds no more, nor does a clear
     that was followed by a call."""
     row = standing.row
+    is_braked_now = standing.state.braked_at is not None
     stored = Guidance.objects.filter(
         project_id=asked.project.id, conversation=row, generation=generation
     ).first()
@@ -282,6 +288,7 @@ def _repeat(asked: _Asked, standing: Standing, generation: int) -> Advanced:
         is_repeat=True,
         reason=stored.reason,
         restart=restart,
+        is_braked=is_braked_now,
     )
 
 

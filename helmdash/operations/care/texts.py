@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helmdash.core.guidance import GuidanceFacts, render
+from helmdash.core.guidance import GuidanceFacts, brake_text, render
 from helmdash.core.remediation import GRACE, Decision
 from helmdash.operations.care.standing import Reading, Standing
 from helmdash.records.models import Project, Reminder
@@ -12,6 +12,8 @@ def text_of(decision: Decision, standing: Standing, reading: Reading, *, generat
     """The text of a decision; empty where it has none. Two queries where there is one."""
     if decision.strength is None:
         return ""
+    if decision.is_brake:
+        return brake_text(standing.row.name)
     row, budget, snapshot = standing.row, reading.budget, reading.snapshot
     facts = GuidanceFacts(
         conversation=row.name,

@@ -14,6 +14,8 @@ class ClientHistory:
     the user messages that no reply has answered, as far as there is room for them. draft: tells,
     per heading of the re-entry package, what is about to be dropped; asked only when the round is
     cleared. earlier: what of it tells of user messages that wait and are not carried.
+    is_standstill: tells whether two rounds brought nothing new, by the number of messages that the
+    first and the second of them began with, and the digest of the latter.
     """
 
     messages: int
@@ -21,6 +23,7 @@ class ClientHistory:
     carried: tuple[int, ...] = ()
     draft: Callable[[], Mapping[str, str]] = dict
     earlier: str = ""
+    is_standstill: Callable[[int, int, str], bool] = lambda since, start, digest: True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +64,8 @@ class Advanced:
     text: what to tell the agent. persist: whether it belongs into the history. remaining: how many
     generations follow before the clear. carry: at a clear, the exact texts of the user that no
     reply has answered, in order. package: at a clear, the re-entry package of the new round.
-    newest: the sizes of the call before, in the same round.
+    newest: the sizes of the call before, in the same round. is_braked: a clear is due, but care has
+    stopped clearing.
     """
 
     action: str
@@ -77,6 +81,7 @@ class Advanced:
     reason: str = ""
     restart: Restart | None = None
     newest: Newest | None = None
+    is_braked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

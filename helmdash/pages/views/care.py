@@ -149,6 +149,26 @@ def erase(request: PageRequest, name: str) -> HttpResponse:
     return HttpResponseRedirect(reverse("conversations"))
 
 
+@post_only("conversation")
+@takes(Right.CARE)
+def go_on(request: PageRequest, name: str) -> HttpResponse:
+    """Let care go on clearing, where it has stopped."""
+    require_storable(name)
+    try:
+        has_stopped = care.go_on(
+            actor=scope.current_actor(request),
+            project=scope.current_project(request),
+            conversation=name,
+        )
+    except care.NoConversation:
+        raise Http404(f"There is no conversation {name}.") from None
+    if has_stopped:
+        messages.success(request, "Care goes on: the next generation begins with a clear.")
+    else:
+        messages.success(request, "Care had not stopped; nothing was changed.")
+    return HttpResponseRedirect(reverse("conversation", args=[name]))
+
+
 def _said(problem: care.CareProblem) -> str:
     return f"{words.field_name(problem.field)}: {problem.message}"
 

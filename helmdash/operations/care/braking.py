@@ -1,0 +1,126 @@
+"""The brake: care stops clearing where clearing leads nowhere.
+
+A clear is due, and the round that is open and the one before it began with the same task, the same
+texts that wait and the same reminders, and brought neither an answer for the user, nor a changed
+reminder, nor (where a client's history shows them) a step that was not taken before. What the
+package tells of earlier rounds does not count: it differs each time. Whatever of that changes makes
+the clear due again; a person may say so too, and the count begins anew.
+
+Each round keeps with its restart what it and the round before it began with (`marks_of`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import blake2b
+
+from helmdash.core.finish import FinishReason
+from helmdash.core.permissions import Actor, Right, require
+from helmdash.core.remediation import release
+from helmdash.operations.care import prompts
+from helmdash.operations.care.problems import NoConversation
+from helmdash.operations.care.standing import Standing, lock
+from helmdash.operations.care.values import ClientHistory
+from helmdash.operations.writing import write
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import Call, Conversation, Reminder
+
+_DIGEST_BYTES = 8
+# A thousand steps at twenty in a round. Steps that are new each time may lead nowhere too; so many
+# rounds without a word to the user or a reminder want a person.
+_MOST_ALIKE = 50
+
+
+def holds(standing: Standing, stored: Mapping[str, object], client: ClientHistory | None) -> bool:
+    """Whether a clear that is due by itself is not to be done. Three queries at most.
+
+    stored: the restart of the open round.
+    """
+    before = stored.get("before")
+    if standing.state.is_released or not isinstance(before, Mapping):
+        return False
+    notes = stored.get("notes")
+    if not notes == before.get("notes") == _notes(standing.row) or _is_answered(standing.row, 2):
+        return False
+    if _whole(stored.get("alike")) >= _MOST_ALIKE:
+        return True
+    since, start = before.get("messages"), stored.get("messages")
+    if client is not None:
+        is_known = isinstance(since, int) and isinstance(start, int)
+        digest = str(stored.get("digest"))
+        return is_known and client.is_standstill(_whole(since), _whole(start), digest)
+    waits = stored.get("waits")
+    return waits == _waits(standing.row) and before.get("waits") in (None, waits)
+
+
+def marks_of(
+    standing: Standing, stored: Mapping[str, object], *, by_itself: bool
+) -> dict[str, object]:
+    """What a round is begun with, for `holds`; to be asked before the row moves on to it.
+
+    stored: the restart of the round before. by_itself: nobody asked for this clear; one that
+    somebody asked for begins the count anew.
+    """
+    row = standing.row
+    marks: dict[str, object] = {"notes": _notes(row), "waits": _waits(row)}
+    if not by_itself or standing.state.is_released:
+        return marks
+    if row.round_number == 1:
+        return marks | {"before": {"messages": 0, "notes": _digest(())}}
+    if "notes" not in stored:
+        return marks
+    is_alike = stored["notes"] == marks["notes"] and not _is_answered(row, 1)
+    known = {name: stored[name] for name in ("messages", "notes", "waits") if name in stored}
+    alike = _whole(stored.get("alike")) + 1 if is_alike else 0
+    return marks | {"before": known, "alike": alike}
+
+
+def go_on(*, actor: Actor, project: ProjectInfo, conversation: str) -> bool:
+    """Let care go on clearing: a person says so. False: it had not stopped.
+
+    Raises Forbidden and NoConversation.
+    """
+    require(actor, Right.CARE, project_id=project.id)
+
+    def work() -> bool:
+        standing = lock(project.id, conversation)
+        if standing is None:
+            raise NoConversation(conversation)
+        state = release(standing.state)
+        if state == standing.state:
+            return False
+        standing.save(state)
+        return True
+
+    return write(work)
+
+
+def _notes(row: Conversation) -> str:
+    rows = Reminder.objects.filter(project_id=row.project_id, conversation=row)
+    return _digest(rows.order_by("position", "id").values_list("name", "kind", "content"))
+
+
+def _waits(row: Conversation) -> str:
+    return _digest(sorted(set(prompts.pending(row))))
+
+
+def _digest(values: object) -> str:
+    text = json.dumps(list(values), default=str)  # type: ignore[call-overload]
+    return blake2b(text.encode(), digest_size=_DIGEST_BYTES, person=b"brake").hexdigest()
+
+
+def _is_answered(row: Conversation, rounds: int) -> bool:
+    """Whether a reply of the newest rounds was an answer: it did not end in calls of tools."""
+    calls = Call.objects.filter(
+        project_id=row.project_id,
+        conversation=row,
+        round_number__gt=row.round_number - rounds,
+        status="success",
+        cause="",
+    )
+    return calls.exclude(finish_reason=FinishReason.TOOL_CALLS.value).exists()
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
