@@ -25,6 +25,7 @@ from helmdash.core.capture import Capture  # noqa: E402
 from helmdash.core.rules import CALL_RULES  # noqa: E402
 from helmdash.operations import call_rows, rule_sets  # noqa: E402
 from helmdash.operations.judging import judge  # noqa: E402
+from helmdash.operations.masking import masker  # noqa: E402
 from helmdash.queries import budgets  # noqa: E402
 from helmdash.queries.access import default_project  # noqa: E402
 from helmdash.records.bulk import allocate_ids  # noqa: E402
@@ -154,10 +155,14 @@ def _rows(count: int, run: str) -> Rows:
         item = judge(capture, rules, caller="bench", now=now)
         talk = talks[given["conversation"].rpartition("-talk-")[2]]
         talk.generation += 1
-        placed = call_rows.Placed(item=item)
-        row = call_rows.call_row(placed, project_id=project.id, rules_id=rules_id, now=now)
+        placed, mask = call_rows.Placed(item=item), masker(project)
+        row = call_rows.call_row(
+            placed, project_id=project.id, rules_id=rules_id, masker=mask, now=now
+        )
         row |= {"conversation_id": talk.pk, "round_number": 1, "generation": talk.generation}
-        side, stored = call_rows.payload_row(placed, call_id=number, payload=project.payload)
+        side, stored = call_rows.payload_row(
+            placed, call_id=number, payload=project.payload, masker=mask
+        )
         rows.calls.append({**row, "id": number})
         messages.update(stored)
         if side is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from helmdash.core.redaction import redact, redact_text
+from helmdash.core.redaction import Masker
 from helmdash.core.tokens import TOKENS_PER_IMAGE
 from helmdash.operations.conversation_rows import ConversationRow
 from helmdash.operations.judging import Judged
@@ -28,7 +28,9 @@ class Placed:
     branched_from: tuple[str, int] | None = None  # name and generation
 
 
-def call_row(placed: Placed, *, project_id: int, rules_id: int, now: datetime) -> dict[str, object]:
+def call_row(
+    placed: Placed, *, project_id: int, rules_id: int, masker: Masker, now: datetime
+) -> dict[str, object]:
     """The columns of Call, by attribute name, with the conversation as the call leaves it."""
     item, conversation = placed.item, placed.conversation
     capture, usage, health, cause = item.capture, item.usage, item.health, item.cause
@@ -64,11 +66,11 @@ def call_row(placed: Placed, *, project_id: int, rules_id: int, now: datetime) -
         "finish_reason": item.finish_reason.value if item.finish_reason else "",
         "finish_reason_raw": capture.finish_reason or "",
         "error_code": capture.error_code or "",
-        "error_message": _clip(redact_text(capture.error_message or ""), _ERROR_MESSAGE_CHARS),
+        "error_message": _clip(masker.text(capture.error_message or ""), _ERROR_MESSAGE_CHARS),
         "cause": cause.name.value if cause else "",
         "cause_rule": cause.rule if cause else "",
         "cause_advice": cause.advice.value if cause else "",
-        "cause_detail": _clip(redact_text(cause.detail), _CAUSE_DETAIL_CHARS) if cause else "",
+        "cause_detail": _clip(masker.text(cause.detail), _CAUSE_DETAIL_CHARS) if cause else "",
         "raw_content_bytes": item.raw_content_bytes,
         "content_bytes": item.content_bytes,
         "latency_ms": capture.latency_ms,
@@ -98,7 +100,7 @@ def call_row(placed: Placed, *, project_id: int, rules_id: int, now: datetime) -
 
 
 def payload_row(
-    placed: Placed, *, call_id: int, payload: str
+    placed: Placed, *, call_id: int, payload: str, masker: Masker
 ) -> tuple[dict[str, object] | None, Mapping[str, object]]:
     """The side row (None when there is nothing to keep) and the messages to store, by hash.
 
@@ -110,7 +112,7 @@ def payload_row(
     messages: dict[str, object] = {}
     if keeps_text and capture.messages:
         for key, message in zip(item.message_hashes, capture.messages, strict=True):
-            messages[key] = redact(message) if is_redacted else dict(message)
+            messages[key] = masker.value(message) if is_redacted else dict(message)
     content = capture.content if keeps_text else None
     row: dict[str, object] = {
         "call_id": call_id,
@@ -120,7 +122,7 @@ def payload_row(
         "attempts": [dict(attempt) for attempt in capture.attempts] or None,
         "message_hashes": list(item.message_hashes) if messages else None,
         "cut": dict(item.cut) if item.cut else None,
-        "content": redact_text(content) if content is not None and is_redacted else content,
+        "content": masker.text(content) if content is not None and is_redacted else content,
     }
     is_empty = all(value is None for name, value in row.items() if name != "call_id")
     return (None if is_empty else row), messages

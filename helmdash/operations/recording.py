@@ -22,6 +22,7 @@ from helmdash.core.capture import Capture
 from helmdash.core.failures import Cause
 from helmdash.core.finish import FinishReason
 from helmdash.core.health import Health
+from helmdash.core.redaction import Masker
 from helmdash.core.rules import CALL_RULES
 from helmdash.operations import call_rows, rule_sets
 from helmdash.operations.call_ids import new_call_id
@@ -38,6 +39,7 @@ from helmdash.operations.cutting import Cutting
 from helmdash.operations.inferring import Inference
 from helmdash.operations.judging import Judged, judge
 from helmdash.operations.learning_windows import keep_windows
+from helmdash.operations.masking import masker
 from helmdash.operations.writing import Collision, write
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
@@ -140,18 +142,23 @@ class _Batch:
         self._now = now
         self._rules_id = rule_sets.keep(CALL_RULES)
         self._standings = ConversationBatch(project.id)
-        self._taken: list[Placed] = []
+        self._taken: list[tuple[Placed, Masker]] = []
         self._call_rows: list[dict[str, object]] = []
 
     def take(self, item: Judged) -> Recorded:
         """Give the call its place and remember its rows."""
         placed = self._place(item)
         conversation = placed.conversation
+        mask = masker(self._project)
         row = call_rows.call_row(
-            placed, project_id=self._project.id, rules_id=self._rules_id, now=self._now
+            placed,
+            project_id=self._project.id,
+            rules_id=self._rules_id,
+            masker=mask,
+            now=self._now,
         )
         self._call_rows.append(row)
-        self._taken.append(placed)
+        self._taken.append((placed, mask))
         return Recorded(
             id=item.capture.id or "",
             conversation=conversation.name if conversation else None,
@@ -166,7 +173,7 @@ class _Batch:
     @property
     def items(self) -> Iterator[Judged]:
         """The calls taken, as their conversations let them be judged."""
-        return (placed.item for placed in self._taken)
+        return (placed.item for placed, _ in self._taken)
 
     def write(self) -> None:
         """Insert and update everything. Raises IntegrityError when another writer was first."""
@@ -206,8 +213,8 @@ class _Batch:
         kept = self._project.payload
         payloads: list[dict[str, object]] = []
         messages: dict[str, object] = {}
-        for placed, pk in zip(self._taken, ids, strict=True):
-            row, stored = call_rows.payload_row(placed, call_id=pk, payload=kept)
+        for (placed, mask), pk in zip(self._taken, ids, strict=True):
+            row, stored = call_rows.payload_row(placed, call_id=pk, payload=kept, masker=mask)
             messages.update(stored)
             if row is not None:
                 payloads.append(row)

@@ -115,9 +115,10 @@ def forget_answers(*, now: datetime) -> int:
 def forget_pending(*, project: ProjectInfo, now: datetime, batch: int = BATCH_ROWS) -> int:
     """Drop texts of users that waited too long for a reply; how many those are.
 
-    Too long is the project's retention, and PENDING_DAYS at most.
+    Too long is the project's retention, of calls or of texts, and PENDING_DAYS at most.
     """
-    days = min(project.retention_days or PENDING_DAYS, PENDING_DAYS)
+    kept = (project.retention_days, project.text_days, PENDING_DAYS)
+    days = min(each for each in kept if each is not None)
     before = now - timedelta(days=days)
     forgotten = 0
     while done := _delete_pending(project.id, before, batch):

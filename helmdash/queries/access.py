@@ -30,6 +30,8 @@ class ProjectInfo:
     budget_mode: str = "observe"
     default_upstream: str = ""
     remediation: bool = False
+    text_days: int | None = None
+    redaction_patterns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +126,8 @@ def project_info(project: Project) -> ProjectInfo:
         budget_mode=project.budget_mode,
         default_upstream=project.default_upstream,
         remediation=project.remediation,
+        text_days=project.text_days,
+        redaction_patterns=tuple(project.redaction_patterns or ()),
     )
 
 

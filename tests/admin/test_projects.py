@@ -101,3 +101,20 @@ def test_what_is_kept_of_prompts_is_explained(operator: Client, project: Project
 
     assert "Off: no prompt and no answer is stored" in page
     assert "deleted by `retain`" in page
+
+
+def test_own_patterns_are_lines_and_bad_ones_are_named(operator: Client) -> None:
+    project = make_project(slug="mine", redaction_patterns=["old"])
+    address = change(project)
+    assert ">\nold</textarea>" in operator.get(address).content.decode()
+
+    bad = operator.post(address, filled(operator, address, redaction_patterns="ok\n(a+)+b"))
+    assert "too many ways" in bad.content.decode()
+    good = filled(operator, address, redaction_patterns=" EMP-\\d+ \n\nACME\n", text_days=7)
+    operator.post(address, good)
+
+    row = Project.objects.get(slug="mine")
+    assert (row.redaction_patterns, row.text_days) == (["EMP-\\d+", "ACME"], 7)
+    operator.post(address, filled(operator, address, redaction_patterns=""))
+    row.refresh_from_db()
+    assert row.redaction_patterns is None

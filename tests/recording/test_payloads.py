@@ -228,3 +228,27 @@ def test_the_number_of_statements_does_not_grow_with_the_batch(
         )
 
     assert len(queries) <= 16
+
+
+@pytest.mark.parametrize(
+    ("payload", "kept"), [("redacted", "[masked]"), ("full", "EMP-77"), ("off", None)]
+)
+def test_own_patterns_mask_kept_texts_and_errors_alike(
+    db: None, payload: str, kept: str | None
+) -> None:
+    project = make_ruled_project(payload=payload, redaction_patterns=[r"EMP-\d+"])
+    message = {"role": "user", "content": "about EMP-77"}
+    record(
+        project,
+        make_capture(
+            id="x", messages=(message,), content="EMP-77", error_message="EMP-77 is unknown"
+        ),
+    )
+
+    found = calls.find(project_id=project.id, call_id="x")
+
+    assert found is not None
+    assert found.call.error_message == "[masked] is unknown"
+    assert found.content == kept
+    told = None if kept is None else ({"role": "user", "content": f"about {kept}"},)
+    assert found.messages == told

@@ -19,11 +19,11 @@ from helmdash.core.budgets import PromptVariant
 from helmdash.core.failures import Cause
 from helmdash.core.learning import learned_inputs
 from helmdash.core.plans import Destination, Gap, Plan, Route, RouteKind, Step
-from helmdash.core.redaction import redact, redact_text
 from helmdash.core.rules import PLAN_RULES
 from helmdash.core.tokens import compact_json, json_bytes
 from helmdash.operations import rule_sets
 from helmdash.operations.fitting import Fitted
+from helmdash.operations.masking import masker
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.attempts import Attempt
 from helmdash.operations.planning.chain import args_mark
@@ -143,7 +143,8 @@ def close_plan(question: Question, ending: Ending, now: datetime) -> None:
         plan.cause = cause.name.value if cause else ""
         plan.cause_rule = cause.rule if cause else ""
         plan.cause_advice = cause.advice.value if cause else ""
-        plan.cause_detail = redact_text(cause.detail if cause else ending.sentence)[:400]
+        said = cause.detail if cause else ending.sentence
+        plan.cause_detail = masker(question.project).text(said)[:400]
         plan.fit_name = fitted.fit_id if fitted else ""
         plan.before_bytes = fitted.trim.before_bytes if fitted else None
         plan.after_bytes = fitted.trim.after_bytes if fitted else None
@@ -161,7 +162,7 @@ def kept_text(project: ProjectInfo, text: str) -> str:
     said = str(storable(text))
     if project.payload == Payload.FULL.value:
         return said
-    return redact_text(said) if project.payload == Payload.REDACTED.value else ""
+    return masker(project).text(said) if project.payload == Payload.REDACTED.value else ""
 
 
 def route_steps(route: Route) -> tuple[Step, ...]:
@@ -197,7 +198,8 @@ def _kept_result(project: ProjectInfo, body: Mapping[str, object] | None) -> obj
     """The answer, as far as the project keeps texts."""
     if body is None or project.payload == Payload.OFF.value:
         return None
-    return storable(redact(body) if project.payload == Payload.REDACTED.value else body)
+    is_redacted = project.payload == Payload.REDACTED.value
+    return storable(masker(project).value(body) if is_redacted else body)
 
 
 def _sealed(project: ProjectInfo, plan: PlanRecord, body: Mapping[str, object] | None) -> str:
@@ -244,7 +246,7 @@ def _kept_args(project: ProjectInfo, step: Step) -> object:
     if project.payload == Payload.FULL.value:
         return storable(step.args)
     if project.payload == Payload.REDACTED.value:
-        return storable(redact(step.args))
+        return storable(masker(project).value(step.args))
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
@@ -12,6 +13,7 @@ from django.urls import reverse
 
 from helmdash import conf
 from helmdash.core.guidance import text_problems
+from helmdash.core.own_patterns import MOST_PATTERNS, pattern_problems
 from helmdash.records.admin.members import MemberInline
 from helmdash.records.admin.scoped import ModelAdmin
 from helmdash.records.admin.typed import ModelForm
@@ -22,6 +24,14 @@ from helmdash.records.rights import person_of
 class ProjectForm(ModelForm[Project]):
     """The default moves by ticking the box of another project, never by clearing this one's."""
 
+    redaction_patterns = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
+        label="Own patterns to mask",
+        help_text=r"One a line, such as EMP-\d{6} or (?i)project bluebird: masked in errors and in "
+        f"texts that are kept redacted. At most {MOST_PATTERNS}, of a kind that stays fast.",
+    )
+
     class Meta:
         model = Project
         fields = (
@@ -30,6 +40,8 @@ class ProjectForm(ModelForm[Project]):
             "is_default",
             "payload",
             "retention_days",
+            "text_days",
+            "redaction_patterns",
             "current_catalog",
             "budget_mode",
             "default_upstream",
@@ -42,6 +54,8 @@ class ProjectForm(ModelForm[Project]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._offer_own_catalogs()
+        if "redaction_patterns" in self.fields:
+            self.initial["redaction_patterns"] = "\n".join(self.instance.redaction_patterns or ())
         if self.instance.is_default and "is_default" in self.fields:
             box = self.fields["is_default"]
             box.disabled = True
@@ -55,6 +69,15 @@ class ProjectForm(ModelForm[Project]):
                 "No enabled upstream has this name. Use one that does, or leave it empty."
             )
         return name
+
+    def clean_redaction_patterns(self) -> list[str] | None:
+        """Patterns that stay fast on every text, one a line; none: None."""
+        lines = str(self.cleaned_data["redaction_patterns"] or "").splitlines()
+        patterns = [line.strip() for line in lines if line.strip()]
+        problems = pattern_problems(patterns)
+        if problems:
+            raise ValidationError(list(problems))
+        return patterns or None
 
     def clean_soft_text(self) -> str:
         """A text that can be given as guidance."""

@@ -8,12 +8,15 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
 from helmdash.core.permissions import SHELL
-from helmdash.operations import kept_answers, retention, sign_in_throttle
-from helmdash.queries.access import projects
+from helmdash.operations import kept_answers, retention, sign_in_throttle, text_retention
+from helmdash.queries.access import ProjectInfo, projects
 
 
 class Command(BaseCommand):
-    help = "Delete calls, fits, plans and conversations older than their project's retention_days."
+    help = (
+        "Delete calls, fits, plans and conversations older than their project's retention_days, "
+        "and texts older than its text_days."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="Only count.")
@@ -21,6 +24,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         verb = "would delete" if options["dry_run"] else "deleted"
         for project in projects():
+            if project.text_days is not None:
+                self._retain_texts(project, is_dry=options["dry_run"])
             if project.retention_days is None:
                 if not options["dry_run"]:
                     retention.forget_pending(project=project, now=timezone.now())
@@ -42,3 +47,15 @@ class Command(BaseCommand):
             self.stdout.write(
                 f"deleted {kept} answers kept for repeats, {tries} rows about wrong passwords"
             )
+
+    def _retain_texts(self, project: ProjectInfo, *, is_dry: bool) -> None:
+        now = timezone.now()
+        if is_dry:
+            done = text_retention.count_old_texts(project=project, now=now)
+        else:
+            done = text_retention.delete_old_texts(actor=SHELL, project=project, now=now)
+        verb = "would delete" if is_dry else "deleted"
+        self.stdout.write(
+            f"{project.slug}: {verb} the texts of {done.calls} calls, {done.plans} plans, "
+            f"{done.fits} fits and {done.messages} messages older than {project.text_days} days"
+        )

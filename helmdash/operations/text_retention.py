@@ -1,0 +1,170 @@
+"""Deleting texts that are older than a project wants, while the figures beside them stay.
+
+Texts are messages and answers of calls, what a provider said of an error, intents, arguments and
+reasons of plans, and what a conversation that has long been silent would go on with: its reminders
+and packages. Bounded steps, each a short transaction; to run it again changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from helmdash.core.permissions import Actor, Right, require
+from helmdash.operations.erasing import UNSEEN, finish_broken_off
+from helmdash.operations.recording import MESSAGE_SEEN_PRECISION
+from helmdash.operations.writing import write
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import (
+    Call,
+    CallPayload,
+    Conversation,
+    Fit,
+    PlanRecord,
+    PlanStep,
+    Reminder,
+    Round,
+    StoredMessage,
+)
+
+BATCH_ROWS = 2000
+_PAYLOAD_TEXTS = Q(content__isnull=False) | Q(message_hashes__isnull=False)
+_STEP_TEXTS = Q(args__isnull=False) | ~Q(rationale="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextsGone:
+    """How many lost their texts (or would): calls, plans and fits; and messages that went."""
+
+    calls: int = 0
+    plans: int = 0
+    fits: int = 0
+    messages: int = 0
+
+
+def text_line(project: ProjectInfo, now: datetime) -> datetime | None:
+    """Texts from before this go; None: they stay as long as what they belong to."""
+    return None if project.text_days is None else now - timedelta(days=project.text_days)
+
+
+def count_old_texts(*, project: ProjectInfo, now: datetime) -> TextsGone:
+    """What `delete_old_texts` would take from."""
+    before = text_line(project, now)
+    if before is None:
+        return TextsGone()
+    return TextsGone(
+        calls=CallPayload.objects.filter(
+            _PAYLOAD_TEXTS, call__project_id=project.id, call__started_at__lt=before
+        ).count(),
+        plans=_plans(project.id, before).exclude(intent="").count(),
+        fits=Fit.objects.filter(project_id=project.id, created_at__lt=before)
+        .exclude(intent="")
+        .count(),
+        messages=_messages(project.id, before).count(),
+    )
+
+
+def delete_old_texts(
+    *, actor: Actor, project: ProjectInfo, now: datetime, batch: int = BATCH_ROWS
+) -> TextsGone:
+    """Delete texts older than the project's `text_days`. Raises Forbidden."""
+    require(actor, Right.ERASE, project_id=project.id)
+    before = text_line(project, now)
+    if before is None:
+        return TextsGone()
+    calls = _of_calls(project.id, before, batch)
+    plans, fits = _of_plans(project.id, before, batch), _of_fits(project.id, before, batch)
+    _of_silent_conversations(project.id, before, batch)
+    finish_broken_off(project_id=project.id, now=now)
+    messages = 0
+    while gone := write(lambda: _delete_messages(project.id, before, batch)):
+        messages += gone
+    return TextsGone(calls=calls, plans=plans, fits=fits, messages=messages)
+
+
+def _of_calls(project_id: int, before: datetime, batch: int) -> int:
+    """Walks the calls once, by their index of time: nothing marks those that have no texts left."""
+    done, after = 0, None
+    rows = Call.objects.filter(project_id=project_id, started_at__lt=before)
+    while found := _next(rows, after, batch):
+        after, ids = found[-1], [pk for _, pk in found]
+
+        def empty(ids: list[int] = ids) -> int:
+            Call.objects.filter(id__in=ids).exclude(error_message="").update(error_message="")
+            payloads = CallPayload.objects.filter(_PAYLOAD_TEXTS, call_id__in=ids)
+            return payloads.update(content=None, message_hashes=None)
+
+        done += write(empty)
+    return done
+
+
+def _next(
+    rows: QuerySet[Call], after: tuple[datetime, int] | None, batch: int
+) -> list[tuple[datetime, int]]:
+    if after is not None:
+        at, pk = after
+        rows = rows.filter(started_at__gte=at).exclude(started_at=at, id__lte=pk)
+    return list(rows.order_by("started_at", "id").values_list("started_at", "id")[:batch])
+
+
+def _of_plans(project_id: int, before: datetime, batch: int) -> int:
+    done = 0
+    rows = _plans(project_id, before).filter(
+        ~Q(intent="") | Q(result__isnull=False) | Q(pk__in=_steps(project_id, before))
+    )
+    while ids := list(rows.order_by("started_at", "id").values_list("id", flat=True)[:batch]):
+
+        def empty(ids: list[int] = ids) -> int:
+            PlanStep.objects.filter(plan_id__in=ids).update(args=None, rationale="")
+            return PlanRecord.objects.filter(id__in=ids).update(intent="", result=None)
+
+        done += write(empty)
+    return done
+
+
+def _plans(project_id: int, before: datetime) -> QuerySet[PlanRecord]:
+    return PlanRecord.objects.filter(project_id=project_id, started_at__lt=before)
+
+
+def _steps(project_id: int, before: datetime) -> QuerySet[PlanStep, int]:
+    old = PlanStep.objects.filter(_STEP_TEXTS, project_id=project_id, plan__started_at__lt=before)
+    return old.values_list("plan_id", flat=True)
+
+
+def _of_fits(project_id: int, before: datetime, batch: int) -> int:
+    done = 0
+    rows = Fit.objects.filter(project_id=project_id, created_at__lt=before).exclude(intent="")
+    while ids := list(rows.order_by("created_at", "id").values_list("id", flat=True)[:batch]):
+        done += Fit.objects.filter(id__in=ids).update(intent="")
+    return done
+
+
+def _of_silent_conversations(project_id: int, before: datetime, batch: int) -> None:
+    silent = Conversation.objects.filter(project_id=project_id, latest_at__lt=before)
+    has_notes = Reminder.objects.filter(conversation__in=silent).values("conversation_id")
+    has_package = Round.objects.filter(conversation__in=silent, restart__isnull=False)
+    rows = silent.filter(Q(pk__in=has_notes) | Q(pk__in=has_package.values("conversation_id")))
+    while ids := list(rows.order_by("latest_at", "id").values_list("id", flat=True)[:batch]):
+
+        def empty(ids: list[int] = ids) -> int:
+            Round.objects.filter(conversation_id__in=ids).update(restart=None)
+            return Reminder.objects.filter(conversation_id__in=ids)._raw_delete(connection.alias)
+
+        write(empty)
+
+
+def _messages(project_id: int, before: datetime) -> QuerySet[StoredMessage]:
+    """Those that no call has carried since, but for what is being erased at this moment."""
+    return StoredMessage.objects.filter(
+        project_id=project_id, latest_seen_at__lt=before - MESSAGE_SEEN_PRECISION
+    ).exclude(latest_seen_at=UNSEEN)
+
+
+def _delete_messages(project_id: int, before: datetime, batch: int) -> int:
+    rows = _messages(project_id, before).order_by("latest_seen_at", "id")
+    ids = list(rows.values_list("id", flat=True)[:batch])
+    StoredMessage.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    return len(ids)

@@ -1,0 +1,148 @@
+"""Texts that are older than a project wants go; every figure stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from helmdash.core.permissions import SHELL, Forbidden, Person, Role
+from helmdash.operations import care
+from helmdash.operations.text_retention import TextsGone, count_old_texts, delete_old_texts
+from helmdash.queries import calls, conversations
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import (
+    Call,
+    CallPayload,
+    PlanRecord,
+    PlanStep,
+    Project,
+    Reminder,
+    Round,
+    StoredMessage,
+)
+from tests.factories import NOW, make_capture
+from tests.plan_rows import make_plan
+from tests.recording.support import make_ruled_project, record
+
+SYSTEM = {"role": "system", "content": "Be brief."}
+
+
+@pytest.fixture
+def project(db: None) -> ProjectInfo:
+    """Keeps calls for ever and texts for ten days."""
+    return make_ruled_project(payload="full", text_days=10)
+
+
+def days_ago(days: float) -> datetime:
+    return NOW - timedelta(days=days)
+
+
+def say(project: ProjectInfo, days: float, name: str, **over: Any) -> None:
+    given: dict[str, Any] = {
+        "id": name,
+        "conversation": f"of-{name}",
+        "messages": (SYSTEM, {"role": "user", "content": name}),
+        "content": f"{name} answers",
+        "error_message": f"they said {name}",
+        "started_at": days_ago(days),
+    }
+    record(project, make_capture(**{**given, **over}), now=days_ago(days))
+
+
+def delete(project: ProjectInfo, **over: Any) -> TextsGone:
+    return delete_old_texts(**{"actor": SHELL, "project": project, "now": NOW, **over})
+
+
+@pytest.mark.parametrize("batch", [1, 2, 2000])
+def test_old_texts_go_and_figures_stay(project: ProjectInfo, batch: int) -> None:
+    for number, days in enumerate((40, 20, 20, 11.5, 9, 0)):
+        say(project, days, f"call-{number}")
+    before = list(Call.objects.order_by("name").values())
+    would = count_old_texts(project=project, now=NOW)
+
+    gone = delete(project, batch=batch)
+
+    assert gone == would == TextsGone(calls=4, messages=4)
+    kept = CallPayload.objects.exclude(content=None).order_by("call__name")
+    assert [each.content for each in kept] == ["call-4 answers", "call-5 answers"]
+    after: list[Any] = list(Call.objects.order_by("name").values())
+    assert [row.pop("error_message") for row in after] == [
+        *([""] * 4), "they said call-4", "they said call-5",
+    ]  # fmt: skip
+    assert after == [{k: v for k, v in row.items() if k != "error_message"} for row in before]
+    shown = calls.find(project_id=project.id, call_id="call-5")
+    assert shown is not None
+    assert shown.messages == (SYSTEM, {"role": "user", "content": "call-5"})
+    assert delete(project) == TextsGone()
+
+
+def test_a_message_stays_while_a_younger_call_carries_it(project: ProjectInfo) -> None:
+    say(project, 20, "old", conversation="talk")
+    say(project, 1, "new", conversation="talk", messages=({"role": "user", "content": "x"},))
+    say(project, 1, "same", conversation="talk", messages=(SYSTEM,))
+
+    delete(project)
+
+    assert StoredMessage.objects.count() == 2
+    old = calls.find(project_id=project.id, call_id="old")
+    assert old is not None
+    assert (old.messages, old.content) == (None, None)
+
+
+def test_plans_lose_their_words_and_keep_their_steps(project: ProjectInfo) -> None:
+    old, new = (make_plan(project, name=f"p{days}", started_at=days_ago(days)) for days in (20, 1))
+    PlanStep.objects.update(rationale="because", args={"who": "me"})
+
+    gone = delete(project, batch=1)
+
+    assert gone.plans == 1
+    texts = dict(PlanRecord.objects.values_list("name", "intent"))
+    assert texts[old.name] == ""
+    assert texts[new.name] == new.intent != ""
+    steps = PlanStep.objects.order_by("plan_id", "position").values_list("plan_id", "rationale")
+    assert {said for plan, said in steps if plan == old.pk} <= {""}
+    assert {said for plan, said in steps if plan == new.pk} <= {"because"}
+
+
+def test_a_silent_conversation_loses_what_it_would_go_on_with(project: ProjectInfo) -> None:
+    for name, days in (("silent", 20), ("going", 1)):
+        say(project, days, name, conversation=name)
+        at = days_ago(days)
+        care.add_reminder(actor=SHELL, project=project, conversation=name, content="note", now=at)
+        care.clear(actor=SHELL, project=project, conversation=name, now=at)
+
+    delete(project)
+
+    assert list(Reminder.objects.values_list("conversation__name", flat=True)) == ["going"]
+    packages = Round.objects.filter(restart__isnull=False)
+    assert list(packages.values_list("conversation__name", flat=True)) == ["going"]
+    assert conversations.find(project_id=project.id, conversation_id="silent") is not None
+
+
+def test_a_project_that_says_nothing_keeps_its_texts(project: ProjectInfo) -> None:
+    say(project, 400, "old")
+
+    assert delete(replace(project, text_days=None)) == TextsGone()
+
+
+def test_only_an_owner_deletes_texts(project: ProjectInfo) -> None:
+    editor = Person(name="editor", roles={project.id: Role.EDITOR})
+
+    with pytest.raises(Forbidden):
+        delete(project, actor=editor)
+
+
+def test_retain_does_both(project: ProjectInfo, capsys: pytest.CaptureFixture[str]) -> None:
+    say(project, 400, "old")
+    Project.objects.filter(pk=project.id).update(retention_days=100_000)
+
+    call_command("retain", "--dry-run")
+    assert "would delete the texts of 1 calls" in capsys.readouterr().out
+    call_command("retain")
+
+    assert "deleted the texts of 1 calls" in capsys.readouterr().out
+    assert Call.objects.count() == 1
