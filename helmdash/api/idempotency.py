@@ -121,7 +121,8 @@ def _claim(request: HttpRequest, key_id: int, value: str, once: Once) -> Claim |
         raise Problem(
             code=Code.CONFLICT,
             detail=f"The first request with this {HEADER} was carried out, but its answer cannot "
-            "be given again: it was larger than 4 MiB, or the server's secret key is another now.",
+            "be given again: it was larger than 4 MiB, a conversation was erased since, or the "
+            "server's secret key is another now.",
         ) from None
 
 

@@ -2,8 +2,9 @@
 
 Its calls with their payloads, the messages that no other call carries, the fits made for its
 calls, rounds, marks, level changes, guidance, reminders, texts that wait: whatever refers to the
-row. Plans belong to no conversation and stay. What is still in memory or in the spool is stored
-first, so that it is erased as well; a call that ends later begins the conversation anew.
+row. Answers kept for repeats of requests are given no more. Plans belong to no conversation and
+stay. What is still in memory or in the spool is stored first, so that it is erased as well; a call
+that ends later begins the conversation anew.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import partial
 from django.db import connection, models
 
 from helmdash.core.permissions import Actor, Right, require
+from helmdash.operations import kept_answers
 from helmdash.operations.recorder import recorder
 from helmdash.operations.writing import write
 from helmdash.queries.access import ProjectInfo
@@ -79,6 +81,7 @@ def erase_conversation(
         # A call may have come in since; then there is more to erase.
         if write(partial(_delete_if_empty, row)):
             break
+    kept_answers.withhold(project_id=project.id)
     waiting = PendingPrompt.objects.filter(project_id=project.id, conversation_name=conversation)
     return erased + Erased(prompts=waiting.delete()[0])
 

@@ -122,6 +122,15 @@ def renew(claims: Sequence[Claim], *, now: datetime) -> None:
     write(lambda: rows.filter(status__isnull=True).update(expires_at=now + LEASE))
 
 
+def withhold(*, project_id: int) -> None:
+    """Give no answer of the project again: any of them may quote what is being erased.
+
+    Nothing is carried out twice for it; repeats are told that their answer is not kept.
+    """
+    rows = KeptAnswer.objects.filter(api_key__project_id=project_id).exclude(sealed="")
+    write(lambda: rows.update(sealed=""))
+
+
 def forget_kept(*, now: datetime, most: int | None = None) -> int:
     """Delete answers whose time is over, the oldest first; how many those were."""
     rows = KeptAnswer.objects.filter(expires_at__lte=now)

@@ -169,6 +169,18 @@ def test_an_answer_that_is_too_large_is_not_given_again_and_nothing_done_twice(
     assert Call.objects.count() == 1
 
 
+def test_nothing_of_an_erased_conversation_is_given_again(owner: Door, stranger: Door) -> None:
+    for door in (owner, stranger):
+        door.post("/calls", {**CALL, "id": "first"})
+        door.post("/conversations/talk/reminders", {"content": "a secret"}, **KEYED)
+
+    assert owner.delete("/conversations/talk").status_code == 200
+
+    again = owner.post("/conversations/talk/reminders", {"content": "a secret"}, **KEYED)
+    assert (again.status_code, again.json()["code"]) == (409, "conflict")
+    assert sorted(bool(row.sealed) for row in KeptAnswer.objects.all()) == [False, True]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_of_requests_at_once_one_is_carried_out(owner: Door) -> None:
     barrier = threading.Barrier(8)
