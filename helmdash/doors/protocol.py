@@ -41,6 +41,7 @@ _MOST_PIPELINED = 16
 # What is thrown away of a body that nobody reads, so that its sender may see the answer: a body of
 # this size is here anyway. Then the connection is closed.
 _DRAIN_BYTES = 256 * 1024
+_DRAIN_HEADER_BYTES = 32 * 1024
 _DRAIN_SECONDS = 2.0
 # Beyond this many times the limit of connections they are cut off without a word.
 _SHOUTING = 2
@@ -112,6 +113,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._is_deaf = False
         # The head of a request whose upgrade is ignored, until it is read again.
         self._plain_head = b""
+        # The one that is being answered; `cycle` is the latest.
+        self._running: RequestResponseCycle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
 
@@ -147,6 +150,15 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_timer()
         self._stop_write_timer()
         super().connection_lost(exc)
+        if self._running is not None:
+            # Not the latest, where others wait behind it; nothing can be written any more.
+            self._running.disconnected = True
+            self._running.message_event.set()
+            self._running = None
+        # These lead back here: a stranger's unread bytes would stay until Python looks for circles.
+        self.cycle = None  # type: ignore[assignment]
+        self.scope = None  # type: ignore[assignment]
+        self.pipeline.clear()
 
     def note_known(self) -> None:
         """Whoever is at the other end may have more connections than strangers."""
@@ -271,6 +283,10 @@ class BoundedProtocol(HttpToolsProtocol):
             raise _Refused(400, "A header goes over several lines.")
         return b"\r\n".join([*lines, b"", b""])
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
         size = len(body)
@@ -322,7 +338,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
         Closing at once with its bytes unread would reset the connection, and the answer with it.
         """
-        if self.cycle.more_body and not self.transport.is_closing():
+        if self.transport.is_closing():
+            return
+        if self.cycle.more_body:
             self._linger()
         else:
             self.transport.close()
@@ -331,6 +349,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """Hear nothing any more, throw away what comes, and close soon."""
         self._is_deaf = True
         self._framing_bytes = 0
+        if self.cycle is not None:
+            self.cycle.body = bytearray()
         self._unset_keepalive_if_required()
         self._stop_timer()
         if self.transport.can_write_eof():
@@ -339,8 +359,13 @@ class BoundedProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(_DRAIN_SECONDS, self.transport.close)
 
     def _drain(self, size: int) -> None:
+        if self._is_answering():
+            # Closing now would cut the answers off.
+            self.flow.pause_reading()
+            return
         self._framing_bytes += size
-        if self._framing_bytes > _DRAIN_BYTES and not self.transport.is_closing():
+        most = _DRAIN_BYTES if self._has_headers else _DRAIN_HEADER_BYTES
+        if self._framing_bytes > most and not self.transport.is_closing():
             self.transport.close()
 
     def _refuse(self, status: int, sentence: str) -> None:
