@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ import dj_database_url
 from csp.constants import NONE, SELF
 
 from helmdash import conf
+from helmdash.core.visible import visible_lines
 
 try:
     ENV = conf.env()
@@ -66,6 +68,8 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "simple_history.middleware.HistoryRequestMiddleware",
+    # Innermost: it changes what a page says, and those around it count its bytes.
+    "helmdash.pages.visibility.VisibilityMiddleware",
 ]
 
 ROOT_URLCONF = "helmdash.urls"
@@ -180,10 +184,25 @@ SILENCED_SYSTEM_CHECKS: list[str] = []
 SIMPLE_HISTORY_REVERT_DISABLED = False
 IMPORT_EXPORT_USE_TRANSACTIONS = True
 
+
+class VisibleFormatter(logging.Formatter):
+    """Log lines name models and clients, and are read in terminals: nothing in them is unseen."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, or lines with a traceback."""
+        return visible_lines(super().format(record))
+
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "formatters": {
+        "plain": {
+            "()": VisibleFormatter,
+            "fmt": "{asctime} {levelname} {name}: {message}",
+            "style": "{",
+        }
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.signals import user_logged_in
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError, call_command, get_commands, load_command_class
 
 from helmdash import conf
+from helmdash.cli.base import BaseCommand
 from helmdash.conf import ROOT, BadSetting, Env, read_env, unknown_variables, variable_name
 from helmdash.operations import access, shipped
 from helmdash.queries import conversations
@@ -35,6 +36,24 @@ def test_apikey_create_prints_only_a_key_that_works() -> None:
     assert caller is not None
     assert caller.name == "ci"
     assert caller.scopes == {"record", "read"}
+
+
+def test_every_command_shows_what_nobody_sees_in_a_name() -> None:
+    own = [name for name, app in get_commands().items() if app == "helmdash.cli"]
+
+    assert "up" in own
+    for name in own:
+        assert isinstance(load_command_class("helmdash.cli", name), BaseCommand), name
+
+
+@pytest.mark.django_db
+def test_names_are_printed_with_escapes() -> None:
+    run("apikey", "create", "--name", "c\x1b[31m\u202ei\n")
+    run("member", "add", "vera", "default")
+    get_user_model().objects.filter(username="vera").update(username="v\u200be\u202era")
+
+    assert "c\\x1b[31m\\u202ei" in run("apikey", "list")
+    assert "v\\u200be\\u202era" in run("member", "list")
 
 
 @pytest.mark.django_db

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
+from helmdash.cli.base import BaseCommand
 from helmdash.core.expiry import BadExpiry, parse_expiry
 from helmdash.core.permissions import SHELL
+from helmdash.core.visible import visible_name
 from helmdash.operations import access
 from helmdash.queries.access import SCOPES, api_keys
 
@@ -68,7 +70,8 @@ class Command(BaseCommand):
             ends = key.expires_at.strftime("%Y-%m-%d %H:%M") if key.expires_at else "never"
             scopes = ",".join(key.scopes)
             state = key.state(now)
-            rows.append((key.name, key.prefix + "…", key.project, state, used, ends, scopes))
+            name = visible_name(key.name)
+            rows.append((name, key.prefix + "…", key.project, state, used, ends, scopes))
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         for row in rows:
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

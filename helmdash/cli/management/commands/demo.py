@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.utils import timezone
 
+from helmdash.cli.base import BaseCommand
 from helmdash.core.permissions import SHELL
 from helmdash.operations import demo
 

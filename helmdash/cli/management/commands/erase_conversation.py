@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
+from helmdash.cli.base import BaseCommand
 from helmdash.core.permissions import SHELL
 from helmdash.operations import erasing
 from helmdash.operations.recorder import leftovers

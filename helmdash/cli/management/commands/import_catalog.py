@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
+from helmdash.cli.base import BaseCommand
 from helmdash.core.catalog import CatalogError
 from helmdash.core.permissions import SHELL
 from helmdash.operations import catalog

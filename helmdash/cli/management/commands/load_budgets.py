@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
+from helmdash.cli.base import BaseCommand
 from helmdash.operations import shipped
 
 

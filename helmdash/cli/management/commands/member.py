@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from helmdash import conf
+from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
 from helmdash.core.permissions import SHELL, Role
+from helmdash.core.visible import visible_name
 from helmdash.operations import access, signin
 from helmdash.operations.access import AccessError
 from helmdash.queries.access import members
@@ -68,7 +70,7 @@ class Command(BaseCommand):
         if not found:
             self.stdout.write("No members. Superusers need no membership: they may do everything.")
         for each in found:
-            self.stdout.write(f"{each.project}  {each.user}  {each.role.value}")
+            self.stdout.write(f"{each.project}  {visible_name(each.user)}  {each.role.value}")
 
     def _link(self, options: dict[str, Any]) -> None:
         self._print_link(options["user"])

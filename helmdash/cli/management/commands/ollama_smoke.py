@@ -11,9 +11,10 @@ import json
 import math
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from helmdash import conf
+from helmdash.cli.base import BaseCommand
 from helmdash.core.addresses import shown_url, url_problem
 from helmdash.core.upstream_variables import OLLAMA_KEY, ollama_url
 from helmdash.upstream.ollama.smoke import Result, SmokeTest, Target, run_smoke
@@ -81,8 +82,8 @@ class Command(BaseCommand):
         self.stdout.write(f"Ollama at {shown_url(target.base_url)}")
         for result in results:
             style = self.style.SUCCESS if result.passed else self.style.ERROR
-            mark = style("ok  " if result.passed else "FAIL")
-            self.stdout.write(f"{mark} {result.name.value}: {result.message}")
+            mark = "ok  " if result.passed else "FAIL"
+            self.stdout.write(f"{mark} {result.name.value}: {result.message}", style)
             if result.hint:
                 self.stdout.write(f"     {result.hint}")
             for model in _models(result):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from helmdash import conf
+from helmdash.cli.base import BaseCommand
 from helmdash.cli.progress import progress_line
 from helmdash.operations.backup import ArchiveProblem, RestoreProblem, restore
 

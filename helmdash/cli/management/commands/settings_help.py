@@ -6,9 +6,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from helmdash import conf
+from helmdash.cli.base import BaseCommand
 
 
 class Command(BaseCommand):

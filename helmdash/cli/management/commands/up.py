@@ -17,10 +17,11 @@ from typing import Any
 import uvicorn
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from helmdash import __version__, conf
+from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
 from helmdash.cli.refused_upstreams import refused_upstreams
 from helmdash.core.permissions import SHELL
