@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
@@ -37,7 +36,7 @@ class MembersSite(AdminSite):
     ) -> HttpResponse:
         """Where Django sends those who may not enter: to the sign-in page, or nowhere."""
         if not request.user.is_authenticated:
-            return redirect_to_login(reverse("admin:index"), settings.LOGIN_URL)
+            return redirect_to_login(reverse("admin:index"), reverse("login"))
         if not self.has_permission(request):
             raise PermissionDenied(_NOT_A_MEMBER)
         return HttpResponseRedirect(reverse("admin:index"))

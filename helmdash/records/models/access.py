@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 
-from django.conf import settings
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
@@ -159,9 +158,7 @@ class Membership(models.Model):
     """A person's role in a project. Who has none sees nothing of it; superusers need none."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships"
-    )
+    user = models.ForeignKey("auth.User", on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(
         max_length=10, choices=Role, default=Role.VIEWER, help_text="What they may do in it."
     )
