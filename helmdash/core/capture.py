@@ -73,6 +73,7 @@ class Capture:
     http_status: int | None = None
     error_code: str | None = None
     error_message: str | None = None
+    error_is_own: bool | None = None  # the message is a sentence of HelmDash's, which quotes nobody
     trim: CapturedTrim | None = None
     sent: Sent | None = None
     messages: tuple[Mapping[str, object], ...] | None = None

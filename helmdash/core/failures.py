@@ -9,7 +9,7 @@ finding about the quality of an artifact is never a cause (ADR 051's amendment).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from helmdash.core import failure_facts as facts
@@ -69,8 +69,16 @@ class Cause:
     detail: str
 
 
-def classify(capture: Capture, *, usage: Usage, finish_reason: FinishReason | None) -> Cause | None:
+def classify(
+    capture: Capture,
+    *,
+    usage: Usage,
+    finish_reason: FinishReason | None,
+    told: Capture | None = None,
+) -> Cause | None:
     """Say why a recorded call gave nothing usable; None when it did, or when nothing says so.
+
+    told: the capture whose words the verdict's detail may use, where not all may be repeated.
 
     Whether the reply was empty is judged only where its content or its length was told. Whether
     it could be read is told by `decoded`, otherwise by reading the content where JSON was due.
@@ -82,7 +90,8 @@ def classify(capture: Capture, *, usage: Usage, finish_reason: FinishReason | No
     rule = next((rule for rule in RULES if rule.applies(known)), None)
     if rule is None:
         return None
-    return Cause(name=rule.name, rule=rule.id, advice=rule.advice, detail=_tell(rule, known))
+    said = known if told is None else replace(known, capture=told)
+    return Cause(name=rule.name, rule=rule.id, advice=rule.advice, detail=_tell(rule, said))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

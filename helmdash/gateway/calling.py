@@ -36,7 +36,7 @@ from helmdash.providers.wire import (
     WireError,
 )
 from helmdash.upstream.client import UpstreamClient
-from helmdash.upstream.failures import UpstreamFailed
+from helmdash.upstream.failures import FailureKind, UpstreamFailed
 from helmdash.upstream.opened import Opened
 
 log = logging.getLogger(__name__)
@@ -147,7 +147,9 @@ class Carrier:
         exchange = job.exchange
         exchange.heard_ns = perf_counter_ns()
         _note_attempts(exchange, failure.attempts)
-        exchange.fail(_error_of(failure), http_status=failure.http_status)
+        # Where it redirects is of its own making.
+        is_own = failure.kind is not FailureKind.REDIRECTED
+        exchange.fail(_error_of(failure), http_status=failure.http_status, is_own=is_own)
         watch.stop()
         self.settle(exchange)
         await job.door.error(_error_of(failure), job.headers())
@@ -164,7 +166,7 @@ class Carrier:
         error = job.upstream.read_error(opened.status, data)
         if await self._has_gone_on(job, error, opened, watch):
             return
-        exchange.fail(error)
+        exchange.fail(error, is_own=False)
         watch.stop()
         self.settle(exchange)
         headers = [*job.headers(), *job.passed_headers(opened)]

@@ -63,6 +63,7 @@ class Exchange:
     http_status: int | None = None
     status: Status = "success"
     error: WireError | None = None
+    error_is_own: bool = True  # its message is ours, and not the provider's
     attempts: tuple[Mapping[str, Any], ...] = ()
     refused_attempts: tuple[Mapping[str, Any], ...] = ()  # before the request was made shorter
     notes: dict[str, object] = field(default_factory=dict)
@@ -113,10 +114,16 @@ class Exchange:
             ),
         )
 
-    def fail(self, error: WireError, *, http_status: int | None = None) -> None:
-        """Note what went wrong; the first fault is the one that counts."""
+    def fail(
+        self, error: WireError, *, http_status: int | None = None, is_own: bool = True
+    ) -> None:
+        """Note what went wrong; the first fault is the one that counts.
+
+        is_own: the message is ours; False: it is the provider's, who may quote the prompt.
+        """
         if self.error is None:
             self.error = error
+            self.error_is_own = is_own
             self.status = "error"
             self.http_status = self.http_status or http_status
 
@@ -172,6 +179,7 @@ class Exchange:
             http_status=self.http_status,
             error_code=(error.code or error.type) if error else None,
             error_message=error.message if error else None,
+            error_is_own=self.error_is_own if self.error is not None else None,
             sent=self._sent(),
             messages=telling.kept_messages(request) if request and keeps_texts else None,
             content=(reply.text or reply.refusal or "") if has_reply else None,

@@ -15,7 +15,8 @@ from helmdash.core.endpoints import ProviderKind
 from helmdash.core.tokens import TOKENS_PER_IMAGE
 from helmdash.core.usage import normalise_usage
 from helmdash.core.windows import wanted_window, within_window
-from helmdash.gateway.exchange import Exchange
+from helmdash.core.withheld import without_words
+from helmdash.gateway.exchange import KEEPS_NOTHING, Exchange
 from helmdash.providers.ollama.shown import own_num_ctx
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.ollama.windows import Windows
@@ -98,6 +99,8 @@ def _entry(exchange: Exchange, capture: Capture) -> LogEntry:
     )
     error = None
     if capture.status != "success":
+        if exchange.standing.caller.project.payload == KEEPS_NOTHING:
+            capture = without_words(capture)
         message = capture.error_message or ""
         error = LoggedError(code=_error_code(capture), message=message)
     return LogEntry(

@@ -19,6 +19,7 @@ from helmdash.core.reasoning import strip_reasoning
 from helmdash.core.tokens import utf8_bytes
 from helmdash.core.usage import Usage, normalise_usage
 from helmdash.core.windows import within_window
+from helmdash.core.withheld import without_words
 
 # Many texts in one request: their sum says nothing of the window of each.
 _SUMMED_PURPOSES = frozenset({"embedding", "embed", "rerank"})
@@ -61,8 +62,14 @@ class Judged:
         return trim is not None and trim.after_bytes < trim.before_bytes
 
 
-def judge(capture: Capture, rules: BudgetTable, *, caller: str, now: datetime) -> Judged:
-    """Normalise, classify and assess one call. Pure but for the values passed in."""
+def judge(
+    capture: Capture, rules: BudgetTable, *, caller: str, now: datetime, keeps_texts: bool = True
+) -> Judged:
+    """Normalise, classify and assess one call. Pure but for the values passed in.
+
+    keeps_texts: False where nothing that a provider said of the call may be kept, for it may quote
+    the prompt; the verdict is by its words all the same.
+    """
     model_key = rules.key_of(capture.model, provider=capture.provider)
     client_window = capture.client_window or split_window(capture.model).window
     budget = rules.lookup(
@@ -82,8 +89,9 @@ def judge(capture: Capture, rules: BudgetTable, *, caller: str, now: datetime) -
     if is_proof and not _is_operators(budget):
         # Nothing that was just shown to be wrong turns a call red.
         health = without_limit(health)
+    kept = capture if keeps_texts else without_words(capture)
     return Judged(
-        capture=capture,
+        capture=kept,
         caller=capture.caller or caller,
         started_at=capture.started_at or now,
         budget=budget,
@@ -91,7 +99,7 @@ def judge(capture: Capture, rules: BudgetTable, *, caller: str, now: datetime) -
         client_window=client_window,
         usage=usage,
         finish_reason=finish_reason,
-        cause=classify(capture, usage=usage, finish_reason=finish_reason),
+        cause=classify(capture, usage=usage, finish_reason=finish_reason, told=kept),
         health=health,
         is_proof=is_proof,
         raw_content_bytes=raw_bytes,

@@ -45,7 +45,7 @@ from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.calls import view
 from helmdash.records.bulk import allocate_ids, find_existing, insert_rows, upsert_rows
-from helmdash.records.models import Call, CallPayload, StoredMessage
+from helmdash.records.models import Call, CallPayload, Payload, StoredMessage
 
 # A message that comes with every call need not be written with every call.
 MESSAGE_SEEN_PRECISION = timedelta(days=1)
@@ -82,7 +82,11 @@ def record_calls(
     `duplicate=True`, whatever it says now. Raises what the database raises when it is away.
     """
     rules = budgets.table(project_id=project.id)
-    judged = [judge(_named(capture, now), rules, caller=caller, now=now) for capture in captures]
+    keeps_texts = project.payload != Payload.OFF.value
+    judged = [
+        judge(_named(capture, now), rules, caller=caller, now=now, keeps_texts=keeps_texts)
+        for capture in captures
+    ]
 
     def store() -> tuple[tuple[Recorded, ...], Cutting]:
         cutting = Cutting(project.id)

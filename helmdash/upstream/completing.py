@@ -24,7 +24,7 @@ from helmdash.providers.base import CannotTranslate
 from helmdash.providers.registry import Route, adapter
 from helmdash.providers.wire import ChatRequest, JsonMode, Message, Reply, Role, Text, WireError
 from helmdash.upstream.client import UpstreamClient
-from helmdash.upstream.failures import UpstreamFailed
+from helmdash.upstream.failures import FailureKind, UpstreamFailed
 from helmdash.upstream.listings import Listings, unserved
 from helmdash.upstream.opened import Opened
 from helmdash.upstream.sharing import Shared, on_loop, own_connections
@@ -147,6 +147,7 @@ class _Outcome:
     http_status: int | None = None
     reply: Reply | None = None
     error: WireError | None = None
+    error_is_own: bool = False
     attempts: tuple[Mapping[str, object], ...] = ()
 
 
@@ -176,7 +177,8 @@ async def _ask(client: UpstreamClient, route: Route, request: ChatRequest) -> _O
     try:
         written = upstream.write_request(request, endpoint=endpoint, model=route.model)
     except CannotTranslate as error:
-        return _Outcome(error=WireError(message=str(error), code="invalid_request_error"))
+        refused = WireError(message=str(error), code="invalid_request_error")
+        return _Outcome(error=refused, error_is_own=True)
     sent = _Outcome(sent_bytes=len(written.body or b""))
     try:
         opened = await client.open(endpoint, written)
@@ -209,6 +211,7 @@ def _failed(so_far: _Outcome, failure: UpstreamFailed) -> _Outcome:
         so_far,
         http_status=so_far.http_status or failure.http_status,
         error=WireError(message=failure.message, code=failure.code, type="upstream_error"),
+        error_is_own=failure.kind is not FailureKind.REDIRECTED,
         attempts=failure.attempts,
     )
 
@@ -245,6 +248,7 @@ def _capture(completion: Completion, route: Route, outcome: _Outcome) -> Capture
         http_status=outcome.http_status,
         error_code=(error.code or error.type) if error else None,
         error_message=error.message if error else None,
+        error_is_own=outcome.error_is_own if error else None,
         sent=Sent(bytes=outcome.sent_bytes, messages=len(_messages(completion))),
         messages=_messages(completion),
         beside=beside_of(said),

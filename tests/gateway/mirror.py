@@ -184,13 +184,12 @@ def chat(
     if shape in ("openai", "ollama"):
         messages: list[dict[str, Any]] = [{"role": "user", "content": text}]
         if arguments is not None:
-            told = arguments
-            if shape == "openai" and not isinstance(arguments, str):
-                told = json.dumps(arguments)
+            is_text = shape == "openai" and not isinstance(arguments, str)
+            written: object = json.dumps(arguments) if is_text else arguments
             call = {
                 "id": call_id,
                 "type": "function",
-                "function": {"name": tool, "arguments": told},
+                "function": {"name": tool, "arguments": written},
             }
             messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
             messages.append({"role": "tool", "tool_call_id": call_id, "content": "done"})
@@ -212,12 +211,12 @@ def chat(
             turns.append({"role": "assistant", "content": [use]})
             result = {"type": "tool_result", "tool_use_id": call_id, "content": "done"}
             turns.append({"role": "user", "content": [result]})
-        offered = [{"name": name, "input_schema": schema} for name in names]
+        named_tools: list[Any] = [{"name": name, "input_schema": schema} for name in names]
         return {
             **named,
             "max_tokens": 99,
             "messages": turns,
-            **({"tools": offered} if schema is not None else {}),
+            **({"tools": named_tools} if schema is not None else {}),
             **extra,
         }
     contents: list[dict[str, Any]] = [{"role": "user", "parts": [{"text": text}]}]

@@ -55,7 +55,8 @@ REFUSALS = [
     ("anthropic", "overflow", OVERFLOW, 1, 400),
     ("gemini", "overflow", OVERFLOW, 1, 400),
     ("ollama", "overflow", OVERFLOW, 1, 400),
-    ("openai", "cut-at-once", NETWORK, 3, 502),
+    # Sent, and so not sent again.
+    ("openai", "cut-at-once", NETWORK, 1, 502),
     ("openai", "redirect", REDIRECTED, 1, 502),
 ]
 OUTCOMES = [

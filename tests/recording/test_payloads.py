@@ -18,6 +18,7 @@ from helmdash.records.models import Call, CallPayload, Conversation, StoredMessa
 from tests.factories import NOW, make_capture
 from tests.recording.support import make_ruled_project, record
 
+WORD = "pregnant"
 SECRET = "sk-proj-abcdefghijklmnop1234"
 QUESTION = {"role": "user", "content": f"my key is {SECRET}, write to ann@example.org"}
 ANSWER = {"role": "assistant", "content": "I will."}
@@ -87,7 +88,45 @@ def test_redacted_masks_secrets_in_messages_and_answers(db: None) -> None:
     assert kept.content == "ok, [key]"
 
 
-@pytest.mark.parametrize("payload", ["off", "redacted", "full"])
+@pytest.mark.parametrize("told_by", ["message", "code"])
+def test_off_keeps_nothing_of_an_error_that_quotes_the_prompt(db: None, told_by: str) -> None:
+    project = make_ruled_project(payload="off")
+    quoting = f"Invalid value: 'I am {WORD}'. This model's maximum context length is 8192 tokens."
+
+    record(
+        project,
+        make_capture(
+            id="one",
+            http_status=400,
+            error_code=quoting if told_by == "code" else "context_length_exceeded",
+            error_message=quoting,
+            attempts=({"number": 1, "status": 503, "message": quoting}, {"number": 2}),
+        ),
+    )
+
+    found = detail(project)
+    row = Call.objects.select_related("payload").get()
+    assert WORD not in repr(found) + repr(vars(row)) + repr(vars(row.payload))
+    assert row.cause == "context_overflow"
+    assert "maximum context length is 8192 tokens" in row.error_message
+    assert "maximum context length is 8192 tokens" in row.cause_detail
+
+
+def test_off_keeps_our_own_sentences(db: None) -> None:
+    project = make_ruled_project(payload="off")
+    said = "Upstream openai closed the connection."
+
+    record(
+        project,
+        make_capture(
+            id="one", error_code="connection_closed", error_message=said, error_is_own=True
+        ),
+    )
+
+    assert Call.objects.get().error_message == said
+
+
+@pytest.mark.parametrize("payload", ["redacted", "full"])
 def test_error_messages_are_always_masked_and_clipped(db: None, payload: str) -> None:
     project = make_ruled_project(payload=payload)
 

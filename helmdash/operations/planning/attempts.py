@@ -22,6 +22,7 @@ from helmdash.operations.judging import judge
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.threads import in_thread
 from helmdash.operations.recorder import RecorderFull, recorder
+from helmdash.records.models import Payload
 
 logger = logging.getLogger(__name__)
 
@@ -134,13 +135,20 @@ async def attempt_call(
             status="error",
             error_code="gateway_stopped",
             error_message="HelmDash was stopped during the call.",
+            error_is_own=True,
         )
         _hand_over(question, _described(stopped, question, attempt, trim), clock())
         raise
     capture = _described(capture, question, attempt, trim)
     # Reading a hostile reply may take a second, which the event loop does not have.
     answer, capture, rule = await asyncio.to_thread(_read, capture, reader)
-    judged = judge(capture, question.rules, caller=question.caller, now=clock())
+    judged = judge(
+        capture,
+        question.rules,
+        caller=question.caller,
+        now=clock(),
+        keeps_texts=question.project.payload != Payload.OFF.value,
+    )
     cause = judged.cause
     assert answer is not None or cause is not None, "a reply without an answer has a cause"
     if cause is not None and rule:

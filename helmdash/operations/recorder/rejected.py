@@ -6,12 +6,19 @@ import fcntl
 import logging
 import os
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 
-from helmdash.operations.recorder.capture_json import dump_capture
+from helmdash.core.capture import Capture
+from helmdash.core.redaction import redact, redact_text
+from helmdash.core.withheld import without_words
+from helmdash.operations.recorder.capture_json import bare_capture, dump_capture
 from helmdash.operations.recorder.units import Unit
+from helmdash.records.models import Payload
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +47,7 @@ class RejectedCalls:
         lines = b"".join(
             b'{"why":%s,"project":%d,"capture":%s}\n'
             % (orjson.dumps(why), unit.project_id, dump_capture(capture)[1])
-            for capture in unit.captures
+            for capture in _kept(unit)
         )
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -82,3 +89,30 @@ def _is_of(line: bytes, project_id: int, conversation: str) -> bool:
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         return False
+
+
+def _kept(unit: Unit) -> Iterator[Capture]:
+    """The calls with as much of their texts as their project keeps; a project that is gone keeps
+    none."""
+    payload = unit.project.payload if unit.project is not None else Payload.OFF.value
+    for capture in unit.captures:
+        if payload == Payload.FULL.value:
+            yield capture
+        elif payload == Payload.REDACTED.value:
+            yield _redacted(capture)
+        else:
+            yield bare_capture(without_words(capture), why="this project keeps no texts")
+
+
+def _redacted(capture: Capture) -> Capture:
+    parts: dict[str, Any] = {
+        name: redact(getattr(capture, name))
+        for name in ("messages", "metadata", "attempts")
+        if getattr(capture, name)
+    }
+    for name in ("messages", "attempts"):
+        if name in parts:
+            parts[name] = tuple(parts[name])
+    for name in ("content", "error_message"):
+        parts[name] = redact_text(getattr(capture, name) or "") or None
+    return replace(capture, **parts)

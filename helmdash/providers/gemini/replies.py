@@ -12,7 +12,7 @@ import orjson
 
 from helmdash.core.finish import FinishReason, normalise_finish_reason
 from helmdash.core.usage import normalise_usage
-from helmdash.providers.base import Answer
+from helmdash.providers.base import LARGEST_COUNT, Answer
 from helmdash.providers.bodies import read_json
 from helmdash.providers.gemini.errors import error_of, find_error, write_error
 from helmdash.providers.gemini.parts import camel_members, read_part, write_reply_parts
@@ -223,7 +223,12 @@ def write_usage(usage: Object | None) -> dict[str, Json] | None:
     if usage is None:
         return None
     if "promptTokenCount" in usage or "totalTokenCount" in usage:
-        return dict(usage)
+        # Beyond this no count is one; another vendor's reader may have kept it exact.
+        return {
+            name: value
+            for name, value in usage.items()
+            if not isinstance(value, int) or abs(value) <= LARGEST_COUNT
+        }
     found = normalise_usage(usage)
     visible = found.completion_tokens
     if visible is not None and found.reasoning_tokens is not None:

@@ -1,0 +1,117 @@
+"""What is kept of a provider's words about a failed call where a project keeps no texts.
+
+Providers quote the prompt in their errors ("Invalid value: 'my diagnosis is …'"). Our own
+sentences, statuses and single words such as codes quote nobody and stay. Of a provider's sentence
+stay the runs of words that everybody's errors about sizes are made of, where a number stands among
+them: "maximum context length is 8192 tokens" says what a window is, and nothing of a prompt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from helmdash.core.capture import Capture
+
+NOT_KEPT = "The provider's own words are not kept: this project keeps no texts."
+WITHHELD = "withheld"
+# What codes, types and finish reasons look like; a sentence has spaces, and names go on.
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}|\d{3}")
+# In attempts: what became of one, in words of ours (upstream.failures.FailureKind). A redirect
+# tells an address of the provider's making.
+_OWN_FAILURES = frozenset(
+    {
+        *("timeout_connect", "timeout_read", "timeout_write", "timeout_pool", "unreachable", "dns"),
+        *("tls", "refused_by_guard", "closed_early", "too_large", "misconfigured"),
+    }
+)
+_PIECE = re.compile(r"[A-Za-z_']+|\d[\d,_]*|[^\sA-Za-z_\d]")
+# Between the words of a run; anything else ends it.
+_NEUTRAL = frozenset(".,:;()=<>+-`\"'")
+_VOCABULARY = frozenset(
+    """
+    a about above allowed an and are at available be been by can completion configured context
+    count currently exceed exceeded exceeds for from had has have however in input is it its large
+    larger least length limit limited long longer max max_tokens maximum maximum_context_length
+    maxlength message messages minus minimum minute model model's must n_ctx n_prompt_tokens
+    new_tokens num_ctx of only or output per please plus prompt range reduce request requested
+    requests requires resulted s sequence should size smaller supports than that the there this to
+    token tokens too total up used using was were which window with you your
+    """.split()
+)
+# A run is about sizes.
+_ABOUT = frozenset(
+    "token tokens n_ctx num_ctx context length limit maximum max window n_prompt_tokens".split()
+)
+_LEAST_WORDS = 2
+_MOST_DIGITS = 9
+_MOST_CHARS = 300
+
+
+def without_words(capture: Capture) -> Capture:
+    """The capture with nothing left of what a provider said of a failure, but its figures."""
+    message = capture.error_message
+    return replace(
+        capture,
+        error_message=message if capture.error_is_own else kept_words(message),
+        error_code=_word(capture.error_code),
+        finish_reason=_word(capture.finish_reason),
+        attempts=tuple(_attempt(attempt) for attempt in capture.attempts),
+    )
+
+
+def kept_words(message: str | None) -> str | None:
+    """What may be kept of a provider's message; None where there was none."""
+    if not message or not message.strip():
+        return None
+    figures = "; ".join(_runs(message[: 10 * _MOST_CHARS]))[:_MOST_CHARS]
+    return f"{NOT_KEPT} Its figures: {figures}." if figures else NOT_KEPT
+
+
+def _word(text: str | None) -> str | None:
+    return text if not text or _WORD.fullmatch(text) else WITHHELD
+
+
+def _attempt(attempt: Mapping[str, object]) -> Mapping[str, object]:
+    error, message = attempt.get("error"), attempt.get("message")
+    if message is None or error in _OWN_FAILURES:
+        return attempt
+    kept = kept_words(message) if isinstance(message, str) else None
+    told = {name: value for name, value in attempt.items() if name != "message"}
+    return {**told, "message": kept} if kept else told
+
+
+def _runs(message: str) -> Iterator[str]:
+    """The runs of known words and numbers that tell a size."""
+    run: list[re.Match[str]] = []
+    for found in _PIECE.finditer(message):
+        if found[0] in _NEUTRAL:
+            continue
+        if _is_known(found[0]):
+            run.append(found)
+            continue
+        yield from _told(message, run)
+        run = []
+    yield from _told(message, run)
+
+
+def _told(message: str, run: list[re.Match[str]]) -> Iterator[str]:
+    """The run as it stands in the message, if it tells a size."""
+    if _tells_a_size([found[0] for found in run]):
+        yield " ".join(message[run[0].start() : run[-1].end()].split())
+
+
+def _is_known(piece: str) -> bool:
+    if piece[0].isdecimal():
+        return sum(map(str.isdecimal, piece)) <= _MOST_DIGITS
+    return piece.lower() in _VOCABULARY
+
+
+def _tells_a_size(run: list[str]) -> bool:
+    words = [piece.lower() for piece in run if not piece[0].isdecimal()]
+    return (
+        len(words) < len(run)
+        and len(words) >= _LEAST_WORDS
+        and any(word in _ABOUT for word in words)
+    )

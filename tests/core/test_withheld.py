@@ -1,0 +1,80 @@
+"""A provider's words about a failure: figures stay, quoted prompts do not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helmdash.core.withheld import NOT_KEPT, WITHHELD, kept_words, without_words
+from tests.factories import make_capture
+
+# What providers say, and what is kept of it.
+SAID = [
+    (
+        ("This model's maximum context length is 8192 tokens. However, your messages resulted in "
+        "10,240 tokens. Please reduce the length of the messages."),
+        ("This model's maximum context length is 8192 tokens. However, your messages resulted in "
+        "10,240 tokens. Please reduce the length of the messages"),
+    ),
+    ("prompt is too long: 210000 tokens > 200000 maximum", ("prompt is too long: 210000 tokens > "
+     "200000 maximum")),
+    (
+        "request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it",
+        "request (5000 tokens) exceeds the available context size (4096 tokens",
+    ),
+    ("Invalid value: 'my diagnosis is cancer'. n_ctx = 4096 tokens", "n_ctx = 4096 tokens"),
+    ("Input was flagged: 'how to cook 5 meals'", ""),
+    ("My PIN is 1234 and my card 4111111111111111 tokens", ""),
+    ("Invalid 'messages[0].content': 'Alice, 42, of Bern'", ""),
+    ("<html>502 Bad Gateway</html>", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "kept"), SAID)
+def test_figures_stay_and_quotations_go(said: str, kept: str) -> None:
+    assert kept_words(said) == (f"{NOT_KEPT} Its figures: {kept}." if kept else NOT_KEPT)
+
+
+def test_nothing_said_is_nothing() -> None:
+    assert kept_words(None) is None
+    assert kept_words(" ") is None
+
+
+@given(st.text(alphabet="bcdfghjklpqvxz", min_size=4, max_size=30), st.integers(0, 10**12))
+def test_no_foreign_word_stays(word: str, number: int) -> None:
+    for said in (
+        f"maximum context length is 8192 tokens, and you said: {word} {number}",
+        f"{word}",
+        f"error in '{word}': {word} tokens {word} limit {number}{word}",
+        f"{number} {word} {number}",
+    ):
+        assert word not in (kept_words(said) or "")
+
+
+def test_codes_and_statuses_stay_and_sentences_in_their_place_go() -> None:
+    plain = make_capture(error_code="context_length_exceeded", finish_reason="MAX_TOKENS")
+    odd = make_capture(error_code="you said: secret", finish_reason="because you said secret")
+
+    assert without_words(plain) == plain
+    assert (without_words(odd).error_code, without_words(odd).finish_reason) == (
+        WITHHELD, WITHHELD,
+    )  # fmt: skip
+
+
+def test_our_own_sentences_stay() -> None:
+    own = make_capture(error_message="Upstream openai closed the connection.", error_is_own=True)
+    attempts = (
+        {"number": 1, "status": 429, "message": "slow down, secret", "waited_ms": 5},
+        {"number": 2, "error": "dns", "message": "Upstream x has a host name that leads nowhere."},
+        {"number": 3, "error": "context_overflow", "message": "limit is 5 tokens: secret"},
+        {"number": 4, "error": "redirected", "message": "Upstream x redirects to secret"},
+        {"number": 5, "status": 200},
+    )
+
+    assert without_words(own) == own
+    kept = without_words(make_capture(attempts=attempts)).attempts
+    assert "secret" not in str(kept)
+    assert (kept[1], kept[4]) == (attempts[1], attempts[4])
+    assert (kept[0]["status"], kept[0]["waited_ms"]) == (429, 5)
+    assert "limit is 5 tokens" in str(kept[2]["message"])

@@ -1,0 +1,204 @@
+"""What a hostile upstream says: no client hangs or gets a 500 for it, every call is recorded, and a
+project that keeps no texts keeps none of an error that quotes the prompt."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.gateway.mirror import (
+    SHAPES,
+    UPSTREAMS,
+    Mirror,
+    chat,
+    path_of,
+    plain_reply,
+    streamed_reply,
+)
+from tests.gateway.world import open_http
+from tests.support.server import Served
+
+pytestmark = pytest.mark.xdist_group("gateway")
+
+NAMES = {"openai": "gpt-x", "anthropic": "claude-x", "gemini": "gemini-x", "ollama": "llama-x"}
+SECRET = "my diagnosis is Q17-melanoma"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A HelmDash whose upstreams are all one mirror."""
+
+    served: Served
+    mirror: Mirror
+    http: httpx.Client
+    api: httpx.Client
+
+    def ask(self, shape: str, kind: str, *, stream: bool = False, **over: Any) -> httpx.Response:
+        model = f"{kind}/{NAMES[kind]}"
+        body = chat(shape, model, stream=stream, **over)
+        return self.http.post(path_of(shape, model, stream=stream), json=body)
+
+    def assert_recorded(self, ids: list[str]) -> None:
+        deadline = time.monotonic() + 20
+        while missing := self._missing(ids):
+            assert time.monotonic() < deadline, (missing, self.served.log)
+            time.sleep(0.1)
+
+    def _missing(self, ids: list[str]) -> list[str]:
+        answer = self.api.post("/calls/reconcile", json={"ids": ids}).raise_for_status()
+        missing: list[str] = answer.json()["missing"]
+        return missing
+
+
+@pytest.fixture(scope="module")
+def place(serve: Callable[..., Served]) -> Iterator[Place]:
+    mirror = Mirror()
+    mirror.server.start()
+    served = serve(**mirror.environment())
+    with (
+        open_http(served.base_url, served.api_key) as http,
+        open_http(f"{served.base_url}/api/v1", served.api_key) as api,
+    ):
+        yield Place(served=served, mirror=mirror, http=http, api=api)
+    mirror.server.stop()
+
+
+@pytest.fixture(autouse=True)
+def _plain(place: Place) -> None:
+    place.mirror.forget()
+
+
+def nested(text: str) -> bytes:
+    """The text with objects of so many levels for each mark "nested:N"."""
+
+    def levels(found: re.Match[bytes]) -> bytes:
+        count = int(found[1])
+        return b'{"a":' * count + b"1" + b"}" * count
+
+    return re.sub(rb'"nested:(\d+)"', levels, text.encode())
+
+
+# By the vendor whose reply it is; "nested:N" stands for so many levels.
+def hostile(kind: str) -> dict[str, bytes]:
+    def whole(**over: Any) -> bytes:
+        return nested(json.dumps(plain_reply(kind, **over)))
+
+    return {
+        "deep usage": whole(usage={"prompt_tokens": "nested:300", "input_tokens": "nested:300"}),
+        "odd usage": whole(usage={"prompt_tokens": -1, "input_tokens": 1e308, "x": "\0"}),
+        "usage that is a text": whole(usage="many"),
+        "counts beyond 64 bits": whole(
+            usage=dict.fromkeys(("prompt_tokens", "input_tokens", "promptTokenCount"), 2**70)
+        ),
+        "deep arguments": whole(arguments="nested:300"),
+        "arguments beyond all readers": whole(arguments="nested:3000"),
+        "a deep member": whole(extra="nested:600"),
+        "NUL": whole(extra="\0", arguments={"a\0": "\0"}),
+        "half a reply": whole()[:-7],
+        "a list": b"[1]",
+        "null": b"null",
+        "nothing": b"",
+        "deep brackets": b"[" * 100_000,
+        "no UTF-8": b'{"choices":"\xff\xfe"}',
+        "empty object": b"{}",
+        "text for lists": re.sub(rb"\[.*\]", b'"x"', whole()),
+        "a number for a text": whole().replace(b'"Hi"', b"5"),
+        "null for a text": whole().replace(b'"Hi"', b"null"),
+        "an error that is odd": b'{"error":{"message":{"a":[1]},"code":[],"type":5}}',
+        "a deep error": nested('{"error":"nested:400"}'),
+    }
+
+
+@pytest.mark.parametrize("kind", UPSTREAMS)
+def test_a_hostile_reply_is_an_answer_and_a_record_in_every_format(place: Place, kind: str) -> None:
+    ids: list[str] = []
+    wrong: list[tuple[str, str, int, str]] = []
+    for name, body in hostile(kind).items():
+        for status in (200, 400):
+            place.mirror.whole, place.mirror.status = body, status
+            for shape in SHAPES:
+                answer = place.ask(shape, kind)
+                ids.append(answer.headers.get("x-helmdash-call-id", f"none: {name} {shape}"))
+                if answer.status_code in (500, 599):
+                    wrong.append((name, shape, answer.status_code, answer.text[:200]))
+
+    assert wrong == []
+    place.assert_recorded(ids)
+
+
+@pytest.mark.parametrize("kind", UPSTREAMS)
+def test_a_hostile_stream_ends_and_is_recorded_in_every_format(place: Place, kind: str) -> None:
+    ids: list[str] = []
+    sound = streamed_reply(kind)
+    streams = {
+        "deep usage": nested(streamed_reply(kind, usage={"prompt_tokens": "nested:300"}).decode()),
+        "deep arguments": nested(streamed_reply(kind, arguments="nested:300").decode()),
+        "beyond all readers": nested(streamed_reply(kind, arguments="nested:3000").decode()),
+        "NUL": streamed_reply(kind, arguments={"a": "\0"}),
+        "half": sound[: len(sound) // 2],
+        "garbage": b"\xff\xfe\0" * 1000,
+        "garbage and the rest": b"data: {]\n\n{]\n" + sound,
+        "nothing": b"",
+        "brackets": b"data: " + b"[" * 50_000 + b"\n\n",
+        "null": b"data: null\n\nnull\n",
+        "an error": b'data: {"error":{"message":["x"]}}\n\n{"error":{"message":["x"]}}\n',
+    }
+    for body in streams.values():
+        place.mirror.stream = body
+        for shape in SHAPES:
+            answer = place.ask(shape, kind, stream=True)
+            ids.append(answer.headers["x-helmdash-call-id"])
+            assert answer.status_code == 200
+
+    place.assert_recorded(ids)
+
+
+ERRORS = {
+    "openai": {"error": {"message": f"Invalid value: '{SECRET}'. Limit is 4096 tokens.",
+                         "code": f"because {SECRET}", "type": "invalid_request_error"}},
+    "anthropic": {"type": "error", "error": {"type": "invalid_request_error",
+                                             "message": f"messages.0: '{SECRET}'"}},
+    "gemini": {"error": {"code": 400, "message": f"Bad: {SECRET}", "status": SECRET}},
+    "ollama": {"error": f"cannot say {SECRET}"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", UPSTREAMS)
+def test_a_project_without_texts_keeps_none_of_an_error_that_quotes_the_prompt(
+    place: Place, kind: str
+) -> None:
+    done = place.served.manage(
+        "shell",
+        "-c",
+        "from helmdash.records.models import Project; Project.objects.update(payload='off')",
+    )
+    assert done.returncode == 0, done.stderr
+    time.sleep(1.0)  # what holds for a key is at most 0.9 s old
+    said = json.dumps(ERRORS[kind]).encode()
+    ids = []
+    for status, stream in ((400, False), (503, False), (200, False), (400, True)):
+        place.mirror.whole, place.mirror.status = said, status
+        answer = place.ask(kind, kind, stream=stream, text=SECRET)
+        assert SECRET in answer.text  # the client has it as it came
+        ids.append(answer.headers["x-helmdash-call-id"])
+    place.assert_recorded(ids)
+
+    for name in ids:
+        call = place.api.get(f"/calls/{name}")
+        assert call.status_code == 200
+        assert "diagnosis" not in call.text
+        assert call.json()["cause"]["detail"]
+    assert "diagnosis" not in place.served.log
+    spool = place.served.data_dir / "spool"
+    assert not any(b"diagnosis" in path.read_bytes() for path in spool.iterdir())
+    for path in place.served.data_dir.glob("helmdash.sqlite3*"):
+        assert b"diagnosis" not in path.read_bytes()
+    for path in place.served.data_dir.rglob("*.jsonl"):
+        assert b"diagnosis" not in path.read_bytes()
