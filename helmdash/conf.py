@@ -445,12 +445,17 @@ def masked(url: str) -> str:
     return _OPTIONS.sub("", _PASSWORD.sub(r"\1:***@", url))
 
 
+def shown(field: str, settings: Env) -> str:
+    """The value of a setting for whoever reads a report: a secret one as ***."""
+    return _shown(field, getattr(settings, field))
+
+
 def _shown(field: str, value: object) -> str:
     if field in _SECRETS:
         return "***"
     if field.endswith("_url"):
         return repr(masked(str(value)))
-    text = repr(value)
+    text = str(value) if isinstance(value, Path) else repr(value)
     return text if len(text) <= 200 else text[:199] + "…"
 
 

@@ -1,0 +1,163 @@
+"""The doctor: says what a maintainer needs, names what is wrong, tells no secret and no text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from helmdash import conf, places
+from helmdash.operations import access
+from helmdash.records.models import Project, RecorderLedger, SchemaMark, Upstream
+from helmdash.records.secrets import seal
+from tests.factories import NOW, make_capture, make_key, make_project, record
+from tests.support.processes import free_port
+
+SECRETS = ("sk-of-a-provider", "a-bootstrap-key-9", "a-password-9", "what somebody asked")
+
+
+@pytest.fixture
+def examine(
+    db: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Iterator[Callable[..., tuple[int, dict[str, Any], str]]]:
+    """A function that calls the doctor: exit code, findings by name, all that was printed."""
+    monkeypatch.setenv("HELMDASH_DATA_DIR", str(tmp_path))
+    monkeypatch.delenv("HELMDASH_SECRET_KEY", raising=False)
+    conf.env.cache_clear()
+    access.ensure_admin(password="a-password-9")
+    # The database of a test run is not the one that the environment names.
+    schema = places.Schema(is_empty=False, release=places.SCHEMA_RELEASE, oldest_code=0)
+    monkeypatch.setattr(places, "look_at_schema", lambda env, **_: schema)
+
+    def run() -> tuple[int, dict[str, Any], str]:
+        code = 0
+        try:
+            call_command("doctor", "--json")
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        told = capsys.readouterr().out
+        found = json.loads(told)
+        assert found["ok"] == (code == 0)
+        return code, {f"{f['subject']} {f['name']}": f for f in found["findings"]}, told
+
+    yield run
+    monkeypatch.undo()
+    conf.env.cache_clear()
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings with secrets in them."""
+    monkeypatch.setenv("HELMDASH_BOOTSTRAP_API_KEY", "a-bootstrap-key-9")
+    monkeypatch.setenv("HELMDASH_ADMIN_PASSWORD", "a-password-9")
+    monkeypatch.setenv("HELMDASH_WORKER", "2")
+
+
+def test_all_is_told_and_nothing_that_is_secret(
+    environment: None, examine: Callable[..., Any]
+) -> None:
+    project = make_project()
+    Project.objects.update(payload="full")
+    record(make_capture(content="what somebody asked", http_status=503, status="error"))
+    key = make_key()
+    Upstream.objects.create(
+        name="gone", kind="openai", base_url=f"http://127.0.0.1:{free_port()}/v1",
+        key_encrypted=seal("sk-of-a-provider"), allow_private=True,
+    )  # fmt: skip
+
+    code, found, told = examine()
+
+    assert not [secret for secret in (*SECRETS, key) if secret in told]
+    kind = "PostgreSQL" if connection.vendor == "postgresql" else "SQLite"
+    assert found["database kind"]["value"].startswith(kind)
+    assert found["database migrations to come"]["value"] == "none"
+    assert found["setting HELMDASH_ADMIN_PASSWORD"]["value"] == "***"
+    assert "HELMDASH_WORKERS" in found["setting unknown"]["value"]
+    assert (found["records calls"]["value"], found["records keys"]["value"]) == ("1", "1")
+    assert found["records people"]["value"] == "1"
+    assert found["upstream gone"]["value"] == "openai, with a key"
+    # The only thing that is wrong here.
+    assert code == 1
+    assert [name for name, each in found.items() if each["problem"]] == ["upstream gone"]
+    assert project.slug not in found["upstream gone"]["problem"]
+
+
+def test_a_sound_house_ends_with_zero(examine: Callable[..., Any]) -> None:
+    make_project()
+
+    code, found, _ = examine()
+
+    assert (code, [name for name, each in found.items() if each["problem"]]) == (0, [])
+
+
+def key_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    conf.secret_key(conf.env())
+    (conf.env().data_dir / conf.SECRET_KEY_FILE).chmod(0o644)
+
+
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    import shutil
+
+    small = shutil._ntuple_diskusage(10**12, 10**12 - 5, 5)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: small)
+
+
+def older_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = places.Schema(is_empty=False, release=None)
+    monkeypatch.setattr(places, "look_at_schema", lambda env, **_: schema)
+
+
+def calls_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    from django.utils import timezone
+
+    now = timezone.now()
+    RecorderLedger.objects.create(name="p", started_at=now, seen_at=now, dropped=3)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "name"),
+    [
+        (key_for_all, "data secret key"),
+        (full_disk, "data free"),
+        (older_tables, "database tables"),
+        (calls_dropped, "recorder dropped"),
+    ],
+)
+def test_what_is_wrong_is_named_and_ends_with_one(
+    examine: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    spoil: Callable[[pytest.MonkeyPatch], None],
+    name: str,
+) -> None:
+    make_project()
+    spoil(monkeypatch)
+
+    code, found, _ = examine()
+
+    assert code == 1
+    assert [each for each in found if found[each]["problem"]] == [name]
+
+
+def test_what_was_dropped_long_ago_is_told_and_no_fault_of_today(
+    examine: Callable[..., Any],
+) -> None:
+    make_project()
+    RecorderLedger.objects.create(name="p", started_at=NOW, seen_at=NOW, stopped_at=NOW, dropped=3)
+
+    code, found, _ = examine()
+
+    assert (code, found["recorder dropped"]["value"]) == (0, "3")
+
+
+def test_migrate_has_noted_the_release(db: None) -> None:
+    assert list(SchemaMark.objects.values_list("release", "oldest_code")) == [
+        (places.SCHEMA_RELEASE, places.OLDEST_CODE)
+    ]
