@@ -120,7 +120,7 @@ def payload_row(
         "metadata": _metadata(placed),
         "trim_dropped": list(capture.trim.dropped) if capture.trim else None,
         # A provider's words among them, as far as they may be kept (core.withheld).
-        "attempts": [redact(attempt) for attempt in capture.attempts] or None,
+        "attempts": [masker.value(attempt) for attempt in capture.attempts] or None,
         "message_hashes": list(item.message_hashes) if messages else None,
         "cut": dict(item.cut) if item.cut else None,
         "content": masker.text(content) if content is not None and is_redacted else content,

@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.capture import CapturedTrim
 from helmdash.core.messages import canonical_json
+from helmdash.core.withheld import NOT_KEPT
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.calls import CallDetail
@@ -287,7 +288,8 @@ def test_own_patterns_mask_kept_texts_and_errors_alike(
     found = calls.find(project_id=project.id, call_id="x")
 
     assert found is not None
-    assert found.call.error_message == "[masked] is unknown"
+    said = NOT_KEPT if payload == "off" else "[masked] is unknown"
+    assert found.call.error_message == said
     assert found.content == kept
     told = None if kept is None else ({"role": "user", "content": f"about {kept}"},)
     assert found.messages == told
