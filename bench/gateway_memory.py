@@ -18,6 +18,8 @@ from bench.turns import Case, resident_mib, take_turn
 _CALLS = 100_000
 _PARTS = 10
 _PATIENCE_SECONDS = 600.0
+# Of memory after all calls to that after the first tenth, when everything is loaded and warm.
+_MOST_GROWTH = 1.10
 
 
 def rows() -> list[Row]:
@@ -25,17 +27,27 @@ def rows() -> list[Row]:
     part = int(os.environ.get("BENCH_CALLS") or _CALLS) // _PARTS
     with ground() as found:
         own, pid = found.target(OWN), found.server.process.pid
+        grown: list[float] = []
         for number in range(_PARTS):
             case = Case(64, is_stream=number % 2 == 1)
             turn = take_turn(found.load, own, case, seconds=_PATIENCE_SECONDS, count=part)
+            grown.append(resident_mib(pid))
             print(
-                f"  {own.sent:,} calls, {turn.per_second:,.0f}/s: {resident_mib(pid):.0f} MiB",
+                f"  {own.sent:,} calls, {turn.per_second:,.0f}/s: {grown[-1]:.0f} MiB",
                 file=sys.stderr,
                 flush=True,
             )
         stored = stored_calls(found.place)
         return [
             memory_row(found),
+            Row(
+                name=f"gateway, memory after {own.sent:,} calls",
+                figure=f"{grown[-1]:.0f} MiB",
+                against=f"{grown[0]:.0f} MiB after {part:,}",
+                ratio=grown[-1] / grown[0],
+                goal=f"<= {_MOST_GROWTH:.2f}x",
+                ok=grown[-1] <= grown[0] * _MOST_GROWTH,
+            ),
             Row(
                 name="gateway, calls recorded",
                 figure=f"{stored:,}",

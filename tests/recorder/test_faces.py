@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,10 +19,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from helmdash import conf
 from helmdash.api.metrics import KnownKeys
 from helmdash.operations.patience import DatabaseSilent, ask_briefly
-from helmdash.operations.recorder import RecorderFull, recorder
+from helmdash.operations.recorder import Recorder, RecorderFull, recorder
+from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import RecorderLedger
 from tests import factories
 from tests.factories import NOW
+from tests.recorder.support import counts, expected, names, submit
 from tests.recorder.test_outages import AWAY_SECONDS
 from tests.recording import load
 from tests.support.postgres import Postgres, create_database
@@ -52,6 +56,48 @@ def test_readyz_names_the_recorders_state() -> None:
     assert [ready.json()[part] for part in parts] == ["ok"] * 6
     counts = recorder().standing().counts
     assert (told["accepted"], told["stored"]) == (counts.accepted, counts.stored)
+
+
+def test_a_full_disk_is_told_and_keeps_no_call_from_the_database(
+    project: ProjectInfo, make_recorder: Callable[..., Recorder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = make_recorder()
+    recorder.start()
+    before = recorder.spool_problem()
+
+    def refuse(handle: int, offset: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    submit(recorder, project, *range(20))
+
+    assert before is None
+    assert recorder.spool_problem() == (
+        "the disk takes no calls that have to wait: No space left on device"
+    )
+    assert recorder.settle()
+    assert names() == expected(*range(20))
+    assert counts(recorder).dropped == 0
+
+
+def test_readyz_tells_a_disk_that_takes_nothing_and_one_that_says_nothing(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_over = threading.Event()
+
+    def hang() -> None:
+        is_over.wait(10)
+
+    for ask, said in ((lambda: "the disk is full", "the disk is full"), (hang, "does not answer")):
+        monkeypatch.setattr(recorder(), "spool_problem", ask)
+        began = time.monotonic()
+        ready = Client().get("/readyz")
+
+        assert time.monotonic() - began < 1.5
+        assert (ready.status_code, ready.json()["status"]) == (200, "degraded")
+        assert said in ready.json()["spool"]
+        assert ready.json()["gateway"] == ready.json()["pages"] == "ok"
+    is_over.set()
 
 
 @pytest.mark.django_db

@@ -249,8 +249,10 @@ def test_there_is_a_bound_to_what_is_kept_aside(directory: Path) -> None:
     directory.mkdir()
     aside = DamagedLines(directory, max_bytes=100)
 
-    assert aside.keep([b"x" * 40, b"y" * 40, b"z" * 40])
-    assert (directory / "damaged").stat().st_size == 82
+    assert aside.keep([b"x" * 40, b'"talk"' * 7, b"z" * 40])
+    assert (directory / "damaged").stat().st_size == 84
+    assert (aside.forget("talk"), aside.forget("talk")) == (1, 0)
+    assert (directory / "damaged").read_bytes() == b"x" * 40 + b"\n"
 
 
 def test_a_call_that_is_done_leaves_no_text_behind(spool: Spool, directory: Path) -> None:

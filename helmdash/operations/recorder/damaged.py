@@ -3,6 +3,7 @@ with the file they stood in, and never booked as calls."""
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ class DamagedLines:
         try:
             handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
+                fcntl.flock(handle, fcntl.LOCK_EX)
                 room = self._max_bytes - os.fstat(handle).st_size
                 for line in lines:
                     if (room := room - len(line) - 1) < 0:
@@ -40,3 +42,22 @@ class DamagedLines:
             logger.error("damaged lines of the spool could not be kept: %s", error)
             return False
         return True
+
+    def forget(self, name: str) -> int:
+        """Drop the lines that hold a conversation's name; how many those were. Raises OSError.
+
+        What else a damaged line says cannot be read. In place and under a lock, as above.
+        """
+        try:
+            handle = os.open(self._path, os.O_RDWR)
+        except FileNotFoundError:
+            return 0
+        with os.fdopen(handle, "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            lines = file.readlines()
+            kept = [line for line in lines if b'"%s"' % name.encode() not in line]
+            if len(kept) < len(lines):
+                file.seek(0)
+                file.writelines(kept)
+                file.truncate()
+            return len(lines) - len(kept)

@@ -27,6 +27,7 @@ from helmdash.core.capture import Capture
 from helmdash.operations.holding import open_only_existing
 from helmdash.operations.patience import serve_briefly
 from helmdash.operations.recorder.capture_json import bare_capture
+from helmdash.operations.recorder.damaged import DamagedLines
 from helmdash.operations.recorder.intake import Intake
 from helmdash.operations.recorder.rejected import RejectedCalls
 from helmdash.operations.recorder.spool import disk_problem
@@ -290,6 +291,7 @@ class Recorder:
 
     def forget_rejected(self, *, project_id: int, conversation: str) -> int:
         """Drop what was put aside of a conversation; how many calls. Raises OSError."""
+        DamagedLines(self._spool_dir).forget(conversation)
         return self._rejected.forget(project_id=project_id, conversation=conversation)
 
     def _store_here(self, units: Sequence[Unit]) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 import orjson
 
 from helmdash.core.capture import Capture
-from helmdash.core.redaction import redact, redact_text
+from helmdash.core.redaction import Masker
 from helmdash.core.withheld import without_words
+from helmdash.operations.masking import masker
 from helmdash.operations.recorder.capture_json import bare_capture, dump_capture
 from helmdash.operations.recorder.units import Unit
 from helmdash.records.models import Payload
@@ -94,19 +95,19 @@ def _is_of(line: bytes, project_id: int, conversation: str) -> bool:
 def _kept(unit: Unit) -> Iterator[Capture]:
     """The calls with as much of their texts as their project keeps; a project that is gone keeps
     none."""
-    payload = unit.project.payload if unit.project is not None else Payload.OFF.value
+    project = unit.project
     for capture in unit.captures:
-        if payload == Payload.FULL.value:
-            yield capture
-        elif payload == Payload.REDACTED.value:
-            yield _redacted(capture)
-        else:
+        if project is None or project.payload == Payload.OFF.value:
             yield bare_capture(without_words(capture), why="this project keeps no texts")
+        elif project.payload == Payload.REDACTED.value:
+            yield _redacted(capture, masker(project))
+        else:
+            yield capture
 
 
-def _redacted(capture: Capture) -> Capture:
+def _redacted(capture: Capture, mask: Masker) -> Capture:
     parts: dict[str, Any] = {
-        name: redact(getattr(capture, name))
+        name: mask.value(getattr(capture, name))
         for name in ("messages", "metadata", "attempts")
         if getattr(capture, name)
     }
@@ -114,5 +115,5 @@ def _redacted(capture: Capture) -> Capture:
         if name in parts:
             parts[name] = tuple(parts[name])
     for name in ("content", "error_message"):
-        parts[name] = redact_text(getattr(capture, name) or "") or None
+        parts[name] = mask.text(getattr(capture, name) or "") or None
     return replace(capture, **parts)
