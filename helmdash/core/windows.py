@@ -32,6 +32,18 @@ def wanted_window(budget: EffectiveBudget) -> int:
     return prompt + budget.output_tokens
 
 
+def with_room_of(budget: EffectiveBudget) -> EffectiveBudget:
+    """The budget whose safe input is all of its limit, where its row knew no length to go by.
+
+    Such a row's input is its guess at the window, which a server's own word replaces. Rows with a
+    length keep theirs: they were made knowing it. `within_window` then keeps room for the reply.
+    """
+    is_guess = budget.context_length is None and budget.input_length is None
+    if not (budget.is_shipped and is_guess) or budget.limit_source is not LimitSource.SERVER:
+        return budget
+    return replace(budget, input_tokens=budget.limit_tokens or budget.input_tokens)
+
+
 def within_window(
     budget: EffectiveBudget, window: int | None, *, most_reply_tokens: int | None = None
 ) -> EffectiveBudget:

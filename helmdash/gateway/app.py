@@ -89,7 +89,7 @@ class Gateway:
         self._knocks = knocks
         self._directory = directory
         self._listings = listings
-        self._local = LocalModels(client)
+        self._local = LocalModels(client, listings)
         self._carrier = Carrier(client, recorder, self._local)
         self._carer = Carer(recorder)
 
@@ -196,7 +196,7 @@ class Gateway:
         exchange.tools_bytes = _tools_bytes(parsed)
         try:
             await place(exchange, self._listings)
-            self._local.fit(exchange)
+            await self._local.fit(exchange)
             if is_wanted(exchange):
                 sending = await self._carer.prepare(exchange, door.client, body, parsed)
                 body, parsed, request = sending.body, sending.parsed, sending.request

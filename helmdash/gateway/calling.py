@@ -15,7 +15,9 @@ from time import perf_counter_ns
 from typing import Any
 
 from helmdash.core.capture import Capture
+from helmdash.core.refused_windows import refused_window
 from helmdash.doors.asgi import Receive
+from helmdash.gateway.caring import is_overflow
 from helmdash.gateway.door import Header
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.jobs import Job
@@ -164,6 +166,11 @@ class Carrier:
         exchange.heard_ns = perf_counter_ns()
         data = job.without_key(data)
         error = job.upstream.read_error(opened.status, data)
+        if is_overflow(error):
+            # llama.cpp says it beside its message.
+            exchange.refused_window = refused_window(error.message) or refused_window(
+                data.decode("utf-8", "replace")
+            )
         if await self._has_gone_on(job, error, opened, watch):
             return
         exchange.fail(error, is_own=False)

@@ -57,6 +57,8 @@ class Exchange:
     budget: EffectiveBudget | None = None
     budget_model: str | None = None
     window: int | None = None  # tokens of context the upstream is told to use
+    server_window: int | None = None  # tokens of context the upstream says the model has
+    refused_window: int | None = None  # tokens of context that a refusal names
     sent_ns: int | None = None
     heard_ns: int | None = None  # when the upstream's part was over, or began to stream
     first_ns: int | None = None
@@ -81,6 +83,15 @@ class Exchange:
     def text_bytes(self) -> int:
         """The bytes of the request without its images."""
         return max(self.body_bytes - self.image_bytes, 0)
+
+    def look_up_budget(self) -> None:
+        """Find the budget by all that is known of the call and its upstream so far."""
+        self.budget = self.standing.rules.lookup(
+            self.budget_model or self.model,
+            key=self.model_key,
+            client_window=self.client_window,
+            server_window=self.server_window,
+        )
 
     def own_ms(self, now_ns: int) -> float:
         """What the gateway itself has taken so far, in milliseconds: not the upstream's part."""
@@ -186,6 +197,8 @@ class Exchange:
             tool_calls=len(reply.tool_calls) if has_reply else None,
             reasoning_len=reasoning_len,
             window=self.window,
+            server_window=self.server_window,
+            refused_window=self.refused_window,
             links=self._links(reply),
             started_at=self.started_at,
             metadata=self._metadata(),

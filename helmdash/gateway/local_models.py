@@ -1,24 +1,25 @@
-"""What a call to an Ollama server needs beyond others: its window, and a line in the request log.
+"""What servers say of their windows, and what a call to one of Ollama's needs beyond others.
 
-Source: issue 5, spec/dominds-and-ollama.md 2.8. Ollama takes a small window unless a request says
-`num_ctx`, and cuts what does not fit without a word: so the window that the budget counts on is
-sent along.
+Ollama takes a small window unless a request says `num_ctx`, and cuts what does not fit without a
+word: so the window that counts is sent along.
 """
 
 from __future__ import annotations
 
 from helmdash import conf
-from helmdash.core.budgets import MatchRule
+from helmdash.core.budgets import EffectiveBudget, MatchRule
 from helmdash.core.capture import Capture
 from helmdash.core.chains import CHAIN_VERSION
-from helmdash.core.endpoints import ProviderKind
+from helmdash.core.endpoints import Endpoint, ProviderKind
+from helmdash.core.learned_windows import OUTSIDE
 from helmdash.core.tokens import TOKENS_PER_IMAGE
 from helmdash.core.usage import normalise_usage
-from helmdash.core.windows import wanted_window, within_window
+from helmdash.core.windows import wanted_window, with_room_of, within_window
 from helmdash.core.withheld import without_words
 from helmdash.gateway.exchange import KEEPS_NOTHING, Exchange
 from helmdash.providers.ollama.shown import own_num_ctx
 from helmdash.upstream.client import UpstreamClient
+from helmdash.upstream.listings import Listings
 from helmdash.upstream.ollama.windows import Windows
 from helmdash.upstream.request_log import LogEntry, LoggedError, LoggedReply, RequestLog
 
@@ -28,8 +29,9 @@ _FOLDER = ("logs", "ollama")
 class LocalModels:
     """One for each gateway, used on its event loop."""
 
-    def __init__(self, client: UpstreamClient) -> None:
+    def __init__(self, client: UpstreamClient, listings: Listings) -> None:
         self._windows = Windows(client)
+        self._listings = listings
         settings = conf.env()
         self._log: RequestLog | None = None
         if settings.ollama_log:
@@ -42,45 +44,83 @@ class LocalModels:
         if self._log is not None:
             self._log.close()
 
-    def fit(self, exchange: Exchange) -> None:
-        """Note the window that the server of a placed call is to use, if it is one of Ollama's.
+    async def fit(self, exchange: Exchange) -> None:
+        """Note what the server of a placed call says of its window, and judge by that from here on.
 
-        A window that the client names itself stays, and is the one that counts. From here on the
-        budget of the exchange is the one that holds within that window.
+        One of Ollama's is told which window to use. One that the client names itself stays, and is
+        the one that counts.
         """
-        request, endpoint = exchange.request, exchange.endpoint
-        if request is None or endpoint is None or endpoint.kind is not ProviderKind.OLLAMA:
+        endpoint = exchange.endpoint
+        if endpoint is None:
+            return
+        if endpoint.kind is not ProviderKind.OLLAMA:
+            exchange.server_window = self._listings.window(endpoint, _model(exchange))
+            exchange.look_up_budget()
+            return
+        await self._fit_ollama(exchange, endpoint)
+
+    async def _fit_ollama(self, exchange: Exchange, endpoint: Endpoint) -> None:
+        request, model = exchange.request, _model(exchange)
+        if request is None:
             return
         is_named, window = own_num_ctx(request)
-        exchange.window = window if is_named else self._window(exchange)
+        known = self._windows.known(endpoint, model)
+        if known is None and not is_named and _is_a_guess(exchange.budget):
+            known = await self._windows.first(endpoint, model)
+        exchange.server_window = known
+        exchange.look_up_budget()
+        exchange.window = window if is_named else self._window(exchange, endpoint)
+        if exchange.window is not None:
+            self._windows.sent(endpoint, model, exchange.window)
         if exchange.budget is not None:
             exchange.budget = within_window(
-                exchange.budget, exchange.window, most_reply_tokens=request.max_tokens
+                with_room_of(exchange.budget),
+                exchange.window,
+                most_reply_tokens=request.max_tokens,
             )
 
     def note(self, exchange: Exchange, capture: Capture) -> None:
-        """After a call to such a server: a line in the request log, and the model's window for next
-        time. Only then, so that a request that is refused leads to no other one."""
+        """After a call: the model's window for next time, and for Ollama a line in the request log.
+
+        Windows are asked for after an answer only: a refused request leads to no other one.
+        """
         endpoint = exchange.endpoint
-        if endpoint is None or endpoint.kind is not ProviderKind.OLLAMA:
+        if endpoint is None:
+            return
+        if endpoint.kind is not ProviderKind.OLLAMA:
+            if exchange.status == "success":
+                self._listings.learn(endpoint)
             return
         if exchange.status == "success":
-            self._windows.learn(endpoint, exchange.upstream_model or exchange.model)
+            self._windows.learn(endpoint, _model(exchange))
         if self._log is not None:
             self._log.add(_entry(exchange, capture))
 
-    def _window(self, exchange: Exchange) -> int | None:
-        """The budget's window, lowered to the model's own; None where neither is known.
+    def _window(self, exchange: Exchange, endpoint: Endpoint) -> int | None:
+        """The window that counts, lowered to the most the model has; None where none is known.
 
         The fallback row tells nothing about a model, so alone it is not enough.
         """
-        assert exchange.endpoint is not None
-        own = self._windows.known(exchange.endpoint, exchange.upstream_model or exchange.model)
+        most = self._windows.most(endpoint, _model(exchange)) or exchange.server_window
         budget = exchange.budget
-        if budget is None or (own is None and budget.rule is MatchRule.FALLBACK):
+        if budget is None or (most is None and budget.limit_tokens is None):
             return None
         wanted = wanted_window(budget)
-        return wanted if own is None else min(wanted, own)
+        return wanted if most is None else min(wanted, most)
+
+
+def _model(exchange: Exchange) -> str:
+    return exchange.upstream_model or exchange.model
+
+
+def _is_a_guess(budget: EffectiveBudget | None) -> bool:
+    """Whether a window would be sent that nobody has told: that of a row which HelmDash ships."""
+    return (
+        budget is not None
+        and budget.is_shipped
+        and budget.limit_source not in OUTSIDE
+        and budget.rule is not MatchRule.FALLBACK
+    )
 
 
 def _entry(exchange: Exchange, capture: Capture) -> LogEntry:

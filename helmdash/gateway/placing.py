@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from helmdash.core.budgets import MatchRule
+from helmdash.core.model_names import split_window
 from helmdash.gateway import budgeting
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.refusals import not_found
@@ -13,7 +14,7 @@ async def place(exchange: Exchange, listings: Listings) -> None:
     """Find the upstream and the budget of a call. Raises Refusal (404) when none serves it."""
     standing = exchange.standing
     route = await listings.choose(
-        exchange.model,
+        split_window(exchange.model).model,
         standing.endpoints,
         default=standing.caller.project.default_upstream,
     )
@@ -28,6 +29,7 @@ async def place(exchange: Exchange, listings: Listings) -> None:
         found = standing.rules.lookup(qualified)
         if found.rule is not MatchRule.FALLBACK:
             exchange.budget, exchange.budget_model = found, qualified
+    exchange.look_up_budget()
 
 
 def hold_against_budget(exchange: Exchange) -> None:

@@ -9,18 +9,21 @@ from datetime import datetime
 from helmdash.core.budgets import BudgetTable, EffectiveBudget
 from helmdash.core.capture import Capture
 from helmdash.core.chains import CHAIN_VERSION
-from helmdash.core.failures import Cause, classify
+from helmdash.core.failures import Cause, FailureCause, classify
 from helmdash.core.finish import FinishReason, normalise_finish_reason
 from helmdash.core.health import Health, assess, without_limit
 from helmdash.core.learned_windows import OUTSIDE, disproves
 from helmdash.core.messages import canonical_hash, canonical_json
 from helmdash.core.model_names import split_window
 from helmdash.core.reasoning import strip_reasoning
+from helmdash.core.refused_windows import refused_window
 from helmdash.core.tokens import utf8_bytes
 from helmdash.core.usage import Usage, normalise_usage
 from helmdash.core.windows import within_window
 from helmdash.core.withheld import without_words
 
+# What a gateway calls the try that was too long, before it sent less.
+_OVERFLOW = FailureCause.CONTEXT_OVERFLOW.value
 # Many texts in one request: their sum says nothing of the window of each.
 _SUMMED_PURPOSES = frozenset({"embedding", "embed", "rerank"})
 
@@ -44,6 +47,7 @@ class Judged:
     sent_bytes: int | None
     sent_messages: int | None
     message_hashes: tuple[str, ...]
+    refused_window: int | None = None  # tokens of context that a refusal names
     is_proof: bool = False  # answered, although far longer than the limit it was judged by
     cut: Mapping[str, object] | None = None  # why a silent cut is suspected, once it is judged
 
@@ -90,6 +94,7 @@ def judge(
         # Nothing that was just shown to be wrong turns a call red.
         health = without_limit(health)
     kept = capture if keeps_texts else without_words(capture)
+    cause = classify(capture, usage=usage, finish_reason=finish_reason, told=kept)
     return Judged(
         capture=kept,
         caller=capture.caller or caller,
@@ -99,15 +104,29 @@ def judge(
         client_window=client_window,
         usage=usage,
         finish_reason=finish_reason,
-        cause=classify(capture, usage=usage, finish_reason=finish_reason, told=kept),
+        cause=cause,
         health=health,
         is_proof=is_proof,
+        refused_window=_refused_window(capture, cause),
         raw_content_bytes=raw_bytes,
         content_bytes=content_bytes,
         sent_bytes=sent_bytes,
         sent_messages=sent_messages,
         message_hashes=hashes,
     )
+
+
+def _refused_window(capture: Capture, cause: Cause | None) -> int | None:
+    """The window that a refusal of the call names, or one of a try before it was answered."""
+    said: list[object] = [
+        attempt.get("message") for attempt in capture.attempts if attempt.get("error") == _OVERFLOW
+    ]
+    if cause is not None and cause.name is FailureCause.CONTEXT_OVERFLOW:
+        said.append(capture.error_message)
+    if not said or capture.refused_window is not None:
+        return capture.refused_window if said else None
+    found = [refused_window(message) for message in said if isinstance(message, str)]
+    return next((tokens for tokens in reversed(found) if tokens is not None), None)
 
 
 def _is_proof(capture: Capture, usage: Usage, budget: EffectiveBudget) -> bool:

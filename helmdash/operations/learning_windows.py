@@ -10,16 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from helmdash.core.budgets import BudgetTable
-from helmdash.core.capture import Capture
-from helmdash.core.failures import FailureCause
 from helmdash.core.health import HealthReason
 from helmdash.core.learned_windows import LearnedWindow, WindowSource
-from helmdash.core.refused_windows import refused_window
 from helmdash.operations.judging import Judged
 from helmdash.records import models as stored
-
-# What a gateway calls the try that was too long, before it sent less.
-_OVERFLOW = "context_overflow"
 
 
 def keep_windows(
@@ -53,9 +47,8 @@ def learned_from(item: Judged, rules: BudgetTable, now: datetime) -> Iterator[Le
 def _told(
     item: Judged, known: Mapping[WindowSource, LearnedWindow]
 ) -> Iterator[tuple[WindowSource, int]]:
-    refused = _refused(item)
-    if refused is not None:
-        yield WindowSource.REFUSAL, refused
+    if item.refused_window is not None:
+        yield WindowSource.REFUSAL, item.refused_window
     server = item.capture.server_window
     if server is not None and not _is_known(known.get(WindowSource.SERVER), server):
         yield WindowSource.SERVER, server
@@ -64,25 +57,6 @@ def _told(
         prompt = item.usage.prompt_tokens or 0
         if proof is None or item.budget.disproved_by is None or prompt > proof.tokens:
             yield WindowSource.SUCCESS, prompt if proof is None else max(prompt, proof.tokens)
-
-
-def _refused(item: Judged) -> int | None:
-    """The window that the refusal names; also of a try before the one that was answered."""
-    if item.cause is not None and item.cause.name is FailureCause.CONTEXT_OVERFLOW:
-        return item.capture.refused_window or refused_window(item.capture.error_message)
-    return _refused_before(item.capture)
-
-
-def _refused_before(capture: Capture) -> int | None:
-    for attempt in capture.attempts:
-        if attempt.get("error") == _OVERFLOW:
-            message = attempt.get("message")
-            found = capture.refused_window or refused_window(
-                message if isinstance(message, str) else None
-            )
-            if found is not None:
-                return found
-    return None
 
 
 def _is_known(window: LearnedWindow | None, tokens: int) -> bool:

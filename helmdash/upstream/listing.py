@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.endpoints import Endpoint, ProviderKind
 from helmdash.providers import registry
-from helmdash.providers.base import Adapter
+from helmdash.providers.base import Adapter, HttpRequest
+from helmdash.providers.listed_windows import is_llama_cpp, read_props, read_windows
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import FailureKind, UpstreamFailed, tidy
 
@@ -29,8 +31,16 @@ class Probe:
     ms: int
 
 
-async def list_models(client: UpstreamClient, endpoint: Endpoint) -> tuple[str, ...]:
-    """The ids of an upstream's models, as it lists them. Not cached here: keep it for 5 minutes.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """An upstream's models, and the windows (tokens) of those of which it tells any."""
+
+    ids: tuple[str, ...]
+    windows: Mapping[str, int]
+
+
+async def list_models(client: UpstreamClient, endpoint: Endpoint) -> Listed:
+    """An upstream's models, as it lists them. Not cached here: keep it for 5 minutes.
 
     Raises UpstreamFailed: `misconfigured` when it answers with an error or with no list.
     """
@@ -46,7 +56,7 @@ async def list_models(client: UpstreamClient, endpoint: Endpoint) -> tuple[str, 
         sentence = _refusal(adapter, endpoint, opened.status, body)
         raise UpstreamFailed(FailureKind.MISCONFIGURED, sentence, opened.attempts)
     try:
-        return adapter.read_models(body)[:_MOST_MODELS]
+        ids = adapter.read_models(body)[:_MOST_MODELS]
     except ValueError:
         raise UpstreamFailed(
             FailureKind.MISCONFIGURED,
@@ -54,13 +64,42 @@ async def list_models(client: UpstreamClient, endpoint: Endpoint) -> tuple[str, 
             f"and that it speaks the API of {endpoint.kind.value}.",
             opened.attempts,
         ) from None
+    return Listed(ids=ids, windows=await _windows(client, patient, ids, body))
+
+
+async def _windows(
+    client: UpstreamClient, endpoint: Endpoint, ids: tuple[str, ...], body: bytes
+) -> Mapping[str, int]:
+    """What the list tells; of llama.cpp's server, which has one model, how it was started."""
+    found = read_windows(body)
+    if endpoint.kind is ProviderKind.OPENAI and is_llama_cpp(body):
+        tokens = await _of_props(client, endpoint)
+        if tokens is not None:
+            return dict.fromkeys(ids, tokens)
+    return found
+
+
+async def _of_props(client: UpstreamClient, endpoint: Endpoint) -> int | None:
+    root = replace(endpoint, base_url=endpoint.base_url.rstrip("/").removesuffix("/v1"))
+    key = endpoint.api_key
+    headers = (("authorization", f"Bearer {key}"),) if key else ()
+    try:
+        request = HttpRequest(path="/props", headers=headers)
+        opened = await client.open(root, request, max_attempts=1)
+        try:
+            body = await opened.read(_MOST_BYTES)
+        finally:
+            await opened.close()
+    except UpstreamFailed:
+        return None
+    return read_props(body) if opened.status == 200 else None
 
 
 async def probe(client: UpstreamClient, endpoint: Endpoint) -> Probe:
     """Test an upstream by asking for its models. Never raises for what the upstream does."""
     started = time.monotonic()
     try:
-        models = await list_models(client, endpoint)
+        models = (await list_models(client, endpoint)).ids
     except UpstreamFailed as failure:
         return Probe(ok=False, message=failure.message, models=(), ms=_ms_since(started))
     count = f"{len(models)} model{'' if len(models) == 1 else 's'}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from time import monotonic
 
 from helmdash.core.endpoints import Endpoint
@@ -20,12 +20,16 @@ _MAX_AGE_S = 300.0
 # An upstream that did not answer is asked again after this.
 _RETRY_S = 15.0
 _PATIENCE_S = 5.0
+# A list without windows is not asked for the sake of windows again before that.
+_SILENT_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
     ids: tuple[str, ...]
     until: float
+    windows: Mapping[str, int] = field(default_factory=dict)
+    asked_at: float = 0.0
 
 
 class Listings:
@@ -67,6 +71,22 @@ class Listings:
                 ids.append(f"{endpoint.name}/{name}")
         return ids
 
+    def window(self, endpoint: Endpoint, model: str) -> int | None:
+        """The window (tokens) that the upstream lists for a model; None: not known. Asks nobody."""
+        known = self._known.get(_key(endpoint))
+        return known.windows.get(model.lower()) if known is not None else None
+
+    def learn(self, endpoint: Endpoint) -> None:
+        """Ask for the upstream's list in the background, unless it was asked for lately.
+
+        Every five minutes where it tells windows, for a server may be set up anew; every hour
+        where it tells none. On the event loop.
+        """
+        known = self._known.get(_key(endpoint))
+        wait = _MAX_AGE_S if known is not None and known.windows else _SILENT_S
+        if known is None or known.asked_at + wait < monotonic():
+            self._task(endpoint)
+
     async def aclose(self) -> None:
         """Give up what is still being asked."""
         tasks = list(self._asking.values())
@@ -103,13 +123,22 @@ class Listings:
 
     async def _load(self, endpoint: Endpoint) -> None:
         try:
-            ids = await list_models(self._client, endpoint)
-            self._known[_key(endpoint)] = _Listing(ids, monotonic() + _MAX_AGE_S)
+            listed = await list_models(self._client, endpoint)
+            moment = monotonic()
+            windows = {name.lower(): tokens for name, tokens in listed.windows.items()}
+            self._known[_key(endpoint)] = _Listing(
+                listed.ids, moment + _MAX_AGE_S, windows, asked_at=moment
+            )
         except Exception as error:
             log.info("the upstream %s did not list its models: %s", endpoint.name, error)
             before = self._known.get(_key(endpoint))
-            ids = before.ids if before else ()
-            self._known[_key(endpoint)] = _Listing(ids, monotonic() + _RETRY_S)
+            moment = monotonic()
+            self._known[_key(endpoint)] = _Listing(
+                before.ids if before else (),
+                moment + _RETRY_S,
+                before.windows if before else {},
+                asked_at=moment,
+            )
 
 
 def unserved(model: str) -> str:

@@ -99,6 +99,7 @@ def running(serve: Callable[..., Served]) -> Iterator[House]:
                 "evidence": "the simulated server of the tests",
             }
             assert api.post("/budgets", json=row).status_code == 201
+            time.sleep(1)  # "live everywhere within a second"
             house = House(served=served, ollama=ollama, http=http, api=api)
             # The first call makes the gateway ask for the model's own window.
             wait_for(lambda: with_window(house, "ollama"))
@@ -277,6 +278,42 @@ Upstream.objects.create(name="box", kind="ollama", base_url={ollama.url!r}, allo
 
     assert "options" not in first.json
     assert last == {"num_ctx": 8192}
+
+
+def test_the_shipped_row_is_not_forced_on_a_model_whose_server_tells_more(
+    serve: Callable[..., Served],
+) -> None:
+    """And an operator's row is, also on one that has more."""
+    with run_shim() as ollama:
+        served = serve(OLLAMA_HOST=ollama.url)
+        with (
+            open_http(served.base_url, served.api_key) as http,
+            open_http(f"{served.base_url}/api/v1", served.api_key) as api,
+        ):
+            house = House(served=served, ollama=ollama, http=http, api=api)
+            words = [{"role": "user", "content": "word " * 4000}]
+            body = {"messages": words, "stream": False, "options": {"num_predict": 10}}
+            answer = house.post("/api/chat", body, x_helmdash_budget="enforce")
+
+            assert answer.status_code == 200
+            assert house.sent().json["options"] == {"num_predict": 10, "num_ctx": 8192}
+            assert answer.headers["x-helmdash-level"] == "healthy"
+            health = house.call(answer.headers["x-helmdash-call-id"])["health"]
+            assert (health["limit_tokens"], health["limit_source"]) == (8192, "server")
+            told = api.get("/budgets/resolve", params={"model": "ollama/tiny"}).json()["budget"]
+            assert (told["limit_tokens"], told["limit_source"]) == (8192, "server")
+            assert [claim["source"] for claim in told["windows"]] == ["server", "budget"]
+
+            row = {"key": "ollama/", "input_tokens": 3000, "output_tokens": 500, "tier": "C",
+                   "context_length": 4096}  # fmt: skip
+            assert api.post("/budgets", json=row).status_code == 201
+            wait_for(lambda: _sends(house, 4096))
+
+
+def _sends(house: House, num_ctx: int) -> dict[str, Any] | None:
+    assert house.post("/api/chat", {"messages": USER, "stream": False}).status_code == 200
+    options: dict[str, Any] = house.sent().json["options"]
+    return options if options == {"num_ctx": num_ctx} else None
 
 
 @pytest.mark.model

@@ -16,6 +16,7 @@ from helmdash.providers.wire import ChatRequest, Json, Object
 
 NUM_CTX = "num_ctx"
 _OPTIONS = "options"
+_LATEST = ":latest"
 # Windows end long before; records keep 32 bits, and a caller may write any number.
 _MOST_TOKENS = 2**31 - 1
 
@@ -50,6 +51,21 @@ def read_show(body: bytes) -> Shown | None:
             if isinstance(each, str)
         ),
     )
+
+
+def read_running(body: bytes, model: str) -> int | None:
+    """The window with which `/api/ps` says that a model is loaded; None where it is not, or does
+    not say. Never raises."""
+    value = read_object(body) or {}
+    running = value.get("models")
+    wanted = model.lower().removesuffix(_LATEST)
+    for entry in running if isinstance(running, list) else ():
+        if not isinstance(entry, Mapping):
+            continue
+        names = [entry.get("name"), entry.get("model")]
+        if wanted in [n.lower().removesuffix(_LATEST) for n in names if isinstance(n, str)]:
+            return _count(entry.get("context_length"))
+    return None
 
 
 def num_ctx_of(parsed: Object) -> tuple[bool, int | None]:

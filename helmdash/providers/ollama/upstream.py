@@ -87,6 +87,11 @@ def post(endpoint: Endpoint, method: str, body: bytes) -> HttpRequest:
     return HttpRequest(path=_path(endpoint, method), headers=headers, body=body)
 
 
+def get(endpoint: Endpoint, method: str) -> HttpRequest:
+    """A request without a body."""
+    return HttpRequest(path=_path(endpoint, method), headers=_headers(endpoint))
+
+
 def _path(endpoint: Endpoint, method: str) -> str:
     has_api = endpoint.base_url.rstrip("/").endswith("/api")
     return f"/{method}" if has_api else f"/api/{method}"

@@ -1,17 +1,23 @@
-"""The windows of upstreams' models, looked up in the background and remembered."""
+"""The windows of upstreams' models, as their servers tell them: looked up and remembered.
+
+Two questions tell it: `/api/show` what the model was trained for and what its Modelfile sets,
+`/api/ps` what it is loaded with, which is the server's own setting (OLLAMA_CONTEXT_LENGTH) unless
+a request named another. What we have sent ourselves is no news, so such an answer is passed over.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from helmdash.core.endpoints import Endpoint
+from helmdash.providers.base import HttpRequest
 from helmdash.providers.bodies import to_json
-from helmdash.providers.ollama.shown import read_show
-from helmdash.providers.ollama.upstream import post
+from helmdash.providers.ollama.shown import Shown, read_running, read_show
+from helmdash.providers.ollama.upstream import get, post
 from helmdash.upstream.client import UpstreamClient
 
 log = logging.getLogger(__name__)
@@ -21,6 +27,8 @@ _MAX_AGE_S = 300.0
 # A server that did not answer is asked again after this.
 _RETRY_S = 15.0
 _PATIENCE_S = 5.0
+# As long as the first call of a model waits: a server on the same machine answers at once.
+_FIRST_PATIENCE_S = 1.0
 _MOST_BYTES = 4 * 1024 * 1024
 # Names of models come from callers.
 _MOST_MODELS = 1000
@@ -32,15 +40,47 @@ _Key = tuple[str, str, str]
 class _Known:
     window_tokens: int | None
     until: float
+    own_tokens: int | None = None  # the server's own setting, once it was seen
+    trained_tokens: int | None = None
 
 
 class Windows:
-    """What `/api/show` tells, at hand on the event loop: no call ever waits for it."""
+    """What `/api/show` and `/api/ps` tell, at hand on the event loop."""
 
-    def __init__(self, client: UpstreamClient) -> None:
+    def __init__(
+        self, client: UpstreamClient, *, first_patience_s: float = _FIRST_PATIENCE_S
+    ) -> None:
         self._client = client
+        self._first_patience_s = first_patience_s
         self._known: OrderedDict[_Key, _Known] = OrderedDict()
         self._asking: dict[_Key, asyncio.Task[None]] = {}
+        self._sent: OrderedDict[_Key, int] = OrderedDict()
+
+    async def first(self, endpoint: Endpoint, model: str) -> int | None:
+        """A model's window in tokens, waited for where nobody has asked yet, but not for long.
+
+        The first call of a model would else be given the window of a row that knows nothing.
+        """
+        key = (endpoint.name, endpoint.base_url, model)
+        if key not in self._known:
+            self._look_up(endpoint, model, key)
+            task = self._asking.get(key)
+            if task is not None:
+                await asyncio.wait([task], timeout=self._first_patience_s)
+        return self.known(endpoint, model)
+
+    def sent(self, endpoint: Endpoint, model: str, num_ctx: int) -> None:
+        """Note what a request tells the server to use."""
+        key = (endpoint.name, endpoint.base_url, model)
+        self._sent[key] = num_ctx
+        self._sent.move_to_end(key)
+        if len(self._sent) > _MOST_MODELS:
+            self._sent.popitem(last=False)
+
+    def most(self, endpoint: Endpoint, model: str) -> int | None:
+        """The most tokens that the model can have at all; None where that is not known."""
+        found = self._known.get((endpoint.name, endpoint.base_url, model))
+        return found.trained_tokens if found is not None else None
 
     def known(self, endpoint: Endpoint, model: str) -> int | None:
         """A model's own window in tokens; None where it is not known (yet). Asks nobody."""
@@ -57,6 +97,16 @@ class Windows:
         if found is None or found.until < monotonic():
             self._look_up(endpoint, model, key)
 
+    def expire(self) -> None:
+        """Take every answer for an old one, as it is after five minutes."""
+        for key, known in self._known.items():
+            self._known[key] = replace(known, until=0.0)
+
+    async def settled(self) -> None:
+        """Wait for the answers that are still to come."""
+        if self._asking:
+            await asyncio.wait(list(self._asking.values()))
+
     def close(self) -> None:
         """Give up what is still being asked. On the event loop."""
         for task in self._asking.values():
@@ -71,11 +121,12 @@ class Windows:
 
     async def _ask(self, endpoint: Endpoint, model: str, key: _Key) -> None:
         before = self._known.get(key)
-        known = _Known(before.window_tokens if before else None, monotonic() + _RETRY_S)
+        known = replace(before or _Known(None, 0.0), until=monotonic() + _RETRY_S)
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                window = await self._window(endpoint, model)
-            known = _Known(window, monotonic() + _MAX_AGE_S)
+                shown = await self._shown(endpoint, model)
+                own = await self._own(endpoint, model, key) or known.own_tokens
+            known = _Known(_window(shown, own), monotonic() + _MAX_AGE_S, own, shown.trained_tokens)
         except Exception as error:
             log.debug("the window of a model of %s is not known: %s", endpoint.name, error)
         self._known[key] = known
@@ -83,14 +134,31 @@ class Windows:
         if len(self._known) > _MOST_MODELS:
             self._known.popitem(last=False)
 
-    async def _window(self, endpoint: Endpoint, model: str) -> int | None:
-        request = post(endpoint, "show", to_json({"model": model}))
+    async def _shown(self, endpoint: Endpoint, model: str) -> Shown:
+        status, data = await self._answer(
+            endpoint, post(endpoint, "show", to_json({"model": model}))
+        )
+        shown = read_show(data)
+        if status >= 400 or shown is None:
+            raise LookupError(f"/api/show answered {status}")
+        return shown
+
+    async def _own(self, endpoint: Endpoint, model: str, key: _Key) -> int | None:
+        """What the server has loaded the model with by itself; None where it does not tell."""
+        status, data = await self._answer(endpoint, get(endpoint, "ps"))
+        loaded = read_running(data, model) if status < 400 else None
+        return None if loaded == self._sent.get(key) else loaded
+
+    async def _answer(self, endpoint: Endpoint, request: HttpRequest) -> tuple[int, bytes]:
         opened = await self._client.open(endpoint, request, max_attempts=1)
         try:
-            data = await opened.read(_MOST_BYTES)
+            return opened.status, await opened.read(_MOST_BYTES)
         finally:
             await opened.close()
-        shown = read_show(data)
-        if opened.status >= 400 or shown is None:
-            raise LookupError(f"/api/show answered {opened.status}")
-        return shown.window_tokens
+
+
+def _window(shown: Shown, own: int | None) -> int | None:
+    """The server's own setting, else what the Modelfile sets, else what the model was trained for;
+    never more than that."""
+    known = [own or shown.configured_tokens, shown.trained_tokens]
+    return min((tokens for tokens in known if tokens is not None), default=None)

@@ -35,6 +35,8 @@ class Ways:
     configured: int | None = None
     default: int = 4096
     """The window of a request that names none."""
+    loaded: int | None = None
+    """What /api/ps tells; none: the model is loaded, and an old server does not say how."""
     architecture: str = "llama"
     more_info: dict[str, Any] = field(default_factory=dict)
     broken: dict[str, tuple[int, bytes]] = field(default_factory=dict)
@@ -75,6 +77,11 @@ class Shim:
                 await _say(exchange, {"object": "list", "data": [{"id": self.name}]})
             case "POST /v1/chat/completions":
                 await _say(exchange, _completion(self.name))
+            case "GET /api/ps":
+                running: dict[str, Any] = {"name": self.name, "model": self.name}
+                if ways.loaded is not None:
+                    running["context_length"] = ways.loaded
+                await _say(exchange, {"models": [running]})
             case "POST /api/show":
                 await self._show(exchange)
             case "POST /api/generate" | "POST /api/chat":
