@@ -99,7 +99,9 @@ def claim(*, key_id: int, path: str, value: str, body: bytes, now: datetime) -> 
     if taken.body_sha != body_sha:
         raise AnotherBody
     if taken.status is None:
-        raise InProgress(retry_after(min(taken.expires_at - now, _LONGEST_WAIT).total_seconds()))
+        # As long as it has been at work already (since its lease was renewed).
+        worked = now - (taken.expires_at - LEASE)
+        raise InProgress(retry_after(min(worked, _LONGEST_WAIT).total_seconds()))
     return _opened(taken.status, taken.sealed)
 
 
