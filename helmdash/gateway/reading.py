@@ -12,7 +12,7 @@ import orjson
 from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
 from helmdash.gateway.refusals import bad_request
 from helmdash.queries.access import BUDGET_MODES
-from helmdash.shapes.jsontext import MAX_DEPTH, find_too_deep
+from helmdash.shapes.jsontext import MAX_DEPTH, find_too_deep, is_about_depth
 
 _WORD = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 _PURPOSE = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -88,6 +88,10 @@ def parse(body: bytes) -> dict[str, Any]:
     try:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError as error:
+        if is_about_depth(error):
+            raise bad_request(
+                f"The body is nested more than {MAX_DEPTH} levels deep.", code="invalid_json"
+            ) from None
         raise bad_request(f"The body is not JSON: {error}.", code="invalid_json") from None
     if not isinstance(parsed, dict):
         raise bad_request("The body has to be a JSON object.", code="invalid_json")

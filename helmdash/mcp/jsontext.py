@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from helmdash.shapes.jsontext import MAX_DEPTH, BadJson, find_too_deep
+from helmdash.shapes.jsontext import MAX_DEPTH, BadJson, find_too_deep, is_about_depth
 
 
 def read_object(text: bytes) -> dict[str, Any]:
@@ -14,6 +14,8 @@ def read_object(text: bytes) -> dict[str, Any]:
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
+        if is_about_depth(error):
+            raise BadJson(f"The body is nested more than {MAX_DEPTH} levels deep.") from None
         raise BadJson(f"The body is not JSON: {error}.") from None
     if not isinstance(value, dict):
         raise BadJson("The body has to be one JSON-RPC object.")

@@ -37,6 +37,8 @@ def load_json(text: bytes, *, exact: bool = False) -> object:
         value: object = orjson.loads(text)
         return json.loads(text) if exact and _LONG_NUMBER.search(text) else value
     except json.JSONDecodeError as error:  # orjson's error is one, too
+        if is_about_depth(error):
+            raise BadJson(f"nested more than {MAX_DEPTH} levels deep") from None
         raise BadJson(f"not valid JSON at line {error.lineno} column {error.colno}") from None
     except (RecursionError, ValueError):
         # json's own limits: nesting, and numbers of thousands of digits.
@@ -53,6 +55,11 @@ def dump_json(value: object) -> bytes:
     except orjson.JSONEncodeError:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
         return _to_utf8(text)
+
+
+def is_about_depth(error: json.JSONDecodeError) -> bool:
+    """Whether orjson gave a text up because of its depth, about five times MAX_DEPTH."""
+    return "depth limit" in error.msg or "recursion limit" in error.msg
 
 
 def is_shallow(value: object) -> bool:

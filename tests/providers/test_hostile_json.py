@@ -21,9 +21,10 @@ from helmdash.gateway.formats import format_of
 from helmdash.gateway.reading import parse
 from helmdash.gateway.refusals import Refusal
 from helmdash.gateway.routes import Shape
+from helmdash.mcp.jsontext import read_object
 from helmdash.providers.base import BadRequest, CannotTranslate
 from helmdash.providers.registry import adapter
-from helmdash.shapes.jsontext import MAX_DEPTH, find_too_deep
+from helmdash.shapes.jsontext import MAX_DEPTH, BadJson, find_too_deep, load_json
 from tests.gateway.mirror import SHAPES, UPSTREAMS, chat
 
 MODEL = "claude-x"
@@ -167,6 +168,17 @@ def test_a_refusal_for_depth_names_the_member_and_the_limit() -> None:
     assert verdict("openai", "gemini", text) == (
         f"400 {('metadata' + '.a' * 40)[:63]}…: must not be nested more than 200 levels deep."
     )
+
+
+def test_depth_beyond_all_reading_is_told_as_depth() -> None:
+    text = written(chat("openai", MODEL, metadata=nested(5_000)))
+
+    said = "The body is nested more than 200 levels deep."
+    assert verdict("openai", "gemini", text) == f"400 {said}"
+    with pytest.raises(BadJson, match="nested more than 200 levels deep"):
+        load_json(text)
+    with pytest.raises(BadJson, match="nested more than 200 levels deep"):
+        read_object(text)
 
 
 JSON = st.recursive(
