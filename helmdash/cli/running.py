@@ -38,6 +38,10 @@ def run(argv: Sequence[str]) -> int:
 
     try:
         execute_from_command_line(list(argv))
+    except BrokenPipeError:
+        # Whoever read what was printed has seen enough (`| head`); nor may the exit flush it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except Exception as error:
         line = None if "--traceback" in argv else told(error)
         if line is None:

@@ -57,7 +57,7 @@ def without_words(capture: Capture) -> Capture:
         error_message=message if capture.error_is_own else kept_words(message),
         error_code=_word(capture.error_code),
         finish_reason=_word(capture.finish_reason),
-        attempts=tuple(_attempt(attempt) for attempt in capture.attempts),
+        attempts=tuple(attempt_without_words(attempt) for attempt in capture.attempts),
     )
 
 
@@ -69,17 +69,19 @@ def kept_words(message: str | None) -> str | None:
     return f"{NOT_KEPT} Its figures: {figures}." if figures else NOT_KEPT
 
 
-def _word(text: str | None) -> str | None:
-    return text if not text or _WORD.fullmatch(text) else WITHHELD
-
-
-def _attempt(attempt: Mapping[str, object]) -> Mapping[str, object]:
+def attempt_without_words(attempt: Mapping[str, object]) -> Mapping[str, object]:
+    """One try of a call, with what may be kept of the provider's message; gives it as it was where
+    that is all of it."""
     error, message = attempt.get("error"), attempt.get("message")
     if message is None or error in _OWN_FAILURES:
         return attempt
     kept = kept_words(message) if isinstance(message, str) else None
     told = {name: value for name, value in attempt.items() if name != "message"}
     return {**told, "message": kept} if kept else told
+
+
+def _word(text: str | None) -> str | None:
+    return text if not text or _WORD.fullmatch(text) else WITHHELD
 
 
 def _runs(message: str) -> Iterator[str]:

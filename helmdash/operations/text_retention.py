@@ -14,6 +14,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from helmdash.core.permissions import Actor, Right, require
+from helmdash.core.withheld import attempt_without_words
 from helmdash.operations.erasing import UNSEEN, finish_broken_off
 from helmdash.operations.recording import MESSAGE_SEEN_PRECISION
 from helmdash.operations.writing import write
@@ -94,11 +95,20 @@ def _of_calls(project_id: int, before: datetime, batch: int) -> int:
 
         def empty(ids: list[int] = ids) -> int:
             Call.objects.filter(id__in=ids).exclude(error_message="").update(error_message="")
+            _quiet_attempts(ids)
             payloads = CallPayload.objects.filter(_PAYLOAD_TEXTS, call_id__in=ids)
             return payloads.update(content=None, message_hashes=None)
 
         done += write(empty)
     return done
+
+
+def _quiet_attempts(ids: list[int]) -> None:
+    """Of what providers said of failed attempts stays what stays where no texts are kept."""
+    for row in CallPayload.objects.filter(call_id__in=ids, attempts__isnull=False):
+        kept = [dict(attempt_without_words(each)) for each in row.attempts or ()]
+        if kept != row.attempts:
+            CallPayload.objects.filter(pk=row.pk).update(attempts=kept)
 
 
 def _next(

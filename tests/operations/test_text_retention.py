@@ -10,6 +10,7 @@ import pytest
 from django.core.management import call_command
 
 from helmdash.core.permissions import SHELL, Forbidden, Person, Role
+from helmdash.core.withheld import NOT_KEPT
 from helmdash.operations import care
 from helmdash.operations.text_retention import TextsGone, count_old_texts, delete_old_texts
 from helmdash.queries import calls, conversations
@@ -48,6 +49,7 @@ def say(project: ProjectInfo, days: float, name: str, **over: Any) -> None:
         "messages": (SYSTEM, {"role": "user", "content": name}),
         "content": f"{name} answers",
         "error_message": f"they said {name}",
+        "attempts": ({"http_status": 400, "error": "bad", "message": f"about {name}"},),
         "started_at": days_ago(days),
     }
     record(project, make_capture(**{**given, **over}), now=days_ago(days))
@@ -74,6 +76,9 @@ def test_old_texts_go_and_figures_stay(project: ProjectInfo, batch: int) -> None
         *([""] * 4), "they said call-4", "they said call-5",
     ]  # fmt: skip
     assert after == [{k: v for k, v in row.items() if k != "error_message"} for row in before]
+    tries = CallPayload.objects.order_by("call__name").values_list("attempts", flat=True)
+    said = [each[0]["message"] for each in tries if each]
+    assert said == [*([NOT_KEPT] * 4), "about call-4", "about call-5"]
     shown = calls.find(project_id=project.id, call_id="call-5")
     assert shown is not None
     assert shown.messages == (SYSTEM, {"role": "user", "content": "call-5"})

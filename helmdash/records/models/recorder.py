@@ -9,6 +9,11 @@ def _count(help_text: str) -> models.PositiveBigIntegerField:  # type: ignore[ty
     return models.PositiveBigIntegerField(default=0, help_text=help_text)
 
 
+def _later_count(help_text: str) -> models.PositiveBigIntegerField:  # type: ignore[type-arg]
+    # The database's own default: code of the release before writes rows without it.
+    return models.PositiveBigIntegerField(default=0, db_default=0, help_text=help_text)
+
+
 class RecorderLedger(models.Model):
     """One row for each process that recorded. Its counts only grow; all rows added up are true."""
 
@@ -23,8 +28,8 @@ class RecorderLedger(models.Model):
     spooled = _count("Calls that waited in the spool file because the database was away.")
     dropped = _count("Calls lost because the spool was full.")
     in_flight_lost = _count("Calls that were under way when this process was killed.")
-    bare = _count("Of the stored calls, those without their texts: no database took these.")
-    damaged_lines = _count("Lines of the spool that could not be read and were put aside.")
+    bare = _later_count("Of the stored calls, those without their texts: no database took these.")
+    damaged_lines = _later_count("Lines of the spool that could not be read and were put aside.")
     waiting = models.PositiveBigIntegerField(default=0, help_text="Calls not stored yet.")
     spool_bytes = models.PositiveBigIntegerField(default=0)
 

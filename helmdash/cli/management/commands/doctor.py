@@ -7,9 +7,10 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.utils import timezone
 
+from helmdash.cli.base import BaseCommand
 from helmdash.cli.examining import examine
 
 
