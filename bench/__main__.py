@@ -22,7 +22,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--data", metavar="DIR", help="for ranking: the data and its evaluator")
+    parser.add_argument("--seconds", help="for fuzz: how long (600)")
     given = parser.parse_args()
+    if given.seconds:
+        os.environ["FUZZ_SECONDS"] = given.seconds
     if given.data:
         os.environ["RANKBENCH_DATA"] = given.data
     names = given.names or NAMES
