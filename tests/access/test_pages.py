@@ -14,6 +14,7 @@ from django.urls import reverse
 from helmdash.pages.urls import urlpatterns
 from helmdash.urls import urlpatterns as all_urls
 from tests.access.cast import KEYS, PEOPLE, House, browser, key_of, make_full_house
+from tests.pages.hygiene import faults
 
 ROLES = ("viewer", "editor", "owner", "superuser")
 REFUSED = (403, 404, 409)
@@ -183,6 +184,14 @@ def test_without_a_session_every_page_leads_to_sign_in(house: House, who: str) -
 
         assert response.status_code == 302, name
         assert response["Location"].startswith("/login/?next="), name
+
+
+def test_who_is_a_member_of_nothing_is_told_so_and_can_sign_out(house: House) -> None:
+    html = browser("stranger", house).get("/").content.decode()
+
+    assert "a member of no project" in html
+    assert 'action="/logout/"' in html
+    assert faults(html) == []
 
 
 def test_nobody_switches_to_a_project_of_others(house: House) -> None:
