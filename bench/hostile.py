@@ -3,13 +3,14 @@
     python -m bench hostile
 
 The good client sends chat completions through the gateway, four at a time, before and during each
-kind, in turns. Whoever is turned away comes back after a second.
+kind, in turns. Whoever is turned away comes back one to three seconds later.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import statistics
 import sys
 import threading
@@ -152,4 +153,4 @@ async def _bother(port: int, first: bytes, again: bytes, pause_s: float) -> None
             finally:
                 ended.cancel()
                 writer.transport.abort()
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(random.uniform(1.0, 3.0))

@@ -10,6 +10,7 @@
     ├── KeysUnavailable  503  the database that knows the keys does not answer
     ├── SessionsUnavailable 503  the database that knows who is signed in does not answer
     ├── DatabaseUnavailable 503  the database that the request needs does not answer
+    ├── BadBody          400  the body is not the JSON that is wanted
     ├── BodyTooLarge     413  more bytes than this caller may send
     ├── BodyTooSlow      408  the body did not arrive in time
     └── BodiesFull       503  too many bytes of bodies are held, by all or by this caller
@@ -145,6 +146,13 @@ class DatabaseUnavailable(Fault):
 
     def __init__(self) -> None:
         super().__init__("The database does not answer. Try again in 5 seconds.")
+
+
+class BadBody(Fault):
+    """The body is here, and it is not a JSON text, or none that can be kept."""
+
+    status = 400
+    code = "malformed"
 
 
 class BodyTooLarge(Fault):

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
+from helmdash.doors.faults import BadBody
+from helmdash.doors.validation import read_object
 from helmdash.gateway.refusals import bad_request
 from helmdash.queries.access import BUDGET_MODES
-from helmdash.shapes.jsontext import MAX_DEPTH, find_too_deep, is_about_depth
 
 _WORD = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 _PURPOSE = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -86,22 +85,9 @@ def conversation_of(metadata: Mapping[str, Any] | None) -> str | None:
 def parse(body: bytes) -> dict[str, Any]:
     """The JSON object of a body. Raises Refusal (400) that says what is wrong and where."""
     try:
-        parsed = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        if is_about_depth(error):
-            raise bad_request(
-                f"The body is nested more than {MAX_DEPTH} levels deep.", code="invalid_json"
-            ) from None
-        raise bad_request(f"The body is not JSON: {error}.", code="invalid_json") from None
-    if not isinstance(parsed, dict):
-        raise bad_request("The body has to be a JSON object.", code="invalid_json")
-    deep = find_too_deep(body, parsed)
-    if deep is not None:
-        # As much as can be written again, for the record and to every upstream alike.
-        raise bad_request(
-            f"{deep}: must not be nested more than {MAX_DEPTH} levels deep.", code="invalid_json"
-        )
-    return parsed
+        return read_object(body)
+    except BadBody as fault:
+        raise bad_request(str(fault), code="invalid_json") from None
 
 
 def _conversation(value: bytes | None) -> str | None:

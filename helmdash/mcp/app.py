@@ -9,13 +9,13 @@ from typing import Any
 from helmdash.doors.asgi import Disconnected, Receive, Scope, Send, headers_of, note_known, replay
 from helmdash.doors.body import Bodies
 from helmdash.doors.directory import Directory
-from helmdash.doors.faults import Fault
+from helmdash.doors.faults import BadBody, Fault
 from helmdash.doors.heavy import is_handed_on
 from helmdash.doors.keys import admit, owner_of
 from helmdash.doors.patience import DatabaseWatch
 from helmdash.doors.proxies import address_of
+from helmdash.doors.validation import read_object
 from helmdash.mcp.address import check_address
-from helmdash.mcp.jsontext import read_object
 from helmdash.mcp.refusals import (
     Refusal,
     malformed,
@@ -30,7 +30,6 @@ from helmdash.mcp.tools import BY_NAME
 from helmdash.mcp.transport import Transport
 from helmdash.mcp.visit import VISIT_KEY, Visit
 from helmdash.queries.access import Caller
-from helmdash.shapes.jsontext import BadJson
 from helmdash.upstream.sharing import shared_of
 
 log = logging.getLogger(__name__)
@@ -109,7 +108,7 @@ def _parse(body: bytes) -> dict[str, Any]:
     """The JSON-RPC message of a body, as far as the door looks at it. Raises Refusal (400)."""
     try:
         asked = read_object(body)
-    except BadJson as error:
+    except BadBody as error:
         raise malformed(str(error)) from None
     fault = _fault(asked)
     if fault is not None:

@@ -7,27 +7,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from django.db import InterfaceError, OperationalError
 
 from helmdash.core.catalog import CatalogError
 from helmdash.core.completion import UnknownModel
 from helmdash.core.permissions import Forbidden
+from helmdash.doors.problems import FieldFault
 from helmdash.operations.care import CareProblem, NoConversation, NoReminder
 from helmdash.operations.planning import AskProblem, PlanFailed
 from helmdash.operations.recorder import RecorderFull
 from helmdash.upstream.sharing import Stopping
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One wrong argument: its dotted path and what to do."""
-
-    field: str
-    message: str
 
 
 class Problem(Exception):
@@ -47,7 +39,7 @@ class Problem(Exception):
         return {"error": self.word, "message": self.message, **self.extra}
 
 
-def invalid(faults: Sequence[Fault]) -> Problem:
+def invalid(faults: Sequence[FieldFault]) -> Problem:
     """The arguments are not what the tool takes."""
     told = "; ".join(f"{fault.field}: {fault.message}" for fault in faults[:3])
     errors = [{"field": fault.field, "message": fault.message} for fault in faults]
@@ -56,7 +48,7 @@ def invalid(faults: Sequence[Fault]) -> Problem:
 
 def invalid_field(field: str, message: str) -> Problem:
     """One argument is wrong."""
-    return invalid([Fault(field, message)])
+    return invalid([FieldFault(field, message)])
 
 
 def forbidden(name: str, scope: str) -> Problem:
@@ -87,7 +79,7 @@ def _same(error: Problem) -> Problem:
 
 
 def _bad_catalog(error: CatalogError) -> Problem:
-    return invalid([Fault(each.field, each.message) for each in error.errors])
+    return invalid([FieldFault(each.field, each.message) for each in error.errors])
 
 
 def _bad_ask(error: AskProblem) -> Problem:

@@ -319,6 +319,34 @@ def test_a_good_key_counts_at_every_door_whatever_stands_beside_it(
             assert status(answer) not in (401, 403), (method, target, name)
 
 
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (b" ", "The body is empty; send a JSON object."),
+        (b'{"a":', "The body is not valid JSON at line 1 column 6."),
+        (b'{"a": NaN}', "The body is not valid JSON at line 1 column 7."),
+        (b'{"a": "\xff"}', "The body is not valid JSON at line 1 column 1."),
+        (b"[" * 3000, "The body is nested more than 200 levels deep."),
+    ],
+)
+def test_a_bad_body_has_one_sentence_at_every_door(
+    door: Served, body: bytes, sentence: str
+) -> None:
+    headers = {**door.headers, "Content-Type": "application/json", "Accept": "application/json"}
+    for target in (
+        "/api/v1/calls",
+        "/api/v1/fit",
+        "/v1/chat/completions",
+        "/v1/messages",
+        "/v1beta/models/m:generateContent",
+        "/api/chat",
+        "/mcp",
+    ):
+        answer = httpx.post(door.base_url + target, content=body, headers=headers)
+        assert answer.status_code == 400, (target, answer.text)
+        assert sentence in answer.text, (target, answer.text)
+
+
 def test_an_upgrade_to_http_2_is_ignored_and_the_connection_goes_on(door: Served) -> None:
     upgrade = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
     get = b"GET /healthz HTTP/1.1\r\n" + PLAIN + upgrade + b"\r\n"

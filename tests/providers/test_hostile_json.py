@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from helmdash.core import chains
 from helmdash.core.endpoints import Endpoint, ProviderKind
+from helmdash.doors.faults import BadBody
+from helmdash.doors.validation import read_object
 from helmdash.gateway import telling
 from helmdash.gateway.formats import format_of
 from helmdash.gateway.reading import parse
 from helmdash.gateway.refusals import Refusal
 from helmdash.gateway.routes import Shape
-from helmdash.mcp.jsontext import read_object
 from helmdash.providers.base import BadRequest, CannotTranslate
 from helmdash.providers.registry import adapter
 from helmdash.shapes.jsontext import MAX_DEPTH, BadJson, find_too_deep, load_json
@@ -177,7 +178,7 @@ def test_depth_beyond_all_reading_is_told_as_depth() -> None:
     assert verdict("openai", "gemini", text) == f"400 {said}"
     with pytest.raises(BadJson, match="nested more than 200 levels deep"):
         load_json(text)
-    with pytest.raises(BadJson, match="nested more than 200 levels deep"):
+    with pytest.raises(BadBody, match="nested more than 200 levels deep"):
         read_object(text)
 
 
