@@ -19,6 +19,7 @@ from helmdash.core.cuts import CUTS_VERSION
 from helmdash.core.decoding import DECODING_VERSION
 from helmdash.core.failures import CLASSIFIER_VERSION
 from helmdash.core.filter_pass import FILTER_VERSION
+from helmdash.core.first_retries import FIRST_RETRY_VERSION
 from helmdash.core.guidance import TEXTS_VERSION
 from helmdash.core.health import HEALTH_VERSION
 from helmdash.core.prompts import PROMPTS_VERSION
@@ -54,6 +55,7 @@ CALL_RULES = rule_set(
         "causes": CLASSIFIER_VERSION,
         "chain": CHAIN_VERSION,
         "cuts": CUTS_VERSION,
+        "first_retry": FIRST_RETRY_VERSION,
         "levels": HEALTH_VERSION,
         "placement": PLACEMENT_VERSION,
         "redaction": REDACTION_VERSION,

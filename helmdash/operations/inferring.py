@@ -24,6 +24,7 @@ from helmdash.core.chains import (
     marks_of,
     place,
 )
+from helmdash.core.first_retries import FIRST_RETRY_VERSION, failed_mark, is_same_again
 from helmdash.operations.conversation_rows import (
     ConversationIds,
     ConversationRow,
@@ -81,6 +82,7 @@ class Inference:
         self._left: dict[tuple[int, str], int] = {}
         self._grown: dict[int, int] = {}  # conversation -> generation before this batch
         self._sizes: dict[int, Size] = {}  # of the newest calls in this batch
+        self._ends: dict[int, tuple[datetime, int | None]] = {}  # began at, took milliseconds
         if items:
             self._learn(items)
 
@@ -90,6 +92,9 @@ class Inference:
         found = place(links, lambda mark: self._seen(mark + caller))
         how = f"{CHAIN_VERSION} {found.placing}"
         if found.conversation is None:
+            failed = self._failed_before(item, links)
+            if failed is not None:
+                return Inferred(row=failed, placed_by=FIRST_RETRY_VERSION)
             return Inferred(row=self._make(item), placed_by=how)
         if found.placing is Placing.BRANCH:
             source = (self._names[found.conversation], found.generation or 0)
@@ -106,9 +111,41 @@ class Inference:
         caller = _caller_tag(item.caller)
         self._grown.setdefault(row.id, row.generation - 1)
         self._sizes[row.id] = _size(item)
-        for mark in marks_of(links, row.generation):
+        self._ends[row.id] = (item.started_at, item.capture.latency_ms)
+        failed = failed_mark(links.head) if _is_failed_first(item, links) else ""
+        for mark in filter(None, (*marks_of(links, row.generation), failed)):
             self._marks.setdefault(mark + caller, {})[row.id] = row.generation
             self._left[row.id, mark + caller] = row.generation
+
+    def _failed_before(self, item: Judged, links: ChainLinks) -> ConversationRow | None:
+        """The conversation of this very request, if its only call so far has failed before it."""
+        if links.prefixes or not links.head:
+            return None
+        for seen in self._seen(failed_mark(links.head) + _caller_tag(item.caller)):
+            row = self._rows.get(seen.conversation) if seen.is_tip else None
+            if row is None or row.model_key != item.model_key:
+                continue
+            failed_at, failed_ms = self._end_of(row)
+            if is_same_again(
+                failed=self._newest_size(row),
+                failed_at=failed_at,
+                failed_ms=failed_ms,
+                again=_size(item),
+                again_at=item.started_at,
+            ):
+                return row
+        return None
+
+    def _end_of(self, row: ConversationRow) -> tuple[datetime, int | None]:
+        """When the conversation's newest call began, and the milliseconds it took."""
+        known = self._ends.get(row.id)
+        if known is not None:
+            return known
+        stored = Call.objects.filter(
+            project_id=self._project_id, conversation_id=row.id, generation=row.generation
+        )
+        found = stored.values_list("started_at", "latency_ms").first()
+        return found if found is not None else (row.latest_at, None)
 
     def write(self, now: datetime) -> None:
         """Write the marks of the batch, after its conversations."""
@@ -178,6 +215,8 @@ class Inference:
             near = {mark + caller for mark in links.near}
             itself = {mark + caller for mark in links.itself}
             first |= near | itself
+            if links.head and not links.prefixes:
+                first.add(failed_mark(links.head) + caller)
             if links.is_retry:
                 self._retried |= itself
             far = {mark + caller for mark in links.far}
@@ -248,6 +287,12 @@ def find_conversation(*, project_id: int, caller: str, links: ChainLinks) -> str
         return None
     names = {one.conversation_id: one.name for left in found.values() for one in left}
     return names.get(belongs.conversation or 0)
+
+
+def _is_failed_first(item: Judged, links: ChainLinks) -> bool:
+    """Whether a request that goes on with nothing got no reply that is of use."""
+    is_failed = item.cause is not None or item.capture.effective_status != "success"
+    return is_failed and not links.prefixes
 
 
 def _size(item: Judged) -> Size:
