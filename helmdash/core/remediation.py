@@ -46,7 +46,11 @@ class Strength(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The newest call's health: its strict level and the lines it was judged by (tokens)."""
+    """The newest call's health: its strict level and the lines it was judged by (tokens).
+
+    expected_tokens: what the request about to be sent comes to, by the newest call's own bytes per
+    token; None: nobody knows. limit_tokens: what the model takes.
+    """
 
     round_number: int
     generation: int
@@ -54,6 +58,8 @@ class Snapshot:
     prompt_tokens: int | None
     optimal_max_tokens: int
     critical_max_tokens: int | None
+    expected_tokens: int | None = None
+    limit_tokens: int | None = None
     is_overflow: bool = False  # the provider refused it as too long
     is_first: bool = False  # the only call of its round: clearing again would free nothing
 
@@ -154,6 +160,35 @@ def advance(
     if state.level is Level.CAUTION:
         return _caution(state, cadence=max(cadence, 1), held=held)
     return state, Decision(reason="Healthy: nothing to do.")
+
+
+def is_close(prompt: int | None, expected: int | None, optimal: int, limit: int | None) -> bool:
+    """Whether the request about to be sent is above the caution line, or the one after it will not
+    fit if it grows as much again (tokens; `prompt`: the newest call's, None: unknown).
+
+    Only the first guidance hangs on it: in a small window one result of a tool may lead from
+    healthy past the limit, and a clear would come untold.
+    """
+    if prompt is None or expected is None:
+        return False
+    return expected > optimal or (limit is not None and 2 * expected - prompt > limit)
+
+
+def untold(before: CareState, after: CareState, decision: Decision) -> tuple[CareState, Decision]:
+    """Take back a guidance whose text has no room in its request: it does not count as told.
+
+    A soft or hard one comes with the next generation instead. The countdown goes on: it counts
+    generations.
+    """
+    reason = f"{decision.reason} Left out: no room for it in the request."
+    none = Decision(reason=reason, remaining=decision.remaining, is_brake=decision.is_brake)
+    if decision.is_brake:
+        return replace(after, braked_at=before.braked_at), none
+    if decision.strength is Strength.CRITICAL:
+        return after, none
+    grace = GRACE if before.level is not Level.CAUTION else before.grace
+    since = before.since_hard if before.level is Level.CAUTION else None
+    return replace(after, grace=grace, since_hard=since, is_followed=before.is_followed), none
 
 
 def brake(state: CareState, *, has_user_prompt: bool) -> tuple[CareState, Decision]:
@@ -302,6 +337,10 @@ def _held_level(state: CareState, snapshot: Snapshot) -> Level | None:
     ):
         return Level.CRITICAL
     if snapshot.level is Level.CAUTION:
+        return Level.CAUTION
+    if state.level is None and is_close(
+        prompt, snapshot.expected_tokens, snapshot.optimal_max_tokens, snapshot.limit_tokens
+    ):
         return Level.CAUTION
     if state.level is not None and not _has_left(
         prompt, line=snapshot.optimal_max_tokens, under=state.under_caution

@@ -141,7 +141,7 @@ class Carer:
 
     async def _step(self, exchange: Exchange, client: Adapter, call: Care) -> _Step | None:
         """Take the step; None for a conversation that nobody knows. Raises _Silent."""
-        step = await self._resting(exchange, call)
+        step = await self._resting(exchange, client, call)
         if step is None:
             if monotonic() >= self._away_until:
                 concerned = _concerned(exchange, call)
@@ -155,7 +155,7 @@ class Carer:
         call.is_braked = step.is_braked
         return step
 
-    async def _resting(self, exchange: Exchange, call: Care) -> _Step | None:
+    async def _resting(self, exchange: Exchange, client: Adapter, call: Care) -> _Step | None:
         """The step where nothing is due, which most calls need no more than a look to tell; None:
         it has to be taken. Raises _Silent."""
         who = _caller(exchange)
@@ -168,7 +168,7 @@ class Carer:
         waiting = self._recorder.unstored(_concerned(exchange, call))
         if waiting is None:
             return None
-        step = await self._ask(partial(_rest, exchange, call, waiting))
+        step = await self._ask(partial(_rest, exchange, client, call, waiting))
         if step is None:
             # Found by a guess at what goes on: the database has the last word.
             call.conversation = call.named or None
@@ -285,7 +285,9 @@ class _Step:
     is_braked: bool = False
 
 
-def _rest(exchange: Exchange, call: Care, waiting: Sequence[Capture]) -> _Step | None:
+def _rest(
+    exchange: Exchange, adapter: Adapter, call: Care, waiting: Sequence[Capture]
+) -> _Step | None:
     """The step where nothing is due; None: it has to be taken."""
     assert exchange.budget is not None
     assert call.conversation is not None
@@ -293,6 +295,8 @@ def _rest(exchange: Exchange, call: Care, waiting: Sequence[Capture]) -> _Step |
         project_id=exchange.standing.caller.project.id,
         conversation=call.conversation,
         budget=exchange.budget,
+        model=exchange.budget_model or exchange.model,
+        sent_bytes=lambda restart: _text_bytes(exchange, adapter, call.history, restart),
         waiting=waiting,
     )
     if found is None:
@@ -338,6 +342,11 @@ def _advance(exchange: Exchange, adapter: Adapter, call: Care) -> _Step | None:
         model=exchange.budget_model or exchange.model,
         client=client,
         sent_bytes=lambda restart: _text_bytes(exchange, adapter, history, restart),
+        fits=lambda restart, size, newest: (
+            newest.model != exchange.model
+            or newest.tokens_of(_text_bytes(exchange, adapter, history, restart) + size)
+            <= _limit(exchange)
+        ),
         now=datetime.now(UTC),
     )
     beginning = history.beginning(done.restart)

@@ -14,9 +14,9 @@ from helmdash.core.budgets import EffectiveBudget
 from helmdash.core.capture import Capture
 from helmdash.core.failures import FailureCause
 from helmdash.core.health import HealthReason, Level, assess
-from helmdash.core.remediation import CareState
+from helmdash.core.remediation import CareState, is_close
 from helmdash.core.usage import normalise_usage
-from helmdash.operations.care.values import Newest, Restart
+from helmdash.operations.care.values import Newest, Restart, SentBytes
 from helmdash.records.glances import Glance, find_glance
 from helmdash.records.secrets import unseal
 
@@ -38,12 +38,15 @@ def resting(
     project_id: int,
     conversation: str,
     budget: EffectiveBudget,
+    model: str | None = None,
+    sent_bytes: SentBytes | None = None,
     waiting: Sequence[Capture] = (),
 ) -> Resting | None:
     """Tell how a conversation goes on where nothing is due; None: that takes a step to find out.
 
     budget: of the model about to be asked. waiting: calls that may be this conversation's and are
-    not stored yet, oldest first; they count as readings of it. One query, or none.
+    not stored yet, oldest first; they count as readings of it. model, sent_bytes: as for `advance`;
+    a request that comes close to a line by itself takes a step. One query, or none.
     """
     if any(_is_telling(capture, budget) for capture in waiting):
         return None
@@ -54,11 +57,17 @@ def resting(
     if package is None:
         return None  # sealed under another key: the step writes another one
     own = [capture for capture in waiting if capture.conversation == conversation]
+    restart = _restart(found.restart or {}, package)
+    newest = _newest_waiting(own) or _newest(found)
+    if newest is not None and sent_bytes is not None and model in (None, newest.model):
+        expected = newest.tokens_of(sent_bytes(restart))
+        if is_close(newest.prompt_tokens, expected, budget.optimal_max_tokens, budget.limit_tokens):
+            return None
     return Resting(
         round_number=found.round_number,
         generation=found.generation + len(own) + 1,
-        restart=_restart(found.restart or {}, package),
-        newest=_newest_waiting(own) or _newest(found),
+        restart=restart,
+        newest=newest,
     )
 
 

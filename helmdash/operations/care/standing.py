@@ -105,7 +105,8 @@ def read(
 
     model: the one about to be asked; None: the call's. A call of another round says nothing, nor
     does a prompt that was probably cut (spec/dominds-and-ollama.md 1.12, faults 4 and 17).
-    sent_bytes: gives the size of the request about to be sent; asked only after an overflow.
+    sent_bytes: gives the size of the request about to be sent; asked only below the lines, and
+    after an overflow.
     """
     row = standing.row
     call = (
@@ -119,6 +120,7 @@ def read(
         return Reading(snapshot=None, budget=_of_row(rules, row, model))
     budget = _budget(rules, call, model)
     health = assess(call.prompt_tokens, budget)
+    newest = None if call.level_reason == HealthReason.SUSPECTED_CUT.value else _newest(call)
     is_doubtful = call.level_reason == HealthReason.SUSPECTED_CUT.value
     is_overflow = _is_overflow(call, budget, model) and not _is_far_smaller(call, sent_bytes)
     return Reading(
@@ -129,12 +131,29 @@ def read(
             prompt_tokens=health.prompt_tokens,
             optimal_max_tokens=health.optimal_max_tokens,
             critical_max_tokens=health.critical_max_tokens,
+            expected_tokens=_expected(newest, model, health.level, sent_bytes),
+            limit_tokens=health.limit_tokens,
             is_overflow=is_overflow,
             is_first=is_overflow and _is_fresh(row) and not _has_fitted(row),
         ),
         budget=budget,
-        newest=None if is_doubtful else _newest(call),
+        newest=newest,
     )
+
+
+def _expected(
+    newest: Newest | None,
+    model: str | None,
+    level: Level,
+    sent_bytes: Callable[[], int] | None,
+) -> int | None:
+    """The tokens of the request about to be sent, by the newest call's own bytes per token; asked
+    only where it may say more than that call: below the lines, and of the same model."""
+    if sent_bytes is None or newest is None or level is not Level.HEALTHY:
+        return None
+    if model is not None and model != newest.model:
+        return None
+    return newest.tokens_of(sent_bytes())
 
 
 def _newest(call: Call) -> Newest | None:

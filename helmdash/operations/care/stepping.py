@@ -30,7 +30,7 @@ from helmdash.operations.care.clearing import (
 from helmdash.operations.care.problems import CareProblem
 from helmdash.operations.care.standing import Reading, Standing, lock, read
 from helmdash.operations.care.texts import text_of
-from helmdash.operations.care.values import Advanced, ClientHistory, Restart, SentBytes
+from helmdash.operations.care.values import Advanced, ClientHistory, Fits, Restart, SentBytes
 from helmdash.operations.writing import write
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
@@ -52,6 +52,7 @@ class _Asked:
     model: str | None
     client: ClientHistory | None
     sent_bytes: SentBytes | None
+    fits: Fits | None
     rules: BudgetTable
     now: datetime
 
@@ -66,6 +67,7 @@ def advance(
     model: str | None = None,
     client: ClientHistory | None = None,
     sent_bytes: SentBytes | None = None,
+    fits: Fits | None = None,
     now: datetime,
 ) -> Advanced:
     """Say what to do before a generation starts; each generation is counted once.
@@ -75,7 +77,8 @@ def advance(
     over a clear unchanged. model: the one about to be asked (None: as before), by the name its
     budget goes by; the budget of now is what counts. client: the history of a gateway's client.
     sent_bytes: gives the size of the request about to be sent, without images; one that is far
-    smaller than what was refused as too long is not cleared for that. A conversation nobody knows
+    smaller than what was refused as too long is not cleared for that. fits: tells whether a text
+    has room in it; a guidance that has none does not count as given. A conversation nobody knows
     is in round 1 and needs nothing. Raises CareProblem for a generation that cannot be the next.
     """
     asked = _Asked(
@@ -87,6 +90,7 @@ def advance(
         model=model,
         client=client,
         sent_bytes=sent_bytes,
+        fits=fits,
         rules=budgets.table(project_id=project.id),
         now=now,
     )
@@ -152,8 +156,18 @@ def _advance(asked: _Asked) -> Advanced:
         if not is_braked(standing, asked.client):
             return _clear(asked, standing, reading, decision, generation)
         state, decision = remediation.brake(state, has_user_prompt=asked.has_user_prompt)
+    text = text_of(decision, standing, reading, generation=generation)
+    if text and not _has_room(asked, standing, reading, text):
+        state, decision = remediation.untold(standing.state, state, decision)
+        text = ""
     standing.save(state, cadence=reading.budget.caution_cadence, recorded=recorded)
-    return _give(asked, standing, reading, decision, generation)
+    return _give(asked, standing, reading, decision, generation, text)
+
+
+def _has_room(asked: _Asked, standing: Standing, reading: Reading, text: str) -> bool:
+    if asked.fits is None or reading.newest is None:
+        return True
+    return asked.fits(_restart(asked, standing), len(text.encode()), reading.newest)
 
 
 def _sent_bytes(asked: _Asked, standing: Standing) -> Callable[[], int] | None:
@@ -174,9 +188,13 @@ def _keep_text(asked: _Asked, generation: int, recorded: int) -> None:
 
 
 def _give(
-    asked: _Asked, standing: Standing, reading: Reading, decision: Decision, generation: int
+    asked: _Asked,
+    standing: Standing,
+    reading: Reading,
+    decision: Decision,
+    generation: int,
+    text: str,
 ) -> Advanced:
-    text = text_of(decision, standing, reading, generation=generation)
     if decision.action is not Action.NONE:
         _store(asked, standing, decision, generation=generation, text=text)
     return Advanced(

@@ -52,7 +52,13 @@ class Newest:
     prompt_tokens: int
     sent_bytes: int
 
+    def tokens_of(self, sent_bytes: int) -> int:
+        """What so many bytes come to at the same bytes per token."""
+        return self.prompt_tokens * sent_bytes // self.sent_bytes
 
+
+# Whether a text of so many bytes still fits into the request, if the gateway goes on in this way.
+Fits = Callable[[Restart | None, int, Newest], bool]
 # The bytes of the generation about to start, if the gateway goes on in this way.
 SentBytes = Callable[[Restart | None], int]
 

@@ -121,7 +121,8 @@ class Budget(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text="Tokens. A prompt above this is yellow. Empty = 100,000.",
+        help_text="Tokens. A prompt above this is yellow. Empty = 100,000, "
+        "or 70 % of a limit below 128,000.",
     )
     critical_max_tokens = models.PositiveBigIntegerField(
         null=True,
