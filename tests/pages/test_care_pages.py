@@ -14,7 +14,7 @@ from helmdash.core.permissions import SHELL
 from helmdash.operations import care
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.care import ReminderView, reminders
-from helmdash.records.models import Call, CallPayload
+from helmdash.records.models import Call, CallPayload, Round
 from tests.factories import make_capture, record
 from tests.pages.care import CAUTION, CRITICAL, note, play
 from tests.pages.hygiene import faults
@@ -300,10 +300,31 @@ def test_a_clear_by_hand_opens_the_next_round_once(owner: Client, project: Proje
     assert "round 3" not in html
 
 
+def test_a_brake_is_told_and_let_go_on_the_page(owner: Client, project: ProjectInfo) -> None:
+    play(project, 20_000, CRITICAL, CRITICAL)
+    opened = Round.objects.get(conversation__name="cared")
+    opened.care = {**opened.care, "cd": 0, "b": 3}
+    opened.save()
+
+    html = owner.get(PAGE).content.decode()
+    assert "HelmDash has stopped clearing" in html
+    assert "At generation 3 two rounds in a row" in html
+    assert faults(html) == []
+    assert "/care/go-on/cared/" in html
+    after = owner.post("/care/go-on/cared/", follow=True).content.decode()
+    again = owner.post("/care/go-on/cared/", follow=True).content.decode()
+
+    assert "Care goes on" in after
+    assert "has stopped clearing" not in after
+    assert "Care had not stopped" in again
+    assert owner.post("/care/go-on/nobody/").status_code == 404
+
+
 # an address that only forms are sent to; the page that is shown to who reloads it
 PATHS = [
     (CHANGE, PAGE),
     ("/care/clear/cared/", PAGE),
+    ("/care/go-on/cared/", PAGE),
     ("/settings/care/save/", "/settings/care/"),
     ("/settings/care/preview/", "/settings/care/"),
 ]
