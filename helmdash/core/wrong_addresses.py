@@ -14,7 +14,10 @@ from enum import StrEnum
 
 _PATH_CHARS = 120
 # Whatever looks like a key or an id of somebody's: paths are shown on a page.
-_SECRET = re.compile(r"[A-Za-z0-9_.~+=-]{24,}|(?:sk|hd|key|token)[-_][A-Za-z0-9_-]{6,}")
+# Long words of small letters only are names (oauth-protected-resource).
+_SECRET = re.compile(
+    r"(?=[a-z_.~+=-]*[A-Z0-9])[A-Za-z0-9_.~+=-]{24,}|(?:sk|hd|key|token)[-_][A-Za-z0-9_-]{6,}"
+)
 
 
 class Dialect(StrEnum):

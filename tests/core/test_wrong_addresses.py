@@ -51,6 +51,8 @@ def test_a_lost_client_is_told_the_right_address_in_its_format(
     [
         ("/a\x1b[31m\u202eb", "/a?[31m?b"),
         ("/x/hd_live_0123456789abcdef0123456789", "/x/…"),
+        ("/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource"),
+        ("/x/aBcdefghijklmnopqrstuvwx", "/x/…"),
         ("/bot/sk-abc123def456/x", "/bot/…/x"),
         ("/a?key=secret", "/a"),
         ("/" + "ab/" * 100, ("/" + "ab/" * 100)[:119] + "…"),
