@@ -101,12 +101,14 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self.limits = limits()
         self.timeout_keep_alive = self.limits.idle_seconds
+        # Looked at for each header.
+        self._most_headers = self.limits.headers
+        self._most_line_bytes = self.limits.header_line_bytes
         self._address = ""
         self._is_counted = False
         # Bytes of this request that were no body: its headers, and what frames its pieces.
         self._framing_bytes = 0
         self._body_bytes = 0
-        self._header_count = 0
         self._header_bytes = 0
         self._telling: list[tuple[bytes, bytes]] = []
         self._has_headers = False
@@ -220,7 +222,6 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self.scope[KNOWN_KEY] = self.note_known  # type: ignore[literal-required]
         self._body_bytes = 0
-        self._header_count = 0
         self._header_bytes = 0
         self._telling = []
         self._has_headers = False
@@ -236,21 +237,22 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header, or a trailer behind a chunked body. Raises _Refused (431)."""
-        self._header_count += 1
-        if self._header_count > self.limits.headers:
-            raise _Refused(431, f"More than {self.limits.headers} headers.")
-        if len(name) + len(value) > self.limits.header_line_bytes:
-            raise _Refused(431, f"A header has more than {self.limits.header_line_bytes} bytes.")
+        size = len(name) + len(value)
+        if size > self._most_line_bytes:
+            raise _Refused(431, f"A header has more than {self._most_line_bytes} bytes.")
         if self._has_headers:
             # A trailer would change the headers of a request that is being answered.
             return
-        self._header_bytes += len(name) + len(value) + 4
+        headers = self.headers
+        if len(headers) >= self._most_headers:
+            raise _Refused(431, f"More than {self._most_headers} headers.")
+        self._header_bytes += size + 4
         name = name.lower()
         if name in _TELLING:
             self._telling.append((name, value))
             if name == b"expect" and value.lower() == b"100-continue":
                 self.expect_100_continue = True
-        self.headers.append((name, value))
+        headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """The request can be answered. Raises _Refused (400, 426, 431)."""
@@ -258,16 +260,16 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._header_bytes > self.limits.header_bytes:
             raise _Refused(431, f"The headers have more than {self.limits.header_bytes} bytes.")
         self._has_headers = True
-        _require_one_reading(self._telling, self.parser.get_http_version())
-        if self.parser.should_upgrade() and _wants_websocket(self._telling):
-            raise _Refused(426, "HelmDash does not speak WebSocket; ask over plain HTTP.")
-        if self.parser.get_method() == b"CONNECT":
-            raise _Refused(400, "HelmDash is no proxy.")
+        has_body = _announces_body(self._telling, self.parser.get_http_version())
         if self.parser.should_upgrade():
+            if _wants_websocket(self._telling):
+                raise _Refused(426, "HelmDash does not speak WebSocket; ask over plain HTTP.")
+            if self.parser.get_method() == b"CONNECT":
+                raise _Refused(400, "HelmDash is no proxy.")
             self._plain_head = self._without_upgrade()
             return
         super().on_headers_complete()
-        if _has_body(self._telling):
+        if has_body:
             self.cycle.transport = _Transport(self.transport, self)  # type: ignore[assignment]
 
     def _without_upgrade(self) -> bytes:
@@ -448,6 +450,7 @@ class _Transport:
         self._protocol.close_behind_answer()
 
 
+_TWO_WAYS = "The end of the body is told in two ways."
 # What goes with a refusal.
 _MORE: dict[int, tuple[tuple[bytes, bytes], ...]] = {
     426: ((b"upgrade", b"HTTP/1.1"),),
@@ -462,26 +465,31 @@ def _why(error: BaseException | None) -> tuple[int, str]:
     return 400, "This is no valid HTTP request."
 
 
-def _require_one_reading(headers: list[tuple[bytes, bytes]], version: str) -> None:
-    """Everybody between the client and us must find the same end of the body, and the same host.
+def _announces_body(telling: list[tuple[bytes, bytes]], version: str) -> bool:
+    """Whether a request has a body; everybody between the client and us must find the same end of
+    it, and the same host.
 
-    The parser refuses most of it; this is what it lets through. Raises _Refused (400).
+    The parser refuses most of what can be read in two ways; this is what it lets through. Raises
+    _Refused (400).
     """
-    lengths = [value for name, value in headers if name == b"content-length"]
-    encodings = [value for name, value in headers if name == b"transfer-encoding"]
-    if len(lengths) > 1 or (lengths and encodings):
-        raise _Refused(400, "The end of the body is told in two ways.")
-    if encodings and (version == "1.0" or [each.lower() for each in encodings] != [b"chunked"]):
-        raise _Refused(400, "The only Transfer-Encoding that is understood is chunked.")
-    if sum(name == b"host" for name, _ in headers) > 1:
-        raise _Refused(400, "There is more than one Host.")
-
-
-def _has_body(headers: list[tuple[bytes, bytes]]) -> bool:
-    return any(
-        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
-        for name, value in headers
-    )
+    length: bytes | None = None
+    is_chunked = has_host = False
+    for name, value in telling:
+        if name == b"content-length":
+            if length is not None:
+                raise _Refused(400, _TWO_WAYS)
+            length = value
+        elif name == b"transfer-encoding":
+            if is_chunked or version == "1.0" or value.lower() != b"chunked":
+                raise _Refused(400, "The only Transfer-Encoding that is understood is chunked.")
+            is_chunked = True
+        elif name == b"host":
+            if has_host:
+                raise _Refused(400, "There is more than one Host.")
+            has_host = True
+    if is_chunked and length is not None:
+        raise _Refused(400, _TWO_WAYS)
+    return is_chunked or length not in (None, b"0")
 
 
 def _wants_websocket(headers: list[tuple[bytes, bytes]]) -> bool:
