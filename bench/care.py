@@ -24,8 +24,8 @@ from tests.support.processes import free_port, kill, spawn_python, wait_for_http
 from tests.support.server import Served
 
 TURNS = 100
-# Reported by the stub for every call; the rows' lines make it healthy or caution.
-_PROMPT_TOKENS = 160
+# The stub reports 160 tokens for every call: far below one line, above the other.
+_HEALTHY_LINE, _CAUTION_LINE = 100_000, 100
 MOST_MS = 5.0
 
 
@@ -129,7 +129,10 @@ def _ground() -> Iterator[Served]:
 def _furnish(served: Served) -> None:
     url = urlsplit(served.base_url)
     assert url.hostname is not None
-    for key, optimal in (("openai/healthy", _PROMPT_TOKENS), ("openai/caution", 100)):
+    for key, optimal in (
+        ("openai/healthy", _HEALTHY_LINE),
+        ("openai/caution", _CAUTION_LINE),
+    ):
         row = {
             "key": key,
             "input_tokens": 200_000,
