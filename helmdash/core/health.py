@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from helmdash.core.budgets import EffectiveBudget, LimitSource
+from helmdash.core.budgets import EffectiveBudget, LimitSource, LineSource, lines_of
 
 # Stored with every call. A change of a line, or of what makes a level unknown, is a new version.
 # 1, never stored: a caution line of 100,000 for small windows, too. 2: only rows told windows.
@@ -74,10 +74,15 @@ def suspected_cut(health: Health) -> Health:
     return replace(health, level=Level.UNKNOWN, reason=HealthReason.SUSPECTED_CUT)
 
 
-def without_limit(health: Health) -> Health:
-    """The same count, judged by no limit: the one there was has just been shown to be wrong."""
+def without_limit(health: Health, budget: EffectiveBudget) -> Health:
+    """The same count, judged by no limit: the one there was has just been shown to be wrong, and
+    with it the lines that follow from it."""
+    own = budget.optimal_source is LineSource.BUDGET
+    lines = lines_of(budget.optimal_max_tokens if own else None, None, limit=None)
     return replace(
         health,
+        optimal_max_tokens=lines.optimal_max_tokens,
+        optimal_util=_ratio(health.prompt_tokens, lines.optimal_max_tokens),
         level=Level.UNKNOWN,
         reason=HealthReason.MODEL_LIMIT_UNAVAILABLE,
         limit_tokens=None,

@@ -92,7 +92,7 @@ def judge(
     is_proof = _is_proof(capture, usage, budget)
     if is_proof and not _is_operators(budget):
         # Nothing that was just shown to be wrong turns a call red.
-        health = without_limit(health)
+        health = without_limit(health, budget)
     kept = capture if keeps_texts else without_words(capture)
     cause = classify(capture, usage=usage, finish_reason=finish_reason, told=kept)
     return Judged(

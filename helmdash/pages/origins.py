@@ -67,11 +67,7 @@ def figures(resolution: Resolution, row: Budget | None) -> tuple[Figure, ...]:
 
 def _judged(resolution: Resolution, row: Budget | None, whose: str) -> tuple[Figure, ...]:
     budget = resolution.budget
-    limit = (
-        _LIMITS[budget.limit_source]
-        if budget.limit_source
-        else ("unknown: only the fallback governs this model; add a budget for it")
-    )
+    limit = _LIMITS[budget.limit_source] if budget.limit_source else _why_unknown(budget)
     return (
         Figure(name="Limit", value=budget.limit_tokens, unit="tokens", origin=limit),
         Figure(
@@ -116,3 +112,9 @@ def _plain(value: object) -> str:
 
 def _or_default(value: object, whose: str, default: str) -> str:
     return whose if value is not None else default
+
+
+def _why_unknown(budget: EffectiveBudget) -> str:
+    if budget.disproved_by is not None:
+        return "unknown: a longer prompt was answered; add a budget with its context length"
+    return "unknown: only the fallback governs this model; add a budget for it"

@@ -322,9 +322,9 @@ def test_a_test_asks_the_upstream_and_leads_to_its_models(
 def test_a_test_that_fails_says_why_without_the_key(
     owner: Client, project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Not allowed: the environment's upstreams may not be on this machine by default.
+    # Not allowed: the environment's upstreams may not be in a private network by default.
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://10.0.0.1:9/v1")
     closed = add(
         "closed", base_url="http://127.0.0.1:9/v1", allow_private=True, key_encrypted=seal(SECRET)
     )

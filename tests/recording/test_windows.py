@@ -115,6 +115,7 @@ def test_a_success_far_above_the_limit_turns_nothing_red(shipped: ProjectInfo) -
     assert (proof.health.level, proof.health.reason) == (
         Level.UNKNOWN, HealthReason.MODEL_LIMIT_UNAVAILABLE,
     )  # fmt: skip
+    assert proof.health.optimal_max_tokens == 100_000  # not 70 % of what is wrong
     for tokens in (100, 3000, 20_000):
         assert call(shipped, tokens).health.level is Level.UNKNOWN
     budget = budgets.table(project_id=shipped.id).lookup(MODEL)
