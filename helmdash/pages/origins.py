@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from helmdash.core.budgets import Budget, LimitSource, LineSource, MatchRule, Resolution
+from helmdash.core.budgets import (
+    Budget,
+    EffectiveBudget,
+    LimitSource,
+    LineSource,
+    MatchRule,
+    Resolution,
+)
 
 _LIMITS = {
     LimitSource.CONTEXT_LENGTH: "the row's context length (no shorter input length is known)",
