@@ -7,7 +7,12 @@ from time import perf_counter
 from helmdash.core.redaction import Masker
 from helmdash.queries.access import ProjectInfo
 
+# Without own patterns there is nothing to count: one for all calls.
+_PLAIN = Masker(seconds=perf_counter)
+
 
 def masker(project: ProjectInfo) -> Masker:
     """A masker for the texts of one call or plan, which together have its time."""
+    if not project.redaction_patterns:
+        return _PLAIN
     return Masker(project.redaction_patterns, seconds=perf_counter)
