@@ -51,8 +51,14 @@ def test_every_route_of_the_api_is_in_its_table() -> None:
     }
 
 
+# What is left of a try to plan is stored later, by whoever records next.
+_ASKS = ("plan", "route_intent")
+
+
 def _send(client: Client, name: str, number: int) -> int:
     _, method, path, body, _ = ROUTES[name]
+    if name in _ASKS:
+        body = {}  # let in, and told what is missing, before a model is looked for
     content = b"" if body is None else json.dumps(body).encode()
     # Each from another address: wrong keys from one are slowed down.
     return client.generic(
@@ -230,7 +236,8 @@ async def _asgi(
     sent: list[Message] = []
 
     async def receive() -> Message:
-        return {"type": "http.request", "body": b"{}", "more_body": False}
+        # No JSON: whoever is let in is told so, and nothing is recorded.
+        return {"type": "http.request", "body": b"{", "more_body": False}
 
     async def send(message: Message) -> None:
         sent.append(message)
