@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from helmdash.api.stopping import Message, Receive, Scope, Send, ToldOfStop
+from helmdash.api.stopping import ToldOfStop
+from helmdash.doors.asgi import Message, Receive, Scope, Send
 
 START = {"type": "http.response.start", "status": 200, "headers": []}
 BODY = {"type": "http.response.body", "body": b"late"}

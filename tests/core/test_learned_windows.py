@@ -129,8 +129,10 @@ def test_a_client_lifts_a_shipped_row_only_as_far_as_its_provider_documents() ->
     row = RowLimit(tokens=200_000, source=LimitSource.CONTEXT_LENGTH, is_operators=False)
     variant = Variant(prefix="m", context_length=1_000_000)
 
-    def limit(client: int | None, *, variant: Variant | None, **over: bool):  # type: ignore[no-untyped-def]
-        found = choose_limit(replace(row, **over), {}, client_window=client, variant=variant)
+    def limit(
+        client: int | None, *, variant: Variant | None, row: RowLimit = row
+    ) -> tuple[int | None, LimitSource | None]:
+        found = choose_limit(row, {}, client_window=client, variant=variant)
         return found.tokens, found.source
 
     assert limit(1_000_000, variant=variant) == (1_000_000, LimitSource.CLIENT)
@@ -139,7 +141,7 @@ def test_a_client_lifts_a_shipped_row_only_as_far_as_its_provider_documents() ->
     assert limit(100_000, variant=variant) == (200_000, LimitSource.CONTEXT_LENGTH)
     assert limit(None, variant=variant) == (200_000, LimitSource.CONTEXT_LENGTH)
     assert limit(1_000_000, variant=None) == (200_000, LimitSource.CONTEXT_LENGTH)
-    own = limit(1_000_000, variant=variant, is_operators=True)
+    own = limit(1_000_000, variant=variant, row=replace(row, is_operators=True))
     assert own == (200_000, LimitSource.CONTEXT_LENGTH)
 
 

@@ -303,7 +303,7 @@ def test_a_clear_by_hand_opens_the_next_round_once(owner: Client, project: Proje
 def test_a_brake_is_told_and_let_go_on_the_page(owner: Client, project: ProjectInfo) -> None:
     play(project, 20_000, CRITICAL, CRITICAL)
     opened = Round.objects.get(conversation__name="cared")
-    opened.care = {**opened.care, "cd": 0, "b": 3}
+    opened.care = {**(opened.care or {}), "cd": 0, "b": 3}
     opened.save()
 
     html = owner.get(PAGE).content.decode()
