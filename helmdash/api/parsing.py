@@ -7,16 +7,26 @@ they are; only what PostgreSQL cannot store is refused in them: the character U+
 
 from __future__ import annotations
 
+import re
 from typing import TypeVar
 
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, RawPostDataException, UnreadablePostError
 
 from helmdash import conf
-from helmdash.api.problems import Code, FieldFault, Problem, invalid, problem_of_fault
+from helmdash.api.problems import (
+    Code,
+    FieldFault,
+    Problem,
+    invalid,
+    invalid_field,
+    problem_of_fault,
+)
+from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
 from helmdash.doors import validation
 from helmdash.doors.faults import BadBody, BodyTooLarge
 from helmdash.doors.validation import BadFields, Shape, faults_of, unstorable
+from helmdash.shapes.fields import PATTERN_SENTENCES
 from helmdash.shapes.jsontext import find_too_deep
 
 __all__ = [
@@ -26,6 +36,7 @@ __all__ = [
     "read_json",
     "read_query",
     "refuse_query",
+    "require_conversation_id",
     "unstorable",
     "validate",
 ]
@@ -35,6 +46,7 @@ Value = TypeVar("Value")
 
 # How JSON spells U+0000: one fast search of the raw body decides whether to look closer.
 _NUL_ESCAPE = b"\\u0000"
+_CONVERSATION_ID = re.compile(CONVERSATION_PATTERN)
 
 
 def read_body(
@@ -88,6 +100,12 @@ def read_query(request: HttpRequest, shape: Shape[Value]) -> Value:
     if faults:
         raise invalid(faults)
     return validate(given, shape)
+
+
+def require_conversation_id(value: str) -> None:
+    """Raises Problem (422) for what no conversation can be called."""
+    if len(value) > CONVERSATION_CHARS or not _CONVERSATION_ID.fullmatch(value):
+        raise invalid_field("conversation_id", PATTERN_SENTENCES[CONVERSATION_PATTERN])
 
 
 def refuse_query(request: HttpRequest) -> None:

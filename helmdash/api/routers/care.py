@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
@@ -11,13 +9,12 @@ from ninja import Router
 from helmdash.api import examples
 from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once
-from helmdash.api.parsing import read_body, refuse_query
-from helmdash.api.problems import Code, invalid_field, not_found
+from helmdash.api.parsing import read_body, refuse_query, require_conversation_id
+from helmdash.api.problems import Code, not_found
 from helmdash.api.render import care as render
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import care as shapes
-from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
 from helmdash.operations import care
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.care import care_of, reminders
@@ -31,7 +28,6 @@ from helmdash.shapes.care import (
     reminder_arguments,
     reminder_changes,
 )
-from helmdash.shapes.fields import PATTERN_SENTENCES
 from helmdash.shapes.rendering import cleared, remediation, reminder
 
 router = Router()
@@ -63,8 +59,7 @@ def advance_conversation(request: HttpRequest, conversation_id: str) -> HttpResp
     """
     refuse_query(request)
     body = read_body(request, shapes.ADVANCE, is_optional=True)
-    if not _is_possible(conversation_id):
-        raise invalid_field("conversation_id", PATTERN_SENTENCES[CONVERSATION_PATTERN])
+    require_conversation_id(conversation_id)
     told = care.advance(
         project=access_of(request).project,
         conversation=conversation_id,
@@ -244,17 +239,8 @@ def delete_reminder(request: HttpRequest, conversation_id: str, reminder_id: str
     return HttpResponse(status=204)
 
 
-def _is_possible(conversation_id: str) -> bool:
-    """Whether a conversation can have this id at all."""
-    is_short = len(conversation_id) <= CONVERSATION_CHARS
-    return is_short and _POSSIBLE.fullmatch(conversation_id) is not None
-
-
 def _project(request: HttpRequest, *ids: str) -> ProjectInfo:
     """The project. Raises Problem for ids with U+0000, which no database can be asked for."""
     if any("\x00" in each for each in ids):
         raise not_found("Nothing has an id with the character U+0000.")
     return access_of(request).project
-
-
-_POSSIBLE = re.compile(CONVERSATION_PATTERN)

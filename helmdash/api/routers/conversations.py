@@ -7,7 +7,7 @@ from django.utils import timezone
 from ninja import Router
 
 from helmdash.api.auth import access_of
-from helmdash.api.parsing import read_query, refuse_query
+from helmdash.api.parsing import read_query, refuse_query, require_conversation_id
 from helmdash.api.problems import Code, Problem, not_found
 from helmdash.api.render import conversations as render
 from helmdash.api.responding import answer, read
@@ -146,6 +146,7 @@ def erase_conversation(request: HttpRequest, conversation_id: str) -> HttpRespon
     reported later begins the conversation anew.
     """
     refuse_query(request)
+    require_conversation_id(conversation_id)
     access = access_of(request)
     erased = erasing.erase_conversation(
         actor=access.actor,
