@@ -136,7 +136,7 @@ def _asking(
     if context:
         yield f"{CONTEXT_HEADER}\n{_json(context)}"
     if note:
-        yield f"{NOTE_HEADER} {' '.join(note.split())}"
+        yield f"{NOTE_HEADER} {' '.join(sound(note).split())}"
     yield LAST_LINE
 
 
