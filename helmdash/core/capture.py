@@ -73,7 +73,8 @@ class Capture:
     http_status: int | None = None
     error_code: str | None = None
     error_message: str | None = None
-    error_is_own: bool | None = None  # the message is a sentence of HelmDash's, which quotes nobody
+    # Whether the message is a sentence of HelmDash's, which quotes nobody; None: a report's.
+    error_is_own: bool | None = None
     trim: CapturedTrim | None = None
     sent: Sent | None = None
     messages: tuple[Mapping[str, object], ...] | None = None

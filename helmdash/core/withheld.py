@@ -47,11 +47,21 @@ _ABOUT = frozenset(
 _LEAST_WORDS = 2
 _MOST_DIGITS = 9
 _MOST_CHARS = 300
+# Of a report's error so much is compared, with texts of so many characters: some milliseconds.
+_MOST_COMPARED = 4_000
+_LONGEST_COMPARED = 256 * 1024
+_BLOCK = 6
 
 
 def without_words(capture: Capture) -> Capture:
-    """The capture with nothing left of what a provider said of a failure, but its figures."""
+    """The capture with nothing left of what a provider said of a failure, but its figures.
+
+    A report that somebody wrote tells what its author chose to tell: its words stay, unless they
+    quote the messages that came with it and are not kept.
+    """
     message = capture.error_message
+    if capture.error_is_own is None and not _quotes(capture):
+        return capture
     return replace(
         capture,
         error_message=message if capture.error_is_own else kept_words(message),
@@ -78,6 +88,38 @@ def attempt_without_words(attempt: Mapping[str, object]) -> Mapping[str, object]
     kept = kept_words(message) if isinstance(message, str) else None
     told = {name: value for name, value in attempt.items() if name != "message"}
     return {**told, "message": kept} if kept else told
+
+
+def _quotes(capture: Capture) -> bool:
+    """Whether an error's words share eleven letters in a row with the call's own texts."""
+    words: list[object] = [capture.error_message, capture.error_code]
+    words += (attempt.get("message") for attempt in capture.attempts)
+    said = [_folded(text)[:_MOST_COMPARED] for text in words if isinstance(text, str)]
+    if not any(said):
+        return False
+    texts = _folded(" ".join((*_texts(capture.messages), capture.content or "")))
+    if len(texts) > _LONGEST_COMPARED:
+        return True
+    # Every run of eleven holds a whole block of six.
+    blocks = {text[at : at + _BLOCK] for text in said for at in range(0, len(text), _BLOCK)}
+    return any(len(block) == _BLOCK and block in texts for block in blocks)
+
+
+def _folded(text: str) -> str:
+    return "".join(text.split()).casefold()
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All texts inside of messages."""
+    pending = [value]
+    while pending:
+        match pending.pop():
+            case str() as text:
+                yield text
+            case Mapping() as members:
+                pending += members.values()
+            case list() | tuple() as items:
+                pending += items
 
 
 def _word(text: str | None) -> str | None:

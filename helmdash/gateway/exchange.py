@@ -190,7 +190,7 @@ class Exchange:
             http_status=self.http_status,
             error_code=(error.code or error.type) if error else None,
             error_message=error.message if error else None,
-            error_is_own=self.error_is_own if self.error is not None else None,
+            error_is_own=self.error is not None and self.error_is_own,
             sent=self._sent(),
             messages=telling.kept_messages(request) if request and keeps_texts else None,
             content=(reply.text or reply.refusal or "") if has_reply else None,

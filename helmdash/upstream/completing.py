@@ -248,7 +248,7 @@ def _capture(completion: Completion, route: Route, outcome: _Outcome) -> Capture
         http_status=outcome.http_status,
         error_code=(error.code or error.type) if error else None,
         error_message=error.message if error else None,
-        error_is_own=outcome.error_is_own if error else None,
+        error_is_own=error is not None and outcome.error_is_own,
         sent=Sent(bytes=outcome.sent_bytes, messages=len(_messages(completion))),
         messages=_messages(completion),
         beside=beside_of(said),

@@ -32,7 +32,6 @@ PLAIN_PAGES = [
     "records/fit/",
     "records/healthchange/",
     "auth/user/",
-    "auth/group/add/",
     "password_change/",
 ]
 

@@ -53,8 +53,12 @@ def test_no_foreign_word_stays(word: str, number: int) -> None:
 
 
 def test_codes_and_statuses_stay_and_sentences_in_their_place_go() -> None:
-    plain = make_capture(error_code="context_length_exceeded", finish_reason="MAX_TOKENS")
-    odd = make_capture(error_code="you said: secret", finish_reason="because you said secret")
+    plain = make_capture(
+        error_code="context_length_exceeded", finish_reason="MAX_TOKENS", error_is_own=False
+    )
+    odd = make_capture(
+        error_code="you said: secret", finish_reason="because you said secret", error_is_own=False
+    )
 
     assert without_words(plain) == plain
     assert (without_words(odd).error_code, without_words(odd).finish_reason) == (
@@ -73,8 +77,26 @@ def test_our_own_sentences_stay() -> None:
     )
 
     assert without_words(own) == own
-    kept = without_words(make_capture(attempts=attempts)).attempts
+    kept = without_words(make_capture(attempts=attempts, error_is_own=False)).attempts
     assert "secret" not in str(kept)
     assert (kept[1], kept[4]) == (attempts[1], attempts[4])
     assert (kept[0]["status"], kept[0]["waited_ms"]) == (429, 5)
     assert "limit is 5 tokens" in str(kept[2]["message"])
+
+
+@pytest.mark.parametrize(
+    ("message", "told", "is_kept"),
+    [
+        ("upstream said no", None, True),  # its author's own choice of words
+        ("upstream said no", "My diagnosis is flu.", True),
+        ("Invalid value: 'my diagnosis is flu'", "Hello! My diagnosis\nis flu.", False),
+        ("upstream said no", "x" * 300_000, False),  # too long to look through
+    ],
+)
+def test_a_report_keeps_its_words_unless_they_quote_its_texts(
+    message: str, told: str | None, is_kept: bool
+) -> None:
+    messages = ({"role": "user", "content": [{"type": "text", "text": told}]},) if told else None
+    report = make_capture(error_message=message, messages=messages)
+
+    assert (without_words(report).error_message == message) is is_kept

@@ -13,6 +13,7 @@ import httpx
 import ollama as sdk
 import pytest
 
+from helmdash.core.withheld import NOT_KEPT
 from tests.gateway.clients import open_client
 from tests.gateway.world import open_http
 from tests.support.model import LocalModel
@@ -242,7 +243,8 @@ def test_each_call_leaves_a_line_in_the_request_log(house: House) -> None:
     assert line["chunkManifest"] == []
     assert "Hello there" not in json.dumps(line)
     failed = house.line(bad.headers["x-helmdash-call-id"])
-    assert failed["error"] == {"code": "http_400", "message": "no [key]"}
+    # The project keeps no texts, so the provider's own words are not kept either.
+    assert failed["error"] == {"code": "http_400", "message": NOT_KEPT}
     assert failed["responseMetadata"]["durationMs"] >= 0
     assert house.logs.stat().st_mode & 0o777 == 0o700
 

@@ -151,7 +151,7 @@ QUERIES = {
     "/budgets/": 5,
     "/settings/": 8,
     "/settings/care/": 5,
-    "/settings/gateway/": 6,
+    "/settings/gateway/": 7,
     "/settings/upstreams/": 5,
     "/settings/recorder/": 6,
 }

@@ -101,6 +101,7 @@ def test_off_keeps_nothing_of_an_error_that_quotes_the_prompt(db: None, told_by:
             http_status=400,
             error_code=quoting if told_by == "code" else "context_length_exceeded",
             error_message=quoting,
+            error_is_own=False,
             attempts=({"number": 1, "status": 503, "message": quoting}, {"number": 2}),
         ),
     )
