@@ -23,7 +23,8 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     }
     DATABASES["default"]["OPTIONS"] = {
         **DATABASES["default"]["OPTIONS"],
-        "init_command": "PRAGMA page_size=16384; PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;",
+        "init_command": "PRAGMA page_size=16384; PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;"
+        " PRAGMA secure_delete=ON;",
     }
 else:
     # Each test process opens and closes its own connections.

@@ -18,6 +18,7 @@ from django.db import connection, models
 from helmdash.core.permissions import Actor, Right, require
 from helmdash.operations import kept_answers
 from helmdash.operations.recorder import recorder
+from helmdash.operations.scrubbing import scrub
 from helmdash.operations.writing import write
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
@@ -83,7 +84,9 @@ def erase_conversation(
             break
     kept_answers.withhold(project_id=project.id)
     waiting = PendingPrompt.objects.filter(project_id=project.id, conversation_name=conversation)
-    return erased + Erased(prompts=waiting.delete()[0])
+    prompts, _ = waiting.delete()
+    scrub()
+    return erased + Erased(prompts=prompts)
 
 
 def finish_broken_off(*, project_id: int, now: datetime) -> int:

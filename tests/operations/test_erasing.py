@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.apps import apps
 from django.core.management import call_command
+from django.db import connection
 
 from helmdash.core.chains import Turn, links_of
 from helmdash.core.permissions import SHELL, Forbidden, KeyHolder
@@ -221,3 +223,20 @@ def test_by_command(project: ProjectInfo, capsys: pytest.CaptureFixture[str]) ->
         "default: erased 1 calls, 2 messages and 0 fits of talk.",
         "default: erased 0 calls, 0 messages and 0 fits of talk.",
     ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_file_of_sqlite_holds_its_words_any_more() -> None:
+    if connection.vendor != "sqlite":
+        return  # PostgreSQL overwrites at its next vacuum
+    project = make_ruled_project(payload="full")
+    database = Path(connection.settings_dict["NAME"])
+    files = [database, database.with_name(f"{database.name}-wal")]
+    # Short ones share a page with others that stay, long ones have pages of their own.
+    for number in range(40):
+        say(project, f"kept{number}", "other", f"kept {number} " * 30)
+        say(project, f"gone{number}", "talk", f"{MARK} {number} " * (1 + number**2))
+
+    erase(project, "talk")
+
+    assert [file.read_bytes().count(MARK.encode()) for file in files] == [0, 0]

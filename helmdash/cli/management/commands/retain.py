@@ -10,6 +10,7 @@ from django.utils import timezone
 from helmdash.cli.base import BaseCommand
 from helmdash.core.permissions import SHELL
 from helmdash.operations import kept_answers, retention, sign_in_throttle, text_retention
+from helmdash.operations.scrubbing import scrub
 from helmdash.queries.access import ProjectInfo, projects
 
 
@@ -45,6 +46,7 @@ class Command(BaseCommand):
             self.stdout.write(f"let go of {forgotten} answers that waited to be fetched")
             kept = kept_answers.forget_kept(now=timezone.now())
             tries = sign_in_throttle.clean(now=timezone.now())
+            scrub()
             self.stdout.write(
                 f"deleted {kept} answers kept for repeats, {tries} rows about wrong passwords"
             )
