@@ -245,6 +245,42 @@ def test_where_damage_cannot_be_kept_aside_its_file_stays(spool: Spool, director
     assert b"junk" in newest.path.read_bytes()
 
 
+def test_what_cannot_be_read_or_removed_stays_and_stops_nobody(
+    spool: Spool, directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    add(spool, "call-0")
+    newest = spool._segments[-1].path
+    # As a failing disk does: neither opened for reading nor removed, by root either.
+    unreadable = directory / "host-1-now-999999.ndjson"
+    unreadable.mkdir()
+
+    remains = after_a_kill(spool, directory)
+    assert ids(remains) == ["call-0"]
+    remains.discard()
+
+    assert newest.exists()
+    assert unreadable.exists()
+    (again,) = adopt(directory)
+    assert ids(again) == ["call-0"]
+    again.is_to_stay = False
+    again.discard()
+    assert "cannot be removed" in caplog.text
+    (last,) = adopt(directory)
+    last.release()
+
+
+def test_files_whose_lock_is_gone_are_read_as_well(spool: Spool, directory: Path) -> None:
+    add(spool, "call-0")
+    after_a_kill(spool, directory).release()
+    (directory / "host-1-now.lock").unlink()
+
+    (remains,) = adopt(directory)
+
+    assert ids(remains) == ["call-0"]
+    remains.discard()
+    assert list(directory.iterdir()) == []
+
+
 def test_there_is_a_bound_to_what_is_kept_aside(directory: Path) -> None:
     directory.mkdir()
     aside = DamagedLines(directory, max_bytes=100)

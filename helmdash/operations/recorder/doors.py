@@ -30,6 +30,7 @@ from helmdash.operations.recorder.capture_json import bare_capture
 from helmdash.operations.recorder.damaged import DamagedLines
 from helmdash.operations.recorder.intake import Intake
 from helmdash.operations.recorder.rejected import RejectedCalls
+from helmdash.operations.recorder.remains import SEGMENTS
 from helmdash.operations.recorder.spool import disk_problem
 from helmdash.operations.recorder.terms import Limits, RecorderFull, RecorderState
 from helmdash.operations.recorder.units import Answers, Outcome, Unit
@@ -287,7 +288,8 @@ class Recorder:
 
     def has_leftovers(self) -> bool:
         """Whether a process that has ended, or one that lives, has files in the spool."""
-        return any(self._spool_dir.glob("*.lock"))
+        names = ("*.lock", SEGMENTS)
+        return any(path for name in names for path in self._spool_dir.glob(name))
 
     def forget_rejected(self, *, project_id: int, conversation: str) -> int:
         """Drop what was put aside of a conversation; how many calls. Raises OSError."""

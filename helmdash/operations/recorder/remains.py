@@ -31,6 +31,9 @@ from helmdash.operations.recorder.lines import (
 
 logger = logging.getLogger(__name__)
 
+# Of any process.
+SEGMENTS = "*-??????.ndjson"
+
 
 @dataclass(slots=True, kw_only=True)
 class Remains:
@@ -51,7 +54,7 @@ class Remains:
     is_booked: bool = False
     """The ledger's row of the process is closed."""
     is_to_stay: bool = False
-    """What is damaged could not be put aside: the files stay."""
+    """Something in the files could not be read or put aside: they stay."""
     _done: list[tuple[int, int]] = field(default_factory=list)
 
     @property
@@ -73,14 +76,16 @@ class Remains:
                 file.write(counted_line())
 
     def discard(self) -> None:
-        """Delete the files: all in them is stored or put aside."""
-        if self.is_to_stay:
+        """Delete the files: all in them is stored or put aside. What refuses to go stays."""
+        try:
+            if not self.is_to_stay:
+                # The lock last: it is what the others are found by.
+                for path in (*self.segments, self.lock):
+                    path.unlink(missing_ok=True)
+        except OSError as error:
+            logger.error("a file of the spool cannot be removed, and stays: %s", error)
+        finally:
             self.release()
-            return
-        for path in self.segments:
-            path.unlink(missing_ok=True)
-        self.lock.unlink(missing_ok=True)
-        os.close(self.lock_handle)
 
     def release(self) -> None:
         """Leave the files to whoever starts next."""
@@ -109,7 +114,8 @@ class Remains:
                     begun.pop(str(capture.get("id")), None)
                     self.calls += not self._is_done(seq)
         self.in_flight, self.damaged = tuple(begun), len(damaged)
-        self.is_to_stay = bool(damaged) and not aside.keep(damaged)
+        if damaged and not aside.keep(damaged):
+            self.is_to_stay = True
 
     def _read(self) -> Iterator[tuple[Line | None, bytes]]:
         for line in self._raw_lines():
@@ -117,11 +123,16 @@ class Remains:
 
     def _raw_lines(self) -> Iterator[bytes]:
         for path in self.segments:
-            with contextlib.suppress(OSError), path.open("rb") as file:
-                for line in file:
-                    # What was reserved and not written is zeros; what is done is blank.
-                    if text := line.strip(b"\0\r\n\t "):
-                        yield text
+            try:
+                with path.open("rb") as file:
+                    for line in file:
+                        # What was reserved and not written is zeros; what is done is blank.
+                        if text := line.strip(b"\0\r\n\t "):
+                            yield text
+            except OSError as error:
+                if not self.is_to_stay:
+                    logger.error("the spool cannot be read, and its files stay: %s", error)
+                self.is_to_stay = True
 
     def _is_done(self, seq: int) -> bool:
         place = bisect_right(self._done, (seq, 1 << 62)) - 1
@@ -182,6 +193,7 @@ class Inheritance:
 
 def adopt(directory: Path) -> list[Remains]:
     """Take over the files of every process that has ended; oldest first."""
+    _make_missing_locks(directory)
     aside = DamagedLines(directory)
     found: list[Remains] = []
     for lock in sorted(directory.glob("*.lock"), key=_age):
@@ -199,6 +211,17 @@ def adopt(directory: Path) -> list[Remains]:
         remains.scan(aside)
         found.append(remains)
     return found
+
+
+def _make_missing_locks(directory: Path) -> None:
+    """For files without one: a copy of a spool often leaves empty files out.
+
+    A process that lives makes its lock first and removes it last, so nobody has them open.
+    """
+    for path in directory.glob(SEGMENTS):
+        lock = path.with_name(f"{path.name.rpartition('-')[0]}.lock")
+        with contextlib.suppress(OSError):
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _take(lock: Path) -> int | None:
