@@ -127,3 +127,14 @@ def test_a_look_at_another_project_sees_nothing(talk: Talk) -> None:
     other: ProjectInfo = make_ruled_project(slug="other")
 
     assert look(Talk(other)) is None
+
+
+@pytest.mark.parametrize(("tokens", "most"), [(HEALTHY, 8), (CAUTION, 10), (CRITICAL, 11)])
+def test_a_step_takes_few_statements(
+    talk: Talk, django_assert_max_num_queries: Callable[[int], Any], tokens: int, most: int
+) -> None:
+    """Those of the savepoint included that a test's own transaction makes."""
+    talk.turns(tokens, 2)
+
+    with django_assert_max_num_queries(most):
+        talk.advance(client=CLIENT, sent_bytes=lambda restart: 1, fits=lambda *room: True)

@@ -95,7 +95,7 @@ def clear(
             by_itself=by_itself,
             now=now,
         )
-        prompts.forget_answered(standing.row)
+        prompts.forget_answered(standing.row, first=standing.first_waiting)
         is_new = not standing.row.is_round_empty
         if is_new:
             if reason == OWN_WISH:
@@ -120,8 +120,7 @@ def clear(
 
 def is_braked(standing: Standing, client: ClientHistory | None) -> bool:
     """Whether a clear that is due by itself is not to be done. Four queries at most."""
-    row = standing.row
-    return braking.holds(standing, _stored_restart(row, row.round_number), client)
+    return braking.holds(standing, standing.restart, client)
 
 
 def start_over(standing: Standing, clearing: Clearing) -> str:
@@ -130,12 +129,13 @@ def start_over(standing: Standing, clearing: Clearing) -> str:
     # A conversation has one call under way at most, whatever its caller counts.
     late_until = row.generation + standing.is_under_way
     before = row.round_number
-    marks = braking.marks_of(standing, _stored_restart(row, before), by_itself=clearing.by_itself)
+    marks = braking.marks_of(standing, standing.restart, by_itself=clearing.by_itself)
     draft = dict(clearing.client.draft()) if clearing.client else {}
     package = _package(row, clearing.budget, round_number=before + 1, draft=draft)
     decided = max(state.generation, clearing.asked_by or 0, clearing.generation or 0)
     fresh = new_round(before + 1, generation=decided)
     Round.objects.filter(conversation=row, number=before).update(ended_at=now)
+    restart = _restart_json(clearing, package, draft) | marks
     Round.objects.create(
         project_id=row.project_id,
         conversation=row,
@@ -146,8 +146,9 @@ def start_over(standing: Standing, clearing: Clearing) -> str:
         started_at=now,
         opened_by="clear",
         care=care_json(fresh, clearing.budget.caution_cadence, row.generation),
-        restart=_restart_json(clearing, package, draft) | marks,
+        restart=restart,
     )
+    standing.restart, standing.has_inserts = restart, False
     # One that is tried again was told something that was never sent.
     told = clearing.asked_by or clearing.generation or max(decided, row.generation) + 1
     _tell(row, clearing, generation=told)
@@ -162,8 +163,7 @@ def anchor(standing: Standing, client: ClientHistory) -> None:
     A clear that an agent or a person asked for knows no client; the next request through the
     gateway shows what it has dropped, and what of it is not carried: the package tells of that.
     """
-    row = standing.row
-    stored = _stored_restart(row, row.round_number)
+    row, stored = standing.row, standing.restart
     if not row.is_round_empty or "package" not in stored or "messages" in stored:
         return
     told: dict[str, object] = {
@@ -174,9 +174,8 @@ def anchor(standing: Standing, client: ClientHistory) -> None:
     package = unseal(str(stored["package"]))
     if client.earlier and package is not None:
         told["package"] = seal(f"{package}\n\n{client.earlier}")
-    Round.objects.filter(conversation=row, number=row.round_number).update(
-        restart={**stored, **told}
-    )
+    standing.restart = {**stored, **told}
+    Round.objects.filter(conversation=row, number=row.round_number).update(restart=standing.restart)
 
 
 def stored_package(row: Conversation, round_number: int) -> tuple[str, int | None]:
@@ -195,20 +194,35 @@ def restart_of(*, project: ProjectInfo, conversation: str) -> Restart | None:
     return restart_from(row, budgets.table(project_id=project.id))
 
 
+def restart_of_standing(standing: Standing, rules: BudgetTable) -> Restart | None:
+    """The same for a conversation that is locked. One query where prompts were recorded."""
+    inserts = _inserts(standing.row) if standing.has_inserts else ()
+    return _restart_from(standing.row, rules, standing.restart, inserts)
+
+
 def restart_from(row: Conversation, rules: BudgetTable) -> Restart | None:
     """The same for a row at hand. Two queries."""
-    inserts = tuple(
-        Guidance.objects.filter(
-            project_id=row.project_id,
-            conversation=row,
-            round_number=row.round_number,
-            action=Action.RECORD_PROMPT.value,
-            position__isnull=False,
-        )
-        .order_by("generation")
-        .values_list("position", "text")
+    return _restart_from(row, rules, _stored_restart(row, row.round_number), _inserts(row))
+
+
+def _inserts(row: Conversation) -> Sequence[tuple[int | None, str]]:
+    """The prompts recorded in the open round, each with its place in the client's history."""
+    found = Guidance.objects.filter(
+        project_id=row.project_id,
+        conversation=row,
+        round_number=row.round_number,
+        action=Action.RECORD_PROMPT.value,
+        position__isnull=False,
     )
-    stored = _stored_restart(row, row.round_number)
+    return tuple(found.order_by("generation").values_list("position", "text"))
+
+
+def _restart_from(
+    row: Conversation,
+    rules: BudgetTable,
+    stored: Mapping[str, object],
+    inserts: Sequence[tuple[int | None, str]],
+) -> Restart | None:
     messages, digest, carried = (stored.get(name) for name in ("messages", "digest", "carried"))
     told = tuple((position or 0, text) for position, text in inserts)
     if not isinstance(messages, int) or not isinstance(carried, list):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 
-from django.db.models import Min, QuerySet
+from django.db.models import QuerySet
 
 from helmdash.core.finish import FinishReason
 from helmdash.records.models import Call, Conversation, PendingPrompt
@@ -56,14 +56,13 @@ def keep(
     )
 
 
-def forget_answered(row: Conversation) -> None:
-    """Drop the texts that a reply has answered.
+def forget_answered(row: Conversation, *, first: int | None) -> None:
+    """Drop the texts that a reply has answered. Nothing to ask where none waits.
 
+    first: the first generation whose reply would answer one, read under the lock; None: none waits.
     A reply is a recorded call of the text's generation or a later one, that succeeded and did not
     end in calls of tools.
     """
-    waiting = _waiting(row)
-    first = waiting.aggregate(first=Min("answered_from"))["first"]
     if first is None:
         return
     answered = (
@@ -80,7 +79,7 @@ def forget_answered(row: Conversation) -> None:
         .first()
     )
     if answered is not None:
-        waiting.filter(answered_from__lte=answered).delete()
+        _waiting(row).filter(answered_from__lte=answered).delete()
 
 
 def pending(row: Conversation) -> tuple[str, ...]:

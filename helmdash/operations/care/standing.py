@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from helmdash.core.budgets import BudgetTable, EffectiveBudget, MatchRule
 from helmdash.core.failures import FailureCause
@@ -11,6 +11,7 @@ from helmdash.core.health import HealthReason, Level, assess
 from helmdash.core.remediation import CareState, Snapshot, new_round
 from helmdash.operations.care.values import Newest
 from helmdash.records.models import Call, Conversation, Round
+from helmdash.records.steps import find_newest_call, find_opened, lock_conversation
 
 # An overflow says nothing about a request that is so much smaller than the one that was refused:
 # its largest message is gone. (By how much that one was too long nobody told.)
@@ -25,6 +26,9 @@ class Standing:
     state: CareState
     cadence: int | None = None  # the one that held when it was last decided
     recorded: int | None = None  # calls recorded when it was last decided; None: it never was
+    restart: Mapping[str, object] = field(default_factory=dict)  # of the open round, as stored
+    has_inserts: bool = True  # prompts were recorded in it; True: perhaps
+    first_waiting: int | None = None  # the first call that may answer a text that waits
 
     @property
     def is_under_way(self) -> bool:
@@ -68,25 +72,27 @@ def care_json(state: CareState, cadence: int | None, recorded: int | None) -> di
 
 def lock(project_id: int, name: str) -> Standing | None:
     """The conversation, locked until the transaction ends. None: no such one. Two queries."""
-    row = Conversation.objects.select_for_update().filter(project_id=project_id, name=name).first()
+    row = lock_conversation(project_id=project_id, name=name)
     if row is None:
         return None
-    # A round that a compaction opened has no care yet: it starts afresh, but generations go on.
-    stored = (
-        Round.objects.filter(conversation=row, project_id=project_id, care__isnull=False)
-        .order_by("-number")
-        .values_list("number", "care")
-        .first()
+    found = find_opened(row)
+    standing = Standing(
+        row=row,
+        state=new_round(row.round_number),
+        restart=found.restart,
+        has_inserts=found.has_inserts,
+        first_waiting=found.first_waiting,
     )
-    if stored is None:
-        return Standing(row=row, state=new_round(row.round_number))
-    number, care = stored
-    state = CareState.from_json(care)
-    recorded = _whole(care, "recorded")
-    if number != row.round_number or state.round_number != number:
-        state = new_round(row.round_number, generation=state.generation)
-        return Standing(row=row, state=state, recorded=recorded)
-    return Standing(row=row, state=state, cadence=_whole(care, "cadence"), recorded=recorded)
+    if found.number is None:
+        return standing
+    state = CareState.from_json(found.care)
+    standing.recorded = _whole(found.care, "recorded")
+    if found.number == row.round_number == state.round_number:
+        standing.state, standing.cadence = state, _whole(found.care, "cadence")
+    else:
+        # A round that a compaction opened has no care yet: it starts afresh, but generations go on.
+        standing.state = new_round(row.round_number, generation=state.generation)
+    return standing
 
 
 def _whole(care: object, member: str) -> int | None:
@@ -109,13 +115,7 @@ def read(
     after an overflow.
     """
     row = standing.row
-    call = (
-        Call.objects.filter(
-            project_id=row.project_id, conversation=row, round_number=row.round_number
-        )
-        .order_by("-generation")
-        .first()
-    )
+    call = find_newest_call(row)
     if call is None:
         return Reading(snapshot=None, budget=_of_row(rules, row, model))
     budget = _budget(rules, call, model)

@@ -23,7 +23,7 @@ from helmdash.operations.care.clearing import (
     Clearing,
     anchor,
     is_braked,
-    restart_from,
+    restart_of_standing,
     start_over,
     stored_package,
 )
@@ -36,6 +36,12 @@ from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Guidance
 
+# One guidance for each generation.
+_TOLD_OF = ["conversation", "generation", "project"]
+_TOLD = [
+    *("round_number", "action", "strength", "text", "remaining", "reason", "position", "at"),
+    *("followed_at", "rules"),
+]
 # A slip of the pen far ahead would be the newest for ever, and nothing after it be decided.
 _MOST_AHEAD = 1_000
 
@@ -108,7 +114,7 @@ def keep_prompt(
     def work() -> None:
         standing = lock(project.id, conversation)
         if standing is not None:
-            prompts.forget_answered(standing.row)
+            prompts.forget_answered(standing.row, first=standing.first_waiting)
         prompts.keep(
             project_id=project.id,
             conversation=conversation,
@@ -138,7 +144,7 @@ def _advance(asked: _Asked) -> Advanced:
     generation = asked.generation or standing.next_generation
     if asked.client is not None:
         anchor(standing, asked.client)
-    prompts.forget_answered(standing.row)
+    prompts.forget_answered(standing.row, first=standing.first_waiting)
     _keep_text(asked, generation, recorded)
     if generation <= standing.state.generation:
         return _repeat(asked, standing, generation)
@@ -216,23 +222,25 @@ def _store(
     asked: _Asked, standing: Standing, decision: Decision, *, generation: int, text: str
 ) -> None:
     is_inserted = decision.action is Action.RECORD_PROMPT and asked.client is not None
-    Guidance.objects.update_or_create(
+    told = Guidance(
         project_id=asked.project.id,
         conversation=standing.row,
         generation=generation,
-        defaults={
-            "round_number": standing.row.round_number,
-            "action": decision.action.value,
-            "strength": decision.strength.value if decision.strength else "",
-            "text": text,
-            "remaining": decision.remaining,
-            "reason": decision.reason[:REASON_CHARS],
-            "position": asked.client.messages if asked.client and is_inserted else None,
-            "at": asked.now,
-            "followed_at": None,
-            "rules_id": rule_sets.keep(CARE_RULES),
-        },
+        round_number=standing.row.round_number,
+        action=decision.action.value,
+        strength=decision.strength.value if decision.strength else "",
+        text=text,
+        remaining=decision.remaining,
+        reason=decision.reason[:REASON_CHARS],
+        position=asked.client.messages if asked.client and is_inserted else None,
+        at=asked.now,
+        followed_at=None,
+        rules_id=rule_sets.keep(CARE_RULES),
     )
+    Guidance.objects.bulk_create(
+        [told], update_conflicts=True, unique_fields=_TOLD_OF, update_fields=_TOLD
+    )
+    standing.has_inserts = standing.has_inserts or is_inserted
 
 
 def _clear(
@@ -334,4 +342,4 @@ def _nothing(
 
 def _restart(asked: _Asked, standing: Standing) -> Restart | None:
     """Only a gateway asks for it: it alone rebuilds requests."""
-    return restart_from(standing.row, asked.rules) if asked.client is not None else None
+    return restart_of_standing(standing, asked.rules) if asked.client is not None else None

@@ -5,16 +5,17 @@ from __future__ import annotations
 from helmdash.core.guidance import GuidanceFacts, brake_text, render
 from helmdash.core.remediation import GRACE, Decision
 from helmdash.operations.care.standing import Reading, Standing
-from helmdash.records.models import Project, Reminder
+from helmdash.records.steps import find_own_text
 
 
 def text_of(decision: Decision, standing: Standing, reading: Reading, *, generation: int) -> str:
-    """The text of a decision; empty where it has none. Two queries where there is one."""
+    """The text of a decision; empty where it has none. One query where there is one."""
     if decision.strength is None:
         return ""
     if decision.is_brake:
         return brake_text(standing.row.name)
     row, budget, snapshot = standing.row, reading.budget, reading.snapshot
+    reminders, own = find_own_text(row, decision.strength.value)
     facts = GuidanceFacts(
         conversation=row.name,
         generation=generation,
@@ -27,8 +28,6 @@ def text_of(decision: Decision, standing: Standing, reading: Reading, *, generat
         grace_left=decision.grace_left,
         grace=GRACE,
         cadence=budget.caution_cadence,
-        reminders=Reminder.objects.filter(project_id=row.project_id, conversation=row).count(),
+        reminders=reminders,
     )
-    column = f"{decision.strength.value}_text"
-    own = Project.objects.values_list(column, flat=True).get(pk=row.project_id)
     return render(decision.strength, facts, own)
