@@ -51,12 +51,14 @@ class Care:
     """What was done for one call.
 
     countdown: generations left before a fresh start. is_braked: one is due, but care has stopped
-    clearing. named: the conversation as the client names
-    it. beginning: what is left out of the client's history, and what stands in its place.
+    clearing. named: the conversation as the client names it. is_watched: a step was taken before
+    the call, and the next one will ask for its record. beginning: what is left out of the client's
+    history, and what stands in its place.
     """
 
     history: History
     named: str = ""
+    is_watched: bool = False
     beginning: Beginning = field(default_factory=Beginning)
     conversation: str | None = None
     action: str = NONE

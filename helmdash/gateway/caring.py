@@ -142,6 +142,7 @@ class Carer:
     async def _step(self, exchange: Exchange, client: Adapter, call: Care) -> _Step | None:
         """Take the step; None for a conversation that nobody knows. Raises _Silent."""
         step = await self._resting(exchange, client, call)
+        is_resting = step is not None
         if step is None:
             if monotonic() >= self._away_until:
                 concerned = _concerned(exchange, call)
@@ -153,15 +154,16 @@ class Carer:
         call.action, call.countdown = step.action, step.countdown
         call.round_number, call.generation = step.round_number, step.generation
         call.is_braked = step.is_braked
+        call.is_watched = not is_resting
         return step
 
     async def _resting(self, exchange: Exchange, client: Adapter, call: Care) -> _Step | None:
         """The step where nothing is due, which most calls need no more than a look to tell; None:
         it has to be taken. Raises _Silent."""
         who = _caller(exchange)
+        call.note = partial(self._note, who, call)
         if call.conversation is None:
             links = _links(exchange)
-            call.note = partial(self._note, who, call)
             call.conversation = self._names.find(who, links)
         if call.conversation is None or exchange.budget is None:
             return None
@@ -179,8 +181,11 @@ class Carer:
 
     def _note(self, who: KnownWho, call: Care, capture: Capture) -> None:
         """The call has ended: the next one goes on with the same conversation."""
-        if call.conversation is not None:
+        if call.conversation is not None and not call.named:
             self._names.note(who, capture.links, call.conversation)
+        if call.is_watched:
+            # The next step needs it: better stored while the agent is at work than waited for.
+            self._recorder.hasten()
 
     def _later(self, work: Callable[[], object]) -> None:
         """Do what no client needs to wait for."""

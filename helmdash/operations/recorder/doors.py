@@ -8,6 +8,7 @@ waits in memory until `settle` or `start`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import re
@@ -41,8 +42,9 @@ from helmdash.queries.ledger import ProcessLedger
 
 logger = logging.getLogger(__name__)
 
-# A commit takes a few milliseconds.
-_LOOK_SECONDS = 0.002
+# Who waits for a call is told when it is stored; it looks by itself, too, for the database may be
+# away, and for a writer that was about to linger.
+_LOOK_SECONDS = 0.01
 
 _FULL = "The recorder has too much to store just now."
 _SLOW = "The database takes too long to answer."
@@ -121,13 +123,26 @@ class Recorder:
         if not self._is_started or self._writer.is_away or self._writer.is_stuck:
             return False
         waiting = self._intake.unsettled(concerns)
+        if not waiting:
+            return True
+        news, tell = _bell()
+        for unit in waiting:
+            unit.watchers.append(tell)
         end = time.monotonic() + seconds
+        # Looked at after the bell was hung: one that was settled before does not ring.
         while not all(unit.is_settled for unit in waiting):
             if time.monotonic() > end or self._writer.is_away:
                 return False
             self._intake.urge()
-            await asyncio.sleep(_LOOK_SECONDS)
+            news.clear()
+            if not all(unit.is_settled for unit in waiting):
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(news.wait(), _LOOK_SECONDS)
         return True
+
+    def hasten(self) -> None:
+        """Store what was taken in without waiting for more: somebody will ask for it soon."""
+        self._intake.urge()
 
     def unstored(self, concerns: Callable[[Capture], bool]) -> tuple[Capture, ...] | None:
         """Such calls of the gateway that were taken in and are not stored yet, oldest first.
@@ -330,6 +345,17 @@ class Recorder:
             clock=self._clock,
             standing=self.standing,
         )
+
+
+def _bell() -> tuple[asyncio.Event, Callable[[], None]]:
+    """Something to wait for on this event loop, and what rings it from any thread."""
+    loop, news = asyncio.get_running_loop(), asyncio.Event()
+
+    def tell() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(news.set)
+
+    return news, tell
 
 
 @cache

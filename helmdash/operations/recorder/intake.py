@@ -310,6 +310,9 @@ class Intake:
             self._queue_bytes -= size
             self._taken = [unit for unit in self._taken if not unit.is_settled]
             self._spool.settle(entries)
+        for outcome in outcomes:
+            for tell in outcome.unit.watchers:
+                tell()
 
     def _settle_inherited(self, unit: Unit) -> None:
         if not unit.is_inherited:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import orjson
@@ -42,6 +43,8 @@ class Unit:
     is_inherited: bool = False
     """Read back from what another process left."""
     is_settled: bool = False
+    watchers: list[Callable[[], None]] = field(default_factory=list)
+    """Told by the writer's thread when it is settled."""
     is_bare: bool = False
     """Only its figures are left, since no database or no disk took the rest."""
 
