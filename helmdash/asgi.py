@@ -55,6 +55,8 @@ _SWITCH_SECONDS = 0.002
 # A call drops its objects by itself, but for those that wait to be stored: Python would look
 # through these again and again, for a tenth of all it does.
 _GARBAGE_AFTER = 50_000
+# So often until what outlived a look is looked at again: what such a time leaves is some megabytes.
+_LOOKS_UNTIL_OLDER = 10
 
 
 async def _as_a_request(work: Awaitable[object]) -> None:
@@ -170,7 +172,7 @@ class House:
                 # What is loaded by now stays: looking through it again and again finds no garbage.
                 gc.collect()
                 gc.freeze()
-                gc.set_threshold(_GARBAGE_AFTER, 50, 100)
+                gc.set_threshold(_GARBAGE_AFTER, _LOOKS_UNTIL_OLDER, 100)
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
                 await self._close_rooms()

@@ -18,11 +18,15 @@ class ClientWatch:
         self.has_left = False
         self._receive = receive
         self._owner = asyncio.current_task()
-        self._task = asyncio.get_running_loop().create_task(self._wait())
+        self._task: asyncio.Task[None] | None = asyncio.get_running_loop().create_task(self._wait())
 
     def stop(self) -> None:
         """Stop watching: before the last byte, for a server says "left" after that one, too."""
-        self._task.cancel()
+        # Let go of it, too: a cancelled task holds its frames, and these hold this watch. Such a
+        # ring with all that hangs on a request would stay until the next collection of garbage.
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
 
     async def _wait(self) -> None:
         while True:
