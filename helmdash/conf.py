@@ -39,7 +39,12 @@ SECRET_KEY_FILE = "secret-key"  # noqa: S105  (a file name)
 _SECRETS = frozenset({"admin_password", "bootstrap_api_key", "secret_key"})
 # From the first @ to the last: a password may hold one that nobody wrote as %40.
 _PASSWORD = re.compile(r"^((?:[a-z][a-z0-9+.-]*:/+)?[^/?#:@]*):.*@", re.I | re.S)
+# In what is no URL: all before the last @, and what libpq's own form calls a password.
+_BEFORE_HOST = re.compile(r"^.*@", re.S)
+_NAMED_PASSWORD = re.compile(r"\b(\w*password\s*=\s*)(?:'[^']*'?|\S+)", re.I)
 _OPTIONS = re.compile(r"\?.*", re.S)
+# What libpq refuses, quoting it: a lone percent sign, and the character 0.
+_BAD_PERCENT = re.compile(r"%(?:00|(?![0-9a-f]{2}))", re.I)
 
 
 class BadSetting(Exception):
@@ -418,6 +423,10 @@ def database_url_problem(url: str) -> str | None:
     problem = authority_problem(url, needs_host=False)
     if problem:
         return problem
+    if "@" in urlsplit(url).netloc.rpartition("@")[0]:
+        return "its user name or password has an @; write it as %40"
+    if _BAD_PERCENT.search(url):
+        return "has a % that stands for no character; write a percent sign as %25"
     if not urlsplit(url).path.strip("/"):
         return "names no database: postgres://user:password@host:port/name"
     return None
@@ -442,7 +451,10 @@ def authority_problem(url: str, *, needs_host: bool = True) -> str | None:
 
 def masked(url: str) -> str:
     """A URL without its password, and without whatever an option of it may hide."""
-    return _OPTIONS.sub("", _PASSWORD.sub(r"\1:***@", url))
+    hidden, count = _PASSWORD.subn(r"\1:***@", url)
+    if not count and "://" not in url:
+        hidden = _NAMED_PASSWORD.sub(r"\1***", _BEFORE_HOST.sub("***@", url))
+    return _OPTIONS.sub("", hidden)
 
 
 def shown(field: str, settings: Env) -> str:
