@@ -20,7 +20,7 @@ export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-sqlite test-postgres check check-format check-lint check-types \
+.PHONY: help run test test-fast test-sqlite test-postgres check check-format check-lint check-types \
 	check-layers check-django bench lock golden clean
 
 help: ## list the targets
@@ -38,12 +38,16 @@ test: $(DEV) ## set up and run the suite on SQLite and on PostgreSQL
 	exit $$failed
 
 test-sqlite: $(DEV) ## the whole suite on SQLite
-	@HELMDASH_TEST_DB=sqlite $(PY) -m pytest -q -n $(WORKERS) --dist loadgroup
+	@HELMDASH_TEST_DB=sqlite $(PY) -m pytest -q -n $(WORKERS) --dist loadgroup --durations=25 $(ARGS)
+
+test-fast: $(DEV) ## a lane for in between: SQLite, without browser, model and what is slow
+	@HELMDASH_TEST_DB=sqlite $(PY) -m pytest -q -n $(WORKERS) --dist loadgroup \
+		-m "not browser and not model and not slow" $(ARGS)
 
 test-postgres: $(DEV) ## on PostgreSQL: the tests that touch the database
 	@HELMDASH_TEST_DB=postgres $(PY) -m pytest -q -n $(WORKERS) --dist loadgroup \
 		--ignore=tests/core --ignore=tests/providers --ignore=tests/upstream \
-		-m "not browser and not model"
+		-m "not browser and not model and not one_database" --durations=25
 
 check: check-format check-lint check-types check-layers check-django ## format, lint, types, layers, Django's own checks
 

@@ -19,6 +19,20 @@ from tests.support.server import serve as start_server
 # Here and not in a hook: a conftest.py below may import models.
 environment.prepare()
 
+# Say nothing of the database that the run is on: formats and sockets, or databases of their own.
+# `make test` runs them on SQLite alone.
+_ON_ONE_DATABASE = frozenset(
+    {
+        *(f"gateway/test_{name}_sdk.py" for name in ("openai", "anthropic", "gemini", "ollama")),
+        *(f"gateway/test_{name}.py" for name in ("crosswise", "streams", "edges", "simulations")),
+        *(f"gateway/test_{name}.py" for name in ("snippets", "long_task", "large_requests")),
+        *(f"tooling/test_{name}.py" for name in ("harness", "repository")),
+        "doors/test_wire.py",
+        "recorder/test_outages.py",
+        "server/test_limits.py",
+    }
+)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -37,6 +51,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("browser") or item.get_closest_marker("model"):
             item.add_marker(pytest.mark.xdist_group("outside"))
+        if item.path.relative_to(item.config.rootpath / "tests").as_posix() in _ON_ONE_DATABASE:
+            item.add_marker(pytest.mark.one_database)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

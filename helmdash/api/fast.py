@@ -31,6 +31,7 @@ from helmdash.api.problems import problem_response
 from helmdash.api.reporting import Report, read_many, read_single
 from helmdash.doors.asgi import App, Receive, Scope, Send
 from helmdash.doors.front import BODY_KEY
+from helmdash.operations.holding import give_back
 from helmdash.operations.recorder import RecorderFull, recorder
 
 logger = logging.getLogger(__name__)
@@ -106,7 +107,8 @@ class FastReports:
     def _prepare(self, request: ASGIRequest) -> _Ready | None:
         """In a thread: who calls, and what they report; None when Django has to say no.
 
-        Nothing of it asks the database, which may be away: the door knows who calls.
+        Nothing of it asks the database, which may be away: the door knows who calls. Without that
+        door the key is looked up here.
         """
         try:
             request.get_host()
@@ -114,6 +116,8 @@ class FastReports:
         except Exception:
             # Django meets the same and says so.
             return None
+        finally:
+            give_back()
 
 
 def _is_report(scope: Scope) -> bool:
