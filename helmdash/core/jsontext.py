@@ -28,8 +28,9 @@ class Span:
     end: int | None
 
 
-# No answer nests like this; Python 3.11's reader gives up at about this depth.
-MAX_DEPTH = 1000
+# As deep as every door takes JSON, so that what was read can also be given back: deeper values are
+# written by recursion, which gives up wherever the stack of who called happens to end.
+MAX_DEPTH = 200
 
 # A reply has a few values in it, each of which may be as large as it likes.
 MOST_SPANS = 10_000
