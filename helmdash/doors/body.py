@@ -14,13 +14,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from helmdash.doors.asgi import Disconnected, Message, Receive
-from helmdash.doors.faults import BodiesFull, BodyTooLarge, BodyTooSlow
+from helmdash.doors.faults import BodiesFull, BodyPacked, BodyTooLarge, BodyTooSlow
 
 # Whoever is not signed in.
 ANONYMOUS = ""
 # A body in one piece up to this size is let in whatever else is held: uvicorn has it in memory
 # already, and a small request must not wait for the large ones of others.
 _SMALL_BYTES = 64 * 1024
+_UNPACKED = frozenset({b"", b"identity"})
 # The part of all memory for bodies that one caller may hold, and that all strangers together may:
 # a sixteenth of 64 MiB are thousands of sign-in forms.
 _SHARE = 2
@@ -59,9 +60,11 @@ class Bodies:
     async def read(self, headers: Mapping[bytes, bytes], receive: Receive, *, owner: str) -> bytes:
         """The whole body of a caller (ANONYMOUS: of nobody that is known).
 
-        Raises BodyTooLarge, BodyTooSlow, BodiesFull, or Disconnected. The bytes count as held
-        until `release` is told of them.
+        Raises BodyPacked, BodyTooLarge, BodyTooSlow, BodiesFull, or Disconnected. The bytes count
+        as held until `release` is told of them.
         """
+        if headers.get(b"content-encoding", b"identity").strip().lower() not in _UNPACKED:
+            raise BodyPacked
         limits = self._limits
         limit = limits.anonymous_bytes if owner == ANONYMOUS else limits.body_bytes
         seconds = limits.anonymous_seconds if owner == ANONYMOUS else limits.seconds

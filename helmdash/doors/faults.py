@@ -11,6 +11,7 @@
     ├── SessionsUnavailable 503  the database that knows who is signed in does not answer
     ├── DatabaseUnavailable 503  the database that the request needs does not answer
     ├── BadBody          400  the body is not the JSON that is wanted
+    ├── BodyPacked       415  the body is compressed
     ├── BodyTooLarge     413  more bytes than this caller may send
     ├── BodyTooSlow      408  the body did not arrive in time
     └── BodiesFull       503  too many bytes of bodies are held, by all or by this caller
@@ -153,6 +154,16 @@ class BadBody(Fault):
 
     status = 400
     code = "malformed"
+
+
+class BodyPacked(Fault):
+    """The body is compressed, or coded otherwise."""
+
+    status = 415
+    code = "unsupported_media_type"
+
+    def __init__(self) -> None:
+        super().__init__("Send the body without Content-Encoding; compressed bodies are not read.")
 
 
 class BodyTooLarge(Fault):

@@ -374,7 +374,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Answer with one line and close; only close where an answer is under way."""
         if self._is_over():
             return
-        if self._is_answering():
+        if self._is_answering() and not self._give_up_unanswered():
             self._end_after_answers()
             return
         body = f"{sentence}\n".encode()
@@ -389,6 +389,17 @@ class BoundedProtocol(HttpToolsProtocol):
         ]
         self.transport.write(b"".join(lines))
         self._linger()
+
+    def _give_up_unanswered(self) -> bool:
+        """Take a request from its application where the rest of its body turned out to be broken,
+        so that its client can be told; False where it has its answer already, or others wait.
+        """
+        cycle = self.cycle
+        if cycle is not self._running or cycle.response_started or not cycle.more_body:
+            return False
+        cycle.disconnected = cycle.response_complete = True
+        cycle.message_event.set()
+        return True
 
     def _is_over(self) -> bool:
         return self._is_deaf or self.transport.is_closing()

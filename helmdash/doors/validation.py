@@ -61,7 +61,7 @@ def read_object(text: bytes) -> dict[str, Any]:
     """The JSON object that a body says, no deeper than it can be written again. Raises BadBody."""
     value = read_json(text)
     if not isinstance(value, dict):
-        raise BadBody("The body has to be a JSON object.")
+        raise BadBody("body: must be an object")
     deep = find_too_deep(text, value)
     if deep is not None:
         raise BadBody(f"{deep}: must not be nested more than {MAX_DEPTH} levels deep.")

@@ -326,6 +326,8 @@ def test_a_good_key_counts_at_every_door_whatever_stands_beside_it(
         (b'{"a":', "The body is not valid JSON at line 1 column 6."),
         (b'{"a": NaN}', "The body is not valid JSON at line 1 column 7."),
         (b'{"a": "\xff"}', "The body is not valid JSON at line 1 column 1."),
+        (b"[]", "body: must be an object"),
+        (b"null", "body: must be an object"),
         (b"[" * 3000, "The body is nested more than 200 levels deep."),
     ],
 )
@@ -343,7 +345,8 @@ def test_a_bad_body_has_one_sentence_at_every_door(
         "/mcp",
     ):
         answer = httpx.post(door.base_url + target, content=body, headers=headers)
-        assert answer.status_code == 400, (target, answer.text)
+        is_of_a_field = sentence.startswith("body") and target.startswith("/api/v1/")
+        assert answer.status_code == (422 if is_of_a_field else 400), (target, answer.text)
         assert sentence in answer.text, (target, answer.text)
 
 
@@ -374,6 +377,44 @@ def test_requests_in_one_piece_are_answered_in_order_up_to_a_bound(door: Served)
     assert few.count(b"HTTP/1.1 200 ") == 6
     assert 0 < many.count(b"HTTP/1.1 200 ") < 50
     assert broken.count(b"HTTP/1.1 200 ") == 3
+
+
+@pytest.mark.parametrize(
+    ("broken", "expected"),
+    [
+        (b"zz\r\n{}\r\n0\r\n\r\n", 400),
+        (b"2\r\n{}nonsense", 400),
+        (b"1;" + b"x" * 200_000, 431),
+        (b"2\r\n{}\r\n0\r\n" + b"X-T: " + b"y" * 20_000 + b"\r\n\r\n", 431),
+    ],
+    ids=["size", "piece", "extension", "trailer"],
+)
+@pytest.mark.parametrize("target", ["/api/v1/calls", "/v1/chat/completions", "/mcp", "/login/"])
+def test_a_body_that_breaks_off_in_its_framing_is_told_so(
+    door: Served, target: str, broken: bytes, expected: int
+) -> None:
+    head = f"POST {target} HTTP/1.1\r\n".encode() + keyed(door) + b"Transfer-Encoding: chunked\r\n"
+
+    with connected(door) as client:
+        send(client, head + b"\r\n")
+        time.sleep(0.05)  # its application waits for the body by now
+        send(client, broken)
+        apart = read_to_end(client)
+
+    assert status(apart) == expected, apart
+    assert status(ask(door, head + b"\r\n" + broken)) == expected
+
+
+@pytest.mark.parametrize(
+    "target", ["/api/v1/calls", "/v1/chat/completions", "/v1/messages", "/mcp"]
+)
+def test_a_packed_body_is_told_so_at_every_door(door: Served, target: str) -> None:
+    for encoding, expected in (("gzip", 415), ("zstd", 415), ("identity", 400)):
+        headers = {**door.headers, "Content-Type": "application/json", "Content-Encoding": encoding}
+        answer = httpx.post(door.base_url + target, content=b"{", headers=headers)
+
+        assert answer.status_code == expected, (target, answer.text)
+        assert ("Content-Encoding" in answer.text) == (expected == 415)
 
 
 def test_trailers_change_no_request(door: Served) -> None:
