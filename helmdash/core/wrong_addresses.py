@@ -46,6 +46,11 @@ _OPENAI = {
     "embeddings": "/v1/embeddings",
     "models": "/v1/models",
 }
+# What people write below our address where `/api/v1` is missing.
+_OWN_WORDS = tuple(
+    "assemble budgets budgets/resolve calls calls/batch calls/export calls/reconcile catalogs "
+    "conversations decode fit my-defaults my-plans plan plans rank route".split()
+)
 _ADVICE: Mapping[Dialect, _Advice] = {
     Dialect.OPENAI: _Advice(
         setting="base_url",
@@ -80,7 +85,7 @@ _ADVICE: Mapping[Dialect, _Advice] = {
         setting="base_url",
         below="/v1",
         served="its API below /api/v1 (listed at /api/v1/docs), MCP at /mcp, and models at /v1",
-        endings={},
+        endings={word: f"/api/v1/{word}" for word in _OWN_WORDS},
     ),
 }
 _GEMINI_VERB = re.compile(r":(?:[a-z]+[A-Z][A-Za-z]*)$")
@@ -117,6 +122,8 @@ def advice(dialect: Dialect, path: str, base: str) -> str:
     here = f"There is nothing at {printable(path)}."
     use = f"use {told.setting} {base}{told.below}"
     right = _right_path(told.endings, path)
+    if right is not None and dialect is Dialect.PROBLEM:
+        return f"{here} The endpoint is {base}{right}."
     if right is not None:
         return f"{here} The endpoint is {right}: {use}."
     return f"{here} HelmDash serves {told.served}; {use}."

@@ -18,6 +18,7 @@ from helmdash import conf
 from helmdash.core.wrong_addresses import Dialect, advice, dialect_of
 from helmdash.doors.answers import send_problem
 from helmdash.doors.asgi import Scope, Send
+from helmdash.doors.keys import presented_keys
 from helmdash.doors.knocks import Knocks
 from helmdash.doors.problems import not_found as problem_not_found
 from helmdash.gateway.door import Door, Header
@@ -27,6 +28,8 @@ from helmdash.gateway.routes import Shape
 
 # Files of pages, which no program asks for by mistake.
 _PAGES_ONLY = ("/static/", "/login/", "/admin/")
+# What answers to keys, or to anybody.
+_FOR_PROGRAMS = ("/api/", "/healthz", "/readyz", "/metrics", "/favicon.ico")
 # A page of ours that OpenAI's clients ask for where their base URL lacks /v1.
 _AMBIGUOUS = frozenset({"/models", "/models/"})
 # The name of Django's route for all that is not there below /api/v1 (helmdash.api).
@@ -43,7 +46,10 @@ def is_lost(scope: Scope, headers: Mapping[bytes, bytes], *, is_unknown_route: b
     path = scope["path"]
     if path.startswith(_PAGES_ONLY) or _is_browser(headers):
         return False
-    return is_unknown_route or path in _AMBIGUOUS or not _is_there(path)
+    if is_unknown_route or path in _AMBIGUOUS or not _is_there(path):
+        return True
+    # A page would send whoever brings a key, and no browser, to the sign-in page.
+    return path != "/" and not path.startswith(_FOR_PROGRAMS) and bool(presented_keys(headers))
 
 
 async def turn_back(

@@ -81,6 +81,30 @@ def test_programs_get_json_and_never_the_sign_in_page(
     assert served.base_url in answer.text or "/v1" in answer.text
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "right"),
+    [
+        ("POST", "/calls", "/api/v1/calls"),
+        ("POST", "/calls/", "/api/v1/calls"),
+        ("GET", "/conversations", "/api/v1/conversations"),
+        ("POST", "/fit", "/api/v1/fit"),
+        ("POST", "/v2/calls/batch", "/api/v1/calls/batch"),
+        ("GET", "/plans", "/api/v1/plans"),
+        ("GET", "/calls/some-id", "/api/v1"),
+        ("POST", "/settings/keys/", "/api/v1"),
+    ],
+)
+@pytest.mark.parametrize("name", ["Authorization", "x-api-key"])
+def test_a_program_that_brings_a_key_to_a_page_is_told_where_the_api_is(
+    served: Served, method: str, path: str, right: str, name: str
+) -> None:
+    key = f"Bearer {served.api_key}" if name == "Authorization" else served.api_key
+    answer = httpx.request(method, served.base_url + path, headers={name: key})
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), answer.text
+    assert right in answer.json()["detail"]
+
+
 @pytest.mark.parametrize("path", ["/chat/completions", "/v1/nothing", "/models", "/nothing/"])
 def test_browsers_get_pages(served: Served, path: str) -> None:
     answer = httpx.get(served.base_url + path, headers={"Accept": "text/html,*/*;q=0.8"})
