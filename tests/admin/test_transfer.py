@@ -46,6 +46,16 @@ def numbers() -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k != "updated_at"} for row in rows]
 
 
+@pytest.mark.parametrize("query", ["format=0", "enabled__exact=zz", "p=x"])
+def test_an_export_takes_a_filter_that_is_none_as_the_list_does(
+    operator: Client, query: str
+) -> None:
+    response = operator.get(f"{LIST}export/?{query}", follow=True)
+
+    assert response.status_code == 200
+    assert "Export" in text_of(response)
+
+
 @pytest.mark.parametrize("kind", [CSV, JSON])
 def test_an_export_imported_again_changes_nothing(operator: Client, kind: str) -> None:
     load_budgets()
