@@ -16,6 +16,7 @@ from uuid import uuid4
 import pytest
 
 from helmdash.operations.backup.archive import ArchiveProblem, Manifest, Member, reading, writing
+from helmdash.operations.backup.restoring import check_complete
 from helmdash.operations.backup.spool import copied
 from tests.recorder.test_outages import House, assert_every_row_adds_up
 from tests.support import ROOT, environment
@@ -268,6 +269,27 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, damage: Callable[[Path], N
 
     with pytest.raises(ArchiveProblem):
         read_all(path)
+
+
+@pytest.mark.parametrize(
+    ("members", "problem"),
+    [
+        ({"database.sqlite3": b"x"}, "lacks secret-key"),
+        ({"database.sqlite3": b"x", "secret-key": b"\n"}, "secret-key"),
+        ({"database.sqlite3": b"x", "secret-key": b"\xff\xfe"}, "secret-key"),
+        ({"secret-key": b"abc"}, "lacks database.sqlite3"),
+    ],
+)
+def test_an_archive_without_a_part_is_refused_before_anything_is_changed(
+    tmp_path: Path, members: dict[str, bytes], problem: str
+) -> None:
+    path = make_archive(tmp_path / "x.zip", members)
+
+    with (
+        reading(path, lambda words: None) as archive,
+        pytest.raises(ArchiveProblem, match=problem),
+    ):
+        check_complete(archive)
 
 
 def test_a_link_in_the_spool_is_not_followed_and_half_a_line_stays_behind(tmp_path: Path) -> None:

@@ -184,6 +184,8 @@ def reading(path: Path, progress: Progress) -> Iterator[Reader]:
 
 
 def _manifest(packed: zipfile.ZipFile) -> Manifest:
+    if MANIFEST not in packed.namelist():
+        raise ArchiveProblem("it has no manifest: it is no backup, or one that was never finished")
     try:
         if packed.getinfo(MANIFEST).file_size > _MOST_MANIFEST_BYTES:
             raise ArchiveProblem("its manifest is too large")
@@ -200,7 +202,7 @@ def _manifest(packed: zipfile.ZipFile) -> Manifest:
             members={name: Member(**member) for name, member in told["members"].items()},
         )
     except KeyError as error:
-        raise ArchiveProblem(f"its manifest is missing, or lacks {error.args[0]}") from None
+        raise ArchiveProblem(f"its manifest lacks {error.args[0]}") from None
     except _DAMAGED:
         raise ArchiveProblem("its manifest cannot be read") from None
 

@@ -14,6 +14,7 @@ from helmdash.operations.backup.archive import (
     KEY,
     SPOOL,
     TABLES,
+    ArchiveProblem,
     Manifest,
     Progress,
     Reader,
@@ -51,6 +52,7 @@ def restore(path: Path, *, env: conf.Env, force: bool, progress: Progress) -> Ma
 
 
 def _check(manifest: Manifest, archive: Reader, env: conf.Env, *, force: bool) -> None:
+    check_complete(archive)
     kind = manifest.database
     if kind != connection.vendor:
         raise RestoreProblem(
@@ -76,6 +78,18 @@ def _check(manifest: Manifest, archive: Reader, env: conf.Env, *, force: bool) -
             f"there is data in {places_words(env)} already: with --force it is replaced, and gone"
         )
     _check_room(manifest, env)
+
+
+def check_complete(archive: Reader) -> None:
+    """Whether all that a restore puts somewhere is there. Raises ArchiveProblem."""
+    told = archive.manifest
+    wanted = [DATABASE] if told.database == "sqlite" else [TABLES + name for name in told.tables]
+    for name in (KEY, *wanted):
+        if name not in told.members:
+            raise ArchiveProblem(f"it lacks {name}")
+    key = archive.read(KEY)
+    if not key.strip() or not key.isascii():
+        raise ArchiveProblem(f"its {KEY} is none")
 
 
 def places_words(env: conf.Env) -> str:
