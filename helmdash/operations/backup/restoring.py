@@ -52,13 +52,13 @@ def restore(path: Path, *, env: conf.Env, force: bool, progress: Progress) -> Ma
 
 
 def _check(manifest: Manifest, archive: Reader, env: conf.Env, *, force: bool) -> None:
-    check_complete(archive)
     kind = manifest.database
     if kind != connection.vendor:
         raise RestoreProblem(
             f"the archive is of {_KINDS.get(kind, kind)}, and DATABASE_URL leads to "
             f"{_KINDS[connection.vendor]}: restore it into the kind it came from"
         )
+    check_complete(archive)
     unknown = postgres.unknown_migrations(manifest.migrations)
     if manifest.release > SCHEMA_RELEASE or unknown:
         raise RestoreProblem(
