@@ -28,6 +28,14 @@ def run(*arguments: str) -> str:
     return out.getvalue()
 
 
+@pytest.mark.parametrize("end", ["", " "])
+def test_an_empty_end_of_a_key_is_not_taken_for_never(end: str) -> None:
+    with pytest.raises(CommandError, match="--expires: is empty"):
+        run("apikey", "create", "--name", "ci", f"--expires={end}")
+
+    assert "ci" not in run("apikey", "list")
+
+
 @pytest.mark.django_db
 def test_apikey_create_prints_only_a_key_that_works() -> None:
     secret = run("apikey", "create", "--name", "ci", "--scopes", "record,read").strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
@@ -30,7 +31,6 @@ class Command(BaseCommand):
         create.add_argument("--project", help="Slug of the project. Default: the default project.")
         create.add_argument(
             "--expires",
-            default="",
             metavar="30d|DATE",
             help="When it ends: 30d, 12h, a day (UTC) or a full time. Default: never.",
         )
@@ -54,7 +54,7 @@ class Command(BaseCommand):
             name=options["name"],
             scopes=scopes,
             project=options["project"],
-            expires_at=parse_expiry(options["expires"], now=timezone.now()),
+            expires_at=_end(options["expires"]),
         )
         self.stdout.write(made.secret)
 
@@ -80,3 +80,10 @@ class Command(BaseCommand):
     def _revoke(self, options: dict[str, Any]) -> None:
         access.revoke_key(actor=SHELL, name=options["name"], now=timezone.now())
         self.stdout.write(f"Revoked {options['name']}.")
+
+
+def _end(text: str | None) -> datetime | None:
+    """None: never. Never is said by leaving the option out, and not by a variable that is empty."""
+    if text is not None and not text.strip():
+        raise BadExpiry("is empty; leave it out for a key that never ends")
+    return parse_expiry(text or "", now=timezone.now())
