@@ -106,6 +106,8 @@ _WORDINGS: dict[ErrorKind, str] = {
             r"exceed\w* (?:[^\s.]+ ){0,5}context",
             r"context (?:length|window|size|limit) (?:is |was |has been )?exceed",
             r"longer than the (?:model|context)",  # SGLang
+            r"too long to fit into the model|model'?s context length is only",  # vLLM
+            r"exceed max message tokens",  # Volcengine
             r"(?:greater|larger) than the (?:max )?context",  # LM Studio, llama.cpp
             r"overflows? the context|context (?:the )?overflow",  # LM Studio
             r"(?:prompt|input) (?:is )?too (?:long|large)",  # Anthropic, Ollama, Bedrock

@@ -19,7 +19,7 @@ from helmdash.core.finish import FinishReason
 from helmdash.core.usage import Usage
 
 # Stored with every verdict. A change of rules is a new version; a shipped one stays as it is.
-CLASSIFIER_VERSION = "causes-4"
+CLASSIFIER_VERSION = "causes-5"
 
 
 class FailureCause(StrEnum):

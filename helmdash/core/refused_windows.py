@@ -32,6 +32,10 @@ _WORDINGS = tuple(
         # llama.cpp: "request (5000 tokens) exceeds the available context size (4096 tokens)"
         # and others: "context window of 128000 tokens"
         rf"context (?:size|window|length|limit)(?: of)? ?[(:]? ?(?:is )?{_N}(?= ?tok|\)|,)",
+        # llama-cpp-python: "Requested tokens (9001) exceed context window of 8192"
+        rf"exceeds? context window of {_N}",
+        # Volcengine: "Total tokens of image and text exceed max message tokens: 32000"
+        rf"max message tokens ?: ?{_N}",
         # Gemini: "exceeds the maximum number of tokens allowed (1048576)"
         rf"maximum number of (?:input )?tokens(?: allowed)? ?[(:]? ?(?:is )?{_N}",
         # Vertex AI: "but model only supports up to 1048576"

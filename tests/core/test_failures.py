@@ -263,6 +263,10 @@ def test_what_the_transport_says(
         "Input validation error: `inputs` must have less than 4095 tokens. Given: 5000",
         # SGLang
         "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+        "Requested tokens (9001) exceed context window of 8192",
+        "The prompt (total length 5000) is too long to fit into the model (context length 4096).",
+        "You passed 4097 input tokens. However, the model's context length is only 4096 tokens.",
+        "Total tokens of image and text exceed max message tokens: 32000",
         "Requested token count exceeds the model's maximum context length of 4096 tokens.",
         # llama.cpp
         "the request exceeds the available context size. try increasing the context size",
@@ -840,7 +844,7 @@ def test_a_long_error_is_cut_in_the_detail() -> None:
 
 
 def test_the_rules_have_a_version() -> None:
-    assert CLASSIFIER_VERSION == "causes-4"
+    assert CLASSIFIER_VERSION == "causes-5"
 
 
 def test_rule_ids_are_unique_and_every_cause_can_be_given() -> None:

@@ -44,6 +44,11 @@ _TEXT = r"""
 4096 | The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 9000>= n_ctx: 4096)
 128000 | maximum context length of 128000. 5 messages
 131072 | you requested 131073 tokens > max context length 131072.
+8192 | Requested tokens (9001) exceed context window of 8192
+4096 | The prompt (total length 5000) is too long to fit into the model (context length 4096). Make sure
+4096 | You passed 4097 input tokens and requested 0 output tokens. However, the model's context length is only 4096 tokens, resulting in a maximum input length of 4096 tokens.
+32000 | Total tokens of image and text exceed max message tokens: 32000
+- | Requested tokens exceed context window of this model
 """  # noqa: E501
 CASES = [
     (message, None if tokens == "-" else int(tokens))
