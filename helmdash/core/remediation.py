@@ -150,7 +150,7 @@ def advance(
     state = replace(state, generation=generation)
     frozen = _why_frozen(state, snapshot)
     if snapshot is None or frozen:
-        return state, Decision(reason=frozen)
+        return state, Decision(reason=frozen, is_brake=state.braked_at is not None)
     if snapshot.is_overflow:
         return _overflow(state, snapshot)
     state = _hold(state, snapshot)

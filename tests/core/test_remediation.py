@@ -239,6 +239,22 @@ def test_an_overflow_of_the_only_call_of_a_round_clears_nothing() -> None:
     assert after == replace(state, generation=2)
 
 
+@pytest.mark.parametrize("braked_at", [None, 7])
+@pytest.mark.parametrize("snapshot", [None, make_snapshot("r", generation=8)])
+def test_a_brake_is_told_also_while_nothing_is_known(
+    braked_at: int | None, snapshot: Snapshot | None
+) -> None:
+    """A reading that says nothing changes nothing: whoever is braked still is."""
+    state = CareState(generation=8, level=Level.CRITICAL, countdown=0, braked_at=braked_at)
+
+    after, decision = advance(
+        state, generation=9, snapshot=snapshot, cadence=10, has_user_prompt=False
+    )
+
+    assert (after.braked_at, decision.is_brake) == (braked_at, braked_at is not None)
+    assert decision.action is Action.NONE
+
+
 def test_a_generation_that_was_decided_is_not_decided_again() -> None:
     state = play("XX").states[-1]
 
