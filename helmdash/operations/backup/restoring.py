@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from django.db import connection, connections
+import psycopg
+from django.db import DatabaseError, connection, connections
 
 from helmdash import conf
 from helmdash.operations.backup import postgres, sqlite
@@ -21,7 +22,7 @@ from helmdash.operations.backup.archive import (
     reading,
 )
 from helmdash.operations.backup.spool import is_in_use
-from helmdash.places import SCHEMA_RELEASE, sqlite_path
+from helmdash.places import SCHEMA_RELEASE, database_problem, sqlite_path
 
 _KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
@@ -40,8 +41,7 @@ def restore(path: Path, *, env: conf.Env, force: bool, progress: Progress) -> Ma
         manifest = archive.manifest
         _check(manifest, archive, env, force=force)
         if manifest.database == "postgresql":
-            postgres.prepare(manifest.migrations, progress)
-            postgres.put_back(manifest.tables, lambda name: archive.pieces(TABLES + name), progress)
+            _put_postgres(archive, env, progress)
         else:
             _put_sqlite(archive, env, progress)
         _put_spool(archive, env.data_dir / "spool")
@@ -110,6 +110,17 @@ def _check_room(manifest: Manifest, env: conf.Env) -> None:
         raise RestoreProblem(
             f"HELMDASH_DATA_DIR={env.data_dir}: {sum(here)} bytes are needed, {free} are free"
         )
+
+
+def _put_postgres(archive: Reader, env: conf.Env, progress: Progress) -> None:
+    told = archive.manifest
+    try:
+        postgres.prepare(told.migrations, progress)
+        postgres.put_back(told.tables, lambda name: archive.pieces(TABLES + name), progress)
+    except (DatabaseError, psycopg.Error, ValueError) as error:
+        raise RestoreProblem(
+            f"{places_words(env)}: nothing was put back: {database_problem(error)}"
+        ) from None
 
 
 def _put_sqlite(archive: Reader, env: conf.Env, progress: Progress) -> None:
