@@ -70,8 +70,11 @@ class Served:
         kill(self.process)
 
     def close(self) -> None:
-        """End the server and drop its database; the data directory goes with the test's."""
-        self.stop()
+        """End the server at once and drop its database; the data directory goes with the test's.
+
+        Nobody looks at it any more: a dozen servers that end in order take as many seconds.
+        """
+        self.kill()
         if self.database_url:
             drop_database(self.database_url)
 
