@@ -210,5 +210,7 @@ LOGGING = {
         "helmdash": {"level": ENV.log_level},
         # A 404 or 422 is the client's affair and is told to it; only our own faults are logged.
         "django.request": {"level": "ERROR"},
+        # With a traceback for each, which anybody can cause; the page names the setting.
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
     },
 }

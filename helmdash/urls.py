@@ -20,3 +20,5 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("", include("helmdash.pages.urls")),
 ]
+
+handler400 = "helmdash.pages.views.bad_request.bad_request"

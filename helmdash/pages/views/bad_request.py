@@ -1,0 +1,35 @@
+"""What Django itself finds wrong with a request before any view is asked.
+
+Almost always the host: a server that got a name, and was not told of it.
+"""
+
+from __future__ import annotations
+
+from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+
+from helmdash.doors.problems import Code, Problem, body_of
+
+_HOST_CHARS = 200
+_UNREADABLE = "This request cannot be read."
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """400: a page, or a problem for programs. Names the setting where the host is not known."""
+    said = _sentence(request) if isinstance(exception, DisallowedHost) else ""
+    if request.path.startswith("/api/"):
+        problem = Problem(code=Code.MALFORMED, detail=said or _UNREADABLE)
+        kind = "application/problem+json"
+        return HttpResponse(body_of(problem), status=400, content_type=kind)
+    return HttpResponse(
+        render_to_string("400.html", {"said": said, "request": request}), status=400
+    )
+
+
+def _sentence(request: HttpRequest) -> str:
+    host = request.META.get("HTTP_HOST", "")[:_HOST_CHARS]
+    return (
+        f"This server does not answer to the host {host!r}. "
+        "Name it in HELMDASH_ALLOWED_HOSTS or HELMDASH_PUBLIC_URL."
+    )

@@ -1,0 +1,35 @@
+"""Requests that Django refuses before any view: the operator reads which setting is missing."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+SETTING = "HELMDASH_ALLOWED_HOSTS"
+
+
+@pytest.mark.parametrize("path", ["/", "/login/", "/calls/", "/admin/", "/nothing/"])
+def test_a_page_of_an_unknown_host_names_the_setting(db: None, path: str) -> None:
+    response = Client(headers={"host": "helm.example.org"}).get(path)
+
+    assert response.status_code == 400
+    assert SETTING in response.content.decode()
+    assert "helm.example.org" in response.content.decode()
+
+
+def test_so_does_the_api_in_its_own_shape(db: None) -> None:
+    response = Client(headers={"host": "helm.example.org"}).get("/api/v1/calls")
+
+    assert (response.status_code, response["Content-Type"]) == (400, "application/problem+json")
+    assert SETTING in response.json()["detail"]
+
+
+@pytest.mark.parametrize("host", ["<script>alert(1)</script>", "\u202e", "a" * 5000, ""])
+def test_a_host_that_is_none_is_shown_as_text(db: None, host: str) -> None:
+    response = Client(headers={"host": host}).get("/")
+
+    page = response.content.decode()
+    assert response.status_code == 400 or host == ""
+    assert "<script>alert" not in page
+    assert "\u202e" not in page
+    assert "a" * 300 not in page
