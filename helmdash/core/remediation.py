@@ -81,6 +81,7 @@ class CareState:
     seen: int = 0  # the newest reading counted for "in a row"
     is_followed: bool = False  # a reminder was written since the latest hard or critical guidance
     braked_at: int | None = None  # the generation at which care stopped clearing
+    is_brake_untold: bool = False  # the agent does not know of it: there was no room to say so
     is_released: bool = False  # a person said that it is to go on
 
     def to_json(self) -> dict[str, object]:
@@ -108,6 +109,7 @@ class CareState:
             seen=_whole(stored.get("s")) or 0,
             is_followed=stored.get("f") is True,
             braked_at=_whole(stored.get("b")),
+            is_brake_untold=stored.get("bu") is True,
             is_released=stored.get("go") is True,
         )
 
@@ -183,7 +185,7 @@ def untold(before: CareState, after: CareState, decision: Decision) -> tuple[Car
     reason = f"{decision.reason} Left out: no room for it in the request."
     none = Decision(reason=reason, remaining=decision.remaining, is_brake=decision.is_brake)
     if decision.is_brake:
-        return replace(after, braked_at=before.braked_at), none
+        return replace(after, is_brake_untold=True), none
     if decision.strength is Strength.CRITICAL:
         return after, none
     grace = GRACE if before.level is not Level.CAUTION else before.grace
@@ -197,9 +199,10 @@ def brake(state: CareState, *, has_user_prompt: bool) -> tuple[CareState, Decisi
     The agent is told once; after that nothing is done until an answer, a reminder, another text of
     the user's, or a person who says so makes the clear due again.
     """
-    if state.braked_at is not None:
+    if state.braked_at is not None and not state.is_brake_untold:
         return state, Decision(reason=_BRAKED, is_brake=True)
-    return replace(state, braked_at=state.generation), Decision(
+    since = state.generation if state.braked_at is None else state.braked_at
+    return replace(state, braked_at=since, is_brake_untold=False), Decision(
         action=Action.GUIDE if has_user_prompt else Action.RECORD_PROMPT,
         strength=Strength.CRITICAL,
         persist=not has_user_prompt,
@@ -212,7 +215,7 @@ def release(state: CareState) -> CareState:
     """Let care go on: a person says so. The next clear that is due comes."""
     if state.braked_at is None:
         return state
-    return replace(state, braked_at=None, is_released=True)
+    return replace(state, braked_at=None, is_brake_untold=False, is_released=True)
 
 
 def note_reminder(state: CareState) -> CareState:
@@ -255,6 +258,7 @@ _KEYS = {
     "s": "seen",
     "f": "is_followed",
     "b": "braked_at",
+    "bu": "is_brake_untold",
     "go": "is_released",
 }
 _FRESH = CareState()
@@ -307,6 +311,7 @@ def _hold(state: CareState, snapshot: Snapshot) -> CareState:
         under_caution=state.under_caution if level is Level.CAUTION else 0,
         is_followed=False,
         braked_at=None,
+        is_brake_untold=False,
         is_released=False,
     )
 

@@ -27,9 +27,11 @@ from helmdash.core.remediation import (
     Snapshot,
     Strength,
     advance,
+    brake,
     new_round,
     next_hard_in,
     note_reminder,
+    untold,
 )
 
 OPTIMAL, CRITICAL = 100_000, 180_000
@@ -253,6 +255,19 @@ def test_a_brake_is_told_also_while_nothing_is_known(
 
     assert (after.braked_at, decision.is_brake) == (braked_at, braked_at is not None)
     assert decision.action is Action.NONE
+
+
+def test_a_brake_without_room_to_tell_it_holds_and_is_told_later() -> None:
+    before = CareState(generation=8, level=Level.CRITICAL, countdown=0)
+
+    braked, told = brake(before, has_user_prompt=True)
+    held, left_out = untold(before, braked, told)
+    again, told_later = brake(CareState.from_json(held.to_json()), has_user_prompt=True)
+    _, silent = brake(again, has_user_prompt=True)
+
+    assert (held.braked_at, left_out.action, left_out.is_brake) == (8, Action.NONE, True)
+    assert (again.braked_at, told_later.action) == (8, Action.GUIDE)
+    assert silent.action is Action.NONE
 
 
 def test_a_generation_that_was_decided_is_not_decided_again() -> None:
