@@ -257,4 +257,5 @@ def test_a_schema_that_follows_a_deep_value_down_is_no_error_of_ours(
 
 
 def _status(owner: Door, body: object) -> int:
-    return owner.post("/decode", body).status_code
+    status: int = owner.post("/decode", body).status_code
+    return status
