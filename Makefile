@@ -16,6 +16,8 @@ endif
 # Twice quiet: errors only.
 PIP := $(PY) -m pip -qq --disable-pip-version-check --no-input
 WORKERS ?= auto
+# Twice the cores: what is left there mostly waits for servers and the database.
+WORKERS_POSTGRES ?= $(shell $(PY) -c 'import os; print(2 * (os.cpu_count() or 1))')
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
@@ -45,7 +47,7 @@ test-fast: $(DEV) ## a lane for in between: SQLite, without browser, model and w
 		-m "not browser and not model and not slow" $(ARGS)
 
 test-postgres: $(DEV) ## on PostgreSQL: the tests that touch the database
-	@HELMDASH_TEST_DB=postgres $(PY) -m pytest -q -n $(WORKERS) --dist loadgroup \
+	@HELMDASH_TEST_DB=postgres $(PY) -m pytest -q -n $(WORKERS_POSTGRES) --dist loadgroup \
 		--ignore=tests/core --ignore=tests/providers --ignore=tests/upstream \
 		-m "not browser and not model and not one_database" --durations=25
 
