@@ -23,7 +23,7 @@ from helmdash.gateway.cared import Care
 from helmdash.gateway.reading import Wishes, conversation_of
 from helmdash.gateway.routes import Route
 from helmdash.operations import cutting
-from helmdash.providers.collecting import Collector
+from helmdash.providers.shared.collecting import Collector
 from helmdash.providers.wire import ChatRequest, Object, Reply, WireError
 
 _NS_PER_MS = 1_000_000

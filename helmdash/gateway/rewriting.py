@@ -16,7 +16,7 @@ import orjson
 
 from helmdash.core.restarts import Entry, Piece, Speaker, Step
 from helmdash.gateway.routes import Shape
-from helmdash.providers.bodies import items_of, json_text, with_members
+from helmdash.providers.shared.bodies import items_of, json_text, with_members
 from helmdash.providers.wire import Json, Object
 
 _SYSTEM = ("system", "developer")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from helmdash.core.error_words import ErrorKind, kind_of_error
-from helmdash.providers.bodies import read_json
+from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.wire import WireError
 
 # What agents look for before they shorten their prompt: OpenAI's code. Of the other vendors only

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.providers.bodies import read_object, to_json, with_members, without_members
-from helmdash.providers.images import image_from_url, url_of_image
+from helmdash.providers.shared.bodies import read_object, to_json, with_members, without_members
+from helmdash.providers.shared.images import image_from_url, url_of_image
 from helmdash.providers.wire import Image
 
 VALUES = st.recursive(

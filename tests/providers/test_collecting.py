@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helmdash.providers.collecting import Collector, collect, events_of
+from helmdash.providers.shared.collecting import Collector, collect, events_of
 from helmdash.providers.wire import (
     Ended,
     Event,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helmdash.providers.tool_ids import (
+from helmdash.providers.shared.tool_ids import (
     CallIds,
     arguments_object,
     arguments_text,

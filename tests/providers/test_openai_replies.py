@@ -16,10 +16,10 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from helmdash.core.endpoints import Endpoint, ProviderKind
 from helmdash.providers.base import Answer, BadRequest
-from helmdash.providers.collecting import collect, events_of
 from helmdash.providers.openai import ADAPTER
 from helmdash.providers.openai.filter import OpenAIStreamFilter
 from helmdash.providers.openai.reply import write_finish_reason, write_usage
+from helmdash.providers.shared.collecting import collect, events_of
 from helmdash.providers.wire import (
     ChatRequest,
     EmbeddingReply,

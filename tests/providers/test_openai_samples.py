@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.providers.collecting import collect
 from helmdash.providers.openai import ADAPTER
 from helmdash.providers.openai.filter import OpenAIStreamFilter
+from helmdash.providers.shared.collecting import collect
 from helmdash.providers.wire import ChatRequest, Event, Text, UsageSeen
 
 SAMPLES = Path(__file__).parents[2] / "fixtures" / "wire" / "openai"

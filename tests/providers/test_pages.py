@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helmdash.providers.pages import LONGEST_TEXT_CHARS, visible_text
+from helmdash.providers.shared.pages import LONGEST_TEXT_CHARS, visible_text
 
 
 @pytest.mark.parametrize(

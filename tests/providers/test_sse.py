@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.providers.ndjson import NdjsonDecoder
-from helmdash.providers.sse import SseDecoder, SseEvent, SseSplitter
+from helmdash.providers.shared.ndjson import NdjsonDecoder
+from helmdash.providers.shared.sse import SseDecoder, SseEvent, SseSplitter
 
 # Bytes that matter to the format, so that chance finds its corners.
 WIRE = st.lists(

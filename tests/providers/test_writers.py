@@ -7,7 +7,7 @@ import pytest
 
 from helmdash.providers import anthropic, gemini, ollama, openai
 from helmdash.providers.base import Adapter, Answer
-from helmdash.providers.collecting import events_of
+from helmdash.providers.shared.collecting import events_of
 from helmdash.providers.wire import (
     ChatRequest,
     Event,

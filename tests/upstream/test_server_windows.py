@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from helmdash.core.endpoints import Endpoint, ProviderKind
-from helmdash.providers.listed_windows import read_windows
 from helmdash.providers.ollama.shown import read_running
+from helmdash.providers.shared.listed_windows import read_windows
 from helmdash.upstream.listings import Listings
 from helmdash.upstream.ollama.windows import Windows
 from tests.support.upstreams.ollama_shim import MODEL, Ollama, run_shim

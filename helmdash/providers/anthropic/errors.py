@@ -10,7 +10,7 @@ import orjson
 
 from helmdash.core.error_words import ErrorKind, kind_of_error
 from helmdash.providers.anthropic.bytes import to_json
-from helmdash.providers.pages import visible_text
+from helmdash.providers.shared.pages import visible_text
 from helmdash.providers.wire import Json, WireError
 
 _TYPE_OF_STATUS = {

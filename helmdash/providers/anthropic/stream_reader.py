@@ -23,7 +23,7 @@ from helmdash.providers.anthropic.json_mode import (
 from helmdash.providers.anthropic.outcomes import refusal_of
 from helmdash.providers.anthropic.replies import is_unasked_tool_end
 from helmdash.providers.anthropic.unstreamed import begins_like_json, read_unstreamed
-from helmdash.providers.sse import LARGEST_EVENT_BYTES, SseDecoder, SseEvent
+from helmdash.providers.shared.sse import LARGEST_EVENT_BYTES, SseDecoder, SseEvent
 from helmdash.providers.wire import (
     ChatRequest,
     Ended,

@@ -13,7 +13,7 @@ from typing import Any
 from helmdash.providers.anthropic.bytes import from_json, to_json
 from helmdash.providers.anthropic.models import Traits
 from helmdash.providers.base import CannotTranslate
-from helmdash.providers.tool_ids import UNREADABLE_ARGUMENTS
+from helmdash.providers.shared.tool_ids import UNREADABLE_ARGUMENTS
 from helmdash.providers.wire import (
     ChatRequest,
     Image,

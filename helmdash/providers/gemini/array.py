@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from helmdash.providers.sse import LARGEST_EVENT_BYTES
+from helmdash.providers.shared.sse import LARGEST_EVENT_BYTES
 
 _BETWEEN = re.compile(rb"[^\s,\[\]]")
 _BRACE_OR_QUOTE = re.compile(rb'["{}]')

@@ -11,9 +11,9 @@ import re
 
 import orjson
 
-from helmdash.providers.bodies import read_json
-from helmdash.providers.members import without_nones
-from helmdash.providers.pages import visible_text
+from helmdash.providers.shared.bodies import read_json
+from helmdash.providers.shared.members import without_nones
+from helmdash.providers.shared.pages import visible_text
 from helmdash.providers.wire import Json, Object, WireError
 
 # google.rpc.Code, by the HTTP status each is sent with.

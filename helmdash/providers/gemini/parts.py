@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from helmdash.providers.images import guess_media_type
-from helmdash.providers.members import without_nones
-from helmdash.providers.tool_ids import arguments_object, arguments_text, is_derived
+from helmdash.providers.shared.images import guess_media_type
+from helmdash.providers.shared.members import without_nones
+from helmdash.providers.shared.tool_ids import arguments_object, arguments_text, is_derived
 from helmdash.providers.wire import (
     Image,
     Json,

@@ -12,7 +12,7 @@ from itertools import groupby
 from helmdash.providers.base import BadRequest
 from helmdash.providers.gemini.parts import camel_members, read_part
 from helmdash.providers.gemini.schema import to_json_schema
-from helmdash.providers.members import (
+from helmdash.providers.shared.members import (
     count_at,
     flag_at,
     list_at,
@@ -22,7 +22,7 @@ from helmdash.providers.members import (
     text_at,
     texts_at,
 )
-from helmdash.providers.tool_ids import CallIds, arguments_text
+from helmdash.providers.shared.tool_ids import CallIds, arguments_text
 from helmdash.providers.wire import (
     ChatRequest,
     Choice,

@@ -11,8 +11,8 @@ from hashlib import sha256
 
 import orjson
 
-from helmdash.providers.members import without_nones
 from helmdash.providers.ollama.replies import timestamp
+from helmdash.providers.shared.members import without_nones
 from helmdash.providers.wire import Json
 
 # Clients look for `<architecture>.context_length`, whatever the architecture is called.

@@ -14,11 +14,11 @@ import orjson
 from helmdash.core.finish import FinishReason, normalise_finish_reason
 from helmdash.core.usage import normalise_usage
 from helmdash.providers.base import Answer
-from helmdash.providers.bodies import read_json
-from helmdash.providers.images import image_from_url
-from helmdash.providers.members import without_nones
-from helmdash.providers.pages import visible_text
-from helmdash.providers.tool_ids import (
+from helmdash.providers.shared.bodies import read_json
+from helmdash.providers.shared.images import image_from_url
+from helmdash.providers.shared.members import without_nones
+from helmdash.providers.shared.pages import visible_text
+from helmdash.providers.shared.tool_ids import (
     CallIds,
     arguments_object,
     arguments_text,

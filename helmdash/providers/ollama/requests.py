@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from helmdash.providers.base import BadRequest
-from helmdash.providers.images import image_from_url
-from helmdash.providers.members import (
+from helmdash.providers.shared.images import image_from_url
+from helmdash.providers.shared.members import (
     count_at,
     flag_at,
     list_at,
@@ -20,7 +20,7 @@ from helmdash.providers.members import (
     text_at,
     texts_at,
 )
-from helmdash.providers.tool_ids import CallIds, arguments_text
+from helmdash.providers.shared.tool_ids import CallIds, arguments_text
 from helmdash.providers.wire import (
     ChatRequest,
     Image,

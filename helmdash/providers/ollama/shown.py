@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from helmdash.providers.bodies import read_object, with_members
+from helmdash.providers.shared.bodies import read_object, with_members
 from helmdash.providers.wire import ChatRequest, Json, Object
 
 NUM_CTX = "num_ctx"

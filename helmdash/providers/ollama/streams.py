@@ -8,8 +8,6 @@ from __future__ import annotations
 import orjson
 
 from helmdash.providers.base import Answer
-from helmdash.providers.bodies import read_object
-from helmdash.providers.ndjson import NdjsonDecoder
 from helmdash.providers.ollama.replies import (
     content_of,
     ending_of,
@@ -21,7 +19,9 @@ from helmdash.providers.ollama.replies import (
     write_call,
     write_error,
 )
-from helmdash.providers.tool_ids import CallIds, next_number
+from helmdash.providers.shared.bodies import read_object
+from helmdash.providers.shared.ndjson import NdjsonDecoder
+from helmdash.providers.shared.tool_ids import CallIds, next_number
 from helmdash.providers.wire import (
     ChatRequest,
     Ended,

@@ -12,9 +12,14 @@ from collections.abc import Iterator
 
 from helmdash.core.endpoints import Endpoint
 from helmdash.providers.base import CannotTranslate, HttpRequest
-from helmdash.providers.bodies import with_members
-from helmdash.providers.members import body_of, without_nones
-from helmdash.providers.tool_ids import arguments_object, is_derived, names_of_calls, result_text
+from helmdash.providers.shared.bodies import with_members
+from helmdash.providers.shared.members import body_of, without_nones
+from helmdash.providers.shared.tool_ids import (
+    arguments_object,
+    is_derived,
+    names_of_calls,
+    result_text,
+)
 from helmdash.providers.wire import (
     ChatRequest,
     Choice,

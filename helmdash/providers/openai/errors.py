@@ -8,8 +8,8 @@ of HTML, plain text, nothing at all.
 
 from __future__ import annotations
 
-from helmdash.providers.bodies import json_text, read_json, to_json
-from helmdash.providers.pages import LONGEST_TEXT_CHARS, visible_text
+from helmdash.providers.shared.bodies import json_text, read_json, to_json
+from helmdash.providers.shared.pages import LONGEST_TEXT_CHARS, visible_text
 from helmdash.providers.wire import Json, Object, WireError
 
 UNDECODABLE_REPLY = "undecodable_reply"

@@ -7,8 +7,8 @@ import hashlib
 from collections.abc import Sequence
 
 from helmdash.providers.base import CannotTranslate
-from helmdash.providers.images import url_of_image
 from helmdash.providers.quirks import Quirk
+from helmdash.providers.shared.images import url_of_image
 from helmdash.providers.wire import (
     Image,
     Json,

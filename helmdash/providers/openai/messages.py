@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from helmdash.providers.base import BadRequest
-from helmdash.providers.bodies import json_text
-from helmdash.providers.images import image_from_url
 from helmdash.providers.quirks import REASONING_PLACES
+from helmdash.providers.shared.bodies import json_text
+from helmdash.providers.shared.images import image_from_url
 from helmdash.providers.wire import (
     Image,
     Json,

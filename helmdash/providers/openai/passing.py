@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from helmdash.core.endpoints import Endpoint
 from helmdash.providers.base import HttpRequest
-from helmdash.providers.bodies import to_json, with_members, without_members
 from helmdash.providers.openai.request import wants_usage
 from helmdash.providers.openai.request_writing import CHAT_PATH, headers_of
 from helmdash.providers.quirks import (
@@ -17,6 +16,7 @@ from helmdash.providers.quirks import (
     quirk_of,
     wants_completion_limit,
 )
+from helmdash.providers.shared.bodies import to_json, with_members, without_members
 from helmdash.providers.wire import Json, Object
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from helmdash.core.endpoints import Endpoint
 from helmdash.providers.base import HttpRequest
-from helmdash.providers.bodies import to_json
 from helmdash.providers.openai.message_writing import write_messages
 from helmdash.providers.quirks import (
     AskForReasoning,
@@ -16,6 +15,7 @@ from helmdash.providers.quirks import (
     quirk_of,
     wants_completion_limit,
 )
+from helmdash.providers.shared.bodies import to_json
 from helmdash.providers.wire import (
     ChatRequest,
     Choice,

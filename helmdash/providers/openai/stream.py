@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import orjson
 
-from helmdash.providers.collecting import events_of
 from helmdash.providers.openai.calls import ToolCalls
 from helmdash.providers.openai.errors import (
     UNDECODABLE_STREAM,
@@ -25,7 +24,8 @@ from helmdash.providers.openai.reply import (
     first_choice,
     read_chat_reply,
 )
-from helmdash.providers.sse import SseSplitter, parse_block
+from helmdash.providers.shared.collecting import events_of
+from helmdash.providers.shared.sse import SseSplitter, parse_block
 from helmdash.providers.wire import (
     Ended,
     Event,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from helmdash.providers.base import Answer
-from helmdash.providers.bodies import to_json
 from helmdash.providers.openai.errors import error_object
 from helmdash.providers.openai.message_writing import reasoning_details
 from helmdash.providers.openai.reply import (
@@ -11,6 +10,7 @@ from helmdash.providers.openai.reply import (
     write_finish_reason,
     write_usage,
 )
+from helmdash.providers.shared.bodies import to_json
 from helmdash.providers.wire import (
     ChatRequest,
     Ended,

@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from time import monotonic
 from uuid import uuid4
 
-from helmdash.providers.bodies import to_json
-from helmdash.providers.members import without_nones
 from helmdash.providers.ollama.replies import read_models
 from helmdash.providers.ollama.shown import Shown, read_show
+from helmdash.providers.shared.bodies import to_json
+from helmdash.providers.shared.members import without_nones
 from helmdash.providers.wire import Json, Object
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.ollama.errors import OllamaError

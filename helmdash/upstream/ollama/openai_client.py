@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from time import monotonic
 
-from helmdash.providers.members import without_nones
+from helmdash.providers.shared.members import without_nones
 from helmdash.providers.wire import Json, Object
 from helmdash.upstream.ollama.errors import OllamaError
 from helmdash.upstream.ollama.values import Ping

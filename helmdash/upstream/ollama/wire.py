@@ -11,9 +11,9 @@ from typing import NoReturn, Self
 
 from helmdash.core.endpoints import Endpoint, ProviderKind
 from helmdash.providers.base import HttpRequest
-from helmdash.providers.bodies import read_object, to_json
-from helmdash.providers.ndjson import NdjsonDecoder
 from helmdash.providers.ollama.replies import find_error, read_error
+from helmdash.providers.shared.bodies import read_object, to_json
+from helmdash.providers.shared.ndjson import NdjsonDecoder
 from helmdash.providers.wire import Object
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed, tidy

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from helmdash.providers.bodies import read_object
+from helmdash.providers.shared.bodies import read_object
 from helmdash.providers.wire import Json, Object
 
 # Where the entries are: OpenAI, Anthropic and all that follow them; Gemini.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from helmdash.providers.bodies import read_json
+from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.wire import Json, Message, Text, ToolCall, ToolResult
 
 _NOT_IN_AN_ID = re.compile(r"[^A-Za-z0-9_-]")
