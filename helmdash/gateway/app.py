@@ -46,7 +46,7 @@ from helmdash.gateway.routes import Action, Route, find_route
 from helmdash.gateway.sizes import check_sizes
 from helmdash.gateway.telling import images_of
 from helmdash.operations.recorder import Recorder
-from helmdash.providers.base import BadRequest
+from helmdash.providers.protocols import BadRequest
 from helmdash.providers.wire import ChatRequest, WireError
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listings import Listings

@@ -26,7 +26,7 @@ from helmdash.gateway.watching import ClientWatch
 from helmdash.gateway.wording import in_common_words, is_json_body
 from helmdash.heavy import end_turn
 from helmdash.operations.recorder import Recorder
-from helmdash.providers.base import HttpRequest
+from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.collecting import Collector
 from helmdash.providers.wire import (
     Event,

@@ -47,7 +47,7 @@ from helmdash.operations import care
 from helmdash.operations.holding import commit_without_waiting, thread_connection
 from helmdash.operations.inferring import find_conversation
 from helmdash.operations.recorder import Recorder
-from helmdash.providers.base import Adapter
+from helmdash.providers.protocols import Adapter
 from helmdash.providers.wire import WireError
 
 log = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from helmdash.core.endpoints import ProviderKind
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.pipes import Native, Pipe
 from helmdash.gateway.routes import Shape
-from helmdash.providers.base import StreamReader, StreamWriter
 from helmdash.providers.ollama.context_array import ContextDropper
+from helmdash.providers.protocols import StreamReader, StreamWriter
 from helmdash.providers.wire import ChatRequest
 
 _HEADER = b"x-helmdash-ollama-context"

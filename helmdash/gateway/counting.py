@@ -16,7 +16,7 @@ from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.placing import place
 from helmdash.gateway.telling import images_of
 from helmdash.providers import anthropic, gemini
-from helmdash.providers.base import BadRequest, HttpRequest
+from helmdash.providers.protocols import BadRequest, HttpRequest
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed
 from helmdash.upstream.listings import Listings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from helmdash.doors.asgi import Message, Send
-from helmdash.providers.base import Adapter
+from helmdash.providers.protocols import Adapter
 from helmdash.providers.wire import WireError
 
 Header = tuple[bytes, bytes]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from helmdash.gateway.routes import Shape
 from helmdash.providers import gemini, ollama
-from helmdash.providers.base import Adapter
+from helmdash.providers.protocols import Adapter
 from helmdash.providers.registry import adapter
 
 

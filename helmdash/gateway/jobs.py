@@ -16,9 +16,9 @@ from helmdash.gateway.pipes import Pipe, native_pipe, translating_pipe
 from helmdash.gateway.refusals import Refusal, bad_request, in_a_circle
 from helmdash.gateway.routes import Shape
 from helmdash.providers import openai
-from helmdash.providers.base import Answer, CannotTranslate, HttpRequest
 from helmdash.providers.ollama.context_array import without_context
 from helmdash.providers.ollama.shown import with_num_ctx
+from helmdash.providers.protocols import Answer, CannotTranslate, HttpRequest
 from helmdash.providers.registry import adapter
 from helmdash.providers.shared.collecting import events_of
 from helmdash.providers.wire import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from helmdash.providers.base import Adapter, PassThrough, StreamReader, StreamWriter
+from helmdash.providers.protocols import Adapter, PassThrough, StreamReader, StreamWriter
 from helmdash.providers.registry import pass_through
 from helmdash.providers.wire import ChatRequest, Event, Failed, WireError
 

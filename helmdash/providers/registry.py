@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from helmdash.core.endpoints import Endpoint, EndpointSource, ProviderKind
 from helmdash.providers import anthropic, gemini, ollama, openai
-from helmdash.providers.base import Adapter, Mirror, PassThrough
+from helmdash.providers.protocols import Adapter, Mirror, PassThrough
 from helmdash.providers.wire import ChatRequest
 
 _ADAPTERS: Mapping[ProviderKind, Adapter] = {

@@ -13,7 +13,7 @@ import httpx
 
 from helmdash.core.addresses import with_setting
 from helmdash.core.endpoints import PRIVATE_SETTING, Endpoint, EndpointSource
-from helmdash.providers.base import HttpRequest
+from helmdash.providers.protocols import HttpRequest
 from helmdash.upstream import redirects, refusals, retries
 from helmdash.upstream.failures import FailureKind, UpstreamFailed, failure_of, tidy
 from helmdash.upstream.guard import Refused, checked_url

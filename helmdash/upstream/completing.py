@@ -20,7 +20,7 @@ from helmdash.core.completion import Completion, UnknownModel
 from helmdash.core.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
 from helmdash.core.tokens import utf8_bytes
 from helmdash.core.windows import wanted_window
-from helmdash.providers.base import CannotTranslate
+from helmdash.providers.protocols import CannotTranslate
 from helmdash.providers.registry import Route, adapter
 from helmdash.providers.wire import ChatRequest, JsonMode, Message, Reply, Role, Text, WireError
 from helmdash.upstream.client import UpstreamClient

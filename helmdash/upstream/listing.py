@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from helmdash.core.endpoints import Endpoint, ProviderKind
 from helmdash.providers import registry
-from helmdash.providers.base import Adapter, HttpRequest
+from helmdash.providers.protocols import Adapter, HttpRequest
 from helmdash.providers.shared.listed_windows import is_llama_cpp, read_props, read_windows
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import FailureKind, UpstreamFailed, tidy

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.providers.anthropic import ADAPTER, read_count, write_count, write_model, write_models
-from helmdash.providers.base import Answer
+from helmdash.providers.protocols import Answer
 from helmdash.providers.wire import (
     ChatRequest,
     Ended,

@@ -11,7 +11,7 @@ from helmdash.core.endpoints import Endpoint, ProviderKind
 from helmdash.providers.anthropic import ADAPTER, count_request
 from helmdash.providers.anthropic.schema import to_structured_schema
 from helmdash.providers.anthropic.writing import request_body
-from helmdash.providers.base import CannotTranslate
+from helmdash.providers.protocols import CannotTranslate
 from helmdash.providers.wire import (
     ChatRequest,
     Choice,

@@ -9,10 +9,10 @@ import pytest
 from google.genai import types
 
 from helmdash.core.endpoints import Endpoint, ProviderKind
-from helmdash.providers.base import BadRequest, CannotTranslate, HttpRequest
 from helmdash.providers.gemini import ADAPTER, ARRAY, count_request
 from helmdash.providers.gemini.schema import to_json_schema
 from helmdash.providers.gemini.thinking import thinking_config
+from helmdash.providers.protocols import BadRequest, CannotTranslate, HttpRequest
 from helmdash.providers.wire import (
     ChatRequest,
     Choice,

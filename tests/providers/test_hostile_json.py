@@ -23,7 +23,7 @@ from helmdash.gateway.formats import format_of
 from helmdash.gateway.reading import parse
 from helmdash.gateway.refusals import Refusal
 from helmdash.gateway.routes import Shape
-from helmdash.providers.base import BadRequest, CannotTranslate
+from helmdash.providers.protocols import BadRequest, CannotTranslate
 from helmdash.providers.registry import adapter
 from helmdash.shapes.jsontext import MAX_DEPTH, BadJson, find_too_deep, load_json
 from tests.gateway.mirror import SHAPES, UPSTREAMS, chat

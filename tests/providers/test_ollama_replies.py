@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from helmdash.core.usage import normalise_usage
 from helmdash.providers import ollama
-from helmdash.providers.base import Answer
 from helmdash.providers.ollama import ADAPTER, GENERATE, OllamaAdapter
+from helmdash.providers.protocols import Answer
 from helmdash.providers.wire import (
     ChatRequest,
     Ended,

@@ -9,8 +9,8 @@ import ollama as sdk
 import pytest
 
 from helmdash.core.endpoints import Endpoint, ProviderKind
-from helmdash.providers.base import BadRequest, CannotTranslate
 from helmdash.providers.ollama import ADAPTER, GENERATE
+from helmdash.providers.protocols import BadRequest, CannotTranslate
 from helmdash.providers.wire import (
     ChatRequest,
     Choice,

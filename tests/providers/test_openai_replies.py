@@ -15,10 +15,10 @@ from openai.types import CreateEmbeddingResponse, Model
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from helmdash.core.endpoints import Endpoint, ProviderKind
-from helmdash.providers.base import Answer, BadRequest
 from helmdash.providers.openai import ADAPTER
-from helmdash.providers.openai.filter import OpenAIStreamFilter
 from helmdash.providers.openai.reply import write_finish_reason, write_usage
+from helmdash.providers.openai.stream_filter import OpenAIStreamFilter
+from helmdash.providers.protocols import Answer, BadRequest
 from helmdash.providers.shared.collecting import collect, events_of
 from helmdash.providers.wire import (
     ChatRequest,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from helmdash.core.endpoints import Endpoint, ProviderKind
 from helmdash.core.finish import FinishReason, normalise_finish_reason
-from helmdash.providers.base import BadRequest, CannotTranslate
 from helmdash.providers.openai import ADAPTER
+from helmdash.providers.protocols import BadRequest, CannotTranslate
 from helmdash.providers.quirks import FINISH_ODDITIES, QUIRKS, quirk_of
 from helmdash.providers.wire import (
     ChatRequest,

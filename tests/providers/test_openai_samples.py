@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.providers.openai import ADAPTER
-from helmdash.providers.openai.filter import OpenAIStreamFilter
+from helmdash.providers.openai.stream_filter import OpenAIStreamFilter
 from helmdash.providers.shared.collecting import collect
 from helmdash.providers.wire import ChatRequest, Event, Text, UsageSeen
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from helmdash.core.endpoints import Endpoint, EndpointSource, ProviderKind
-from helmdash.providers.base import Mirror
-from helmdash.providers.openai.filter import OpenAIStreamFilter
+from helmdash.providers.openai.stream_filter import OpenAIStreamFilter
+from helmdash.providers.protocols import Mirror
 from helmdash.providers.registry import adapter, choose, family_of, pass_through
 from helmdash.providers.wire import ChatRequest
 

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from helmdash.providers import anthropic, gemini, ollama, openai
-from helmdash.providers.base import Adapter, Answer
+from helmdash.providers.protocols import Adapter, Answer
 from helmdash.providers.shared.collecting import events_of
 from helmdash.providers.wire import (
     ChatRequest,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from helmdash.core.endpoints import Endpoint, ProviderKind
-from helmdash.providers.base import HttpRequest
+from helmdash.providers.protocols import HttpRequest
 from helmdash.upstream.client import Timeouts, UpstreamClient
 
 _T = TypeVar("_T")

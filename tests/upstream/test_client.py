@@ -20,7 +20,7 @@ import pytest
 
 from helmdash.core.endpoints import EndpointSource
 from helmdash.core.error_words import ErrorKind, kind_of_error
-from helmdash.providers.base import HttpRequest
+from helmdash.providers.protocols import HttpRequest
 from helmdash.upstream.client import Timeouts, UpstreamClient
 from helmdash.upstream.failures import CODES, FailureKind, UpstreamFailed
 from helmdash.upstream.refusals import words_of

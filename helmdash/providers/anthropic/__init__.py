@@ -19,7 +19,7 @@ from helmdash.providers.anthropic.lists import (
 )
 from helmdash.providers.anthropic.stream_reader import AnthropicStreamReader
 from helmdash.providers.anthropic.stream_writer import AnthropicStreamWriter
-from helmdash.providers.base import Adapter, Answer, CannotTranslate, HttpRequest
+from helmdash.providers.protocols import Adapter, Answer, CannotTranslate, HttpRequest
 from helmdash.providers.wire import (
     ChatRequest,
     EmbeddingReply,

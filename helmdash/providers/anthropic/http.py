@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helmdash.core.endpoints import Endpoint
-from helmdash.providers.base import HttpRequest
+from helmdash.providers.protocols import HttpRequest
 
 # The only version there is (platform.claude.com/docs/en/api/versioning).
 _VERSION = "2023-06-01"

@@ -10,7 +10,7 @@ import orjson
 from helmdash.core.endpoints import Endpoint
 from helmdash.providers.anthropic.http import credentials, path_for, post
 from helmdash.providers.anthropic.passing import with_model
-from helmdash.providers.base import HttpRequest
+from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.wire import Json, Object
 
 _LARGEST_PAGE = 1000  # the vendor's own limit, and far more models than it has

@@ -13,7 +13,7 @@ from helmdash.providers.anthropic.values import (
     string_at,
     text_at,
 )
-from helmdash.providers.base import BadRequest
+from helmdash.providers.protocols import BadRequest
 from helmdash.providers.wire import (
     Image,
     Json,

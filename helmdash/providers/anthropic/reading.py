@@ -23,7 +23,7 @@ from helmdash.providers.anthropic.values import (
     texts_at,
     whole_at,
 )
-from helmdash.providers.base import BadRequest
+from helmdash.providers.protocols import BadRequest
 from helmdash.providers.wire import ChatRequest, Choice, Json, JsonMode, Object, Tool, ToolChoice
 
 _READ = frozenset(

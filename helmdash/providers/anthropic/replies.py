@@ -19,7 +19,7 @@ from helmdash.providers.anthropic.outcomes import (
     usage_of,
 )
 from helmdash.providers.anthropic.turns import OWN_BLOCKS, input_of
-from helmdash.providers.base import Answer
+from helmdash.providers.protocols import Answer
 from helmdash.providers.wire import (
     ChatRequest,
     Json,

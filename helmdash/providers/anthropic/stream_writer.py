@@ -21,7 +21,7 @@ from helmdash.providers.anthropic.outcomes import (
     stop_reason_of,
     usage_of,
 )
-from helmdash.providers.base import Answer
+from helmdash.providers.protocols import Answer
 from helmdash.providers.wire import (
     Ended,
     Event,

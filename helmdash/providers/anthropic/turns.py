@@ -12,7 +12,7 @@ from typing import Any
 
 from helmdash.providers.anthropic.bytes import from_json, to_json
 from helmdash.providers.anthropic.models import Traits
-from helmdash.providers.base import CannotTranslate
+from helmdash.providers.protocols import CannotTranslate
 from helmdash.providers.shared.tool_ids import UNREADABLE_ARGUMENTS
 from helmdash.providers.wire import (
     ChatRequest,

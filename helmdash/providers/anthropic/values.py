@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from helmdash.providers.base import LARGEST_COUNT, BadRequest
+from helmdash.providers.protocols import LARGEST_COUNT, BadRequest
 from helmdash.providers.wire import Json
 
 

@@ -17,7 +17,7 @@ from helmdash.providers.anthropic.models import Traits, traits_of
 from helmdash.providers.anthropic.thinking import Thinking, forces_a_tool, plan_thinking
 from helmdash.providers.anthropic.tools import write_tools
 from helmdash.providers.anthropic.turns import write_conversation
-from helmdash.providers.base import CannotTranslate, HttpRequest
+from helmdash.providers.protocols import CannotTranslate, HttpRequest
 from helmdash.providers.wire import ChatRequest, Json
 
 _LEAST_TOP_P_WITH_THINKING = 0.95

@@ -9,7 +9,7 @@ import re
 from urllib.parse import quote, urlsplit
 
 from helmdash.core.endpoints import Endpoint
-from helmdash.providers.base import CannotTranslate
+from helmdash.providers.protocols import CannotTranslate
 
 # What stands in ids of models, tuned models and Vertex resources; a `?`, `#` or `%` would let an
 # id change the address that is asked.

@@ -12,9 +12,9 @@ import orjson
 
 from helmdash.core.finish import FinishReason, normalise_finish_reason
 from helmdash.core.usage import normalise_usage
-from helmdash.providers.base import LARGEST_COUNT, Answer
 from helmdash.providers.gemini.errors import error_of, find_error, write_error
 from helmdash.providers.gemini.parts import camel_members, read_part, write_reply_parts
+from helmdash.providers.protocols import LARGEST_COUNT, Answer
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.members import without_nones
 from helmdash.providers.shared.tool_ids import CallIds, next_number

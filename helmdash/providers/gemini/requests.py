@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from helmdash.providers.base import BadRequest
 from helmdash.providers.gemini.parts import camel_members, read_part
 from helmdash.providers.gemini.schema import to_json_schema
+from helmdash.providers.protocols import BadRequest
 from helmdash.providers.shared.members import (
     count_at,
     flag_at,

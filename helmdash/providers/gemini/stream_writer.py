@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import orjson
 
-from helmdash.providers.base import Answer
 from helmdash.providers.gemini.errors import error_object
 from helmdash.providers.gemini.parts import unmarked, write_reply_parts
 from helmdash.providers.gemini.replies import chunk_of
+from helmdash.providers.protocols import Answer
 from helmdash.providers.wire import (
     Ended,
     Event,

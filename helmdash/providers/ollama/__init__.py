@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from helmdash.core.endpoints import Endpoint, ProviderKind
-from helmdash.providers.base import Answer, HttpRequest
 from helmdash.providers.ollama import replies, requests, upstream
 from helmdash.providers.ollama.lists import write_ps, write_show, write_tags, write_version
 from helmdash.providers.ollama.streams import OllamaReader, OllamaWriter
+from helmdash.providers.protocols import Answer, HttpRequest
 from helmdash.providers.wire import (
     ChatRequest,
     EmbeddingReply,

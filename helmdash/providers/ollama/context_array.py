@@ -6,7 +6,7 @@ Old clients send it back to go on with a conversation; every other reply is bett
 
 from __future__ import annotations
 
-from helmdash.providers.base import StreamReader
+from helmdash.providers.protocols import StreamReader
 from helmdash.providers.shared.bodies import without_members
 from helmdash.providers.wire import Event
 

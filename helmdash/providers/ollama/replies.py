@@ -13,7 +13,7 @@ import orjson
 
 from helmdash.core.finish import FinishReason, normalise_finish_reason
 from helmdash.core.usage import normalise_usage
-from helmdash.providers.base import Answer
+from helmdash.providers.protocols import Answer
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.images import image_from_url
 from helmdash.providers.shared.members import without_nones

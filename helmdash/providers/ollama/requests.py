@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from helmdash.providers.base import BadRequest
+from helmdash.providers.protocols import BadRequest
 from helmdash.providers.shared.images import image_from_url
 from helmdash.providers.shared.members import (
     count_at,

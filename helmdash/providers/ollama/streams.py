@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import orjson
 
-from helmdash.providers.base import Answer
 from helmdash.providers.ollama.replies import (
     content_of,
     ending_of,
@@ -19,6 +18,7 @@ from helmdash.providers.ollama.replies import (
     write_call,
     write_error,
 )
+from helmdash.providers.protocols import Answer
 from helmdash.providers.shared.bodies import read_object
 from helmdash.providers.shared.ndjson import NdjsonDecoder
 from helmdash.providers.shared.tool_ids import CallIds, next_number

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from helmdash.core.endpoints import Endpoint
-from helmdash.providers.base import CannotTranslate, HttpRequest
+from helmdash.providers.protocols import CannotTranslate, HttpRequest
 from helmdash.providers.shared.bodies import with_members
 from helmdash.providers.shared.members import body_of, without_nones
 from helmdash.providers.shared.tool_ids import (

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from helmdash.core.endpoints import Endpoint, ProviderKind
-from helmdash.providers.base import Answer, HttpRequest, PassThrough, StreamReader, StreamWriter
 from helmdash.providers.openai.embeddings import (
     models_list_request,
     pass_embedding_request,
@@ -20,13 +19,20 @@ from helmdash.providers.openai.embeddings import (
     write_models,
 )
 from helmdash.providers.openai.errors import read_error_body, write_error_body
-from helmdash.providers.openai.filter import OpenAIStreamFilter
-from helmdash.providers.openai.passing import pass_chat_request
+from helmdash.providers.openai.pass_request import pass_chat_request
+from helmdash.providers.openai.read_request import read_chat_request
 from helmdash.providers.openai.reply import read_chat_reply, write_chat_reply
-from helmdash.providers.openai.request import read_chat_request
-from helmdash.providers.openai.request_writing import write_chat_request
-from helmdash.providers.openai.stream import OpenAIStreamReader
-from helmdash.providers.openai.stream_writing import start_stream
+from helmdash.providers.openai.stream_filter import OpenAIStreamFilter
+from helmdash.providers.openai.stream_reader import OpenAIStreamReader
+from helmdash.providers.openai.stream_writer import start_stream
+from helmdash.providers.openai.write_request import write_chat_request
+from helmdash.providers.protocols import (
+    Answer,
+    HttpRequest,
+    PassThrough,
+    StreamReader,
+    StreamWriter,
+)
 from helmdash.providers.wire import (
     ChatRequest,
     EmbeddingReply,

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 
 from helmdash.core.endpoints import Endpoint
 from helmdash.core.usage import normalise_usage
-from helmdash.providers.base import BadRequest, HttpRequest
 from helmdash.providers.openai.errors import UNDECODABLE_REPLY, error_in
-from helmdash.providers.openai.request_writing import headers_of
+from helmdash.providers.openai.write_request import headers_of
+from helmdash.providers.protocols import BadRequest, HttpRequest
 from helmdash.providers.shared.bodies import read_json, to_json, with_members
 from helmdash.providers.wire import EmbeddingReply, EmbeddingRequest, Json, Object, WireError
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from helmdash.core.finish import FinishReason, normalise_finish_reason
 from helmdash.core.usage import normalise_usage
-from helmdash.providers.base import Answer, BadRequest
 from helmdash.providers.openai.errors import (
     UNDECODABLE_REPLY,
     error_in,
     error_of_choice,
     write_error_body,
 )
-from helmdash.providers.openai.message_writing import reasoning_details, write_tool_call
-from helmdash.providers.openai.messages import read_parts
+from helmdash.providers.openai.read_messages import read_parts
+from helmdash.providers.openai.write_messages import reasoning_details, write_tool_call
+from helmdash.providers.protocols import Answer, BadRequest
 from helmdash.providers.quirks import USAGE_PLACES
 from helmdash.providers.shared.bodies import read_json, to_json
 from helmdash.providers.wire import Json, Object, Reasoning, Reply, WireError

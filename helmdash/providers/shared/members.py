@@ -5,7 +5,7 @@ An explicit null says as little as a member that is not there.
 
 from __future__ import annotations
 
-from helmdash.providers.base import LARGEST_COUNT, BadRequest, CannotTranslate
+from helmdash.providers.protocols import LARGEST_COUNT, BadRequest, CannotTranslate
 from helmdash.providers.shared.bodies import to_json
 from helmdash.providers.wire import Json, Object
 

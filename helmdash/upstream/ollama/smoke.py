@@ -19,7 +19,7 @@ from helmdash.core.assembly import OverBudget
 from helmdash.core.endpoints import Endpoint
 from helmdash.core.error_words import ErrorKind, kind_of_error
 from helmdash.core.tokens import Estimator
-from helmdash.providers.base import HttpRequest
+from helmdash.providers.protocols import HttpRequest
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.ollama.checking import Verdict, check_prompt
 from helmdash.upstream.ollama.client import NativeClient

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from helmdash.core.endpoints import Endpoint
-from helmdash.providers.base import HttpRequest
 from helmdash.providers.ollama.shown import Shown, read_running, read_show
 from helmdash.providers.ollama.upstream import get, post
+from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.bodies import to_json
 from helmdash.upstream.client import UpstreamClient
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from helmdash.providers.base import LARGEST_COUNT, BadRequest
-from helmdash.providers.openai.messages import read_messages
+from helmdash.providers.openai.read_messages import read_messages
+from helmdash.providers.protocols import LARGEST_COUNT, BadRequest
 from helmdash.providers.wire import (
     ChatRequest,
     Choice,

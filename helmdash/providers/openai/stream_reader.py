@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import orjson
 
-from helmdash.providers.openai.calls import ToolCalls
 from helmdash.providers.openai.errors import (
     UNDECODABLE_STREAM,
     error_in,
     error_of_choice,
 )
-from helmdash.providers.openai.messages import (
+from helmdash.providers.openai.read_messages import (
     reasoning_signature,
     reasoning_text,
     thinking_text,
@@ -24,6 +23,7 @@ from helmdash.providers.openai.reply import (
     first_choice,
     read_chat_reply,
 )
+from helmdash.providers.openai.tool_call_deltas import ToolCalls
 from helmdash.providers.shared.collecting import events_of
 from helmdash.providers.shared.sse import SseSplitter, parse_block
 from helmdash.providers.wire import (

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from helmdash.core.endpoints import Endpoint
-from helmdash.providers.base import HttpRequest
-from helmdash.providers.openai.request import wants_usage
-from helmdash.providers.openai.request_writing import CHAT_PATH, headers_of
+from helmdash.providers.openai.read_request import wants_usage
+from helmdash.providers.openai.write_request import CHAT_PATH, headers_of
+from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.quirks import (
     DEFAULT,
     AskForUsage,

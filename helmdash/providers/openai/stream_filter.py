@@ -7,7 +7,7 @@ member `usage` of any other. All other bytes are the upstream's own.
 
 from __future__ import annotations
 
-from helmdash.providers.openai.stream import TOO_LONG, BlockReader
+from helmdash.providers.openai.stream_reader import TOO_LONG, BlockReader
 from helmdash.providers.shared.bodies import to_json, without_members
 from helmdash.providers.shared.sse import SseSplitter
 from helmdash.providers.wire import Event, Object

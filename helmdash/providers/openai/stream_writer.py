@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from helmdash.providers.base import Answer
 from helmdash.providers.openai.errors import error_object
-from helmdash.providers.openai.message_writing import reasoning_details
 from helmdash.providers.openai.reply import (
     completion_id,
     write_finish_reason,
     write_usage,
 )
+from helmdash.providers.openai.write_messages import reasoning_details
+from helmdash.providers.protocols import Answer
 from helmdash.providers.shared.bodies import to_json
 from helmdash.providers.wire import (
     ChatRequest,

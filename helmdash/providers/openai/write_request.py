@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from helmdash.core.endpoints import Endpoint
-from helmdash.providers.base import HttpRequest
-from helmdash.providers.openai.message_writing import write_messages
+from helmdash.providers.openai.write_messages import write_messages
+from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.quirks import (
     AskForReasoning,
     AskForUsage,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from helmdash.providers.base import BadRequest
+from helmdash.providers.protocols import BadRequest
 from helmdash.providers.quirks import REASONING_PLACES
 from helmdash.providers.shared.bodies import json_text
 from helmdash.providers.shared.images import image_from_url
