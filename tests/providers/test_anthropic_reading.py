@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from helmdash.core.endpoints import Endpoint, ProviderKind
 from helmdash.providers.anthropic import ADAPTER, read_count_request
-from helmdash.providers.anthropic.writing import request_body
+from helmdash.providers.anthropic.write_request import request_body
 from helmdash.providers.protocols import BadRequest
 from helmdash.providers.wire import (
     ChatRequest,

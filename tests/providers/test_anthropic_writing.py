@@ -10,7 +10,7 @@ import pytest
 from helmdash.core.endpoints import Endpoint, ProviderKind
 from helmdash.providers.anthropic import ADAPTER, count_request
 from helmdash.providers.anthropic.schema import to_structured_schema
-from helmdash.providers.anthropic.writing import request_body
+from helmdash.providers.anthropic.write_request import request_body
 from helmdash.providers.protocols import CannotTranslate
 from helmdash.providers.wire import (
     ChatRequest,

@@ -9,8 +9,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from helmdash.core.endpoints import Endpoint, ProviderKind
-from helmdash.providers.anthropic import errors, lists, passing, reading, replies, writing
-from helmdash.providers.anthropic.lists import (
+from helmdash.providers.anthropic import errors, listing
+from helmdash.providers.anthropic import pass_request as passing
+from helmdash.providers.anthropic import read_request as reading
+from helmdash.providers.anthropic import reply as replies
+from helmdash.providers.anthropic import write_request as writing
+from helmdash.providers.anthropic.listing import (
     count_request,
     read_count,
     write_count,
@@ -92,11 +96,11 @@ class AnthropicAdapter:
 
     def models_request(self, *, endpoint: Endpoint) -> HttpRequest:
         """Ask for the list of models."""
-        return lists.models_request(endpoint=endpoint)
+        return listing.models_request(endpoint=endpoint)
 
     def read_models(self, body: bytes) -> tuple[str, ...]:
         """The ids in that list. Raises ValueError."""
-        return lists.read_models(body)
+        return listing.read_models(body)
 
     def embeddings_request(
         self, request: EmbeddingRequest, *, endpoint: Endpoint, model: str

@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from helmdash.providers.anthropic.bytes import to_json
 from helmdash.providers.anthropic.errors import error_event
+from helmdash.providers.anthropic.exact_json import to_json
 from helmdash.providers.anthropic.outcomes import (
     message_id,
     stop_details_of,

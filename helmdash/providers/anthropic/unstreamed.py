@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helmdash.providers.anthropic.replies import read_reply
+from helmdash.providers.anthropic.reply import read_reply
 from helmdash.providers.wire import (
     ChatRequest,
     Ended,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import groupby
 
-from helmdash.providers.anthropic.bytes import to_json
+from helmdash.providers.anthropic.exact_json import to_json
 from helmdash.providers.anthropic.values import (
     flag_at,
     object_at,

@@ -9,7 +9,7 @@ import orjson
 
 from helmdash.core.endpoints import Endpoint
 from helmdash.providers.anthropic.http import credentials, path_for, post
-from helmdash.providers.anthropic.passing import with_model
+from helmdash.providers.anthropic.pass_request import with_model
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.wire import Json, Object
 

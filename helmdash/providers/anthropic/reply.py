@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from helmdash.providers.anthropic.bytes import from_json, to_json
 from helmdash.providers.anthropic.errors import error_of
+from helmdash.providers.anthropic.exact_json import from_json, to_json
 from helmdash.providers.anthropic.json_mode import json_tool_in
 from helmdash.providers.anthropic.outcomes import (
     message_id,
@@ -18,7 +18,7 @@ from helmdash.providers.anthropic.outcomes import (
     stop_reason_of,
     usage_of,
 )
-from helmdash.providers.anthropic.turns import OWN_BLOCKS, input_of
+from helmdash.providers.anthropic.write_messages import OWN_BLOCKS, input_of
 from helmdash.providers.protocols import Answer
 from helmdash.providers.wire import (
     ChatRequest,

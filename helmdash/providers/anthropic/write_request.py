@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from helmdash.core.endpoints import Endpoint
-from helmdash.providers.anthropic.bytes import to_json
+from helmdash.providers.anthropic.exact_json import to_json
 from helmdash.providers.anthropic.http import post
 from helmdash.providers.anthropic.json_mode import plan_json
-from helmdash.providers.anthropic.models import Traits, traits_of
 from helmdash.providers.anthropic.thinking import Thinking, forces_a_tool, plan_thinking
 from helmdash.providers.anthropic.tools import write_tools
-from helmdash.providers.anthropic.turns import write_conversation
+from helmdash.providers.anthropic.traits import Traits, traits_of
+from helmdash.providers.anthropic.write_messages import write_conversation
 from helmdash.providers.protocols import CannotTranslate, HttpRequest
 from helmdash.providers.wire import ChatRequest, Json
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from helmdash.providers.anthropic.messages import read_messages, read_system
+from helmdash.providers.anthropic.read_messages import read_messages, read_system
 from helmdash.providers.anthropic.values import (
     flag_at,
     number_at,
