@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from helmdash.core.usage import Usage, normalise_usage
 from helmdash.providers import gemini
 from helmdash.providers.gemini import ADAPTER, ARRAY, GeminiAdapter
-from helmdash.providers.gemini.array import ObjectDecoder
+from helmdash.providers.gemini.json_array import ObjectDecoder
 from helmdash.providers.protocols import Answer
 from helmdash.providers.wire import (
     ChatRequest,

@@ -10,12 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from helmdash.core.endpoints import Endpoint, ProviderKind
-from helmdash.providers.gemini import errors, replies, requests, upstream
-from helmdash.providers.gemini.paths import model_path
-from helmdash.providers.gemini.replies import read_count, write_count, write_model, write_models
+from helmdash.providers.gemini import errors
+from helmdash.providers.gemini import read_request as requests
+from helmdash.providers.gemini import reply as replies
+from helmdash.providers.gemini import write_request as upstream
+from helmdash.providers.gemini.http import model_path
+from helmdash.providers.gemini.reply import read_count, write_count, write_model, write_models
 from helmdash.providers.gemini.stream_reader import GeminiReader
 from helmdash.providers.gemini.stream_writer import GeminiWriter
-from helmdash.providers.gemini.upstream import count_request
+from helmdash.providers.gemini.write_request import count_request
 from helmdash.providers.protocols import Answer, HttpRequest
 from helmdash.providers.wire import (
     ChatRequest,

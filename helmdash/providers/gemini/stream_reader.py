@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 import orjson
 
-from helmdash.providers.gemini.array import ObjectDecoder
 from helmdash.providers.gemini.errors import error_of, find_error
+from helmdash.providers.gemini.json_array import ObjectDecoder
 from helmdash.providers.gemini.parts import camel_members
-from helmdash.providers.gemini.replies import finish_of, parts_of, text_of, usage_of
+from helmdash.providers.gemini.reply import finish_of, parts_of, text_of, usage_of
 from helmdash.providers.shared.sse import SseSplitter, parse_block
 from helmdash.providers.shared.tool_ids import CallIds, next_number
 from helmdash.providers.wire import (

@@ -8,7 +8,7 @@ import orjson
 
 from helmdash.providers.gemini.errors import error_object
 from helmdash.providers.gemini.parts import unmarked, write_reply_parts
-from helmdash.providers.gemini.replies import chunk_of
+from helmdash.providers.gemini.reply import chunk_of
 from helmdash.providers.protocols import Answer
 from helmdash.providers.wire import (
     Ended,
