@@ -13,7 +13,7 @@ from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.placing import place
 from helmdash.gateway.routes import Shape
 from helmdash.providers import anthropic, gemini, ollama, openai
-from helmdash.providers.ollama import upstream as ollama_upstream
+from helmdash.providers.ollama import write_request as ollama_upstream
 from helmdash.providers.openai import embeddings as openai_embeddings
 from helmdash.providers.shared.bodies import with_members
 from helmdash.upstream.client import UpstreamClient

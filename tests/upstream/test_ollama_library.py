@@ -20,7 +20,7 @@ from helmdash.core.chunks import Chunk
 from helmdash.core.windows import wanted_window, within_window
 from helmdash.providers.ollama.context_array import ContextDropper, without_context
 from helmdash.providers.ollama.shown import num_ctx_of, read_show, with_num_ctx
-from helmdash.providers.ollama.streams import OllamaReader
+from helmdash.providers.ollama.stream_reader import OllamaReader
 from helmdash.providers.wire import ChatRequest
 from helmdash.upstream.ollama import (
     ContextManager,

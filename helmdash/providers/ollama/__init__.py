@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from helmdash.core.endpoints import Endpoint, ProviderKind
-from helmdash.providers.ollama import replies, requests, upstream
-from helmdash.providers.ollama.lists import write_ps, write_show, write_tags, write_version
-from helmdash.providers.ollama.streams import OllamaReader, OllamaWriter
+from helmdash.providers.ollama import read_request as requests
+from helmdash.providers.ollama import reply as replies
+from helmdash.providers.ollama import write_request as upstream
+from helmdash.providers.ollama.listing import write_ps, write_show, write_tags, write_version
+from helmdash.providers.ollama.stream_reader import OllamaReader, OllamaWriter
 from helmdash.providers.protocols import Answer, HttpRequest
 from helmdash.providers.wire import (
     ChatRequest,

@@ -15,7 +15,7 @@ from time import monotonic
 
 from helmdash.core.endpoints import Endpoint
 from helmdash.providers.ollama.shown import Shown, read_running, read_show
-from helmdash.providers.ollama.upstream import get, post
+from helmdash.providers.ollama.write_request import get, post
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.bodies import to_json
 from helmdash.upstream.client import UpstreamClient

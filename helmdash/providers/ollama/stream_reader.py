@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import orjson
 
-from helmdash.providers.ollama.replies import (
+from helmdash.providers.ollama.reply import (
     content_of,
     ending_of,
     find_error,

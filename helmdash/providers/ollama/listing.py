@@ -11,7 +11,7 @@ from hashlib import sha256
 
 import orjson
 
-from helmdash.providers.ollama.replies import timestamp
+from helmdash.providers.ollama.reply import timestamp
 from helmdash.providers.shared.members import without_nones
 from helmdash.providers.wire import Json
 
