@@ -23,7 +23,8 @@ BASE_DIR = conf.ROOT
 DEBUG = ENV.debug
 SECRET_KEY = _SECRET_KEY
 
-_LOOPBACK = ["localhost", "127.0.0.1", "[::1]"]
+# The last two are one address, as IPv6 and as browsers spell 127.0.0.1.
+_LOOPBACK = ["localhost", "127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]"]
 _BOUND = [] if ENV.host in ("0.0.0.0", "::") else [ENV.host]  # noqa: S104  (compared, not bound)
 _PUBLIC = [host] if (host := urlsplit(ENV.public_url).hostname) else []
 ALLOWED_HOSTS = [*_LOOPBACK, *_BOUND, *_PUBLIC, *ENV.allowed_hosts]

@@ -57,9 +57,9 @@ _PRIVATE_V6: tuple[tuple[IPv6Network, str], ...] = (
 # All of IPv6 that is given out for the public network.
 _PUBLIC_V6 = IPv6Network("2000::/3")
 
-# IPv6 addresses that are an IPv4 address in other clothes: how far down its last bit stands.
+# IPv6 addresses that are an IPv4 address in other clothes: how far down its last bit stands. Mapped
+# ones are not among them: the system connects to the IPv4 address itself (`address_of`).
 _CARRIERS: tuple[tuple[IPv6Network, int], ...] = (
-    (IPv6Network("::ffff:0:0/96"), 0),  # mapped
     (IPv6Network("::ffff:0:0:0/96"), 0),  # translated
     (IPv6Network("64:ff9b::/96"), 0),  # NAT64
     (IPv6Network("64:ff9b:1::/48"), 0),  # NAT64 of a network's own
@@ -147,7 +147,7 @@ def address_problem(address: str, *, allow_private: bool) -> str | None:
     others where clouds hand out credentials, are refused whatever is allowed.
     """
     try:
-        known = ip_address(address.partition("%")[0])
+        known = address_of(address)
     except ValueError:
         return f"{address!r} is not an IP address in its usual spelling."
     carried = _carried(known) if isinstance(known, IPv6Address) else None
@@ -162,6 +162,18 @@ def address_problem(address: str, *, allow_private: bool) -> str | None:
     if why is None and isinstance(known, IPv6Address) and known not in _PUBLIC_V6:
         why = "is not a public address"
     return _private(address, why) if why else None
+
+
+def address_of(text: str) -> IPv4Address | IPv6Address:
+    """The address that a text spells, its zone left out; a mapped one is the IPv4 address in it.
+
+    Raises ValueError.
+
+    >>> address_of("::ffff:127.0.0.1"), address_of("fe80::1%eth0")
+    (IPv4Address('127.0.0.1'), IPv6Address('fe80::1'))
+    """
+    found = ip_address(text.partition("%")[0])
+    return (isinstance(found, IPv6Address) and found.ipv4_mapped) or found
 
 
 def _carried(address: IPv6Address) -> IPv4Address | None:

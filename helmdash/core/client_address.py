@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_address,
-    ip_network,
-)
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+
+from helmdash.core.addresses import address_of
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 # A customer of a provider gets at least a /64, and may use every address of it.
 _V6_PREFIX = 64
+# Where IPv6 spells IPv4 addresses: requests from there are known by the IPv4 address.
+_MAPPED = IPv6Network("::ffff:0:0/96")
 # As many hops as any deployment has; what is longer is somebody playing.
 _MOST_HOPS = 32
 
@@ -78,6 +75,8 @@ def _network(value: str) -> Network:
         network = ip_network(value, strict=False)
     except ValueError:
         raise ValueError(f"{value!r} is no address and no network such as 10.0.0.0/8") from None
+    if isinstance(network, IPv6Network) and network.subnet_of(_MAPPED):
+        return IPv4Network((int(network[0]) & 0xFFFFFFFF, network.prefixlen - _MAPPED.prefixlen))
     return network
 
 
@@ -89,9 +88,6 @@ def _address(text: str) -> Address | None:
     elif text.count(":") == 1:
         text = text.partition(":")[0]
     try:
-        found = ip_address(text.partition("%")[0])
+        return address_of(text)
     except ValueError:
         return None
-    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-        return found.ipv4_mapped
-    return found

@@ -5,12 +5,13 @@ Pure: the variables are passed in (decisions.md, Gateway).
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv4Address
 
-from helmdash.core.addresses import url_problem
+from helmdash.core.addresses import address_of, url_problem
 from helmdash.core.endpoints import Endpoint, EndpointSource, ProviderKind
 
 
@@ -142,13 +143,19 @@ def variable_problems(variables: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def host_of(url: str) -> str:
-    """`host:port` of a URL, the port always written; "" where there is none."""
+    """`host:port` of a URL, the port always written; "" where there is none.
+
+    An IPv4 address that IPv6 spells is told as IPv4, so that one host has one name.
+
+    >>> host_of("http://[::ffff:127.0.0.1]/v1")
+    '127.0.0.1:80'
+    """
     parts = _AUTHORITY.fullmatch(url)
     found = _HOST_PORT.fullmatch(parts["authority"]) if parts else None
     if parts is None or found is None:
         return ""
     port = found["port"] or ("443" if parts["scheme"].lower() == "https" else "80")
-    return f"{found['host'].lower()}:{port}"
+    return f"{_plain_host(found['host'])}:{port}"
 
 
 def is_loopback(url: str) -> bool:
@@ -163,9 +170,17 @@ def is_loopback(url: str) -> bool:
     if _LOCAL_NAME.fullmatch(host):
         return True
     try:
-        return ip_address(host.strip("[]")).is_loopback
+        return address_of(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def _plain_host(host: str) -> str:
+    if host.startswith("["):
+        with contextlib.suppress(ValueError):
+            address = address_of(host.strip("[]"))
+            return str(address) if isinstance(address, IPv4Address) else host.lower()
+    return host.lower()
 
 
 def key_variable_of(endpoint: Endpoint, variables: Mapping[str, str]) -> str:

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.addresses import address_problem, path_problem, shown_url, url_problem
+from helmdash.core.addresses import (
+    address_of,
+    address_problem,
+    path_problem,
+    shown_url,
+    url_problem,
+)
 
 PUBLIC = [
     "1.1.1.1",
@@ -23,6 +29,7 @@ PUBLIC = [
     "2606:4700::6812:6c0",
     "2a00:1450:4001:80b::200a",
     "2001:4860:4860::8888",  # above 2001::/23
+    "::ffff:8.8.8.8",
 ]
 PRIVATE = [
     "127.0.0.1",
@@ -51,7 +58,6 @@ PRIVATE = [
     "100::1",  # discard only
     "4000::1",  # not given out
     "::ffff:127.0.0.1",
-    "::ffff:8.8.8.8",
     "::ffff:0:8.8.8.8",
     "::8.8.8.8",
     "64:ff9b::8.8.8.8",
@@ -118,6 +124,7 @@ def test_nothing_passes_that_python_knows_to_be_special(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
 ) -> None:
     passes = address_problem(str(address), allow_private=False) is None
+    address = address_of(str(address))  # Python calls all mapped ones reserved
     special = (
         address.is_private
         or address.is_loopback
@@ -134,7 +141,6 @@ def test_nothing_passes_that_python_knows_to_be_special(
 @given(st.ip_addresses(v=4))
 def test_an_address_in_disguise_never_gains_by_it(address: ipaddress.IPv4Address) -> None:
     disguises = [
-        ipaddress.IPv6Address(0xFFFF << 32 | int(address)),
         ipaddress.IPv6Address(0x64FF9B << 96 | int(address)),
         ipaddress.IPv6Address(0x2002 << 112 | int(address) << 80),
     ]
@@ -143,6 +149,23 @@ def test_an_address_in_disguise_never_gains_by_it(address: ipaddress.IPv4Address
         assert address_problem(str(disguise), allow_private=False)
         if address_problem(str(address), allow_private=True):
             assert address_problem(str(disguise), allow_private=True)
+
+
+@settings(max_examples=100)
+@given(st.ip_addresses(v=4))
+def test_a_mapped_address_is_judged_as_the_one_it_carries(address: ipaddress.IPv4Address) -> None:
+    mapped = ipaddress.IPv6Address(0xFFFF << 32 | int(address))
+
+    assert address_of(str(mapped)) == address
+    for allow_private in (False, True):
+        as_itself = address_problem(str(address), allow_private=allow_private)
+        as_mapped = address_problem(str(mapped), allow_private=allow_private)
+        assert _reason(as_mapped) == _reason(as_itself)
+
+
+def _reason(problem: str | None) -> str | None:
+    """A problem without the address that it begins with."""
+    return problem and problem.partition(" ")[2]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +224,8 @@ def test_base_urls_of_providers_pass(url: str) -> None:
         ("https://0177.0.0.1", "usual spelling"),
         ("https://2130706433", "usual spelling"),
         ("https://1.2.3.0x4", "usual spelling"),
-        ("https://[::ffff:127.0.0.1]", "disguise"),
+        ("https://[::ffff:127.0.0.1]", "on this machine"),
+        ("https://[::127.0.0.1]", "disguise"),
         ("https://[::1%25eth0]", "on this machine"),
         ("https://[nonsense]", "usual spelling"),
         ("https://169.254.169.254/latest", "link-local"),

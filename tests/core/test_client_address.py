@@ -31,6 +31,7 @@ PROXIES = parse_networks(["10.0.0.0/8", "192.0.2.10", "fd00::/8"])
         ("10.0.0.1", ["[2001:db8::1]:4711"], "2001:db8::1"),
         ("10.0.0.1", ['"[2001:db8::1]"'], "2001:db8::1"),
         ("::ffff:10.0.0.1", ["198.51.100.1"], "198.51.100.1"),
+        ("10.0.0.1", ["[::ffff:198.51.100.1]:4711"], "198.51.100.1"),
         ("fd00::1", ["2001:db8::1"], "2001:db8::1"),
         # No address: the proxy is the last one known.
         ("10.0.0.1", ["unknown"], "10.0.0.1"),
@@ -63,6 +64,15 @@ def test_an_endless_chain_costs_no_more_than_a_long_one() -> None:
 )
 def test_an_ipv6_customer_counts_as_one(one: str, other: str, is_same: bool) -> None:
     assert (counted_as(one) == counted_as(other)) is is_same
+
+
+@pytest.mark.parametrize("network", ["::ffff:10.0.0.0/104", "::ffff:a01:203", "10.1.2.3"])
+def test_a_network_may_be_written_as_mapped(network: str) -> None:
+    trusted = parse_networks([network])
+
+    for spelling in ("10.1.2.3", "::ffff:10.1.2.3"):
+        assert is_trusted(spelling, trusted)
+    assert not is_trusted("11.1.2.3", trusted)
 
 
 def test_a_name_that_is_no_address_is_counted_under_itself_and_trusted_by_nobody() -> None:

@@ -111,6 +111,10 @@ def test_the_host_of_ollama_is_read_as_ollama_reads_it(host: str, url: str) -> N
         ("llm.localhost:9", True),
         ("[::1]:9", True),
         ("[0:0:0:0:0:0:0:1]:9", True),
+        ("[::ffff:127.0.0.1]:9", True),
+        ("[::ffff:7f00:1]:9", True),
+        ("[::ffff:10.0.0.1]:9", False),
+        ("[::127.0.0.1]:9", False),  # only mapped ones mean the IPv4 address
         ("192.168.1.9:9", False),
         ("10.0.0.1:9", False),
         ("127.0.0.1.example.org:9", False),
@@ -150,6 +154,7 @@ def test_variables_that_point_clients_here_do_not_make_the_server_call_itself() 
     found = endpoints_of(
         {
             "OPENAI_BASE_URL": "http://127.0.0.1:8000/v1",
+            "DEEPSEEK_BASE_URL": "http://[::FFFF:7f00:1]:8000",
             "ANTHROPIC_BASE_URL": "https://Helm.example.org",
             "OLLAMA_HOST": "0.0.0.0:8000",
             "GROQ_API_KEY": "k",

@@ -97,7 +97,15 @@ def test_a_tool_names_the_scope_that_a_key_lacks(
 
 @pytest.mark.parametrize(
     "host",
-    ["helm.example.org", "helm.example.org:8443", "localhost:1234", "127.0.0.1", "[::1]:80"],
+    [
+        "helm.example.org",
+        "helm.example.org:8443",
+        "localhost:1234",
+        "127.0.0.1",
+        "[::1]:80",
+        "[::ffff:127.0.0.1]:80",
+        "[::ffff:7f00:1]",
+    ],
 )
 def test_hosts_of_the_server_are_welcome(world: World, host: str) -> None:
     assert world.post(rpc("tools/list"), host=host).status_code == 200

@@ -994,7 +994,7 @@ def test_many_calls_at_once_each_get_their_own_answer() -> None:
     [
         # this machine, plainly and in odd spellings
         ("http://127.0.0.1:{port}", False, "is on this machine"),
-        ("http://[::ffff:127.0.0.1]:{port}", False, "in disguise"),
+        ("http://[::ffff:127.0.0.1]:{port}", False, "on this machine"),
         ("http://2130706433:{port}", False, "usual spelling"),
         ("http://0x7f.1:{port}", True, "usual spelling"),
         ("http://localhost:{port}", False, "is on this machine"),
