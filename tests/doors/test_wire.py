@@ -417,6 +417,15 @@ def test_a_packed_body_is_told_so_at_every_door(door: Served, target: str) -> No
         assert ("Content-Encoding" in answer.text) == (expected == 415)
 
 
+def test_a_packed_form_is_told_so(door: Served) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Content-Encoding": "gzip"}
+
+    answer = httpx.post(door.base_url + "/login/", content=b"username=a", headers=headers)
+
+    assert answer.status_code == 415
+    assert "Content-Encoding" in answer.text
+
+
 def test_trailers_change_no_request(door: Served) -> None:
     answer = ask(
         door,
