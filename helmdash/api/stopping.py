@@ -11,6 +11,7 @@ import json
 
 from helmdash.api.problems import CONTENT_TYPE, KINDS, RETRY_AFTER_SECONDS, Code
 from helmdash.doors.asgi import App, Message, Receive, Scope, Send
+from helmdash.doors.closable import ClosableSend
 
 _SENTENCE = f"HelmDash is stopping. Try again in {RETRY_AFTER_SECONDS} seconds."
 
@@ -30,42 +31,24 @@ class ToldOfStop:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        door = _Door(send)
-        work = asyncio.ensure_future(_run(self._app, scope, receive, door.send))
+        answer = ClosableSend(send)
+        work = asyncio.ensure_future(_run(self._app, scope, receive, answer.send))
         try:
             await asyncio.shield(work)
         except asyncio.CancelledError:
-            if work.done() or door.has_begun:
+            if work.done() or not answer.close():
                 work.cancel()
                 raise
             # Kept, lest it be collected; its end is awaited by nobody.
             self._ending.add(work)
             work.add_done_callback(self._forget)
-            await door.close(_goodbye())
+            for message in _goodbye():
+                await send(message)
 
     def _forget(self, work: asyncio.Task[None]) -> None:
         self._ending.discard(work)
         if not work.cancelled():
             work.exception()  # it has been logged where it was raised
-
-
-class _Door:
-    """The way to a client, which may be closed before the application is done with it."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._is_closed = False
-        self.has_begun = False
-
-    async def send(self, message: Message) -> None:
-        if not self._is_closed:
-            self.has_begun = True
-            await self._send(message)
-
-    async def close(self, messages: tuple[Message, ...]) -> None:
-        self._is_closed = True
-        for message in messages:
-            await self._send(message)
 
 
 async def _run(app: App, scope: Scope, receive: Receive, send: Send) -> None:

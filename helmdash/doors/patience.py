@@ -14,7 +14,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from helmdash.doors.asgi import App, Message, Receive, Scope, Send
+from helmdash.doors.asgi import App, Receive, Scope, Send
+from helmdash.doors.closable import ClosableSend
 from helmdash.doors.faults import DatabaseUnavailable
 from helmdash.operations.patience import is_answering
 
@@ -59,13 +60,13 @@ class DatabaseWatch:
         """
         if self.is_silent:
             raise DatabaseUnavailable
-        door = _Door(send)
-        task = asyncio.ensure_future(_run(work, door.send))
+        answer = ClosableSend(send)
+        task = asyncio.ensure_future(_run(work, answer.send))
         try:
             wait = _ASK_AFTER_S
-            while not await _has_ended(task, wait) and not door.has_begun:
+            while not await _has_ended(task, wait) and not answer.has_begun:
                 wait = _ASK_AGAIN_S
-                if not await self.is_answering() and door.close():
+                if not await self.is_answering() and answer.close():
                     self._let_go(task)
                     raise DatabaseUnavailable
         except asyncio.CancelledError:
@@ -125,25 +126,6 @@ class Patient:
 def _is_exempt(scope: Scope) -> bool:
     path = scope["path"]
     return path in _LIVENESS or (path in _REPORTS and scope["method"] == "POST")
-
-
-class _Door:
-    """The way to a client, which may be closed before the application is done with it."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._is_closed = False
-        self.has_begun = False
-
-    async def send(self, message: Message) -> None:
-        if not self._is_closed:
-            self.has_begun = True
-            await self._send(message)
-
-    def close(self) -> bool:
-        """Let nothing more through; False where the answer has begun."""
-        self._is_closed = not self.has_begun
-        return self._is_closed
 
 
 async def _has_ended(task: asyncio.Task[None], seconds: float) -> bool:
