@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 
 from helmdash.core.clients import client_of
 from helmdash.core.wrong_addresses import Dialect, printable
+from helmdash.metrics import unknown_addresses
 from helmdash.operations import knocks as operations
 from helmdash.operations.holding import thread_connection
 from helmdash.operations.knocks import MOST_ROWS, Knocked
@@ -28,9 +28,6 @@ _ADVICE_CHARS = 400
 _FLUSH_SECONDS = 5.0
 
 Key = tuple[str, str, str]
-
-# Since this process began, by the format that was answered in; for /metrics.
-counts: Counter[Dialect] = Counter()
 
 
 class Knocks:
@@ -54,7 +51,7 @@ class Knocks:
         now: datetime,
     ) -> None:
         """Count one request."""
-        counts[dialect] += 1
+        unknown_addresses.labels(dialect.value).inc()
         key = (printable(method)[:_METHOD_CHARS], printable(path), _client(user_agent))
         held = self._held.pop(key, None)
         if held is None and len(self._held) >= MOST_ROWS:

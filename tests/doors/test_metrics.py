@@ -1,0 +1,44 @@
+"""What Prometheus reads: the names that dashboards and alerts rest on."""
+
+from __future__ import annotations
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from helmdash.core.wrong_addresses import Dialect
+from helmdash.metrics import exposition, unknown_addresses
+from helmdash.operations.recorder import RecorderState
+from helmdash.queries.ledger import LedgerCounts
+
+
+def test_every_name_that_dashboards_rest_on_is_told_from_the_start() -> None:
+    told = _told()
+
+    assert {name for name, _ in told if name.startswith("helmdash_")} == {
+        "helmdash_recorder_calls_total",
+        "helmdash_recorder_in_flight_lost_total",
+        "helmdash_recorder_bare_calls_total",
+        "helmdash_recorder_damaged_lines_total",
+        "helmdash_recorder_waiting",
+        "helmdash_recorder_spool_bytes",
+        "helmdash_recorder_state",
+        "helmdash_database_available",
+        "helmdash_unknown_address_requests_total",
+    }
+    assert {label for name, label in told if "unknown" in name} == {d.value for d in Dialect}
+
+
+def test_a_door_counts_by_one_call() -> None:
+    before = _told()["helmdash_unknown_address_requests_total", "openai"]
+
+    unknown_addresses.labels("openai").inc()
+
+    assert _told()["helmdash_unknown_address_requests_total", "openai"] == before + 1
+
+
+def _told() -> dict[tuple[str, str | None], float]:
+    text = exposition(LedgerCounts(), state=RecorderState.STORING, is_database_available=True)
+    return {
+        (sample.name, next(iter(sample.labels.values()), None)): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
