@@ -1,7 +1,7 @@
 """Finding an answer that may come in better and worse shapes in one reply.
 
-Source: B17. A model may write an empty answer first and mean the next one, or give an example of a
-part beside the whole: the best shape that a reply holds counts, wherever it stands.
+A model may write an empty answer first and mean the next one, or give an example of a part beside
+the whole: the best shape that a reply holds counts, wherever it stands.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Arguments: what an entry takes, what a model gave, and when two sets of them are the same.
 
-Source: spec/helmdeck.md 9.3 and B17. A model's arguments are data of any shape; what leaves here
-is an object that JSON can carry and that nests no deeper than an argument needs to.
+A model's arguments are data of any shape; what leaves here is an object that JSON can carry and
+that nests no deeper than an argument needs to.
 """
 
 from __future__ import annotations

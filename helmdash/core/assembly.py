@@ -1,6 +1,6 @@
 """Assembly: a prompt put together within a budget of tokens, with its manifest.
 
-Source: the context manager seed, spec/dominds-and-ollama.md 2.3 and 2.8, design product.md 10.
+Source: "Context Manager" (docs/sources.md), with exact sums and every blank line counted.
 The layout is system, instructions, `<context>` with the chosen chunks, user query; empty parts are
 left out and one blank line stands between the others. The fixed parts are never cut: when they
 alone are too big, OverBudget is raised before anything could be sent.

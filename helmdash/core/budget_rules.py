@@ -1,4 +1,4 @@
-"""What must hold within one budget row, as sentences an operator can act on (product.md 2).
+"""What must hold within one budget row, as sentences an operator can act on.
 
 Pure, so that the admin, the API and the import all say the same.
 """

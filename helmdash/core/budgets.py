@@ -1,6 +1,6 @@
 """Budgets: which row of figures governs a model, and why.
 
-Source: ADR 050 and 051 (the table), decisions.md "Budgets" (aliases, `:free`, case). Ids compare
+Source: the table of helmdeck ADR 050 and 051; aliases and the `:free` rule are ours. Ids compare
 trimmed and without regard to letter case. The order is exact key, longest prefix, alias (only
 where no row of its own matches), the `:free` rule on whichever row won, fallback. Rows are data:
 nothing here knows a model by name.
@@ -35,9 +35,9 @@ DEFAULT_OPTIMAL_MAX_TOKENS = 100_000
 _SHARE_BELOW_TOKENS = 128_000
 _OPTIMAL_PERCENT = 70
 _CRITICAL_PERCENT = 90
-# Generations between two hard guidances where a row sets none (context-health seed).
+# Generations between two hard guidances where a row sets none ("Context Health Monitor").
 DEFAULT_CAUTION_CADENCE = 10
-# The `:free` rule's catalog cap: the size free routes were seen to answer reliably (ADR 050).
+# The `:free` rule's catalog cap: free routes were seen to answer up to this (helmdeck ADR 050).
 FREE_MAX_CATALOG_BYTES = 10_000
 
 _FREE_SUFFIX = ":free"
@@ -54,7 +54,7 @@ class Tier(StrEnum):
 
 
 class PromptVariant(StrEnum):
-    """The planning task as set to a model (ADR 053)."""
+    """The planning task as set to a model (helmdeck ADR 053)."""
 
     FULL_STEPS = "full_steps"
     SINGLE_PICK = "single_pick"
@@ -495,7 +495,10 @@ def _is_freed(wanted: str, match: _Match) -> bool:
 
 
 def _freed(row: Budget, fallback: Budget) -> Budget:
-    """Lower a row to what a `:free` route may be trusted with (decisions.md "Budgets")."""
+    """Lower a row to what a `:free` route may be trusted with.
+
+    Free routes share quantized hosts: strict JSON aborts there, and large prompts come back empty.
+    """
     return replace(
         row,
         tier=Tier.C,
@@ -529,7 +532,7 @@ def _row_limit(row: Budget, rule: MatchRule, *, is_operators: bool) -> RowLimit 
 
 
 def _variant_of(tier: Tier) -> PromptVariant:
-    """ADR 053: a model whose structured output breaks under load is asked for one step."""
+    """One step is asked of a model whose structured output breaks under load (helmdeck ADR 053)."""
     return PromptVariant.SINGLE_PICK if tier is Tier.C else PromptVariant.FULL_STEPS
 
 

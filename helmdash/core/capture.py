@@ -19,7 +19,7 @@ Status = Literal["success", "error", "cancelled"]
 # Purposes whose reply a program reads: JSON is due, and a cut reply is of no use.
 STRUCTURED_PURPOSES = frozenset({"plan", "route", "filter", "verify"})
 
-# What a conversation may be called (decisions.md "API"). No link can carry "." or "..".
+# What a conversation may be called: what a path carries unescaped. No link can carry "." or "..".
 CONVERSATION_PATTERN = r"^(\.{3,}|\.*[A-Za-z0-9_:@+=-][A-Za-z0-9._:@+=-]*)$"
 CONVERSATION_CHARS = 255
 

@@ -1,6 +1,6 @@
 """The catalog: the packs and pipelines of a caller, as a model would read them.
 
-Source: the seed's RoutingGuide (packs with a name, pipelines with an id and a name; ADR 050).
+Source: the RoutingGuide of helmdeck ADR 050 (packs with a name, pipelines with an id and a name).
 What makes an entry usable (its name or id, unambiguous) is checked strictly. Everything else
 is carried untouched: a description or metadata of an odd type is detail we do not understand,
 never a reason to fail. Nothing here changes the object it was given.
@@ -22,7 +22,7 @@ class EntryKind(StrEnum):
     PIPELINE = "pipeline"
 
 
-# How each kind of entry is listed in a catalog, in the order the seed gives them.
+# How each kind of entry is listed in a catalog, in the RoutingGuide's order.
 LIST_OF_KIND: Final[Mapping[EntryKind, str]] = {
     EntryKind.PACK: "packs",
     EntryKind.PIPELINE: "pipelines",

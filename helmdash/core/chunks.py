@@ -1,9 +1,8 @@
 """Chunks: retrieved pieces of text that compete for the room a prompt has left.
 
-Source: the context manager seed ("Chunk Selection Strategy"), spec/dominds-and-ollama.md 2.2 and
-2.8, decisions.md "Care" (strict provenance). Everything is counted in the UTF-8 bytes of the text
-that is really sent: blank lines, wrapper and citations included. Nothing here depends on the order
-in which the candidates came.
+Source: "Context Manager" (docs/sources.md; its selection and strict provenance). Everything is
+counted in the UTF-8 bytes of the text that is really sent: blank lines, wrapper and citations
+included. Nothing here depends on the order in which the candidates came.
 """
 
 from __future__ import annotations

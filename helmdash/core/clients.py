@@ -1,7 +1,7 @@
 """Which program made a call, by the name it gives itself (`User-Agent`).
 
-A table of the agents and libraries that are known; of any other the first word counts. Sources:
-the agents' own requests (Claude Code 2.1.197, Codex CLI 0.169.0, Gemini CLI 0.61.0) and the
+A table of the agents and libraries that are known; of any other the first word counts. Taken
+from the agents' own requests (Claude Code 2.1.197, Codex CLI 0.169.0, Gemini CLI 0.61.0) and the
 official SDKs. Nothing of it is trusted: it is short, plain and for people to read.
 """
 

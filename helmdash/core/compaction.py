@@ -1,6 +1,6 @@
 """Compaction: the ladder of steps, and one entry rendered at any level of detail.
 
-Source: the seed's compaction order (ADR 050) with the corrections of decisions.md "Fit".
+Source: the order of helmdeck ADR 050. The last step that is needed goes entry by entry.
 What is shown of an entry is a bit mask over its units of detail, so that fitting is arithmetic
 on sizes; only what is sent in the end is assembled.
 
@@ -28,7 +28,7 @@ class Step:
     drops: Loss
 
 
-# The seed's six, in its order; then the members nobody has described to us.
+# The six of helmdeck ADR 050, in its order; then the members nobody has described to us.
 STEPS: Final[tuple[Step, ...]] = (
     Step("pack.intent_keywords[]", Loss.PACK_KEYWORDS),
     Step("pack.typical_use", Loss.PACK_TYPICAL_USE),

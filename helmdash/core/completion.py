@@ -1,7 +1,7 @@
 """Completion: one request for a whole reply that we make ourselves, for planning.
 
 `Complete` is what a face hands down to an operation, so that operations never import the HTTP
-client and a test passes a function (architecture.md, hot path b).
+client and a test passes a function.
 """
 
 from __future__ import annotations

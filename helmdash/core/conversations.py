@@ -3,7 +3,7 @@
 Rule "place-3": calls are numbered in the order they are recorded; a call stays in the round that
 is open, unless its context was given a fresh start: a compaction opens the next round. A clear
 opens it before its first call; what was under way then and is reported late belongs to the round
-before, and says nothing about the new one (spec/dominds-and-ollama.md 1.12, faults 3 and 4).
+before, and says nothing about the new one: its prompt would turn a fresh context red.
 """
 
 from __future__ import annotations

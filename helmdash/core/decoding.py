@@ -1,6 +1,6 @@
 """Decoding: the one JSON value a model was asked for, out of whatever it wrote around it.
 
-Source: product.md 7, ADR 051. Stages, each tried only where the ones before gave nothing that the
+Source: helmdeck ADR 051. Stages, each tried only where the ones before gave nothing that the
 caller accepts: the value the reply starts with; every outermost object and array of it, last
 first; the same mended; what is complete of a reply that was cut off; the json_repair library,
 which guesses; and last, for a caller that knows what it looks for, thoughts that never close.

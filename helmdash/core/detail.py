@@ -139,7 +139,7 @@ def slim_step(step: object) -> object:
 
 
 def field_names(schema: object) -> object:
-    """The seed's rule: an object becomes its keys, a list of objects the list of their names."""
+    """An object as its keys, a list of objects as their names (helmdeck ADR 050); else as it is."""
     if isinstance(schema, Mapping):
         return list(schema)
     if not isinstance(schema, list):

@@ -1,10 +1,10 @@
 """Doubt: whether a ranking may be trusted with leaving out entries, or what they do.
 
-Source: product.md 3 and spec/helmdeck.md 24, B6. The seed looked at the gap between ranks 1 and 2,
-which several requests in one text close, and one accidental match opens. Here each request of the
-intent is heard alone: does any entry clearly serve it, and how much of what serves it is not
-shown? Where nothing clearly serves it, entries that are shown by their names alone leave a model
-to guess. Several requests with several leaders are no doubt as long as their leaders are shown.
+The gap between ranks 1 and 2 says little: several requests in one text close it, and one accidental
+match opens it. Here each request of the intent is heard alone: does any entry clearly serve it, and
+how much of what serves it is not shown? Where nothing clearly serves it, entries that are shown by
+their names alone leave a model to guess. Several requests with several leaders are no doubt as long
+as their leaders are shown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_CLAUSES: Final = 24
 _RELATED: Final = 0.5  # what a synonym counts in a match, as in the ranking
 # The thresholds are chosen on public tool-selection data fitted into tight rooms. Evidence below
 # this catches half to two thirds of the intents that lost a needed tool, in a fifth to two fifths
-# of all; the gap of ranks 1 and 2 tells nothing there. Of the seed's own examples none is below.
+# of all; the gap of ranks 1 and 2 tells nothing there.
 _FAINT: Final = 0.15
 # A clause whose best match reaches less of one rare word than this is a request nobody answers.
 _UNHEARD: Final = 0.10

@@ -1,9 +1,9 @@
 """Failures: why a call gave nothing usable, as one typed verdict.
 
-Source: ADR 051 (an empty completion has several causes with different answers) and decisions.md
-"Causes". RULES is asked from the top: what the transport says explicitly, then how the provider
-says the reply ended, then what the reply holds. The first rule that applies is the cause. A
-finding about the quality of an artifact is never a cause (ADR 051's amendment).
+Source: helmdeck ADR 051 (an empty completion has several causes with different answers), and the
+providers' own error codes. RULES is asked from the top: what the transport says explicitly, then
+how the provider says the reply ended, then what the reply holds. The first rule that applies is the
+cause. A finding about the quality of an artifact is never a cause: the call did give something.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The filter pass: a model picks the entries that matter, where the ranking is in doubt.
 
-Source: spec/helmdeck.md 7, without its defects (24, B4 and B13): the question fits the budget it
-is asked under, entries are numbered so that a weak model can answer in a few tokens, picks are
-capped, and what was made up is counted.
+Source: the two-pass filter of helmdeck ADR 050. The question fits the budget it is asked under,
+entries are numbered so that a weak model can answer in a few tokens, picks are capped, and what was
+made up is counted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 # Stored with every filter pass. A change of the texts or of what is read is a new version.
 FILTER_VERSION: Final = "filter-1"
-# The seed's upper bound: more picks would not be shown richly anyway.
+# As many as are shown richly in tier C: more picks would be bare names anyway.
 MAX_PICKS: Final = 12
 
 TOOLS_HEADER: Final = "AVAILABLE TOOLS:"

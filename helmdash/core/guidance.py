@@ -1,6 +1,6 @@
 """The texts remediation gives an agent: soft, hard, critical, in our words or a project's own.
 
-Source: the content points of the context-health seed and decisions.md "Care". The shipped texts
+Source: what "Context Health Monitor" (docs/sources.md) wants told at each level. The shipped texts
 are frozen under TEXTS_VERSION. They are kept short, for they go into a context that is full
 already: at most 500 bytes for soft and 1,400 for the other two, whatever the conversation's name.
 """

@@ -1,7 +1,7 @@
 """Health: how full a call's context is, from the reported prompt tokens and the budget's lines.
 
-Source: the context-health seed and decisions.md "Health". Nothing is estimated here: without a
-reported count or a known limit the level is unknown, and says why.
+Source: "Context Health Monitor" (docs/sources.md). Nothing is estimated here: without a reported
+count or a known limit the level is unknown, and says why.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Health:
 
 
 def assess(prompt_tokens: int | None, budget: EffectiveBudget) -> Health:
-    """Judge one call by the seed's strict lines: on a line still counts as the lower level.
+    """Judge one call by strict lines: exactly on a line still counts as the lower level.
 
     `prompt_tokens` is the normalised total, cached tokens included. What is known is kept even
     where the level is unknown, so that a page can show it.

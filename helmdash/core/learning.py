@@ -1,7 +1,6 @@
 """Which of a tool's inputs say something about how its caller likes things.
 
-Source: spec/helmdeck.md 18.2 (learn_inputs). Everything else in the arguments is about the task at
-hand, and is not kept.
+Everything else in the arguments is about the task at hand, and is not kept.
 """
 
 from __future__ import annotations

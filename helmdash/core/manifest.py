@@ -1,7 +1,7 @@
 """The manifest: the receipt of an assembled prompt.
 
-Source: the context manager seed ("Manifest Structure"), design api.md (`/assemble`). The counts
-are estimates of the very text that is sent, and they add up exactly:
+Source: "Context Manager" (docs/sources.md; its manifest). The counts are estimates of the very text
+that is sent, and they add up exactly:
 
     system + instructions + user_query + context = total = estimate(prompt)
     wrapper + the included chunks = context

@@ -1,8 +1,8 @@
 """Mending: making JSON of what a weak model wrote instead, without guessing at what it meant.
 
 Trailing commas, single or curly quotes, bare keys, Python's literals, raw line breaks inside
-strings; and a text that was cut off, of which only what is complete is kept (ADR 051 saw plans
-cut in mid-step). Each function reads the text once.
+strings; and a text that was cut off, of which only what is complete is kept (helmdeck ADR 051 saw
+plans cut in mid-step). Each function reads the text once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The six headings of a re-entry package, and how agents spell them.
 
-Source: the context-health seed. Models write them as Markdown headings, in bold, numbered, as list
-items or as plain lines with a colon, with "and", "&" or a slash. A line that is not surely a
-heading stays text: at worst a note's words stand under another heading, they are never lost.
+Source: "Context Health Monitor" (docs/sources.md). Models write them as Markdown headings, in bold,
+numbered, as list items or as plain lines with a colon, with "and", "&" or a slash. A line that is
+not surely a heading stays text: at worst a note's words stand under another heading, they are never
+lost.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _WINDOW_CHARS = 120
 
 _MARK = re.compile(r" {0,3}(?P<mark>(?:(?:#{1,6}\s*|[-*+•]\s+|\d{1,2}[.)]\s+))*)")
 _ASIDE = r"(?:\s*\((?P<aside>[^()]{0,60})\))?"
-# The seed's own words behind two headings; any other aside is the agent's and stays.
+# The asides that two headings have in "Context Health Monitor"; any other is the agent's and stays.
 _USUAL_ASIDES = ("", "files/modules", "files", "modules", "actionable")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 

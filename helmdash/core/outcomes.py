@@ -1,7 +1,7 @@
 """What came of a call, in the five words its rates are counted by.
 
-Source: ADR 053's table, whose "clean" and "truncated" are told apart by finish reason alone, and
-ADR 051: a 200 with nothing usable in it is a failure, in every rate.
+Source: helmdeck ADR 053's table, whose "clean" and "truncated" are told apart by finish reason
+alone, and helmdeck ADR 051: a 200 with nothing usable in it is a failure, in every rate.
 """
 
 from __future__ import annotations

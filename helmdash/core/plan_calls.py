@@ -1,7 +1,7 @@
 """Calls: which entry a step of a plan calls, and with what, whatever the model wrote.
 
-Source: spec/helmdeck.md 9.3, put right (B16): one way to call each thing. A pack is called by its
-name, a pipeline by PIPELINE_RUN with its id and inputs; nothing calls the planner itself.
+There is one way to call each thing, whatever spelling a model mixed. A pack is called by its name,
+a pipeline by PIPELINE_RUN with its id and inputs; nothing calls the planner itself.
 """
 
 from __future__ import annotations

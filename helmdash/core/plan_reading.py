@@ -1,7 +1,7 @@
 """Reading a plan: from any JSON value a model answered to checked steps, or to a typed refusal.
 
-Source: spec/helmdeck.md 9.3 and 9.4 without B15 to B17. Nothing of an answer is lost in silence:
-what cannot be used becomes a gap step, or is dropped with a note and `partial`.
+Nothing of an answer is lost in silence: what cannot be used becomes a gap step, or is dropped with
+a note and `partial`.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def read_plan(
 
 
 def complexity_of(steps: Sequence[Step], *, more_steps_likely: bool = False) -> Complexity:
-    """What kind of work the steps are. The first step of a chain is a chain (B15)."""
+    """What kind of work the steps are. The first step of a chain is a chain."""
     if len(steps) > 1 or more_steps_likely:
         return Complexity.PACK_CHAIN
     if steps and steps[0].is_pipeline:

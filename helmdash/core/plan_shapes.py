@@ -1,7 +1,7 @@
 """What looks like a plan: which JSON object of a reply is the answer, and the parts of it.
 
 A reply may hold examples, thoughts and wrappers besides; `decode` shows each object of it. A shape
-that is too loose takes the wrong one, one that is too strict finds none. Source: B17, B23.
+that is too loose takes the wrong one, one that is too strict finds none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Plans and routes as values: what a model's answer turns into once it has been checked.
 
-Source: spec/helmdeck.md 9 and 10, product.md 8, without the defects B15 to B18. `plan_reading` and
-`route_reading` make them from a decoded reply.
+Source: the shapes of helmdeck ADR 053. `plan_reading` and `route_reading` make them from a decoded
+reply.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-# How a plan calls a stored pipeline: this tool with args {"id", "inputs"} (spec/helmdeck.md 8.5).
+# How a plan calls a stored pipeline: this tool with args {"id", "inputs"}, as clients know it.
 PIPELINE_RUN: Final = "helmdeck__pipeline-run"
 # What a gap step calls.
 UNKNOWN_TOOL: Final = "unknown"
-# The planner and the router themselves: never a step, never learned from (B20).
+# The planner and the router themselves: never a step, never learned from.
 META_TOOLS: Final = frozenset({"helmdeck.plan", "helmdeck.route"})
 # Steps beyond this are cut: a longer plan is a list, and no agent follows it.
 MOST_STEPS: Final = 50

@@ -1,9 +1,9 @@
 """Prompts: what a model is told so that it answers with a plan or a route.
 
-Source: spec/helmdeck.md 8 (layouts, and what each role must say), ADR 053 (variants). The
-catalog is compact JSON, so that the bytes a Trim counted are the bytes that are sent. Without a
-prefix cache it stands first in the user message; with one it ends the system message, which then
-is the same, byte for byte, for a model and a catalog whatever is asked.
+Source: helmdeck ADR 053 (variants) and 051 (the catalog as a cacheable prefix). The catalog is
+compact JSON, so that the bytes a Trim counted are the bytes that are sent. Without a prefix cache
+it stands first in the user message; with one it ends the system message, which then is the same,
+byte for byte, for a model and a catalog whatever is asked.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Ranking: every entry of a catalog by its likeness to an intent. It removes nothing.
 
-Source: ADR 050 (field-weighted, ties by id, a prior from past plans) without its defects: the
-full catalog is ranked, in any script, each clause of the intent is heard, and the past counts.
-Neither the order of the catalog nor the process makes a difference: scores are rounded before
-they are compared, and ties go by id.
+Source: helmdeck ADR 050 (field-weighted, ties by id, a prior from past plans) without its defects:
+the full catalog is ranked, in any script, each clause of the intent is heard, and the past counts.
+Neither the order of the catalog nor the process makes a difference: scores are rounded before they
+are compared, and ties go by id.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reasoning: taking a model's thoughts out of its reply, so that the reply itself can be read.
 
-Source: ADR 051 (hybrid models write a think block before the payload) and the vendors' own
+Source: helmdeck ADR 051 (hybrid models write a think block before the payload) and the vendors' own
 markers. Handles blocks that are closed, nested, never closed, and closed without having been
 opened (the chat template wrote the opening tag). A text that is valid JSON as it stands is left
 alone: a tag inside it is data. So is a tag inside a quoted string of a line.

@@ -1,8 +1,7 @@
 """Recovery: how the next try differs, for each cause of a failed one.
 
-Source: product.md 8 and spec/helmdeck.md 27.6 (act on causes, within bounds, recorded). A try
-that would be the same as an earlier one is not made, since the model already answered it; but for
-an error inside of a reply, once, as the transport does after the same error with a status.
+A try that would be the same as an earlier one is not made, since the model already answered it; but
+for an error inside of a reply, once, as the transport does after the same error with a status.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from helmdash.core.prompts import Task
 # Stored with every plan. Another next try for the same cause is a new version.
 RECOVERY_VERSION: Final = "recovery-1"
 
-# Each try costs up to minutes on a free route, and the caller waits (ADR 053: 15 to 95 s each).
+# A try on a free route takes up to minutes, and the caller waits (helmdeck ADR 053: 15 to 95 s).
 MAX_TRIES: Final = 3
 
-# Added to a hybrid reasoning model's output: the plans of ADR 053 spent up to 1,400 tokens on
-# thoughts beside 200 visible ones, and hidden tokens count against the cap (B13).
+# Added to a hybrid reasoning model's output: the plans of helmdeck ADR 053 spent up to 1,400 tokens
+# on thoughts beside 200 visible ones, and hidden tokens count against the cap.
 THINKING_TOKENS: Final = 2_000
 # The most that a repeated try asks for: the largest output figure of the shipped budgets.
 MOST_OUTPUT_TOKENS: Final = 8_000
 # Twelve numbers take under 100 tokens; the rest is for thoughts of models that no row marks as
-# hybrid, as free routes serve (ADR 053: 423 tokens for a list of 71 characters; 600 cut two).
+# hybrid (helmdeck ADR 053: 423 tokens for a list of 71 characters; a cap of 600 cut two lists).
 FILTER_TOKENS: Final = 1_500
 # The twelve best entries of the demo catalog, a line each, take 1.9 to 2.7 KB; far below that,
 # tools which the ranking is sure of would have to go.
@@ -189,7 +188,7 @@ def _shows_all(budget: EffectiveBudget) -> bool:
 
 
 def _after_silence(failed: _Failed) -> _Ways:
-    """Nothing came: large prompts are the usual reason (ADR 050)."""
+    """Nothing came: large prompts are the usual reason (helmdeck ADR 050)."""
     if failed.cause.advice is Advice.OTHER_MODEL:
         yield from _other_model(failed)
     yield from _smaller_catalog(failed)

@@ -1,10 +1,10 @@
 """Remediation: what is done about a full context before each generation, as a pure reducer.
 
-Source: the context-health seed (grace, cadence, countdown), decisions.md "Health" and "Care".
-Three soft guidances, then a hard one each cadence; in critical five prompts that count 4 to 0 and
-then a clear. The state is stored with the round, so that a restart goes on where it stood. The
-level held here lags behind the strict level of a call on the way down; the pages show the strict
-one. Nothing here reads a clock, and nothing is remembered in the module.
+Source: "Context Health Monitor" (docs/sources.md; grace, cadence, countdown). Three soft guidances,
+then a hard one each cadence; in critical five prompts that count 4 to 0 and then a clear. The state
+is stored with the round, so that a restart goes on where it stood. The level held here lags behind
+the strict level of a call on the way down; the pages show the strict one. Nothing here reads a
+clock, and nothing is remembered in the module.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from enum import StrEnum
 from helmdash.core.health import Level
 
 REMEDIATION_VERSION = "care-1"
-# Soft guidances before a hard one, and critical generations before a clear (the seed's numbers:
-# enough to finish a step, too few to run into the limit).
+# Soft guidances before a hard one, and critical generations before a clear ("Context
+# Health Monitor": enough to finish a step, too few to run into the limit).
 GRACE = 3
 COUNTDOWN = 5
 
-# A held level is left below 95 % of its line, or when this many readings in a row are under it
-# (decisions.md): one answer that is a little shorter must not start the countdown afresh.
+# A held level is left below 95 % of its line, or when this many readings in a row are under it: one
+# answer that is a little shorter must not start the countdown afresh.
 _LEAVE_PERCENT = 95
 _LEAVE_AFTER = 2
 

@@ -1,7 +1,7 @@
 """Reminders and the re-entry package: what an agent finds at the start of a new round.
 
-Source: the context-health seed (six headings) and decisions.md "Care". The package is plain text
-of a bounded size, the same for the same notes. What an agent wrote under the headings, in whatever
+Source: the six headings of "Context Health Monitor" (docs/sources.md). The package is plain text of
+a bounded size, the same for the same notes. What an agent wrote under the headings, in whatever
 spelling, is merged under them; nothing of a note is left out but for want of room, and then it
 says so. Finding the headings is `note_headings`' work, sharing the room is here.
 """

@@ -2,7 +2,7 @@
 
 A client that knows nothing of a clear goes on sending its whole history. So the gateway replaces
 the beginning that a clear has dropped by the re-entry package and the user's pending messages, and
-sends all that follows as it is (product.md 5; spec/dominds-and-ollama.md part 3, rule 4).
+sends all that follows as it is.
 
 - A user's message is pending until a final answer follows it: an assistant's message with text and
   without tool calls. In a tool loop that is the message that started it, and any later one.

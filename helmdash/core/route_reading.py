@@ -1,7 +1,7 @@
 """Reading a route: from any JSON value a model answered to a checked recommendation.
 
-Source: spec/helmdeck.md 10 without B18. An invented id is demoted to "none" and never replaced by
-an alternative in silence; an honest "none" stays what it is. Either way the gap is told.
+An invented id is demoted to "none" and never replaced by an alternative in silence; an honest
+"none" stays what it is. Either way the gap is told.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Seating: who is shown how richly, once a catalog has to fit a room.
 
-Source: decisions.md "Fit". `selection` tells the story; here are its steps on the board.
+`selection` tells the story; here are its steps on the board.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Policy:
     """How the room is shared out when entries have to go. A shipped version is never edited.
 
     rich_entries: how many of the best-ranked are sure of a seat and shown richly, by tier (the
-        seed's top-N).
+        top-N of helmdeck ADR 050).
     name_share: the part of the room that bare names of further entries may take before anything
         is told about any entry: breadth before wealth, as a tool not shown cannot be planned.
     rich_share: the part kept back from one-liners for the detail of the best.

@@ -1,7 +1,7 @@
 """Selection: the catalog that fits a budget, and the receipt of what that cost.
 
-Source: decisions.md "Fit" and the seed's cascade (ADR 050), with its defects put right: the
-full catalog is ranked (never the compacted one), and room that is left is filled again.
+Source: the cascade of helmdeck ADR 050. Unlike there the full catalog is ranked (never the
+compacted one), and room that is left is filled again (ADR 8).
 
 1. It fits as it is: passed through.
 2. The ladder of `compaction.STEPS`, each step over the whole catalog; the last one needed goes

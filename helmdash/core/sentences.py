@@ -1,8 +1,7 @@
 """Where sentences end: the only places at which a text may be cut.
 
-Source: the seed's first-sentence rule (a full stop, question or exclamation mark at the end or
-before white space), without its known weakness of cutting at "e.g. ", and with the full stops
-of scripts that put no space after them.
+A sentence ends with a full stop, question or exclamation mark at the end or before white space, but
+not at "e.g. "; the full stops of scripts that put no space after them count as they stand.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Steps taken: what a caller's context says has been done, and not doing it again.
 
-Source: spec/helmdeck.md B15 and 8.5 (single_pick: the agent calls again with what it has done).
+Source: helmdeck ADR 053 (single_pick: the agent calls again with what it has done).
 The context is the caller's own; nothing names its members, so the usual words are understood.
 """
 

@@ -1,7 +1,8 @@
 """Sizes: bytes of compact JSON, and tokens estimated from bytes.
 
-The estimate exists for fitting a prompt before it is sent (ADR 050's four bytes a token, the
-context manager's double rounding). It must never stand in for a count a provider did not report.
+The estimate exists for fitting a prompt before it is sent (helmdeck ADR 050's four bytes a token,
+the double rounding of "Context Manager"). It must never stand in for a count a provider did not
+report.
 """
 
 from __future__ import annotations

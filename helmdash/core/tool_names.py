@@ -1,8 +1,8 @@
 """The names a model calls tools by, and the catalog's entries they stand for.
 
-Source: spec/helmdeck.md 9.3 and B16. MCP clients show a pack under names of their own
-(`helmdeck__blog-publish`, `mcp__helmdeck__blog-publish`), and models mix those with the catalog's.
-A spelling counts only where exactly one entry fits it: a plan must never guess between two tools.
+MCP clients show a pack under names of their own (`helmdeck__blog-publish`,
+`mcp__helmdeck__blog-publish`), and models mix those with the catalog's. A spelling counts only
+where exactly one entry fits it: a plan must never guess between two tools.
 """
 
 from __future__ import annotations

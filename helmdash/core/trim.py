@@ -1,7 +1,7 @@
 """Trim: the typed receipt of fitting a catalog.
 
-It says what was dropped, in which step, how many bytes that saved, which entries stay and
-which went, and whether the result fits. The seed's flat list of labels is derived from it
+It says what was dropped, in which step, how many bytes that saved, which entries stay and which
+went, and whether the result fits. The flat list of labels of helmdeck ADR 050 is derived from it
 (`dropped`), never parsed back. Pure values; made by `selection`, stored and shown elsewhere.
 """
 
@@ -13,7 +13,7 @@ from typing import Final, TypedDict
 
 from helmdash.core.catalog import EntryKind
 
-# The seed's labels for a ranking in doubt, and for the picks of a filter pass (ADR 050).
+# The labels of helmdeck ADR 050 for a ranking in doubt, and for the picks of a filter pass.
 LOW_CONFIDENCE: Final = "lexical.low_confidence"
 LLM_FILTER: Final = "llm_filter(picks={picks},kept={kept})"
 
@@ -96,8 +96,7 @@ class Trim:
 
     @property
     def dropped(self) -> tuple[str, ...]:
-        """The seed's labels, in order: the steps, the flags, and by how much it is still too
-        big, if so."""
+        """The labels of helmdeck ADR 050, in order: steps, flags, and what it is over, if so."""
         labels = (*(step.label for step in self.steps), *self.flags)
         if self.fits:
             return labels
@@ -111,7 +110,7 @@ class Trim:
         return (self.before_bytes - self.after_bytes) / self.before_bytes
 
     def to_json(self) -> TrimJson:
-        """The `compaction` object of the API (design: api.md, "Fit and rank")."""
+        """The `compaction` object of the API."""
         return {
             "before_bytes": self.before_bytes,
             "after_bytes": self.after_bytes,

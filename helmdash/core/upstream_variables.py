@@ -1,6 +1,6 @@
 """Upstreams that the environment names: the variables of the official SDKs and of Ollama.
 
-Pure: the variables are passed in (decisions.md, Gateway).
+Pure: the variables are passed in.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Usage: every vendor's token counts in one shape, with unknown kept unknown.
 
-Each row of SHAPES is one vendor's field names; a report is told apart by the names it uses
-(decisions.md "Health", the table of providers in the context-health study). Prompt tokens always
-mean the whole prompt, cached tokens included: OpenAI, Codex and Gemini count them in, Anthropic
-and Bedrock report three separate counters that have to be added. Completion tokens include the
-reasoning. A missing, null, negative, fractional, non-finite or non-numeric count, and a prompt
-count of 0, are unknown: a meter that reads them as zero shows green when it should show nothing.
+Each row of SHAPES is one vendor's field names; a report is told apart by the names it uses. Prompt
+tokens always mean the whole prompt, cached tokens included: OpenAI, Codex and Gemini count them in,
+Anthropic and Bedrock report three separate counters that have to be added. Completion tokens
+include the reasoning. A missing, null, negative, fractional, non-finite or non-numeric count, and a
+prompt count of 0, are unknown: a meter that reads them as zero shows green when it should show
+nothing.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def _completion(
 
 
 def _total(prompt: int | None, completion: int | None, reported: int | None) -> int | None:
-    """Keep the reported total; the seed allows prompt + completion where there is none."""
+    """Keep the reported total; else prompt + completion. None where either is unknown."""
     if reported:
         return reported
     if prompt is None or completion is None:

@@ -1,7 +1,7 @@
 """How far a measured share can be trusted: Wilson's interval.
 
-Source: product.md 12 ("with n and interval"). Wilson's holds where the textbook interval does not:
-for a handful of calls, and for shares of none or all.
+Wilson's holds where the textbook interval does not: for a handful of calls, and for shares of none
+or all.
 """
 
 from __future__ import annotations

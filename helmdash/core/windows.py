@@ -1,8 +1,7 @@
 """Windows of local models: what a budget wants a server to make room for, and what then holds.
 
-Source: issue 5, spec/dominds-and-ollama.md 2.8 no. 3 and 4: a budget and the window that the server
-really gives have to be one number, which is told to the server (Ollama's `num_ctx`) and is only
-ever lowered to what the model has, never raised.
+A budget and the window that the server really gives have to be one number, which is told to the
+server (Ollama's `num_ctx`) and is only ever lowered to what the model has, never raised.
 """
 
 from __future__ import annotations
