@@ -1,8 +1,8 @@
 """Arguments against the JSON Schema of what they are for.
 
-Source: spec/helmdeck.md B17 and rule S3. The planner leaves out what it cannot know, so nothing is
-missing here, at any level: what is checked is what was given. Where the schema itself is broken,
-or too much work, there is nothing to hold against the model.
+The planner leaves out what it cannot know, so nothing is missing here, at any level: what is
+checked is what was given. Where the schema itself is broken, or too much work, there is nothing to
+hold against the model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Assembling a prompt for a model: the budget is looked up, the rest is core's (product.md 10).
+"""Assembling a prompt for a model: the budget is looked up, the rest is core's.
 
 Nothing is stored and nothing is sent: the manifest is the receipt, and the caller keeps it.
 """
@@ -84,7 +84,7 @@ def assemble_prompt(
 def find_prompt_budget(
     *, project: ProjectInfo, model: str | None, budget_tokens: int | None
 ) -> PromptBudget:
-    """The budget of a prompt (decisions.md "Budgets": limit less reserve).
+    """The budget of a prompt, in tokens: the limit less what is reserved for the reply.
 
     budget_tokens wins as it is, also over a smaller window: who names it knows the window that
     the server really has. Else the model's limit counts; where none is known, as under the

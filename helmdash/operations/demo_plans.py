@@ -38,7 +38,7 @@ Told = Mapping[str, Any]
 def load_plans(*, project: ProjectInfo, caller: str, now: datetime) -> int:
     """Store the plans of the fixture with times up to `now`. Gives the number of calls recorded.
 
-    The calls that lie elsewhere (ADR 053's) must be recorded before.
+    The calls that lie elsewhere (helmdeck ADR 053's) must be recorded before.
     """
     plans: list[Told] = json.loads(_PLANS.read_text(encoding="utf-8"))["plans"]
     fits = {told["id"]: _fit(project, told, caller, now) for told in plans}

@@ -1,4 +1,4 @@
-"""Fitting a catalog to a model's budget, and keeping the receipt (product.md 3)."""
+"""Fitting a catalog to a model's budget, and keeping the receipt."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from helmdash.records.models import Fit, Payload
 
 logger = logging.getLogger(__name__)
 
-# What the planning system prompt takes until the caller says otherwise (ADR 050: "~1.5 KB").
+# What the planning system prompt takes until the caller says otherwise (helmdeck ADR 050).
 SYSTEM_PROMPT_BYTES = 1500
-# ADR 050: the operator hears of it when more than 30 % went.
+# The operator hears of it when more than 30 % went (helmdeck ADR 050).
 _LOGGED_SHARE = 0.30
 # Inline catalogs kept prepared: one of a thousand entries takes a few megabytes.
 _INLINE_KEPT = 8
@@ -105,7 +105,7 @@ def goes_in_prefix(prepared: PreparedCatalog, budget: EffectiveBudget, fixed_byt
     """Whether the catalog can be the same for every intent, and so belongs in a cached prefix.
 
     A catalog that has to lose entries depends on the intent: in the prefix it would only make
-    every prefix another one (spec/helmdeck.md 8.2).
+    every prefix another one.
     """
     return budget.supports_prefix_cache and stable_fits(
         prepared, budget=budget, fixed_bytes=fixed_bytes
@@ -173,7 +173,7 @@ def keep_fit(
     caller: str,
     now: datetime,
 ) -> None:
-    """Store the Trim of a fit, and tell the log where much was cut (ADR 050)."""
+    """Store the Trim of a fit, and tell the log where much was cut (helmdeck ADR 050)."""
     _store(project, fitted, prepared, intent, catalog_name, caller, now)
     _log(fitted)
 

@@ -262,7 +262,7 @@ def _call(chance: random.Random, talk: _Talk, name: str, at: datetime) -> Captur
     kind = chance.choices(range(len(_FAILURE_WEIGHTS)), _FAILURE_WEIGHTS)[0]
     if kind < len(_FAILURES):
         call = _failed(call, _FAILURES[kind][1])
-    # A failure may have made a plan of it; only plans have variants of their prompt (ADR 053).
+    # A failure may have made a plan of it; only plans have variants of their prompt.
     return replace(call, prompt_variant=talk.model.variant) if call.purpose == "plan" else call
 
 

@@ -1,8 +1,8 @@
-"""Budgets as they rule now: the table of a project, its explanation, and the seed's projection.
+"""Budgets as they rule now: the table of a project, its explanation, and the whole table.
 
 The table is cached in each process and checked against the newest edit at every use, so an edit
 rules the very next fit everywhere. Two edits whose transactions overlap could hide one from that
-check; so the cached table is also read again once it is a second old (issue 1: "within a second").
+check; so the cached table is also read again once it is a second old (ADR 3).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from helmdash.queries import budget_origins
 from helmdash.records import models as stored
 from helmdash.records.models import Budget, BudgetAlias
 
-# "Live everywhere within a second" (product.md 2).
+# An edit rules everywhere within a second (ADR 3).
 _MAX_AGE_SECONDS = 1.0
 
 POLICY = (
@@ -48,7 +48,7 @@ class BudgetRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBudgets:
-    """The seed's `helmdeck://context-budgets` (ADR 050): every rule, in table order."""
+    """`helmdeck://context-budgets` of helmdeck ADR 050: every rule, in table order."""
 
     fetched_at: datetime
     fallback: core.EffectiveBudget

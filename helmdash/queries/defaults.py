@@ -1,8 +1,8 @@
 """What a caller uses most, and how it likes it: learned from its plans and its recorded calls.
 
-Source: spec/helmdeck.md 18.3 and seed 002; without B20 (the block changed on every call, and was
-full of the planner's own calls). One use is one entry in one plan or story: a pack that calls a
-model five times for one step was used once.
+The block stays the same from call to call where it can, and the planner's own calls are not in it.
+One use is one entry in one plan or story: a pack that calls a model five times for one step was
+used once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from helmdash.records.models import Call, PlanStep
 _DAYS: Final = 30
 # Of each of the two sources, the newest: more would not change what is most frequent.
 _MOST_ROWS: Final = 1_000
-# As many of each kind as the seed's projection has.
+# Of each kind; a longer list would cost every plan's prompt more than it tells.
 _SHOWN: Final = 12
 _NOTE: Final = "Nothing learned yet: no plan or call of a pack of yours in the last 30 days."
 
@@ -50,7 +50,7 @@ class Defaults:
         """The block of a prompt; None where nothing was learned.
 
         Without times, and with counts rounded down to 1, 2, 5, 10, 20, 50 ..., so that it stays
-        the same from call to call, and a prompt prefix that holds it stays cacheable (B20).
+        the same from call to call, and a prompt prefix that holds it stays cacheable.
         """
         if not self.packs and not self.pipelines:
             return None
@@ -60,7 +60,7 @@ class Defaults:
         }
 
     def to_json(self, fetched_at: datetime) -> dict[str, object]:
-        """The seed's helmdeck://my-defaults."""
+        """The body of `helmdeck://my-defaults`."""
         shape: dict[str, object] = {
             "scope": f"caller={self.caller}",
             "fetched_at": rfc3339(fetched_at),

@@ -1,7 +1,7 @@
 """What left the context of a conversation: at its fresh starts, and by Trims.
 
-Source: spec/demands.md 2.5 ("what left the context"). Only figures that were recorded: what a
-client dropped between two calls without telling is not guessed at.
+Only figures that were recorded: what a client dropped between two calls without telling is not
+guessed at.
 """
 
 from __future__ import annotations

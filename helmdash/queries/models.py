@@ -1,7 +1,7 @@
 """How models do: what came of their calls, by purpose and prompt variant, and the newest of them.
 
-Source: product.md 12 and ADR 053's table, whose six rows are read as what they are: filter passes
-and plans, told apart by their purpose (spec/helmdeck.md B14, appendix C).
+Source: the table of helmdeck ADR 053, whose six rows are read as what they are: filter passes and
+plans, told apart by their purpose.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_CALLS: Final = 20_000
 # Anything else callers invent shares one group, so that the table stays a table.
 PURPOSES: Final = ("chat", "plan", "route", "filter", "verify")
 OTHER: Final = "other"
-# ADR 053 has variants of the prompt for plans only: a route's is one, whatever a caller reports.
+# Only plans have variants of the prompt: a route's is one, whatever a caller reports.
 _ROUTE: Final = "route"
 # Upper ends of the bands of prompt sizes: around what a tier C catalog takes (10 KB), and far off.
 _BANDS: Final = (("under 4 KB", 4_096), ("4 to 16 KB", 16_384), ("16 to 64 KB", 65_536))
@@ -92,7 +92,7 @@ class ModelRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentCall:
-    """One row of ADR 053's table, with what it lacked. ended_at: its wall time."""
+    """One row of helmdeck ADR 053's table, with what it lacked. ended_at: its wall time."""
 
     id: str
     model: str

@@ -1,6 +1,6 @@
 """The past as the ranking takes it: what was picked for which intents, and what that is worth.
 
-Source: spec/helmdeck.md 27.4 (only rows whose plan was followed count in full; no raw text).
+Only plans that were followed count in full, and no raw text is read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def past_plans(*, project_id: int, now: datetime, limit: int = 500) -> tuple[Pas
     """The newest plans and routes that picked something, oldest first. Two queries.
 
     Only those that succeeded, or were followed as far as they went; those known not to have been
-    followed are left out, as are the planner's own tools (B20).
+    followed are left out, as are the planner's own tools.
     """
     rows = (
         PlanRecord.objects.filter(project_id=project_id, step_count__gt=F("gap_count"))

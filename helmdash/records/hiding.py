@@ -1,9 +1,9 @@
 """Words that can be compared and not read: keyed hashes under a key of the project's own.
 
-Source: spec/helmdeck.md B30: an unsalted hash of a short intent is guessable, and one of a long
-text never occurs twice. So it is the words that are hashed, one by one, with a key derived from
-the server's signing key. A copy of the database alone tells none of them. When the signing key
-changes, older hashes match nothing any more: the history starts anew, nothing else happens.
+An unsalted hash of a short intent is guessable, and one of a long text never occurs twice. So it is
+the words that are hashed, one by one, with a key derived from the server's signing key. A copy of
+the database alone tells none of them. When the signing key changes, older hashes match nothing any
+more: the history starts anew, nothing else happens.
 """
 
 from __future__ import annotations

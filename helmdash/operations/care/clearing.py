@@ -1,8 +1,7 @@
 """The fresh start of a conversation: asked for, or because the countdown has run out.
 
-Source: spec/dominds-and-ollama.md 1.7 and 1.12 (faults 1 to 4 and 6), decisions.md "Care". A clear
-closes the round and opens the next one, which is empty until its first call. What was under way is
-late (core.conversations) and cannot reach the new round.
+A clear closes the round and opens the next one, which is empty until its first call. What was
+under way is late (core.conversations) and cannot reach the new round.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Texts of the user that no reply has answered yet: a fresh start carries them over, never changed.
 
-Source: spec/dominds-and-ollama.md 1.12, faults 1, 2, 15 and 20. They are stored sealed, and only
-until they are answered, whatever the project keeps of its calls.
+They are stored sealed, and only until they are answered, whatever the project keeps of its calls.
 """
 
 from __future__ import annotations

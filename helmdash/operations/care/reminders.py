@@ -1,6 +1,6 @@
 """Reminders: what an agent wants to know after a fresh start. Positions run from 1 without gaps.
 
-Writing one counts as following the guidance that asked for it (decisions.md "Care").
+Writing one counts as following the guidance that asked for it.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def read(
     """Judge the newest call of the open round anew: by the budgets of now, for the model of now.
 
     model: the one about to be asked; None: the call's. A call of another round says nothing, nor
-    does a prompt that was probably cut (spec/dominds-and-ollama.md 1.12, faults 4 and 17).
+    does a prompt that was probably cut: its count is of what was left.
     sent_bytes: gives the size of the request about to be sent; asked only below the lines, and
     after an overflow.
     """

@@ -1,4 +1,4 @@
-"""Planning: an intent becomes a plan or a route, and what that took is kept (product.md 8).
+"""Planning: an intent becomes a plan or a route, and what that took is kept (ADR 15).
 
 `making.make_plan` tells the whole story; the other modules are its chapters: `asking` (what was
 asked and what is known), `trying` (one call to a model, and what its reply was worth), `filtering`

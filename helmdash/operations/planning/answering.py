@@ -1,4 +1,4 @@
-"""The answer to a plan or a route as JSON: the seed's shape, and what we know besides."""
+"""The answer to a plan or a route as JSON: as in helmdeck ADR 053, and what we know besides."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Body = dict[str, object]
 def plan_body(
     question: Question, plan: Plan, variant: PromptVariant, fitted: Fitted, attempts: list[Attempt]
 ) -> Body:
-    """The answer to POST /plan (spec/helmdeck.md 9.5)."""
+    """The body of the answer to POST /plan."""
     body: Body = {
         "plan_id": question.plan_id,
         "steps": [_step(step) for step in plan.steps],
@@ -44,7 +44,7 @@ def route_body(
     fitted: Fitted,
     attempts: list[Attempt],
 ) -> Body:
-    """The answer to POST /route (spec/helmdeck.md 10)."""
+    """The body of the answer to POST /route."""
     body: Body = {
         "plan_id": question.plan_id,
         "recommendation": _destination(route.recommendation),
@@ -63,7 +63,7 @@ def route_body(
 
 
 def compaction(fitted: Fitted) -> Body | None:
-    """What was cut; None when nothing was (spec/helmdeck.md 9.4). The fit has the whole Trim."""
+    """What was cut; None when nothing was. The fit has the whole Trim."""
     trim = fitted.trim
     if not trim.dropped:
         return None

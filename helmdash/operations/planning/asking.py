@@ -200,7 +200,7 @@ def _chain_of(ask: Ask, likeness: Likeness, now: datetime, plan_id: str) -> Chai
 
 
 def _defaults(project: ProjectInfo, caller: str, now: datetime) -> Mapping[str, object] | None:
-    """What the caller usually does. A plan is possible without it (spec/helmdeck.md 9.2)."""
+    """What the caller usually does. A plan is possible without it."""
     try:
         found = defaults.caller_defaults(project_id=project.id, caller=caller, now=now)
     except Exception:

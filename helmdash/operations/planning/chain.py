@@ -1,8 +1,8 @@
 """The steps an agent has already been told, when it asks for one step after the other.
 
-Source: product.md 8 ("a loop guard for single_pick"), spec/helmdeck.md B15 and 27.11. An agent may
-name the plan it goes on with (`continues`), or list in its context what it did (`core.taken`).
-Otherwise the same caller asking for the same text with more and more context goes on with its work.
+An agent that is given one step at a time may be told the same one for ever. An agent may name the
+plan it goes on with (`continues`), or list in its context what it did (`core.taken`). Otherwise the
+same caller asking for the same text with more and more context goes on with its work.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from helmdash.core.plans import PIPELINE_RUN, Step, TakenStep
 from helmdash.records.hiding import hide_value
 from helmdash.records.models import PlanRecord, PlanStep
 
-# A chain longer than this is a loop with variations: the seed's longest plans have six steps.
+# A chain longer than this is a loop with variations: the longest plans that were measured have six
+# steps.
 MOST_LINKS = 12
 # The same for a chain that is guessed at. Sixteen contexts that grow by chance are no danger.
 _MOST_GUESSED_LINKS = 16

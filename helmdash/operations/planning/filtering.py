@@ -1,8 +1,8 @@
 """The filter pass: where the ranking is in doubt, a model says which entries matter.
 
-Source: ADR 050 PR 4, product.md 3, spec/helmdeck.md 7, without the defects B4, B6, B13 and B14: it
-is asked by numbers, has room to think, is capped, and is recorded as a call of its own. It never
-fails a plan: without an answer the ranking stands.
+Source: the two-pass filter of helmdeck ADR 050. It is asked by numbers, has room to think, is
+capped, and is recorded as a call of its own. It never fails a plan: without an answer the ranking
+stands.
 """
 
 from __future__ import annotations

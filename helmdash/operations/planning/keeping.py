@@ -1,7 +1,7 @@
 """The rows of a plan: opened before the first call, added to with each, closed at the end.
 
-What is kept of its texts follows the project's payload setting (product.md 8): all, redacted, or
-none. Hashes, entries and figures are kept in any case.
+What is kept of its texts follows the project's payload setting: all, redacted, or none. Hashes,
+entries and figures are kept in any case.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from helmdash.records.secrets import seal
 ANSWER_WAITS = timedelta(hours=1)
 # As tools are named; anything else may be a sentence of somebody's.
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,80}")
-# What may tell who somebody is: learned only where texts are kept (spec/helmdeck.md 18.2).
+# What may tell who somebody is: learned only where texts are kept.
 _PERSONAL = frozenset({"title", "author"})
 
 

@@ -1,4 +1,4 @@
-"""The story of a plan, from the question to the answer (architecture.md, hot path b).
+"""The story of a plan, from the question to the answer (ADR 15).
 
 Read what is known; fit the catalog; ask the filter where the ranking is in doubt; ask the model;
 on a cause try again as `core.recovery` says, three times at most; keep every step of it.

@@ -1,6 +1,6 @@
-"""What a caller has planned lately, in groups of like intents: the seed's helmdeck://my-plans.
+"""What a caller has planned lately, in groups of like intents: `helmdeck://my-plans`.
 
-Source: spec/helmdeck.md 19.2. No intents, arguments or rationales are in it.
+No intents, arguments or rationales are in it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from helmdash.core.plans import META_TOOLS
 from helmdash.queries.moments import rfc3339
 from helmdash.records.models import PlanRecord, PlanStep
 
-# The seed's audit rows live that long; a caller's habits of last year are no help.
+# A caller's habits of last year are no help.
 _DAYS: Final = 30
 # A caller that plans every twenty minutes around the clock; the newest count.
 _MOST_PLANS: Final = 2_000
@@ -51,7 +51,7 @@ class MyPlans:
         return None if self.groups else _NOTE
 
     def to_json(self) -> dict[str, object]:
-        """The seed's shape; members without a value are left out."""
+        """The body of `helmdeck://my-plans`; members without a value are left out."""
         shape: dict[str, object] = {
             "scope": f"caller={self.caller}",
             "fetched_at": rfc3339(self.fetched_at),

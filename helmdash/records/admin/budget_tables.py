@@ -10,7 +10,7 @@ from helmdash.core import budgets as core
 from helmdash.records.models import Budget, BudgetAlias, Project
 from helmdash.records.querysets import models_seen
 
-# "Models seen in the last 7 days that this row governs" (product.md 2).
+# The admin lists the models seen in these last days that a row governs.
 SEEN_DAYS = 7
 
 

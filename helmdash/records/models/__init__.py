@@ -1,7 +1,7 @@
 """The tables, one module for each aggregate.
 
 `project` comes first in every key and index of the big tables and in every filter, so that calls
-can be partitioned by time or distributed by project without a rewrite (architecture.md).
+can be partitioned by time or distributed by project without a rewrite.
 """
 
 from __future__ import annotations

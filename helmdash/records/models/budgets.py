@@ -1,4 +1,4 @@
-"""Budgets: what one model, or one prefix of model ids, can safely take and give (product.md 2)."""
+"""Budgets: what one model, or one prefix of model ids, can safely take and give."""
 
 from __future__ import annotations
 

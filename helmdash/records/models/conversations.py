@@ -43,7 +43,7 @@ class Conversation(models.Model):
     level = models.CharField(max_length=10, default=Level.UNKNOWN.value)
     severity = models.PositiveSmallIntegerField(default=SEVERITY[Level.UNKNOWN])
     level_reason = word_field(32)
-    # Unknown keeps the last known level visible beside it (product.md 5).
+    # Unknown keeps the last known level visible beside it (ADR 7).
     known_level = word_field(10)
     prompt_tokens = count_field()
     limit_tokens = count_field()
