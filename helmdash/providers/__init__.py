@@ -1,1 +1,1 @@
-"""Wire formats of the providers, sans I/O: bytes to plain values and back (architecture.md)."""
+"""Wire formats of the providers, sans I/O: bytes to plain values and back."""

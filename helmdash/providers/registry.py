@@ -1,4 +1,4 @@
-"""Which adapter speaks a format, and which endpoint a model goes to (decisions.md "Gateway")."""
+"""Which adapter speaks a format, and which endpoint a model goes to."""
 
 from __future__ import annotations
 

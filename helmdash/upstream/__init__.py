@@ -1,4 +1,4 @@
-"""The one HTTP client: calls to upstreams, guarded, retried and told in full (architecture.md).
+"""The one HTTP client: calls to upstreams, guarded, retried and told in full.
 
 Beside operations: imports core, providers and conf. Nothing else in HelmDash calls out.
 """

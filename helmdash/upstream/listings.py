@@ -43,7 +43,7 @@ class Listings:
     async def choose(
         self, model: str, endpoints: Sequence[Endpoint], *, default: str
     ) -> Route | None:
-        """The upstream of a model (decisions.md "Gateway"); None when there is none for it.
+        """The upstream of a model; None when there is none for it.
 
         Upstreams that do not list their models are asked, if nothing else answers the question.
         """

@@ -1,8 +1,7 @@
 """The request log: one line of JSON for each call to an Ollama server, in files of a day each.
 
-Format, names and rotation follow the context manager seed ("Logging Format"); what its
-implementation lacked is listed in spec/dominds-and-ollama.md 2.8 no. 10. Prompts and replies are
-never in it, and secrets in what servers and callers wrote are masked. `add` only puts an entry into
+Format, names and rotation follow "Context Manager" (docs/sources.md). Prompts and replies are never
+in it, and secrets in what servers and callers wrote are masked. `add` only puts an entry into
 a queue; a thread writes. Whatever goes wrong with the disk, no call notices.
 """
 
@@ -25,7 +24,7 @@ from helmdash.upstream.log_files import DayFiles
 
 log = logging.getLogger(__name__)
 
-# The seed's figures.
+# The figures of "Context Manager".
 MAX_BYTES = 10 * 1024 * 1024
 KEEP_DAYS = 14
 
@@ -79,7 +78,7 @@ class LogEntry:
     num_ctx: int | None = None
 
     def to_json(self) -> dict[str, object]:
-        """The entry as its line has it: the seed's names, and masks for secrets."""
+        """The entry as its line has it, with masks for secrets."""
         line: dict[str, object] = {
             "timestamp": _timestamp(self.at),
             "requestId": self.request_id,

@@ -1,6 +1,6 @@
 """httpx over aiohttp: the transport of every call to an upstream.
 
-httpx's own transport collapses under concurrency, aiohttp's pool does not (performance.md). One
+httpx's own transport collapses under concurrency, aiohttp's pool does not (ADR 10). One
 transport has one pool and one policy about private addresses, so that a connection made under one
 policy is never used under the other.
 """

@@ -1,7 +1,7 @@
 """The `context` of `/api/generate`: tens of thousands of token ids that hardly anybody reads.
 
-Old clients send it back to go on with a conversation; every other reply is better without it
-(issue 5). All other bytes stay as they are.
+Old clients send it back to go on with a conversation; every other reply is better without
+it. All other bytes stay as they are.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """An OpenAI-shaped stream on its way to an OpenAI-shaped client: read and handed on in one pass.
 
-Every stream is made to report usage (decisions.md "Gateway"); a client that did not ask for it
-must not see it. What is hidden is exactly that: a chunk that holds nothing but usage, and the
-member `usage` of any other. All other bytes are the upstream's own.
+Every stream is made to report usage; a client that did not ask for it must not see it. What is
+hidden is exactly that: a chunk that holds nothing but usage, and the member `usage` of any other.
+All other bytes are the upstream's own.
 """
 
 from __future__ import annotations

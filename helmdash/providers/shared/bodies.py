@@ -1,9 +1,9 @@
 """JSON bodies: read them, and change single members of an object byte for byte around them.
 
-A request that passes through keeps the client's own bytes (decisions.md "Gateway"). Where a
-member has to change, only its bytes are replaced: the scanner knows where each top-level member
-of a sound JSON object stands, and looks at nothing inside their values. An object that says a
-name twice, or spells it with escapes, is written anew from its parsed form instead.
+A request that passes through keeps the client's own bytes (ADR 9). Where a member has to change,
+only its bytes are replaced: the scanner knows where each top-level member of a sound JSON object
+stands, and looks at nothing inside their values. An object that says a name twice, or spells it
+with escapes, is written anew from its parsed form instead.
 """
 
 from __future__ import annotations

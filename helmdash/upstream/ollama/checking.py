@@ -1,7 +1,7 @@
-"""The prompt tokens a server reports, held against the estimate: was the prompt cut?
+"""The prompt tokens a server reports, checked against the estimate: was the prompt cut?
 
-Source: spec/dominds-and-ollama.md 2.8 no. 3 and 9, part 3 no. 13. Ollama cuts the front of a prompt
-that its window cannot hold, answers 200, and counts what is left. Advisory: no call fails for it.
+Ollama cuts the front of a prompt that its window cannot hold, answers 200, and counts what is left.
+Advisory: no call fails for it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from helmdash.upstream.ollama.checking import PromptCheck, check_prompt
 from helmdash.upstream.ollama.client import NativeClient, Receipt
 from helmdash.upstream.ollama.values import Answer
 
-# The seed's: what is kept of the window for the reply.
+# What is kept of the window for the reply ("Context Manager").
 DEFAULT_RESERVE_TOKENS = 2000
 
 

@@ -1,8 +1,8 @@
 """Smoke tests of an Ollama server and of what stands between it and us (`manage.py ollama_smoke`).
 
 `ping`: the server answers. `truncate`: a prompt that its window cannot hold does not go unnoticed.
-`guard`: a prompt over the budget leads to no HTTP request at all. Source: the context manager seed
-("Smoke Tests"), and what its tests failed to prove (spec/dominds-and-ollama.md 2.8 no. 9).
+`guard`: a prompt over the budget leads to no HTTP request at all. Source: "Context Manager"
+(docs/sources.md; its smoke tests).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SMALL_WINDOW = 2048
 _TIMES = 2
 # Statuses of a server that will not take a prompt.
 _TOO_LONG = (400, 413)
-# Of the seed's guard: 32k less the reserve.
+# Of "Context Manager": 32k less the reserve.
 _GUARD_WINDOW = 32_768
 _GUARD_WORDS = 200_000
 
