@@ -1,7 +1,7 @@
 """Typed settings: `HELMDASH_*` (and HOST, PORT, DATABASE_URL), read once and checked.
 
 The one place that reads the environment, so that a bad value stops the start with one clear line
-and `manage.py settings_help` can list them all (product.md 1).
+and `manage.py settings_help` can list them all.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"},
 }
 
-# Strict: no inline script or style, nothing from another host (product.md 12, issue 1).
+# Strict: no inline script or style, nothing from another host (ADR 6).
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],

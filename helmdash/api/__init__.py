@@ -1,7 +1,7 @@
 """The JSON API: `api`, with every route below /api/v1.
 
-Source: design api.md and decisions.md "API". ninja dispatches; what it would answer in its own
-shape (405, unknown addresses) is put into ours here.
+ninja dispatches; what it would answer in its own shape (405, unknown addresses) is put into ours
+here.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ _INTERNAL = WireError(
 
 
 class Gateway:
-    """Serves the endpoints of product.md 9, and hands every other request to `rest`.
+    """Serves the vendors' endpoints, and hands every other request to `rest`.
 
     One for each process, used on one event loop.
     """

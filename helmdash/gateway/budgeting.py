@@ -1,4 +1,4 @@
-"""Holding a request against its model's budget before it is sent (product.md 9, decisions.md)."""
+"""Checking a request against its model's budget before it is sent."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Carrying one call through: send it, hand the reply on, record it.
 
-The record is handed over by a plain function before the client's last byte leaves, and nothing
-here waits for it (architecture.md, hot path a): a client that has its whole reply has a record,
-and a database that is away costs no client anything.
+The record is handed over by a plain function before the client's last byte leaves, and nothing here
+waits for it (ADR 11): a client that has its whole reply has a record, and a database that is away
+costs no client anything.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Care of a conversation on its way through the gateway (product.md 5, last paragraph).
+"""Care of a conversation on its way through the gateway (ADR 16 and 23).
 
 Before a chat call is sent, its conversation is looked up, remediation takes its step, and the
 request is written anew where that asks for it: guidance for this call only, a prompt that stays

@@ -1,4 +1,4 @@
-"""Where a call goes: its upstream, and the budget that governs it (decisions.md "Gateway")."""
+"""Where a call goes: its upstream, and the budget that governs it."""
 
 from __future__ import annotations
 

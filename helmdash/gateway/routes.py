@@ -1,4 +1,4 @@
-"""Which endpoint of which vendor a path is (product.md 9)."""
+"""Which endpoint of which vendor a path is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The MCP face: agents read and act over Streamable HTTP at `/mcp` (product.md 11).
+"""The MCP face: agents read and act over Streamable HTTP at `/mcp` (ADR 14).
 
 `app` stands at the door (key, host, body), `transport` keeps the official SDK's server running,
 `server` is the only module that imports the SDK, `tools` and `resources` say what there is. Each

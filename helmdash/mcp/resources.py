@@ -1,4 +1,4 @@
-"""The resources there are, in the seed's shapes (spec/helmdeck.md 3.3 and 19)."""
+"""The resources there are, under the names and in the shapes of helmdeck ADR 050."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def _context_budgets(visit: Visit) -> Body:
 
 
 def _budget(value: EffectiveBudget) -> dict[str, object]:
-    """An entry as the seed has it, and the prompt variant; what says "no" is left out."""
+    """An entry as helmdeck ADR 050 has it, and the prompt variant; what says "no" is left out."""
     told: dict[str, object] = {
         "allows_llm_filter": value.allows_llm_filter,
         "filter_model": value.filter_model,

@@ -1,4 +1,4 @@
-"""The routing guide: the project's catalog for agents that route by themselves (seed, ADR 047)."""
+"""The routing guide: the project's catalog, for agents that route by themselves."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from helmdash.queries import catalog as catalogs
 
 POLICY = (
-    "How to choose (ADR 047). 1. Take the words of the intent: what goes in, what should come "
-    "out, which verbs. 2. Look through `pipelines` first: one whose `accepts`, `produces` and "
-    "`intent_keywords` match does the whole job. 3. A pipeline that `supersedes` packs is used "
-    "instead of chaining those packs by hand. 4. Otherwise use one pack, or chain packs so that "
-    "what one produces the next accepts. 5. Tell the user the `typical_use` of what you chose. "
-    "6. When nothing fits, say what is missing and propose a pack: the `limitations` of the "
-    "nearest entries say where the catalog ends. Entries without metadata are found by their "
+    "How to choose (helmdeck ADR 047). 1. Take the words of the intent: what goes in, what should "
+    "come out, which verbs. 2. Look through `pipelines` first: one whose `accepts`, `produces` "
+    "and `intent_keywords` match does the whole job. 3. A pipeline that `supersedes` packs is "
+    "used instead of chaining those packs by hand. 4. Otherwise use one pack, or chain packs so "
+    "that what one produces the next accepts. 5. Tell the user the `typical_use` of what you "
+    "chose. 6. When nothing fits, say what is missing and propose a pack: the `limitations` of "
+    "the nearest entries say where the catalog ends. Entries without metadata are found by their "
     "name and description only."
 )
 _NO_CATALOG = "This project has no current catalog; import one (POST /api/v1/catalogs/NAME)."

@@ -331,7 +331,7 @@ class PlanForm(forms.Form):
 
 
 class RouteForm(PlanForm):
-    """What a route is asked for with: its prompt has no variants (ADR 053 has them for plans)."""
+    """What a route is asked for with. Its prompt has no variants: only plans have them."""
 
     prompt_variant = None  # type: ignore[assignment]  # Django's way to leave a field out
 

@@ -1,4 +1,4 @@
-"""Is the process up, and can it do its work: for load balancers and `make run` (api.md)."""
+"""Is the process up, and can it do its work: for load balancers and `make run`."""
 
 from __future__ import annotations
 

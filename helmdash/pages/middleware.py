@@ -19,7 +19,7 @@ from helmdash.core.permissions import Forbidden
 from helmdash.pages import scope
 from helmdash.pages.words import field_name
 
-# The liveness checks are open, the API and the metrics ask for a key (decisions.md "API").
+# The liveness checks are open, the API and the metrics ask for a key.
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics", "/favicon.ico"})
 _OPEN_PREFIXES = ("/login/", "/static/", "/api/")
 # Fields of a form that nobody typed.

@@ -1,4 +1,4 @@
-"""The addresses of the pages (decisions.md "Commands, pages")."""
+"""The addresses of the pages."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Values as plain words: shares, ages, verdicts. Nothing here is markup.
 
-Unknown is never 0 and no percentage is made up (product.md 4).
+Unknown is never 0 and no percentage is made up (ADR 7).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is asked for: a plan or a route.
 
-Source: design api.md "Context, decoding, planning"; the seed's inputs.
+Source: the inputs that clients of helmdeck ADR 050 and 053 send already.
 """
 
 from __future__ import annotations

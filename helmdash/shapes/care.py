@@ -1,7 +1,4 @@
-"""Care of a conversation as programs ask for it and get it: reminders, clears, remediation.
-
-Source: design api.md "Conversations" and decisions.md "Care".
-"""
+"""Care of a conversation as programs ask for it and get it: reminders, clears, remediation."""
 
 from __future__ import annotations
 

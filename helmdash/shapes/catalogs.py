@@ -10,7 +10,7 @@ _NAME = {"type": "string", "pattern": r"\S"}
 _ENTRY = {
     "description": {"description": "Text; cut only at the ends of its sentences."},
 }
-# The seed's RoutingGuide. Names are required; all else is carried, whatever its type.
+# The RoutingGuide of helmdeck ADR 050. Names are required; all else is carried, whatever its type.
 CATALOG_SCHEMA: dict[str, Any] = {
     "type": "object",
     "description": "Packs by `name` and pipelines by `id`, all different. Members that are not "

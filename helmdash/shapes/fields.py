@@ -58,7 +58,7 @@ Word64 = Annotated[str, StringConstraints(max_length=64, strip_whitespace=True, 
 Word128 = Annotated[str, StringConstraints(max_length=128, strip_whitespace=True, pattern=_LINE)]
 Word255 = Annotated[str, StringConstraints(max_length=255, strip_whitespace=True, pattern=_LINE)]
 ClientId = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=_ID)]
-# decisions.md "API".
+# Longer than any id that agents use, short enough for an index.
 ConversationId = Annotated[
     str,
     StringConstraints(min_length=1, max_length=CONVERSATION_CHARS, pattern=CONVERSATION_PATTERN),

@@ -41,7 +41,7 @@ def resolution(value: Resolution) -> budget_shapes.Resolved:
 
 
 def context_budgets(value: ContextBudgets) -> budget_shapes.ContextBudgets:
-    """The seed's projection."""
+    """The body of `helmdeck://context-budgets`."""
     return {
         "fetched_at": value.fetched_at,
         "fallback": effective(value.fallback),

@@ -128,7 +128,8 @@ def resolve_budget(request: HttpRequest) -> HttpResponse:
 def get_context_budgets(request: HttpRequest) -> HttpResponse:
     """Read all effective budgets at once.
 
-    The seed's `helmdeck://context-budgets`: the fallback, each rule in table order, the policy.
+    As the resource `helmdeck://context-budgets`: the fallback, each rule in table order, the
+    policy.
     """
     refuse_query(request)
     found = budgets.context_budgets(project_id=access_of(request).project.id, now=timezone.now())

@@ -157,7 +157,7 @@ class Resolved(TypedDict):
 
 
 class ContextBudgets(TypedDict):
-    """Every enabled rule with its effective figures (the seed's helmdeck://context-budgets)."""
+    """Every enabled rule with its effective figures (`helmdeck://context-budgets`)."""
 
     fetched_at: datetime
     fallback: Effective

@@ -1,6 +1,6 @@
 """Plans and routes: what is asked for them, and their answers.
 
-Source: design api.md "Context, decoding, planning"; the seed's inputs and outputs.
+Source: the inputs and outputs that clients of helmdeck ADR 050 and 053 send and read already.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from helmdash.api.parsing import Shape
 from helmdash.shapes.fields import STRICT, ClientId
 from helmdash.shapes.reports import CallIn, SentIn, TrimIn
 
-# api.md: a batch holds at most this many calls.
+# One short transaction; without texts the body stays far below the limit of bodies.
 MAX_BATCH = 1000
 
 CALL = Shape(CallIn, also_known=(*SentIn.__annotations__, *TrimIn.__annotations__))

@@ -18,7 +18,7 @@ from helmdash.pages.stories import plans_among
 from helmdash.queries import models, seen
 from helmdash.queries.models import ModelRow, RecentCall
 
-# What ADR 053's table is about; other calls say little of a model's plans.
+# What helmdeck ADR 053's table is about; other calls say little of a model's plans.
 _PLANNING = ("plan", "route", "filter")
 
 

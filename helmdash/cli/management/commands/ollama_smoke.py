@@ -20,10 +20,10 @@ from helmdash.core.upstream_variables import OLLAMA_KEY, ollama_url
 from helmdash.upstream.ollama.smoke import Result, SmokeTest, Target, run_smoke
 from helmdash.upstream.ollama.wire import DEFAULT_TIMEOUT_S, root_url
 
-# The seed's own command counts in milliseconds (60000): from here on a number is taken for those.
+# The "Context Manager" command counts in milliseconds (60000): numbers from here on are those.
 _LEAST_MILLISECONDS = 1_000
 _LONGEST_SECONDS = 3_600
-# The name that the seed's command knows one of them by, too.
+# The name that the command of "Context Manager" knows one of them by, too.
 _OTHER_NAMES = {"truncation": SmokeTest.TRUNCATE.value}
 
 
