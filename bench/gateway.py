@@ -27,7 +27,7 @@ CASES = (
     _SLOW_STREAM,
 )
 
-# What must be reached (issue 3): CPU per request against the aiohttp floor, and at c=64 over c=1.
+# What must be reached: CPU per request against the aiohttp floor, and at c=64 over c=1.
 MOST_CPU_OF_FLOOR = 4.5
 MOST_CPU_GROWTH = 1.2
 MOST_MIB = 200.0

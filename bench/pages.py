@@ -17,7 +17,7 @@ from typing import Any
 from bench.databases import Place, Worker, places
 from bench.table import Row
 
-# Issue 1, "done when": server time at the median, on PostgreSQL.
+# Server time at the median, on PostgreSQL: what people call at once.
 GOAL_MS = 200
 _CALLS = {"postgres": 1_000_000, "sqlite": 200_000}
 

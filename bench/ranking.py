@@ -3,8 +3,8 @@
     make bench ARGS="ranking --data DIR"        or with RANKBENCH_DATA=DIR in the environment
 
 DIR holds the evaluator (`eval.py`) and its `dev` part; neither is part of this project. Goals are
-those of the ranking specification; "aim" is what the next version should reach. Takes some two
-minutes, and counts CPU time, so that a busy machine changes little.
+what was reached when the ranking was chosen; "aim" is what the next version should reach. Takes
+some two minutes, and counts CPU time, so that a busy machine changes little.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.rank_adapter import BenchEntry, BenchPlan, fitted, rank
 from bench.table import Row
 
 _RANKER = "bench.rank_adapter:rank"
-_TOP = 12  # the fixed number of entries that fitting is compared with (the seed's, for tier C)
+_TOP = 12  # entries, whatever their size: what fitting is compared with (helmdeck ADR 050, tier C)
 _MARGIN = 0.10  # how much further fitting must reach than that
 _HEADLINE = "headline"
 

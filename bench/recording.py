@@ -27,7 +27,7 @@ _ROUND_CALLS = BATCH_CALLS * _BATCHES_PER_ROUND
 WRITERS = 20
 _SINGLE_CALLS = 600
 
-# Issue 1, "done when".
+# What batches must reach of Django's bulk_create of the same rows, and what they may cost.
 LEAST_SHARE_OF_BULK_CREATE = 0.25
 MOST_CPU_SECONDS_PER_10_000 = 3.0
 

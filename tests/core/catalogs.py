@@ -25,7 +25,7 @@ def make_pipeline(id: str = "builtin.blog", **members: object) -> dict[str, Any]
 
 
 def make_catalog(packs: int = 52, pipelines: int = 21) -> dict[str, Any]:
-    """A catalog like the seed's: every kind of detail on every entry."""
+    """A catalog of the size of helmdeck ADR 050's: every kind of detail on every entry."""
     return {
         "packs": [_rich_pack(number) for number in range(packs)],
         "pipelines": [_rich_pipeline(number) for number in range(pipelines)],

@@ -218,8 +218,8 @@ def test_a_budget_of_nothing_is_a_mistake(budget: int) -> None:
 @pytest.mark.parametrize(
     ("limit", "reserve", "expected"),
     [
-        (32_768, 2_000, 30_768),  # the seed's
-        (4_096, 2_000, 2_096),  # small windows stay small (fault 4: never raised to 16,000)
+        (32_768, 2_000, 30_768),  # "Context Manager"
+        (4_096, 2_000, 2_096),  # small windows stay small (never raised to some usual size)
         (2_001, 2_000, 1),
     ],
 )

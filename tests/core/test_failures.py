@@ -403,7 +403,7 @@ def test_too_many_tokens_a_minute_is_a_rate_and_not_a_full_context(http_status: 
 @pytest.mark.parametrize(
     ("finish", "content", "expected"),
     [
-        # The original's matrix: empty and broken replies by finish reason.
+        # helmdeck ADR 051's matrix: empty and broken replies by finish reason.
         ("content_filter", "", ("safety_filtered", "safety.finish_reason", "surface")),
         ("length", "", ("length_truncated", "length.empty", "raise_output")),
         (None, "", ("likely_timeout", "timeout.silent", "shorten_prompt")),
@@ -758,7 +758,8 @@ def test_what_a_gateway_sees(told: dict[str, Any], expected: tuple[str, str, str
     assert verdict(**told) == expected
 
 
-# ADR 053's table, with what each row really was: three filter passes, each followed by its plan.
+# helmdeck ADR 053's table, with what each row really was: three filter passes, each followed by its
+# plan.
 ADR_053 = [
     # end, latency, purpose, finish, completion tokens, characters, cause
     ("14:36:59", 34_139, "filter", "length", 600, 2549, "length_truncated"),

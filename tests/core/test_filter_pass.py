@@ -56,7 +56,7 @@ def lines_of(prompt: FilterPrompt) -> list[str]:
 @pytest.mark.parametrize(
     "intent",
     [
-        # the study's six: several requests with several leaders, all of them shown
+        # several requests with several leaders, all of them shown
         "fact check my notes and add citations",
         "remember this fact, then blog, then image",
         PASTE + "Remember this launch, then draft a blog about it, then an illustration.",
@@ -294,10 +294,10 @@ def test_picks_are_capped_and_the_rest_is_counted() -> None:
 @pytest.mark.parametrize(
     ("reply", "picked"),
     [
-        # the seed's vectors
+        # fenced, and with a number twice
         ('```json\n{"ids":[1,2]}\n```', (0, 1)),
         ('Sure, here it is:\n```\n{"ids":["1","1"]}\n```\nHope it helps!', (0,)),
-        # thoughts with braces (B13)
+        # thoughts with braces
         ('<think>maybe {"ids":[4]}? no, {1}</think>{"ids":[2]}', (1,)),
         ('[1] is a blog tool. So {"ids":[3,1]}', (2, 0)),
         ('{"ids":[1,2,', (0, 1)),  # cut off

@@ -1,4 +1,4 @@
-"""Levels by the seed's strict lines; unknown says why."""
+"""Levels by strict lines; unknown says why."""
 
 from __future__ import annotations
 

@@ -419,7 +419,7 @@ def test_a_plan_without_steps_is_refused(value: object, partial: bool, rule: str
         ([{"tool": "builtin.blog"}], False, Complexity.PIPELINE_DIRECT),
         ([PUBLISH, READ_A], False, Complexity.PACK_CHAIN),
         ([{"tool": "builtin.blog"}, READ_A], False, Complexity.PACK_CHAIN),
-        ([PUBLISH], True, Complexity.PACK_CHAIN),  # the first step of a chain (B15)
+        ([PUBLISH], True, Complexity.PACK_CHAIN),  # the first step of a chain
         ([{"tool": "nope"}], False, Complexity.SINGLE_ACTION),
     ],
 )

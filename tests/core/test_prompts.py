@@ -110,7 +110,7 @@ def test_a_role_is_short(task: Task, variant: PromptVariant, most_bytes: int) ->
 @pytest.mark.parametrize(
     ("task", "variant", "needles"),
     [
-        # the seed's own markers: who it is, and what it gives back
+        # who it is, and what it gives back
         (Task.PLAN, FULL, ["planning agent", "ordered sequence of tool or pipeline calls"]),
         (Task.PLAN, SINGLE, ["planning agent", "exactly one step in the array"]),
         # P1 to P3 and S1 to S5, by what cannot be said without these words

@@ -277,7 +277,7 @@ def test_every_entry_is_ranked_once_whatever_the_order_of_the_catalog(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        # the seed's own vector, less the words that tell nothing here
+        # without the words that tell nothing here
         (
             "Remember THIS launch \u2014 then draft a blog about it.",
             ["remember", "launch", "draft", "blog"],

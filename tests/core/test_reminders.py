@@ -101,7 +101,7 @@ SPELLINGS = [
     ("# GOAL AND SCOPE\nx", GOAL),
     ("###Goal & scope:\nx", GOAL),
     ("Goal/scope: x", GOAL),
-    ("- Goal/scope\nx", GOAL),  # a list item, as the seed writes it
+    ("- Goal/scope\nx", GOAL),  # a list item, as "Context Health Monitor" writes it
     ("- Goal/scope: x", GOAL),
     ("goal / scope:\nx", GOAL),
     ("Goal: x", GOAL),

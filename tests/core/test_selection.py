@@ -1,4 +1,4 @@
-"""Fitting a catalog: the laws of decisions.md "Fit", and the cases of the spec."""
+"""Fitting a catalog: laws for any catalog, and cases of real ones."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_fitted_catalog_keeps_every_law(
         assert not trim.steps
 
 
-SEATS = {Tier.A: 25, Tier.B: 25, Tier.C: 12}  # the seed's top-N, by tier
+SEATS = {Tier.A: 25, Tier.B: 25, Tier.C: 12}  # the top-N of helmdeck ADR 050, by tier
 
 
 @laws
@@ -590,7 +590,7 @@ LAUNCH = (
 )
 
 
-def test_the_demo_catalog_has_the_size_of_the_seeds() -> None:
+def test_the_demo_catalog_has_the_size_of_a_real_one() -> None:
     assert (len(DEMO["packs"]), len(DEMO["pipelines"])) == (52, 21)
     assert 33_000 <= len(compact(DEMO)) <= 37_000
     assert 13_000 <= len(compact(DEMO["packs"])) <= 15_000
@@ -605,7 +605,7 @@ def test_the_demo_catalog_has_the_size_of_the_seeds() -> None:
 @pytest.mark.parametrize(
     ("intent", "worst_ranks"),
     [
-        # the six intents of the study's appendix D, each with its right tools
+        # six intents of real chats, each with its right tools
         ("fact check my notes and add citations", {"content.ground": 1}),
         (
             "remember this fact, then blog, then image",

@@ -1,4 +1,4 @@
-"""The shipped budgets: the rows of the seeds to the last figure, an answer for every spelling."""
+"""The shipped budgets: helmdeck ADR 050's and 051's to the last figure, and every spelling."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_prefix_cache_vectors(model: str, expected: bool) -> None:
 @pytest.mark.parametrize(
     ("model", "key", "rule", "tier", "flags", "variant"),
     [
-        # The original answered these with its fallback.
+        # helmdeck ADR 050 has no row for these.
         ("openrouter/auto", "openrouter/auto", "exact", "B", "-", "full_steps"),
         (
             "openrouter/minimax/minimax-m2.7",
@@ -245,7 +245,7 @@ def test_prefix_cache_vectors(model: str, expected: bool) -> None:
         ("fireworks/llama-v3p1-8b-instruct", "fireworks/", "prefix", "C", "F", "single_pick"),
         ("ollama/qwen2.5-coder", "ollama/", "prefix", "C", "F", "single_pick"),
         ("OpenAI/GPT-4o", "openai/gpt-4o", "exact", "A", "SP", "full_steps"),
-        # The original lost the hybrid flag.
+        # Over OpenRouter a model that thinks is still hybrid.
         (
             "openrouter/anthropic/claude-3.7-sonnet",
             "openrouter/anthropic/claude-3.7-sonnet",
@@ -273,7 +273,7 @@ def test_prefix_cache_vectors(model: str, expected: bool) -> None:
             "HSP",
             "full_steps",
         ),
-        # Free routes: the original gave them the row of the paid model.
+        # Free routes are not trusted with the row of the paid model.
         (
             "openrouter/deepseek/deepseek-chat-v3.1:free",
             "openrouter/deepseek/deepseek-chat",

@@ -66,7 +66,6 @@ def test_context_budgets_are_those_of_the_api(world: World) -> None:
 
 @both_modes
 def test_my_plans_are_those_of_the_key(world: World, mode: Mode) -> None:
-    """The seed's server forgot who asks when a resource was read (B28)."""
     intent = {"auto": "Scrape the page.", "legacy": "Translate a report."}[mode]
     asked = {"user_intent": intent, "model": "sim/planner", "prompt_variant": "full_steps"}
     before = world.read("helmdeck://my-plans", mode, key=PLANNER)
@@ -92,7 +91,7 @@ def test_my_plans_are_those_of_the_key(world: World, mode: Mode) -> None:
 def test_the_routing_guide_is_the_current_catalog_with_its_policy(world: World) -> None:
     found = world.read("helmdeck://routing-guide")
 
-    assert "ADR 047" in found["policy"]
+    assert "helmdeck ADR 047" in found["policy"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT.*Z", found["fetched_at"])
     scrape, summarize = found["packs"]
     assert scrape["metadata"]["accepts"] == ["url"]

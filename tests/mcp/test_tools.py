@@ -21,7 +21,7 @@ TOOLS = [
     "delete_reminder",
     "clear_mind",
 ]
-# product.md 11: the whole list of tools under 8 KB, with room to spare.
+# Every agent pays for the whole list in its context: under 8 KB, with room to spare.
 ROOM_BYTES = 7000
 
 both_modes = pytest.mark.parametrize("mode", MODES)

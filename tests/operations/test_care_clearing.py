@@ -1,7 +1,4 @@
-"""Fresh starts: what closes, what is carried over to the byte, and what cannot come back.
-
-The faults are those of spec/dominds-and-ollama.md 1.12.
-"""
+"""Fresh starts: what closes, what is carried over to the byte, and what cannot come back."""
 
 from __future__ import annotations
 

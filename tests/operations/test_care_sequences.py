@@ -1,6 +1,6 @@
 """Whole sequences of care, generation by generation, with the database as the only memory.
 
-Sources: the context-health seed; spec/dominds-and-ollama.md 1.12, whose faults are told by number.
+Source: "Context Health Monitor" (docs/sources.md).
 """
 
 from __future__ import annotations
@@ -360,7 +360,7 @@ def test_conversations_of_another_project_are_not_touched(talk: Talk) -> None:
         care.clear(actor=SHELL, project=stranger, conversation="talk", now=NOW)
 
 
-# A reminder written since the last hard guidance satisfies it (decisions.md "Care").
+# A reminder written since the last hard guidance satisfies it.
 def test_a_reminder_puts_the_next_hard_guidance_a_full_cadence_away(talk: Talk) -> None:
     talk.turn(CAUTION)
     assert talk.turns(CAUTION, 7)[-4:] == ["hard", "none", "none", "none"]

@@ -99,7 +99,7 @@ def test_loading_again_gives_the_same_and_removing_leaves_nothing(demo: int) -> 
     load_demo(actor=SHELL, now=NOW)
 
     again = list(PlanAttempt.objects.order_by("call_name").values_list("call_name", "cause"))
-    # ADR 053's calls get a new name each time.
+    # helmdeck ADR 053's calls get a new name each time.
     named = [row for row in first if row[0].startswith("plan_demo-")]
     assert named == [row for row in again if row[0].startswith("plan_demo-")]
     assert len(first) == len(again)

@@ -1,4 +1,4 @@
-"""What is learned about a caller: from plans and calls, and steady from call to call (B20)."""
+"""What is learned about a caller: from plans and calls, and steady from call to call."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_such_plans_teach_nothing(project: ProjectInfo, over: dict[str, Any]) ->
         {"purpose": "plan"},
         {"purpose": "route"},
         {"purpose": "filter"},
-        # and by their pack (B20)
+        # and by their pack
         {"pack": "helmdeck.plan"},
         {"pack": "helmdeck.route"},
         # calls that failed, in either way

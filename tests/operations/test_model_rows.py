@@ -19,8 +19,8 @@ from tests.factories import NOW, make_capture
 from tests.recording.support import make_ruled_project, record
 
 FREE = "openrouter/nvidia/nemotron-3-super-120b-a12b:free"
-# ADR 053's table, read as what it is (spec/helmdeck.md appendix C): when each call ended, how long
-# it took, its finish reason, completion tokens, characters, and which of the two passes it was.
+# The table of helmdeck ADR 053, read as what it is: when each call ended, how long it took,
+# its finish reason, completion tokens, characters, and which of the two passes it was.
 ADR_053 = [
     ("14:36:59", 34_139, "length", 600, 2_549, "filter", 1),
     ("14:38:34", 94_958, "stop", 1_547, 685, "plan", 1),
@@ -171,7 +171,7 @@ def test_calls_are_told_apart_by_model_purpose_and_variant(project: ProjectInfo)
 
 
 def test_a_route_has_no_variant(project: ProjectInfo) -> None:
-    """ADR 053 has variants of the prompt for plans only."""
+    """Only plans have variants of the prompt."""
     for variant in ("full_steps", "single_pick", None):
         record(project, make_capture(purpose="route", prompt_variant=variant, decoded=True))
 

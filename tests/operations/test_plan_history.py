@@ -463,8 +463,8 @@ def test_a_clock_that_went_back_makes_no_plan_younger_than_now(project: ProjectI
 # --- a caller's own groups
 
 
-def test_groups_of_plans_are_told_in_the_seeds_shape(project: ProjectInfo) -> None:
-    # The vector of spec/helmdeck.md 19.2, with a pipeline and a second model.
+def test_groups_of_plans_are_told_with_their_tools_and_models(project: ProjectInfo) -> None:
+    # With a pipeline and a second model.
     make_plan(project, "a", intent="abc", entries=("helmdeck.memory_store", "blog.rewrite"), days=3)
     make_plan(
         project,

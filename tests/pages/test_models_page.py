@@ -1,4 +1,4 @@
-"""The page of models: rates with n and interval, and the rows of ADR 053 read as what they are."""
+"""The page of models: rates with n and interval; the rows of helmdeck ADR 053 for what they are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tests.pages.hygiene import faults
 from tests.plan_rows import make_plan
 
 MODEL = "openrouter/nvidia/nemotron-3-super-120b-a12b:free"
-# ADR 053's table, oldest first: end, latency in ms, finish reason, output tokens, answer in bytes.
+# helmdeck ADR 053's table, oldest first: end, latency in ms, finish reason, output tokens, answer
+# in bytes.
 ADR_053 = [
     ("14:36:59", 34_139, "length", 600, 2_549),
     ("14:38:34", 94_958, "stop", 1_547, 685),
@@ -116,10 +117,10 @@ def test_the_story_of_the_adr_is_told_only_in_the_demo(
 
     _, text = read(owner, "/models/")
     assert said in text
-    assert "ADR 053" not in text
+    assert "helmdeck ADR" not in text
     Project.objects.filter(pk=project.id).update(is_demo=True)
     _, text = read(owner, "/models/")
-    assert "ADR 053" in text
+    assert "helmdeck ADR 053" in text
 
 
 def test_routes_are_not_told_apart_by_variant(owner: Client, project: ProjectInfo) -> None:

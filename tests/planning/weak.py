@@ -1,4 +1,4 @@
-"""The seed's weak model, simulated (ADR 050, 051 and 053): what it was seen to do, it does here.
+"""A weak model, simulated (helmdeck ADR 050, 051 and 053): what was seen of one, it does here.
 
 Too much prompt: a 200 with nothing in it. Else it thinks aloud first, which counts as output, and
 is cut off at the cap when too much is asked of it. Only a small prompt that asks for one thing gets
@@ -11,7 +11,7 @@ import json
 
 from tests.support.upstreams.scripted import Heard, Said
 
-# Beyond this many bytes of prompt it answers nothing (ADR 050: 35 kB of catalog did it).
+# Beyond this many bytes of prompt it answers nothing (helmdeck ADR 050: 35 kB of catalog did it).
 SILENT_BEYOND = 16_000
 # It stops here whatever the cap: 53's rows ended within 1,547 tokens.
 OWN_CAP_TOKENS = 1_500

@@ -1,7 +1,4 @@
-"""Late reports: a call that was under way at a clear belongs to the round before (place-3).
-
-Source: spec/dominds-and-ollama.md 1.12, faults 3 and 4.
-"""
+"""Late reports: a call that was under way at a clear belongs to the round before (place-3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ADR 050's acceptance case: what failed on free models gives a plan, and one can see why."""
+"""The case of helmdeck ADR 050: what failed on free models gives a plan, and one can see why."""
 
 from __future__ import annotations
 
