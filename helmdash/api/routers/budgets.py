@@ -128,7 +128,7 @@ def resolve_budget(request: HttpRequest) -> HttpResponse:
 def get_context_budgets(request: HttpRequest) -> HttpResponse:
     """Read all effective budgets at once.
 
-    As the resource `helmdeck://context-budgets`: the fallback, each rule in table order, the
+    As the MCP resource `helmdeck://context-budgets`: the fallback, each rule in table order, the
     policy.
     """
     refuse_query(request)

@@ -136,7 +136,7 @@ def record_feedback(request: HttpRequest, plan_id: str) -> HttpResponse:
 def get_my_plans(request: HttpRequest) -> HttpResponse:
     """Read what the caller has planned lately.
 
-    As the resource `helmdeck://my-plans`: the plans of the last 30 days in groups of the same
+    As the MCP resource `helmdeck://my-plans`: the plans of the last 30 days in groups of the same
     intent, the most frequent first. The caller is the name of the key.
     """
     refuse_query(request)
@@ -156,8 +156,8 @@ def get_my_plans(request: HttpRequest) -> HttpResponse:
 def get_my_defaults(request: HttpRequest) -> HttpResponse:
     """Read what the caller usually does.
 
-    As the resource `helmdeck://my-defaults`: the packs and pipelines its plans and calls use most,
-    with the inputs it prefers. The caller is the name of the key.
+    As the MCP resource `helmdeck://my-defaults`: the packs and pipelines its plans and calls use
+    most, with the inputs it prefers. The caller is the name of the key.
     """
     refuse_query(request)
     access = access_of(request)
