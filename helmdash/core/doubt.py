@@ -19,6 +19,10 @@ from helmdash.core.prepared import PreparedCatalog
 from helmdash.core.synonyms import RELATED
 from helmdash.core.text import Clause, both_ends, clauses_of, term
 
+# Stored with every fit that asked a filter. A change of when it is asked, of its texts or of what
+# is read of its answer (core.planning.filter_pass) is a new version.
+FILTER_VERSION: Final = "filter-1"
+
 # Clauses that are judged, from both ends of the intent: it bounds the time on pasted text.
 _MOST_CLAUSES: Final = 24
 _RELATED: Final = 0.5  # what a synonym counts in a match, as in the ranking

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from helmdash.core.doubt import Doubt, doubt_of
 from helmdash.core.plans import META_TOOLS
 from helmdash.core.prepared import PreparedCatalog
 from helmdash.core.prompts import REQUEST_TAG, sound, tagged
@@ -20,19 +19,14 @@ from helmdash.core.sentences import first_sentence
 from helmdash.core.tokens import utf8_bytes
 
 __all__ = [
-    "FILTER_VERSION",
     "MAX_PICKS",
-    "Doubt",
     "FilterPrompt",
     "Picks",
     "build_filter_prompt",
-    "doubt_of",
     "is_picks_shaped",
     "read_picks",
 ]
 
-# Stored with every filter pass. A change of the texts or of what is read is a new version.
-FILTER_VERSION: Final = "filter-1"
 # As many as are shown richly in tier C: more picks would be bare names anyway.
 MAX_PICKS: Final = 12
 

@@ -17,8 +17,8 @@ from helmdash.core.chains import CHAIN_VERSION
 from helmdash.core.conversations import PLACEMENT_VERSION
 from helmdash.core.cuts import CUTS_VERSION
 from helmdash.core.decoding import DECODING_VERSION
+from helmdash.core.doubt import FILTER_VERSION
 from helmdash.core.failures import CLASSIFIER_VERSION
-from helmdash.core.filter_pass import FILTER_VERSION
 from helmdash.core.first_retries import FIRST_RETRY_VERSION
 from helmdash.core.guidance import TEXTS_VERSION
 from helmdash.core.health import HEALTH_VERSION

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from helmdash.core.board import Board
 from helmdash.core.budgets import EffectiveBudget
 from helmdash.core.compaction import COMPACTION_VERSION, render
-from helmdash.core.filter_pass import FILTER_VERSION, Doubt, doubt_of
+from helmdash.core.doubt import FILTER_VERSION, Doubt, doubt_of
 from helmdash.core.prepared import PreparedCatalog, prepare
 from helmdash.core.ranking import RANKING_VERSION, PastPlan, Ranking, order_entries
 from helmdash.core.receipt import list_fates, list_steps
