@@ -11,7 +11,7 @@ import dj_database_url
 from csp.constants import NONE, SELF
 
 from helmdash import conf
-from helmdash.core.visible import visible_lines
+from helmdash.core.text.visible import visible_lines
 
 try:
     ENV = conf.env()

@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 from django.core.management import base
 
-from helmdash.core.visible import visible_lines
+from helmdash.core.text.visible import visible_lines
 
 
 class VisibleOutput(base.OutputWrapper):

@@ -14,9 +14,9 @@ from itertools import islice
 from typing import Final
 
 from helmdash.core.catalog import Entry, EntryKind
-from helmdash.core.jsontext import NotJson, read_json
 from helmdash.core.plan_shapes import clip
 from helmdash.core.plans import ArgFault, CheckArgs
+from helmdash.core.text.jsontext import NotJson, read_json
 
 ARGS_MEMBERS: Final = ("args", "arguments", "inputs", "input", "parameters", "params")
 _SCHEMA_MEMBERS: Final = ("input_schema", "inputSchema", "parameters")

@@ -24,7 +24,7 @@ from helmdash.core.chunks import (
     select_chunks,
 )
 from helmdash.core.manifest import ChunkEntry, Manifest
-from helmdash.core.tokens import Estimator, utf8_bytes
+from helmdash.core.text.tokens import Estimator, utf8_bytes
 
 
 class NoRoom(ValueError):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from helmdash.core.finish import FinishReason
-from helmdash.core.jsontext import NotJson, read_json
+from helmdash.core.text.jsontext import NotJson, read_json
 
 # Of more than this, nothing is an answer.
 _MOST_CALLS = 100

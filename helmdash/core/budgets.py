@@ -26,7 +26,7 @@ from helmdash.core.learned_windows import (
 )
 from helmdash.core.learned_windows import LimitSource as LimitSource
 from helmdash.core.model_names import bare_name, model_key, spellings_of, split_window
-from helmdash.core.tokens import Estimator
+from helmdash.core.text.tokens import Estimator
 
 # The soft line where a row sets none: beyond it, models lose track of what they were told.
 DEFAULT_OPTIMAL_MAX_TOKENS = 100_000

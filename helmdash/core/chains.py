@@ -41,7 +41,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
-from helmdash.core.reasoning import strip_reasoning
+from helmdash.core.text.reasoning import strip_reasoning
 
 CHAIN_VERSION = "chain-1"
 

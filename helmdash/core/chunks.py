@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from helmdash.core.tokens import Estimator, utf8_bytes
+from helmdash.core.text.tokens import Estimator, utf8_bytes
 
 OPENING: Final = "<context>\n"
 CLOSING: Final = "\n</context>"

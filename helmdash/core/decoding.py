@@ -20,7 +20,8 @@ import json_repair
 from helmdash.core.capture import Capture
 from helmdash.core.failures import Advice, Cause, FailureCause, classify
 from helmdash.core.finish import FinishReason
-from helmdash.core.jsontext import (
+from helmdash.core.mending import is_cut_off, keep_complete, tidy
+from helmdash.core.text.jsontext import (
     NotJson,
     Span,
     find_inner_spans,
@@ -32,8 +33,7 @@ from helmdash.core.jsontext import (
     replace_lone_surrogates,
     unfence,
 )
-from helmdash.core.mending import is_cut_off, keep_complete, tidy
-from helmdash.core.reasoning import strip_reasoning
+from helmdash.core.text.reasoning import strip_reasoning
 from helmdash.core.usage import Usage
 
 # Stored with every plan. Another value read out of the same reply is a new version.

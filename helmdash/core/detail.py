@@ -13,8 +13,8 @@ from enum import IntEnum
 from typing import Final
 
 from helmdash.core.catalog import Entry, EntryKind
-from helmdash.core.sentences import sentence_ends
-from helmdash.core.tokens import json_bytes
+from helmdash.core.text.sentences import sentence_ends
+from helmdash.core.text.tokens import json_bytes
 
 # A list, text or crowd of unknown members is cut into at most this many units, so that an
 # entry with 100,000 keywords costs no more to fit than one with 64.

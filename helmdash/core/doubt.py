@@ -17,7 +17,7 @@ from typing import Final
 from helmdash.core.lexical import Lexicon
 from helmdash.core.prepared import PreparedCatalog
 from helmdash.core.synonyms import RELATED
-from helmdash.core.text import Clause, both_ends, clauses_of, term
+from helmdash.core.text.words import Clause, both_ends, clauses_of, term
 
 # Stored with every fit that asked a filter. A change of when it is asked, of its texts or of what
 # is read of its answer (core.planning.filter_pass) is a new version.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from helmdash.core.capture import HTTP_CLIENT_CLOSED, STRUCTURED_PURPOSES, Capture
 from helmdash.core.error_words import ErrorKind, is_about_json_mode, kind_of_error
 from helmdash.core.finish import FinishReason
-from helmdash.core.jsontext import (
+from helmdash.core.text.jsontext import (
     NotJson,
     find_spans,
     is_json_shaped,
@@ -22,7 +22,7 @@ from helmdash.core.jsontext import (
     read_json,
     unfence,
 )
-from helmdash.core.reasoning import strip_reasoning
+from helmdash.core.text.reasoning import strip_reasoning
 from helmdash.core.usage import Usage
 
 # How a provider ends a reply that it finished by itself.

@@ -15,8 +15,8 @@ from typing import Final
 from helmdash.core.plans import META_TOOLS
 from helmdash.core.prepared import PreparedCatalog
 from helmdash.core.prompts import REQUEST_TAG, sound, tagged
-from helmdash.core.sentences import first_sentence
-from helmdash.core.tokens import utf8_bytes
+from helmdash.core.text.sentences import first_sentence
+from helmdash.core.text.tokens import utf8_bytes
 
 __all__ = [
     "MAX_PICKS",

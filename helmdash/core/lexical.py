@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from helmdash.core.catalog import Catalog, Entry
 from helmdash.core.synonyms import RELATED
-from helmdash.core.text import Clause, term, words_of
+from helmdash.core.text.words import Clause, term, words_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

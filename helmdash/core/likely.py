@@ -15,7 +15,7 @@ from typing import Final
 from helmdash.core.catalog import Entry
 from helmdash.core.plans import META_TOOLS
 from helmdash.core.ranking import Index, order_entries
-from helmdash.core.text import both_ends, term, words_of
+from helmdash.core.text.words import both_ends, term, words_of
 
 # An entry that tells this share of what the words asked for weigh is about them: of two words one
 # that is not the commoner ("query" of "database.query" is shared with searches of other things).

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from helmdash.core.jsontext import MAX_DEPTH, STRING
+from helmdash.core.text.jsontext import MAX_DEPTH, STRING
 
 _SLOPPY = re.compile(
     rf"(?P<double>{STRING})"

@@ -33,7 +33,7 @@ from helmdash.core.past_index import (
     read_past,
     words_of_intent,
 )
-from helmdash.core.text import Clause
+from helmdash.core.text.words import Clause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

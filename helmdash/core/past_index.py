@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from helmdash.core.request_words import COMMON_STEMS
-from helmdash.core.text import MOST_CLAUSES, Clause, at_most, clauses_of, term
+from helmdash.core.text.words import MOST_CLAUSES, Clause, at_most, clauses_of, term
 
 # Measured together with the rest of RANKING_VERSION.
 SATURATION: Final = 1.2  # BM25's k1 for the words of a tool's past

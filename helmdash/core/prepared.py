@@ -13,7 +13,7 @@ from helmdash.core.catalog import LIST_OF_KIND, Catalog, EntryKind
 from helmdash.core.compaction import STEPS, Layout, lay_out
 from helmdash.core.detail import MAX_UNITS
 from helmdash.core.ranking import Index, prepare_index
-from helmdash.core.tokens import json_bytes
+from helmdash.core.text.tokens import json_bytes
 
 
 @dataclass(frozen=True, slots=True)

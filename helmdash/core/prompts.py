@@ -16,7 +16,7 @@ from typing import Final
 
 from helmdash.core.budgets import PromptVariant
 from helmdash.core.plans import META_TOOLS, MOST_STEPS, PIPELINE_RUN, UNKNOWN_TOOL, TakenStep
-from helmdash.core.tokens import compact_json, utf8_bytes
+from helmdash.core.text.tokens import compact_json, utf8_bytes
 
 # Stored with every plan and route. A change of any text below is a new version.
 PROMPTS_VERSION: Final = "prompts-1"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from helmdash.core.text import term
+from helmdash.core.text.words import term
 
 _WORDS: Final = """
 able additionally assist available best check could create detail different discover ensure

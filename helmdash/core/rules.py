@@ -24,10 +24,10 @@ from helmdash.core.guidance import TEXTS_VERSION
 from helmdash.core.health import HEALTH_VERSION
 from helmdash.core.prompts import PROMPTS_VERSION
 from helmdash.core.recovery import RECOVERY_VERSION
-from helmdash.core.redaction import REDACTION_VERSION
 from helmdash.core.remediation import REMEDIATION_VERSION
 from helmdash.core.reminders import PACKAGE_VERSION
 from helmdash.core.restarts import RESTART_VERSION
+from helmdash.core.text.redaction import REDACTION_VERSION
 from helmdash.core.usage import USAGE_VERSION
 
 

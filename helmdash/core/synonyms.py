@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from helmdash.core.text import term
+from helmdash.core.text.words import term
 
 _GROUPS: Final = """
 image picture photo photograph illustration

@@ -24,7 +24,7 @@ from helmdash.core.restarts import (
     is_standstill,
     pending_of,
 )
-from helmdash.core.tokens import TOKENS_PER_IMAGE, Estimator, utf8_bytes
+from helmdash.core.text.tokens import TOKENS_PER_IMAGE, Estimator, utf8_bytes
 from helmdash.gateway.door import Header
 from helmdash.gateway.rewriting import Form
 from helmdash.operations import care

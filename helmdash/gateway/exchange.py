@@ -15,7 +15,7 @@ from helmdash.core.clients import Client
 from helmdash.core.cut_sizes import Sizes
 from helmdash.core.endpoints import Endpoint
 from helmdash.core.health import Level, assess
-from helmdash.core.tokens import utf8_bytes
+from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.usage import Usage, normalise_usage
 from helmdash.doors.directory import Standing
 from helmdash.gateway import telling

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from helmdash.core.assembly import Assembled, NoRoom, assemble, prompt_budget
 from helmdash.core.budgets import EffectiveBudget, LimitSource
 from helmdash.core.chunks import Chunk, Mode
-from helmdash.core.tokens import Estimator
+from helmdash.core.text.tokens import Estimator
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 

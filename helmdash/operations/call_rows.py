@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from helmdash.core.redaction import Masker
-from helmdash.core.tokens import TOKENS_PER_IMAGE
+from helmdash.core.text.redaction import Masker
+from helmdash.core.text.tokens import TOKENS_PER_IMAGE
 from helmdash.operations.conversation_rows import ConversationRow
 from helmdash.operations.judging import Judged
 from helmdash.records.models import Payload

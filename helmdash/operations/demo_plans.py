@@ -19,7 +19,7 @@ from helmdash.core.learning import learned_inputs
 from helmdash.core.permissions import SHELL
 from helmdash.core.plans import PIPELINE_RUN
 from helmdash.core.rules import PLAN_RULES
-from helmdash.core.tokens import compact_json
+from helmdash.core.text.tokens import compact_json
 from helmdash.operations import rule_sets
 from helmdash.operations.fitting import Fitted, fit_catalog
 from helmdash.operations.recording import record_calls

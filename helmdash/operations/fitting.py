@@ -16,7 +16,7 @@ from helmdash.core.catalog import Catalog, parse_catalog
 from helmdash.core.permissions import Actor, Right, require
 from helmdash.core.ranking import PastPlan
 from helmdash.core.selection import PreparedCatalog, Selection, prepare, select, stable_fits
-from helmdash.core.tokens import compact_json, json_bytes
+from helmdash.core.text.tokens import compact_json, json_bytes
 from helmdash.core.trim import Trim
 from helmdash.queries import budgets
 from helmdash.queries import catalog as catalogs

@@ -13,11 +13,11 @@ from helmdash.core.failures import Cause, FailureCause, classify
 from helmdash.core.finish import FinishReason, normalise_finish_reason
 from helmdash.core.health import Health, assess, without_limit
 from helmdash.core.learned_windows import OUTSIDE, disproves
-from helmdash.core.messages import canonical_hash, canonical_json
 from helmdash.core.model_names import split_window
-from helmdash.core.reasoning import strip_reasoning
 from helmdash.core.refused_windows import refused_window
-from helmdash.core.tokens import utf8_bytes
+from helmdash.core.text.messages import canonical_hash, canonical_json
+from helmdash.core.text.reasoning import strip_reasoning
+from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.usage import Usage, normalise_usage
 from helmdash.core.windows import within_window
 from helmdash.core.withheld import without_words

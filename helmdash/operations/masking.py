@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from helmdash.core.redaction import Masker
+from helmdash.core.text.redaction import Masker
 from helmdash.queries.access import ProjectInfo
 
 # Without own patterns there is nothing to count: one for all calls.

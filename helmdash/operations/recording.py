@@ -22,8 +22,8 @@ from helmdash.core.capture import Capture
 from helmdash.core.failures import Cause
 from helmdash.core.finish import FinishReason
 from helmdash.core.health import Health
-from helmdash.core.redaction import Masker
 from helmdash.core.rules import CALL_RULES
+from helmdash.core.text.redaction import Masker
 from helmdash.operations import call_rows, rule_sets
 from helmdash.operations.call_ids import new_call_id
 from helmdash.operations.call_rows import Placed

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from helmdash.core.tokens import compact_json
+from helmdash.core.text.tokens import compact_json
 
 _NUMBERS = ("number", "at_ms", "took_ms", "waited_ms")
 _WORDS = ("status", "error", "message")

@@ -2,7 +2,7 @@
 
 One pass over the finished page, so that no template, tag or page of the admin can forget it. What a
 form sends back stays as it is: values of fields, and texts to be edited. `<pre>` shows texts that
-somebody wrote (core.visible.visible_text), unless it has an id: those are snippets, made of names.
+somebody wrote (core.text.visible.visible_text), unless it has an id: those are snippets, made of names.
 Names stand in elements whose class begins with `id`, and in titles; there ends of lines show, too.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from helmdash.core.visible import has_unseen, visible_lines, visible_name, visible_text
+from helmdash.core.text.visible import has_unseen, visible_lines, visible_name, visible_text
 
 # Ends of lines and tabs in a name. Each begins with a literal, which is looked for quickly.
 _LINES_IN_NAMES = tuple(

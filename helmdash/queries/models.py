@@ -17,7 +17,7 @@ from django.db.models import Q
 
 from helmdash.core.health import HealthReason
 from helmdash.core.outcomes import CallOutcome, outcome_of
-from helmdash.core.wilson import wilson
+from helmdash.core.text.wilson import wilson
 from helmdash.queries.seen import model_keys
 from helmdash.records.models import Call
 

@@ -18,7 +18,7 @@ from helmdash.core.budgets import BudgetTable, MatchRule
 from helmdash.core.capture import Capture, Sent
 from helmdash.core.completion import Completion, UnknownModel
 from helmdash.core.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
-from helmdash.core.tokens import utf8_bytes
+from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.windows import wanted_window
 from helmdash.providers.protocols import CannotTranslate
 from helmdash.providers.registry import Route, adapter

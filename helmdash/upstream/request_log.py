@@ -19,7 +19,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from weakref import WeakMethod
 
-from helmdash.core.redaction import redact, redact_text
+from helmdash.core.text.redaction import redact, redact_text
 from helmdash.upstream.log_files import DayFiles
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from helmdash.core.assembly import Assembled, NoRoom, OverBudget, assemble, prompt_budget
 from helmdash.core.chunks import Chunk, Mode, Provenance, Reason
 from helmdash.core.manifest import Manifest
-from helmdash.core.tokens import Estimator
+from helmdash.core.text.tokens import Estimator
 
 SEEDS = Estimator()  # four bytes a token, 1.2
 PLAIN = Estimator(chars_per_token=1, safety_multiplier=1)  # a token is a byte

@@ -22,7 +22,7 @@ from helmdash.core.chunks import (
     escape,
     select_chunks,
 )
-from helmdash.core.tokens import Estimator
+from helmdash.core.text.tokens import Estimator
 
 PLAIN = Estimator(chars_per_token=1, safety_multiplier=1)  # a token is a byte
 WRAPPER = len(OPENING) + len(CLOSING)

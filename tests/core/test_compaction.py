@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from helmdash.core.catalog import Entry, EntryKind, parse_catalog
 from helmdash.core.compaction import STEPS, Layout, enrich, lay_out, render, saved_by_step
-from helmdash.core.sentences import first_sentence, sentence_ends
+from helmdash.core.text.sentences import first_sentence, sentence_ends
 from tests.core.catalogs import catalogs, compact, make_pack, make_pipeline
 
 PACK = make_pack(

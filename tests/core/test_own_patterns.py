@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.own_patterns import (
+from helmdash.core.text.own_patterns import (
     MOST_CHARS,
     MOST_PATTERNS,
     BadPattern,
     compile_pattern,
     pattern_problems,
 )
-from helmdash.core.redaction import NOT_CHECKED, OWN_MASK, Masker
+from helmdash.core.text.redaction import NOT_CHECKED, OWN_MASK, Masker
 
 TAKEN = [
     (r"EMP-\d+", "see EMP-00123.", "see [masked]."),

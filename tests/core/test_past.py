@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from helmdash.core.catalog import parse_catalog
 from helmdash.core.past import HALF_LIFE_DAYS, PastPlan, past_scores, similar, sketch_of
 from helmdash.core.ranking import Ranked, prepare_index, rank
-from helmdash.core.text import clauses_of
+from helmdash.core.text.words import clauses_of
 
 
 def pack(name: str, description: str = "") -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.reasoning import strip_reasoning
+from helmdash.core.text.reasoning import strip_reasoning
 
 PLAN = '{"steps":[{"order":1}]}'
 

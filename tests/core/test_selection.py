@@ -24,7 +24,7 @@ from helmdash.core.selection import (
     select,
     stable_fits,
 )
-from helmdash.core.sentences import sentence_ends
+from helmdash.core.text.sentences import sentence_ends
 from tests.core.catalogs import (
     catalogs,
     compact,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.tokens import Estimator, compact_json, json_bytes, utf8_bytes
+from helmdash.core.text.tokens import Estimator, compact_json, json_bytes, utf8_bytes
 
 FACTORS = st.decimals("0.1", "20", places=2).map(float)
 

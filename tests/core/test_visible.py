@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from helmdash.core.visible import visible_lines, visible_name, visible_text
+from helmdash.core.text.visible import visible_lines, visible_name, visible_text
 
 # Control, format, line and paragraph separators, surrogates: none of them is seen.
 UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Cs"}

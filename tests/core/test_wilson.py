@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.wilson import wilson
+from helmdash.core.text.wilson import wilson
 
 
 @pytest.mark.parametrize(

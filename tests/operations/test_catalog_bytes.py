@@ -7,7 +7,7 @@ import json
 import pytest
 
 from helmdash.core.permissions import SHELL
-from helmdash.core.tokens import compact_json
+from helmdash.core.text.tokens import compact_json
 from helmdash.operations.catalog import import_catalog
 from helmdash.queries import catalog
 from helmdash.records.models import CatalogRevision, Project

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from helmdash.core.tokens import compact_json
+from helmdash.core.text.tokens import compact_json
 from helmdash.queries.access import ProjectInfo
 from tests.factories import make_capture, record
 from tests.pages.hygiene import faults

@@ -9,7 +9,7 @@ import pytest
 from helmdash.core.capture import Sent
 from helmdash.core.finish import FinishReason
 from helmdash.core.health import Level
-from helmdash.core.tokens import TOKENS_PER_IMAGE
+from helmdash.core.text.tokens import TOKENS_PER_IMAGE
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call
 from tests.factories import make_capture

@@ -10,7 +10,7 @@ from django.db import DataError, IntegrityError, connection
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.capture import CapturedTrim
-from helmdash.core.messages import canonical_json
+from helmdash.core.text.messages import canonical_json
 from helmdash.core.withheld import NOT_KEPT
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo

@@ -16,7 +16,7 @@ from helmdash.core.plans import META_TOOLS, TakenStep
 from helmdash.core.prepared import PreparedCatalog
 from helmdash.core.prompts import Task
 from helmdash.core.taken import taken_steps
-from helmdash.core.tokens import json_bytes
+from helmdash.core.text.tokens import json_bytes
 from helmdash.operations.fitting import NoCatalog, find_catalog
 from helmdash.operations.planning.chain import Chain, Likeness, guessed_chain, named_chain
 from helmdash.queries import budgets, defaults, plan_history

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from helmdash.core.messages import canonical_json
 from helmdash.core.plans import PIPELINE_RUN, Step, TakenStep
+from helmdash.core.text.messages import canonical_json
 from helmdash.records.hiding import hide_value
 from helmdash.records.models import PlanRecord, PlanStep
 

@@ -20,7 +20,7 @@ from helmdash.core.failures import Cause
 from helmdash.core.learning import learned_inputs
 from helmdash.core.plans import Destination, Gap, Plan, Route, RouteKind, Step
 from helmdash.core.rules import PLAN_RULES
-from helmdash.core.tokens import compact_json, json_bytes
+from helmdash.core.text.tokens import compact_json, json_bytes
 from helmdash.operations import rule_sets
 from helmdash.operations.fitting import Fitted
 from helmdash.operations.masking import masker

@@ -18,7 +18,7 @@ from helmdash.core.completion import Complete, UnknownModel
 from helmdash.core.failures import Advice, Cause, FailureCause
 from helmdash.core.plans import Plan, Route
 from helmdash.core.recovery import TrySettings, first_try, next_try
-from helmdash.core.tokens import json_bytes, utf8_bytes
+from helmdash.core.text.tokens import json_bytes, utf8_bytes
 from helmdash.operations.planning.answering import Body, compaction, plan_body, route_body
 from helmdash.operations.planning.asking import (
     Ask,

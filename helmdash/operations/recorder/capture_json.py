@@ -15,7 +15,7 @@ import orjson
 
 from helmdash.core.capture import Capture, CapturedTrim, Sent
 from helmdash.core.chains import ChainLinks
-from helmdash.core.tokens import utf8_bytes
+from helmdash.core.text.tokens import utf8_bytes
 from helmdash.records.bulk import storable
 from helmdash.records.models import Call, Conversation
 

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from helmdash.core.capture import Capture
-from helmdash.core.redaction import Masker
+from helmdash.core.text.redaction import Masker
 from helmdash.core.withheld import without_words
 from helmdash.operations.masking import masker
 from helmdash.operations.recorder.capture_json import bare_capture, dump_capture

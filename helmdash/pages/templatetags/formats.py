@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import slugify
 
 from helmdash.core.health import Health, HealthReason, Level
-from helmdash.core.tokens import compact_json
+from helmdash.core.text.tokens import compact_json
 from helmdash.pages import shapes, words
 from helmdash.pages.care_parts import countdown
 from helmdash.pages.receipts import flags

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from helmdash.core.catalog import Entry
-from helmdash.core.tokens import json_bytes
+from helmdash.core.text.tokens import json_bytes
 from helmdash.pages import scope
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import catalog

@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from helmdash import conf
 from helmdash.core.guidance import text_problems
-from helmdash.core.own_patterns import MOST_PATTERNS, pattern_problems
+from helmdash.core.text.own_patterns import MOST_PATTERNS, pattern_problems
 from helmdash.records.admin.members import MemberInline
 from helmdash.records.admin.scoped import ModelAdmin
 from helmdash.records.admin.typed import ModelForm

@@ -18,7 +18,7 @@ from time import monotonic
 from helmdash.core.assembly import OverBudget
 from helmdash.core.endpoints import Endpoint
 from helmdash.core.error_words import ErrorKind, kind_of_error
-from helmdash.core.tokens import Estimator
+from helmdash.core.text.tokens import Estimator
 from helmdash.providers.protocols import HttpRequest
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.ollama.checking import Verdict, check_prompt

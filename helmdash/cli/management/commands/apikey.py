@@ -11,7 +11,7 @@ from django.utils import timezone
 from helmdash.cli.base import BaseCommand
 from helmdash.core.expiry import BadExpiry, parse_expiry
 from helmdash.core.permissions import SHELL
-from helmdash.core.visible import visible_name
+from helmdash.core.text.visible import visible_name
 from helmdash.operations import access
 from helmdash.queries.access import SCOPES, api_keys
 

@@ -10,7 +10,7 @@ from helmdash import conf
 from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
 from helmdash.core.permissions import SHELL, Role
-from helmdash.core.visible import visible_name
+from helmdash.core.text.visible import visible_name
 from helmdash.operations import access, signin
 from helmdash.operations.access import AccessError
 from helmdash.queries.access import members

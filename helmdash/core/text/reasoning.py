@@ -13,8 +13,8 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from helmdash.core.jsontext import NotJson, read_json, unfence
-from helmdash.core.tokens import utf8_bytes
+from helmdash.core.text.jsontext import NotJson, read_json, unfence
+from helmdash.core.text.tokens import utf8_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Masking what should not be stored: keys, tokens, addresses (project setting "redacted").
 
 A mask says what it stands for, so a reader knows that something was there. A project may add
-patterns of its own (core.own_patterns); what they cannot look at in time is not kept.
+patterns of its own (core.text.own_patterns); what they cannot look at in time is not kept.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from helmdash.core.own_patterns import BadPattern, compile_pattern
+from helmdash.core.text.own_patterns import BadPattern, compile_pattern
 
 # Stored with every call. Masking more, or less, is a new version.
 REDACTION_VERSION = "redaction-2"  # 1, never stored: without own patterns

@@ -1,0 +1,1 @@
+"""Text: sizes, words, sentences, JSON in prose, hashes of messages, masking."""
