@@ -27,7 +27,7 @@ from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from helmdash.core.permissions import SHELL  # noqa: E402
+from helmdash.core.access.permissions import SHELL  # noqa: E402
 from helmdash.operations import access, generating  # noqa: E402
 from helmdash.queries import calls, conversations  # noqa: E402
 from helmdash.queries.access import ProjectInfo, find_project  # noqa: E402

@@ -25,7 +25,7 @@ from django.db import connections  # noqa: E402
 from helmdash import conf  # noqa: E402
 from helmdash.api.fast import FastReports  # noqa: E402
 from helmdash.api.stopping import ToldOfStop  # noqa: E402
-from helmdash.core.client_address import parse_networks  # noqa: E402
+from helmdash.core.access.client_address import parse_networks  # noqa: E402
 from helmdash.doors.body import Bodies, Limits  # noqa: E402
 from helmdash.doors.directory import Directory  # noqa: E402
 from helmdash.doors.front import Front  # noqa: E402

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from helmdash.core.client_address import parse_networks
+from helmdash.core.access.client_address import parse_networks
 from helmdash.core.endpoints import Endpoint
 from helmdash.core.upstream_variables import (
     OLLAMA_HOST,

@@ -21,7 +21,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from helmdash.core.wrong_addresses import Dialect
+from helmdash.core.access.wrong_addresses import Dialect
 from helmdash.operations.recorder import RecorderState
 from helmdash.queries.ledger import LedgerCounts
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets import BudgetTable
 from helmdash.core.capture import Capture
 from helmdash.core.catalog import CatalogError
 from helmdash.core.completion import Complete, Completion, UnknownModel
 from helmdash.core.endpoints import Endpoint
-from helmdash.core.permissions import Actor, Right, require
 from helmdash.heavy import end_turn
 from helmdash.operations.planning import (
     Ask,

@@ -10,8 +10,8 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 
+from helmdash.core.access.permissions import SHELL, Role
 from helmdash.core.capture import Capture
-from helmdash.core.permissions import SHELL, Role
 from helmdash.operations import access, shipped
 from helmdash.operations.recording import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo, default_project, project_info

@@ -1,6 +1,6 @@
 """Who is calling: an API key, or, for reading only, somebody signed in to the pages.
 
-Scopes and roles: core.permissions.
+Scopes and roles: core.access.permissions.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import cast
 from django.http import HttpRequest
 
 from helmdash.api.problems import Code, Problem, problem_of_fault
-from helmdash.core.client_address import counted_as
-from helmdash.core.permissions import Actor, Forbidden, Right
+from helmdash.core.access.client_address import counted_as
+from helmdash.core.access.permissions import Actor, Forbidden, Right
 from helmdash.doors.asgi import headers_of
 from helmdash.doors.directory import Standing
 from helmdash.doors.faults import Fault, NoKey

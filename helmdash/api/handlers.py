@@ -23,12 +23,12 @@ from helmdash.api.problems import (
     problem_response,
     unavailable,
 )
+from helmdash.core.access.permissions import Forbidden
 from helmdash.core.assembly import OverBudget
 from helmdash.core.catalog import CatalogError
 from helmdash.core.chunks import ChunkProblem
 from helmdash.core.completion import UnknownModel
 from helmdash.core.decoding import Undecodable
-from helmdash.core.permissions import Forbidden
 from helmdash.operations.assembling import NoPromptBudget
 from helmdash.operations.budgets import BudgetConflict, BudgetProblems, NoSuchBudget
 from helmdash.operations.care import CareProblem, NoConversation, NoReminder

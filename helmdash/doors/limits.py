@@ -16,7 +16,7 @@ from time import monotonic
 from django.utils import timezone
 
 from helmdash import conf
-from helmdash.core.throttling import MOST_ENTRIES, RequestRates, WrongTries, retry_after
+from helmdash.core.access.throttling import MOST_ENTRIES, RequestRates, WrongTries, retry_after
 from helmdash.doors.faults import (
     ExpiredKey,
     Fault,

@@ -31,7 +31,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from helmdash import conf
-from helmdash.core.client_address import Network, counted_as, is_trusted, parse_networks
+from helmdash.core.access.client_address import Network, counted_as, is_trusted, parse_networks
 from helmdash.doors.asgi import KNOWN_KEY
 
 # Headers that say where the body ends, and whom it is for.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helmdash.core.client_address import Network, client_of, counted_as, is_trusted
+from helmdash.core.access.client_address import Network, client_of, counted_as, is_trusted
 from helmdash.doors.asgi import App, Receive, Scope, Send
 
 _FOR = b"x-forwarded-for"

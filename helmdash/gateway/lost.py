@@ -15,7 +15,7 @@ from django.urls import Resolver404, resolve
 from django.utils import timezone
 
 from helmdash import conf
-from helmdash.core.wrong_addresses import Dialect, advice, dialect_of
+from helmdash.core.access.wrong_addresses import Dialect, advice, dialect_of
 from helmdash.doors.answers import send_problem
 from helmdash.doors.asgi import Scope, Send
 from helmdash.doors.keys import presented_keys

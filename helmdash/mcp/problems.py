@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from django.db import InterfaceError, OperationalError
 
+from helmdash.core.access.permissions import Forbidden
 from helmdash.core.catalog import CatalogError
 from helmdash.core.completion import UnknownModel
-from helmdash.core.permissions import Forbidden
 from helmdash.doors.problems import FieldFault
 from helmdash.operations.care import CareProblem, NoConversation, NoReminder
 from helmdash.operations.planning import AskProblem, PlanFailed

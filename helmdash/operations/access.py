@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from helmdash.core.permissions import (
+from helmdash.core.access.permissions import (
     SHELL,
     Actor,
     Right,

@@ -12,7 +12,7 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from helmdash.core.permissions import Actor, Right, require
+from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.queries.budgets import BudgetRow, find
 from helmdash.records.models import Budget
 

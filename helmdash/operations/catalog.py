@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from helmdash.core.permissions import Actor, Right, require
+from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.records.revisions import add_revision
 
 

@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from helmdash.conf import ROOT
+from helmdash.core.access.permissions import SHELL
 from helmdash.core.capture import Capture, CapturedTrim, Sent
 from helmdash.core.learning import learned_inputs
-from helmdash.core.permissions import SHELL
 from helmdash.core.plans import PIPELINE_RUN
 from helmdash.core.rules import PLAN_RULES
 from helmdash.core.text.tokens import compact_json

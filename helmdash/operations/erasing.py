@@ -15,7 +15,7 @@ from functools import partial
 
 from django.db import connection, models
 
-from helmdash.core.permissions import Actor, Right, require
+from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.operations import kept_answers
 from helmdash.operations.recorder import recorder
 from helmdash.operations.scrubbing import scrub

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helmdash.core.permissions import Actor, Right, require
+from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import PlanRecord
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
+from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets import EffectiveBudget, Tier
 from helmdash.core.catalog import Catalog, parse_catalog
-from helmdash.core.permissions import Actor, Right, require
 from helmdash.core.ranking import PastPlan
 from helmdash.core.selection import PreparedCatalog, Selection, prepare, select, stable_fits
 from helmdash.core.text.tokens import compact_json, json_bytes

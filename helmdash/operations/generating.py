@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets import PromptVariant
 from helmdash.core.capture import STRUCTURED_PURPOSES, Capture, CapturedTrim, Sent
-from helmdash.core.permissions import Actor, Right, require
 from helmdash.operations.recording import record_calls
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.queries.calls import newest_mark

@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
-from helmdash.core.throttling import retry_after
+from helmdash.core.access.throttling import retry_after
 from helmdash.operations.writing import write
 from helmdash.records.models import KeptAnswer
 from helmdash.records.secrets import seal, unseal

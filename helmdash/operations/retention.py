@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from django.db import connection, transaction
 
-from helmdash.core.permissions import Actor, Right, require
+from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.operations.erasing import UNSEEN, finish_broken_off
 from helmdash.operations.recording import MESSAGE_SEEN_PRECISION
 from helmdash.queries.access import ProjectInfo

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from helmdash import conf
-from helmdash.core.throttling import (
+from helmdash.core.access.throttling import (
     MOST_ENTRIES,
     Tries,
     WaitPolicy,
@@ -67,7 +67,7 @@ def begin(*, account: str | None, address: str | None, now: datetime) -> SignInT
     """Count a try. Raises MustWait, and then counts nothing.
 
     account: the name as typed; None for a secret that belongs to none. address: as limits count
-    it (core.client_address.counted_as); None where there is none.
+    it (core.access.client_address.counted_as); None where there is none.
     """
     attempt = _attempt(account, address)
     _refuse(_known_until(attempt, now), now)

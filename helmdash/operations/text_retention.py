@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from helmdash.core.permissions import Actor, Right, require
+from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.withheld import attempt_without_words
 from helmdash.operations.erasing import UNSEEN, finish_broken_off
 from helmdash.operations.recording import MESSAGE_SEEN_PRECISION

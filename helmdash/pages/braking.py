@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from helmdash.core.client_address import counted_as
+from helmdash.core.access.client_address import counted_as
 from helmdash.operations import sign_in_throttle
 from helmdash.operations.password_hashing import TooManyHashes
 from helmdash.operations.sign_in_throttle import MustWait, SignInTry

@@ -11,9 +11,9 @@ from typing import Any
 from django import forms
 from django.utils import timezone
 
+from helmdash.core.access.expiry import BadExpiry, parse_expiry
 from helmdash.core.budgets import PromptVariant
 from helmdash.core.catalog import CatalogError, parse_catalog
-from helmdash.core.expiry import BadExpiry, parse_expiry
 from helmdash.core.failures import FailureCause
 from helmdash.core.finish import FinishReason
 from helmdash.core.health import HealthReason, Level

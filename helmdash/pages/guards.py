@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec
 from django.http import Http404, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import reverse
 
-from helmdash.core.permissions import Right, require
+from helmdash.core.access.permissions import Right, require
 from helmdash.pages import scope
 from helmdash.pages.render import PageRequest
 

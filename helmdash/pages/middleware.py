@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.defaults import permission_denied
 
-from helmdash.core.permissions import Forbidden
+from helmdash.core.access.permissions import Forbidden
 from helmdash.pages import scope
 from helmdash.pages.words import field_name
 

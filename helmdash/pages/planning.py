@@ -14,8 +14,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from helmdash import planner
+from helmdash.core.access.permissions import Actor
 from helmdash.core.completion import UnknownModel
-from helmdash.core.permissions import Actor
 from helmdash.operations.planning import Ask, PlanFailed
 from helmdash.queries import upstreams
 from helmdash.queries.access import ProjectInfo

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from helmdash.core.permissions import Forbidden, Person, Right, may, readable
+from helmdash.core.access.permissions import Forbidden, Person, Right, may, readable
 from helmdash.queries import access, calls
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.whereabouts import Kind, find_project_of

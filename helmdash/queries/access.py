@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-from helmdash.core.permissions import Actor, KeyHolder, Person, Role, Scope, readable
+from helmdash.core.access.permissions import Actor, KeyHolder, Person, Role, Scope, readable
 from helmdash.records import rights
 from helmdash.records.models import ApiKey, BudgetMode, Membership, Project
 from helmdash.records.models.access import hash_key
@@ -52,7 +52,7 @@ class Caller:
 
     @property
     def actor(self) -> KeyHolder:
-        """The key as core.permissions judges it."""
+        """The key as core.access.permissions judges it."""
         return KeyHolder(
             name=self.name,
             scopes=self.scopes,

@@ -1,4 +1,4 @@
-"""Rows and people as core.permissions knows them: who somebody is, and whose a row is.
+"""Rows and people as core.access.permissions knows them: who somebody is, and whose a row is.
 
 For queries and operations, and for the admin, which asks through the backend (records.backend).
 """
@@ -10,7 +10,7 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Model, OuterRef, Q, QuerySet, Subquery
 
-from helmdash.core.permissions import Person, Right, Role, may, readable
+from helmdash.core.access.permissions import Person, Right, Role, may, readable
 from helmdash.records.models import Membership, Project
 
 _KNOWN = "_helmdash_person"

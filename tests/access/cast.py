@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 
-from helmdash.core.permissions import SHELL, Role, Scope
+from helmdash.core.access.permissions import SHELL, Role, Scope
 from helmdash.operations import access
 from helmdash.operations.catalog import import_catalog
 from helmdash.operations.fitting import fit_catalog

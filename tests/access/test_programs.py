@@ -13,7 +13,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.test import Client
 
 from helmdash.api.routes import ROUTES as API_ROUTES
-from helmdash.core.permissions import Scope
+from helmdash.core.access.permissions import Scope
 from helmdash.doors.asgi import Message
 from helmdash.doors.body import Bodies, Limits
 from helmdash.doors.directory import Directory, Standing

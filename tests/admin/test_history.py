@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from helmdash.core.permissions import Role
+from helmdash.core.access.permissions import Role
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Budget, BudgetAlias

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from helmdash.core.permissions import SHELL, Role
+from helmdash.core.access.permissions import SHELL, Role
 from helmdash.operations import access
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import ApiKey, Budget, Membership, Project, Upstream

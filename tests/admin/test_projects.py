@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from helmdash.core.permissions import SHELL
+from helmdash.core.access.permissions import SHELL
 from helmdash.operations.catalog import import_catalog
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Project

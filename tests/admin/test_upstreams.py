@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import path
 
-from helmdash.core.permissions import Role
+from helmdash.core.access.permissions import Role
 from helmdash.queries import upstreams
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Upstream

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from helmdash.api import examples
 from helmdash.api.openapi import document
-from helmdash.core.permissions import SHELL, Role
+from helmdash.core.access.permissions import SHELL, Role
 from helmdash.doors.limits import KeyLimits
 from helmdash.operations import access
 from helmdash.queries.access import SCOPES, ProjectInfo, api_keys, find_project

@@ -31,7 +31,7 @@ SEALED = "sk-a-key-of-a-provider"
 _SEED = f"""
 from tests.recorder import driver
 driver._setup()
-from helmdash.core.permissions import SHELL
+from helmdash.core.access.permissions import SHELL
 from helmdash.operations import access
 from helmdash.records.models import Upstream
 from helmdash.records.secrets import seal

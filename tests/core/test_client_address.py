@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helmdash.core.client_address import client_of, counted_as, is_trusted, parse_networks
+from helmdash.core.access.client_address import client_of, counted_as, is_trusted, parse_networks
 
 PROXIES = parse_networks(["10.0.0.0/8", "192.0.2.10", "fd00::/8"])
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from helmdash.core.expiry import BadExpiry, parse_expiry
+from helmdash.core.access.expiry import BadExpiry, parse_expiry
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helmdash.core.permissions import (
+from helmdash.core.access.permissions import (
     SHELL,
     Actor,
     Forbidden,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helmdash.core.throttling import (
+from helmdash.core.access.throttling import (
     RequestRates,
     Tries,
     WaitPolicy,

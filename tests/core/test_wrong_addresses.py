@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helmdash.core.wrong_addresses import Dialect, advice, dialect_of, printable
+from helmdash.core.access.wrong_addresses import Dialect, advice, dialect_of, printable
 
 BASE = "http://h:1"
 

@@ -12,8 +12,8 @@ import openai
 import pytest
 from django.utils import timezone
 
-from helmdash.core.permissions import Role
-from helmdash.core.wrong_addresses import Dialect
+from helmdash.core.access.permissions import Role
+from helmdash.core.access.wrong_addresses import Dialect
 from helmdash.doors.knocks import Knocks
 from helmdash.operations import knocks as operations
 from helmdash.operations.knocks import MOST_ROWS, Knocked

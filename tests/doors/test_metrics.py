@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from helmdash.core.wrong_addresses import Dialect
+from helmdash.core.access.wrong_addresses import Dialect
 from helmdash.metrics import exposition, unknown_addresses
 from helmdash.operations.recorder import RecorderState
 from helmdash.queries.ledger import LedgerCounts

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helmdash.core.client_address import parse_networks
+from helmdash.core.access.client_address import parse_networks
 from helmdash.doors.asgi import Message, Receive, Scope, Send
 from helmdash.doors.proxies import address_of, behind_proxies
 

@@ -62,7 +62,7 @@ PLANNER, READER, RECORDER, STRANGER = (
 )
 _FURNISH = """
 from django.utils import timezone
-from helmdash.core.permissions import SHELL
+from helmdash.core.access.permissions import SHELL
 from helmdash.operations.catalog import import_catalog
 from helmdash.records.models import ApiKey, Project, Upstream
 own = Project.objects.get(is_default=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from helmdash.core.permissions import SHELL
+from helmdash.core.access.permissions import SHELL
 from helmdash.core.restarts import Entry, Speaker, fingerprint, is_standstill, pending_of
 from helmdash.operations import care
 from helmdash.operations.care import Advanced, Braked, ClientHistory, NoConversation

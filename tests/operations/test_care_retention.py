@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from helmdash.core.permissions import SHELL
+from helmdash.core.access.permissions import SHELL
 from helmdash.operations.demo import remove_demo
 from helmdash.operations.retention import delete_expired, forget_pending
 from helmdash.queries.access import ProjectInfo

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from helmdash.core.permissions import SHELL
+from helmdash.core.access.permissions import SHELL
 from helmdash.core.text.tokens import compact_json
 from helmdash.operations.catalog import import_catalog
 from helmdash.queries import catalog

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from helmdash.core.permissions import SHELL
+from helmdash.core.access.permissions import SHELL
 from helmdash.operations.demo import load_demo, remove_demo
 from helmdash.queries import plans
 from helmdash.queries.models import model_rows, recent_calls

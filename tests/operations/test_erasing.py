@@ -12,8 +12,8 @@ from django.apps import apps
 from django.core.management import call_command
 from django.db import connection
 
+from helmdash.core.access.permissions import SHELL, Forbidden, KeyHolder
 from helmdash.core.chains import Turn, links_of
-from helmdash.core.permissions import SHELL, Forbidden, KeyHolder
 from helmdash.operations import care
 from helmdash.operations.erasing import (
     UNSEEN,

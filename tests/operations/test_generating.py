@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.core.management import CommandError, call_command
 
-from helmdash.core.permissions import SHELL
+from helmdash.core.access.permissions import SHELL
 from helmdash.operations.generating import GenerateError, generate_calls
 from helmdash.records.models import Call, CallPayload, Conversation, Project
 from tests.factories import NOW, make_project

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from helmdash.core.permissions import SHELL
+from helmdash.core.access.permissions import SHELL
 from helmdash.operations.feedback import NoSuchPlan, note_followed
 from helmdash.queries import plan_history, plans
 from helmdash.queries.access import ProjectInfo

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from helmdash.core.permissions import SHELL, Forbidden, Person, Role
+from helmdash.core.access.permissions import SHELL, Forbidden, Person, Role
 from helmdash.core.withheld import NOT_KEPT
 from helmdash.operations import care
 from helmdash.operations.text_retention import TextsGone, count_old_texts, delete_old_texts

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from helmdash import conf
+from helmdash.core.access.permissions import SHELL
 from helmdash.core.endpoints import EndpointSource
-from helmdash.core.permissions import SHELL
 from helmdash.core.upstream_variables import VARIABLES
 from helmdash.operations import access
 from helmdash.queries import upstreams

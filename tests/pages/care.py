@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from helmdash.core.permissions import SHELL
+from helmdash.core.access.permissions import SHELL
 from helmdash.operations import care
 from helmdash.queries.access import ProjectInfo
 from tests.factories import make_capture, record

@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from helmdash.core.access.permissions import SHELL, Role
 from helmdash.core.capture import CapturedTrim, Sent
-from helmdash.core.permissions import SHELL, Role
 from helmdash.operations.catalog import import_catalog
 from helmdash.operations.fitting import fit_catalog
 from helmdash.queries.access import ProjectInfo

@@ -7,8 +7,8 @@ from html import unescape
 import pytest
 from django.test import Client
 
+from helmdash.core.access.permissions import SHELL
 from helmdash.core.guidance import DEFAULT_TEXTS
-from helmdash.core.permissions import SHELL
 from helmdash.core.remediation import Strength
 from helmdash.operations.demo import load_demo
 from helmdash.queries.access import ProjectInfo

@@ -15,7 +15,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from helmdash.core.permissions import SHELL
+from helmdash.core.access.permissions import SHELL
 from helmdash.core.upstream_variables import VARIABLES
 from helmdash.gateway.reading import Wishes
 from helmdash.gateway.routes import Action, find_route

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from helmdash.core.permissions import SHELL, Role
+from helmdash.core.access.permissions import SHELL, Role
 from helmdash.operations import access
 from helmdash.pages.visibility import is_suspect, visible_page
 from helmdash.queries.access import ProjectInfo

@@ -13,7 +13,7 @@ from django.core.asgi import get_asgi_application
 from django.test import Client
 
 from helmdash.api.fast import FastReports
-from helmdash.core.permissions import SHELL
+from helmdash.core.access.permissions import SHELL
 from helmdash.doors.asgi import Message, Receive, Scope, Send
 from helmdash.doors.front import BODY_KEY
 from helmdash.operations.recorder import doors

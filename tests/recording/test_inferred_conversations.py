@@ -13,8 +13,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from helmdash.core.access.permissions import SHELL
 from helmdash.core.capture import Capture, Sent
-from helmdash.core.permissions import SHELL
 from helmdash.operations import demo, retention
 from helmdash.operations.inferring import KEPT_GENERATIONS, conversation_name
 from helmdash.operations.recording import Recorded

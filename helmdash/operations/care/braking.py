@@ -15,8 +15,8 @@ import json
 from collections.abc import Mapping
 from hashlib import blake2b
 
+from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.finish import FinishReason
-from helmdash.core.permissions import Actor, Right, require
 from helmdash.core.remediation import release
 from helmdash.operations.care import prompts
 from helmdash.operations.care.problems import NoConversation

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets import BudgetTable, EffectiveBudget
 from helmdash.core.health import HealthReason, Level
-from helmdash.core.permissions import Actor, Right, require
 from helmdash.core.remediation import Action, new_round
 from helmdash.core.reminders import Note, build_package, package_bytes
 from helmdash.core.rules import CARE_RULES

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from datetime import datetime
 
-from helmdash.core.permissions import Actor, Right, require
+from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.remediation import Action, note_reminder
 from helmdash.operations.care.problems import CareProblem, NoConversation, NoReminder
 from helmdash.operations.care.standing import Standing, lock

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from helmdash.core.permissions import Right, may
+from helmdash.core.access.permissions import Right, may
 from helmdash.pages import origins, scope
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import budgets

@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from helmdash.core.permissions import Person, Right
+from helmdash.core.access.permissions import Person, Right
 from helmdash.operations import care
 from helmdash.operations.erasing import erase_conversation
 from helmdash.pages import care_parts, scope, words

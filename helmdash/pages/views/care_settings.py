@@ -9,6 +9,7 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from helmdash.core.access.permissions import Right
 from helmdash.core.guidance import (
     DEFAULT_TEXTS,
     PLACEHOLDERS,
@@ -16,7 +17,6 @@ from helmdash.core.guidance import (
     render,
     text_problems,
 )
-from helmdash.core.permissions import Right
 from helmdash.core.remediation import Strength
 from helmdash.operations import projects
 from helmdash.operations.projects import ProjectError, own_text

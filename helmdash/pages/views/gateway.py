@@ -10,7 +10,7 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from helmdash.core.permissions import Right
+from helmdash.core.access.permissions import Right
 from helmdash.operations import projects
 from helmdash.operations.projects import ProjectError
 from helmdash.pages import gateway_facts, gateway_snippets, scope

@@ -10,7 +10,7 @@ from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from helmdash.core.permissions import Right
+from helmdash.core.access.permissions import Right
 from helmdash.operations import feedback
 from helmdash.pages import scope, snippets
 from helmdash.pages.forms import PlanFilterForm

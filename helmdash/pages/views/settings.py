@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from helmdash.core.permissions import Right, grantable
+from helmdash.core.access.permissions import Right, grantable
 from helmdash.operations import access, demo
 from helmdash.operations.access import AccessError, NewKey
 from helmdash.operations.recorder import recorder

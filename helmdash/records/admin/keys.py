@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.cache import add_never_cache_headers
 
-from helmdash.core.permissions import Person, grantable
+from helmdash.core.access.permissions import Person, grantable
 from helmdash.records.admin.clock import now
 from helmdash.records.admin.scoped import ModelAdmin
 from helmdash.records.admin.typed import ModelForm

@@ -1,6 +1,6 @@
 """The admin's base classes: everybody sees and edits the rows of their own projects, and no others.
 
-Which rights somebody has in which project says core.permissions, through Django's permissions
+Which rights somebody has in which project says core.access.permissions, through Django's permissions
 (records.backend). Here they are asked for each row, where Django by itself asks only for each
 table. Rows without a project concern every project, and are the superusers'.
 """
@@ -16,7 +16,7 @@ from django.db.models import ForeignKey, Model, QuerySet
 from django.forms import ModelChoiceField
 from django.http import HttpRequest
 
-from helmdash.core.permissions import Person
+from helmdash.core.access.permissions import Person
 from helmdash.records.admin import typed
 from helmdash.records.models import Project
 from helmdash.records.rights import has_permission, person_of, projects_with, visible_rows

@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 from simple_history.models import HistoricalRecords
 
-from helmdash.core import permissions
+from helmdash.core.access import permissions
 from helmdash.records.fields import one_of
 
 
@@ -31,7 +31,7 @@ class BudgetMode(models.TextChoices):
 
 
 class Scope(models.TextChoices):
-    """What an API key may do, for forms; core.permissions has what each means."""
+    """What an API key may do, for forms; core.access.permissions has what each means."""
 
     RECORD = permissions.Scope.RECORD.value, "record: report calls"
     READ = permissions.Scope.READ.value, "read: read calls, conversations, catalogs"
@@ -42,7 +42,7 @@ class Scope(models.TextChoices):
 
 
 class Role(models.TextChoices):
-    """What a member of a project may do, for forms; core.permissions has what each means."""
+    """What a member of a project may do, for forms; core.access.permissions has what each means."""
 
     VIEWER = permissions.Role.VIEWER.value, "viewer: reads"
     EDITOR = (

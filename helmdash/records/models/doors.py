@@ -56,7 +56,7 @@ class KeptAnswer(models.Model):
 class Knock(models.Model):
     """Requests for an address that is not there, by who asked. A few hundred rows at most."""
 
-    # Of all three only what is printable and tells no secret (core.wrong_addresses).
+    # Of all three only what is printable and tells no secret (core.access.wrong_addresses).
     method = models.CharField(max_length=16)
     path = models.CharField(max_length=120)
     client = models.CharField(max_length=64, help_text="From the user agent; empty: it told none.")

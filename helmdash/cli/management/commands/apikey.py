@@ -9,8 +9,8 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
-from helmdash.core.expiry import BadExpiry, parse_expiry
-from helmdash.core.permissions import SHELL
+from helmdash.core.access.expiry import BadExpiry, parse_expiry
+from helmdash.core.access.permissions import SHELL
 from helmdash.core.text.visible import visible_name
 from helmdash.operations import access
 from helmdash.queries.access import SCOPES, api_keys

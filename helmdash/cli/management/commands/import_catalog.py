@@ -10,8 +10,8 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
+from helmdash.core.access.permissions import SHELL
 from helmdash.core.catalog import CatalogError
-from helmdash.core.permissions import SHELL
 from helmdash.operations import catalog
 from helmdash.queries.access import default_project, find_project
 

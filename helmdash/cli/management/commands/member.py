@@ -9,7 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 from helmdash import conf
 from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
-from helmdash.core.permissions import SHELL, Role
+from helmdash.core.access.permissions import SHELL, Role
 from helmdash.core.text.visible import visible_name
 from helmdash.operations import access, signin
 from helmdash.operations.access import AccessError

@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
-from helmdash.core.permissions import SHELL
+from helmdash.core.access.permissions import SHELL
 from helmdash.operations import kept_answers, retention, sign_in_throttle, text_retention
 from helmdash.operations.scrubbing import scrub
 from helmdash.queries.access import ProjectInfo, projects

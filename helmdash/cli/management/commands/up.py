@@ -24,7 +24,7 @@ from helmdash import __version__, conf
 from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
 from helmdash.cli.refused_upstreams import refused_upstreams
-from helmdash.core.permissions import SHELL
+from helmdash.core.access.permissions import SHELL
 from helmdash.operations import access, catalog, shipped, signin
 from helmdash.queries.access import default_project
 

@@ -1,0 +1,1 @@
+"""Access: who may do what, how often, from where, and until when."""
