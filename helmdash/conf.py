@@ -19,8 +19,8 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from helmdash.core.access.client_address import parse_networks
-from helmdash.core.endpoints import Endpoint
-from helmdash.core.upstream_variables import (
+from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.core.upstreams.upstream_variables import (
     OLLAMA_HOST,
     endpoints_of,
     host_of,

@@ -14,7 +14,7 @@ from helmdash.core.budgets import BudgetTable
 from helmdash.core.capture import Capture
 from helmdash.core.catalog import CatalogError
 from helmdash.core.completion import Complete, Completion, UnknownModel
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.heavy import end_turn
 from helmdash.operations.planning import (
     Ask,

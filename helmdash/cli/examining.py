@@ -21,7 +21,7 @@ import psycopg
 from django.db import Error as DatabaseFault
 
 from helmdash import __version__, conf, places
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.operations.backup.spool import is_in_use
 from helmdash.queries import condition, ledger
 from helmdash.queries.access import projects

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooSlow
 from urllib.parse import urlsplit
 
-from helmdash.core.addresses import address_problem, shown_url, url_problem, with_setting
-from helmdash.core.endpoints import PRIVATE_SETTING, Endpoint
+from helmdash.core.upstreams.addresses import address_problem, shown_url, url_problem, with_setting
+from helmdash.core.upstreams.endpoints import PRIVATE_SETTING, Endpoint
 
 # A resolver without a network answers after some seconds; a start need not wait for it.
 _PATIENCE_S = 2.0

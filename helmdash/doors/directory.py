@@ -20,7 +20,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from helmdash.core.budgets import BudgetTable
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.doors.faults import KeysUnavailable
 from helmdash.operations import access
 from helmdash.operations.holding import give_back, thread_connection

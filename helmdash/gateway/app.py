@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from helmdash.core.endpoints import ProviderKind
+from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.doors.asgi import App, Disconnected, Receive, Scope, Send, headers_of, note_known
 from helmdash.doors.body import Bodies
 from helmdash.doors.directory import Directory

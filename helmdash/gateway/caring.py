@@ -27,7 +27,6 @@ from django.db import Error as DatabaseFault
 from helmdash.core import chains
 from helmdash.core.budgets import LimitSource
 from helmdash.core.capture import Capture
-from helmdash.core.endpoints import ProviderKind
 from helmdash.core.error_words import ErrorKind, kind_of_error
 from helmdash.core.reminders import package_bytes
 from helmdash.core.restarts import (
@@ -35,6 +34,7 @@ from helmdash.core.restarts import (
     arrange,
     prompt_of,
 )
+from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway import budgeting, telling
 from helmdash.gateway.beginnings import Beginnings, Who
 from helmdash.gateway.cared import CLEAR, GUIDE, NONE, Care, History, Sending

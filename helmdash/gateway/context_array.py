@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from helmdash.core.endpoints import ProviderKind
+from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.pipes import Native, Pipe
 from helmdash.gateway.routes import Shape

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from helmdash.core.endpoints import ProviderKind
+from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway import budgeting
 from helmdash.gateway.asking import Asked, checked_model
 from helmdash.gateway.door import Door, passed_headers

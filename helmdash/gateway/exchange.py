@@ -13,9 +13,9 @@ from helmdash.core.budgets import EffectiveBudget
 from helmdash.core.capture import Capture, Sent, Status
 from helmdash.core.clients import Client
 from helmdash.core.cut_sizes import Sizes
-from helmdash.core.endpoints import Endpoint
 from helmdash.core.health import Level, assess
 from helmdash.core.text.tokens import utf8_bytes
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.core.usage import Usage, normalise_usage
 from helmdash.doors.directory import Standing
 from helmdash.gateway import telling

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter_ns
 
-from helmdash.core.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
+from helmdash.core.upstreams.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
 from helmdash.gateway import context_array
 from helmdash.gateway.caring import is_overflow
 from helmdash.gateway.door import Door, Header, passed_headers

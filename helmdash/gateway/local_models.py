@@ -10,9 +10,9 @@ from helmdash import conf
 from helmdash.core.budgets import EffectiveBudget, MatchRule
 from helmdash.core.capture import Capture
 from helmdash.core.chains import CHAIN_VERSION
-from helmdash.core.endpoints import Endpoint, ProviderKind
 from helmdash.core.learned_windows import OUTSIDE
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.core.usage import normalise_usage
 from helmdash.core.windows import wanted_window, with_room_of, within_window
 from helmdash.core.withheld import without_words

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from helmdash import __version__
-from helmdash.core.endpoints import ProviderKind
+from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway.asking import Asked, checked_model
 from helmdash.gateway.door import Door
 from helmdash.gateway.exchange import Exchange

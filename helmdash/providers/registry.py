@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from helmdash.core.endpoints import Endpoint, EndpointSource, ProviderKind
+from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, ProviderKind
 from helmdash.providers import anthropic, gemini, ollama, openai
 from helmdash.providers.protocols import Adapter, Mirror, PassThrough
 from helmdash.providers.wire import ChatRequest

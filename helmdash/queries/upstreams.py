@@ -17,8 +17,13 @@ from django.db.models import Count, Max, Q, QuerySet
 
 from helmdash import conf
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.addresses import shown_url, url_problem, with_setting
-from helmdash.core.endpoints import PRIVATE_SETTING, Endpoint, EndpointSource, ProviderKind
+from helmdash.core.upstreams.addresses import shown_url, url_problem, with_setting
+from helmdash.core.upstreams.endpoints import (
+    PRIVATE_SETTING,
+    Endpoint,
+    EndpointSource,
+    ProviderKind,
+)
 from helmdash.records.models import Upstream
 from helmdash.records.secrets import unseal
 

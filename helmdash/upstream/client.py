@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import aiohttp
 import httpx
 
-from helmdash.core.addresses import with_setting
-from helmdash.core.endpoints import PRIVATE_SETTING, Endpoint, EndpointSource
+from helmdash.core.upstreams.addresses import with_setting
+from helmdash.core.upstreams.endpoints import PRIVATE_SETTING, Endpoint, EndpointSource
 from helmdash.providers.protocols import HttpRequest
 from helmdash.upstream import redirects, refusals, retries
 from helmdash.upstream.failures import FailureKind, UpstreamFailed, failure_of, tidy

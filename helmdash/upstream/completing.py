@@ -17,8 +17,8 @@ from helmdash.core.beside import Beside, ToolUse
 from helmdash.core.budgets import BudgetTable, MatchRule
 from helmdash.core.capture import Capture, Sent
 from helmdash.core.completion import Completion, UnknownModel
-from helmdash.core.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
 from helmdash.core.text.tokens import utf8_bytes
+from helmdash.core.upstreams.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
 from helmdash.core.windows import wanted_window
 from helmdash.providers.protocols import CannotTranslate
 from helmdash.providers.registry import Route, adapter

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 import httpx
 
-from helmdash.core.endpoints import LEAST_SECRET_CHARS
 from helmdash.core.text.redaction import redact_text
+from helmdash.core.upstreams.endpoints import LEAST_SECRET_CHARS
 from helmdash.upstream.transport import NotAllowed, NotHttp, NotResolved, NotSecure
 
 # A message is for a person: a page of HTML behind a 502 is not.

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeAlias
 
-from helmdash.core.addresses import address_problem, path_problem, url_problem
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.upstreams.addresses import address_problem, path_problem, url_problem
+from helmdash.core.upstreams.endpoints import Endpoint
 
 # (family, type, protocol, canonical name, address), as getaddrinfo gives it.
 AddressInfo: TypeAlias = tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int]]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from helmdash.core.endpoints import Endpoint, ProviderKind
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers import registry
 from helmdash.providers.protocols import Adapter, HttpRequest
 from helmdash.providers.shared.listed_windows import is_llama_cpp, read_props, read_windows

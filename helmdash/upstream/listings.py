@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.registry import Route, choose, is_glob
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listing import list_models

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from helmdash.core.addresses import path_problem
+from helmdash.core.upstreams.addresses import path_problem
 from helmdash.upstream.guard import Refused
 
 # 301, 302 and 303 make a GET of a POST: followed for GET only.

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from contextvars import Context
 from typing import Any, TypeVar
 
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listings import Listings
 

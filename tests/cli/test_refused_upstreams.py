@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from helmdash.cli.refused_upstreams import refused_upstreams
-from helmdash.core.upstream_variables import endpoints_of
+from helmdash.core.upstreams.upstream_variables import endpoints_of
 
 SETTING = "HELMDASH_ALLOW_PRIVATE_UPSTREAMS=1"
 _NAMES = {

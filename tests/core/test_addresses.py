@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.addresses import (
+from helmdash.core.upstreams.addresses import (
     address_of,
     address_problem,
     path_problem,

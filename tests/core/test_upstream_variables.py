@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from helmdash.conf import ROOT
-from helmdash.core.endpoints import EndpointSource, ProviderKind
-from helmdash.core.upstream_variables import (
+from helmdash.core.upstreams.endpoints import EndpointSource, ProviderKind
+from helmdash.core.upstreams.upstream_variables import (
     KNOWN,
     VARIABLES,
     endpoints_of,

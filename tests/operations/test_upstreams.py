@@ -9,8 +9,8 @@ import pytest
 
 from helmdash import conf
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.endpoints import EndpointSource
-from helmdash.core.upstream_variables import VARIABLES
+from helmdash.core.upstreams.endpoints import EndpointSource
+from helmdash.core.upstreams.upstream_variables import VARIABLES
 from helmdash.operations import access
 from helmdash.queries import upstreams
 from helmdash.records.models import Project, Upstream

@@ -16,7 +16,7 @@ from django.test import Client
 from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.upstream_variables import VARIABLES
+from helmdash.core.upstreams.upstream_variables import VARIABLES
 from helmdash.gateway.reading import Wishes
 from helmdash.gateway.routes import Action, find_route
 from helmdash.operations.demo import load_demo

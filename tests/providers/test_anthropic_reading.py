@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.endpoints import Endpoint, ProviderKind
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.anthropic import ADAPTER, read_count_request
 from helmdash.providers.anthropic.write_request import request_body
 from helmdash.providers.protocols import BadRequest

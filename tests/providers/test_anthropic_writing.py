@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from helmdash.core.endpoints import Endpoint, ProviderKind
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.anthropic import ADAPTER, count_request
 from helmdash.providers.anthropic.schema import to_structured_schema
 from helmdash.providers.anthropic.write_request import request_body

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from helmdash.core.endpoints import Endpoint, ProviderKind
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.registry import adapter
 from helmdash.providers.wire import ChatRequest, JsonMode, Message, Part, Role, Text, ToolResult
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from google.genai import types
 
-from helmdash.core.endpoints import Endpoint, ProviderKind
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.gemini import ADAPTER, ARRAY, count_request
 from helmdash.providers.gemini.schema import to_json_schema
 from helmdash.providers.gemini.thinking import thinking_config

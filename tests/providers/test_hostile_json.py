@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core import chains
-from helmdash.core.endpoints import Endpoint, ProviderKind
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.doors.faults import BadBody
 from helmdash.doors.validation import read_object
 from helmdash.gateway import telling

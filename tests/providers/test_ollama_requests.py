@@ -8,7 +8,7 @@ from typing import Any
 import ollama as sdk
 import pytest
 
-from helmdash.core.endpoints import Endpoint, ProviderKind
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.ollama import ADAPTER, GENERATE
 from helmdash.providers.protocols import BadRequest, CannotTranslate
 from helmdash.providers.wire import (

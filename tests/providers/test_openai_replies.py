@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from openai.types import CreateEmbeddingResponse, Model
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from helmdash.core.endpoints import Endpoint, ProviderKind
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.openai import ADAPTER
 from helmdash.providers.openai.reply import write_finish_reason, write_usage
 from helmdash.providers.openai.stream_filter import OpenAIStreamFilter

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.endpoints import Endpoint, ProviderKind
 from helmdash.core.finish import FinishReason, normalise_finish_reason
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.openai import ADAPTER
 from helmdash.providers.protocols import BadRequest, CannotTranslate
 from helmdash.providers.quirks import FINISH_ODDITIES, QUIRKS, quirk_of

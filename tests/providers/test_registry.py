@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helmdash.core.endpoints import Endpoint, EndpointSource, ProviderKind
+from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, ProviderKind
 from helmdash.providers.openai.stream_filter import OpenAIStreamFilter
 from helmdash.providers.protocols import Mirror
 from helmdash.providers.registry import adapter, choose, family_of, pass_through

@@ -15,7 +15,7 @@ from pathlib import Path
 import django
 import pytest
 
-from helmdash.core.upstream_variables import VARIABLES
+from helmdash.core.upstreams.upstream_variables import VARIABLES
 from tests.support import ROOT as ROOT
 from tests.support import needs
 from tests.support.postgres import NoPostgres, Postgres

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from helmdash.core.beside import Beside, ToolUse
-from helmdash.core.endpoints import ProviderKind
+from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.providers.registry import adapter
 from helmdash.providers.wire import ChatRequest, Message, Role, Text
 from helmdash.upstream.completing import beside_of

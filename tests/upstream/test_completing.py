@@ -15,7 +15,7 @@ import pytest
 from helmdash.core.budgets import Budget, BudgetTable, Tier
 from helmdash.core.capture import Capture
 from helmdash.core.completion import Completion, UnknownModel
-from helmdash.core.endpoints import Endpoint, EndpointSource, ProviderKind
+from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, ProviderKind
 from helmdash.upstream.completing import completer
 from helmdash.upstream.listings import Listings
 from helmdash.upstream.sharing import Shared, model_ids, shared_of

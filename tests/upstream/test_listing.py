@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from helmdash.core.endpoints import ProviderKind
+from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.upstream.listing import probe
 from tests.upstream.servers import KEY, Exchange, calling, endpoint, run, serving
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helmdash.core.endpoints import Endpoint, ProviderKind
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.ollama.shown import read_running
 from helmdash.providers.shared.listed_windows import read_windows
 from helmdash.upstream.listings import Listings

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
-from helmdash.core.addresses import address_of
+from helmdash.core.upstreams.addresses import address_of
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

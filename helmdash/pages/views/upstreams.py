@@ -14,8 +14,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from helmdash import conf
 from helmdash.core.access.permissions import Right
-from helmdash.core.endpoints import Endpoint
-from helmdash.core.upstream_variables import KNOWN, OLLAMA_HOST, OLLAMA_KEY
+from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.core.upstreams.upstream_variables import KNOWN, OLLAMA_HOST, OLLAMA_KEY
 from helmdash.pages import scope
 from helmdash.pages.guards import takes
 from helmdash.pages.render import PageRequest, show

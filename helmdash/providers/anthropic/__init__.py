@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from helmdash.core.endpoints import Endpoint, ProviderKind
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.anthropic import errors, listing
 from helmdash.providers.anthropic import pass_request as passing
 from helmdash.providers.anthropic import read_request as reading

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.protocols import HttpRequest
 
 # The only version there is (platform.claude.com/docs/en/api/versioning).

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import orjson
 
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.anthropic.http import credentials, path_for, post
 from helmdash.providers.anthropic.pass_request import with_model
 from helmdash.providers.protocols import HttpRequest

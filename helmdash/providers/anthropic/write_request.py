@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.anthropic.exact_json import to_json
 from helmdash.providers.anthropic.http import post
 from helmdash.providers.anthropic.json_mode import plan_json

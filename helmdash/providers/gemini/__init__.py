@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from helmdash.core.endpoints import Endpoint, ProviderKind
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.gemini import errors
 from helmdash.providers.gemini import read_request as requests
 from helmdash.providers.gemini import reply as replies

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, urlsplit
 
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.protocols import CannotTranslate
 
 # What stands in ids of models, tuned models and Vertex resources; a `?`, `#` or `%` would let an

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.gemini.http import headers, method_path, versioned
 from helmdash.providers.gemini.parts import write_image, write_request_parts
 from helmdash.providers.gemini.thinking import thinking_config, thinking_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.protocols import CannotTranslate, HttpRequest
 from helmdash.providers.shared.bodies import with_members
 from helmdash.providers.shared.members import body_of, without_nones

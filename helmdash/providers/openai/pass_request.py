@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.openai.read_request import wants_usage
 from helmdash.providers.openai.write_request import CHAT_PATH, headers_of
 from helmdash.providers.protocols import HttpRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.openai.write_messages import write_messages
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.quirks import (

@@ -14,9 +14,9 @@ from django.urls import NoReverseMatch, reverse
 
 from helmdash import conf
 from helmdash.core.access.permissions import Person
-from helmdash.core.addresses import shown_url, url_problem
-from helmdash.core.endpoints import ProviderKind
-from helmdash.core.upstream_variables import key_variable_problem
+from helmdash.core.upstreams.addresses import shown_url, url_problem
+from helmdash.core.upstreams.endpoints import ProviderKind
+from helmdash.core.upstreams.upstream_variables import key_variable_problem
 from helmdash.records.admin.scoped import ModelAdmin
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.models import Upstream

@@ -6,7 +6,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 from django.db.models import Q
 
-from helmdash.core.endpoints import ProviderKind
+from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.records.fields import one_of
 from helmdash.records.models.access import Project
 

@@ -16,9 +16,9 @@ from enum import StrEnum
 from time import monotonic
 
 from helmdash.core.assembly import OverBudget
-from helmdash.core.endpoints import Endpoint
 from helmdash.core.error_words import ErrorKind, kind_of_error
 from helmdash.core.text.tokens import Estimator
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.protocols import HttpRequest
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.ollama.checking import Verdict, check_prompt

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from helmdash.core.endpoints import Endpoint
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.ollama.shown import Shown, read_running, read_show
 from helmdash.providers.ollama.write_request import get, post
 from helmdash.providers.protocols import HttpRequest

@@ -15,8 +15,8 @@ from django.core.management.base import CommandError, CommandParser
 
 from helmdash import conf
 from helmdash.cli.base import BaseCommand
-from helmdash.core.addresses import shown_url, url_problem
-from helmdash.core.upstream_variables import OLLAMA_KEY, ollama_url
+from helmdash.core.upstreams.addresses import shown_url, url_problem
+from helmdash.core.upstreams.upstream_variables import OLLAMA_KEY, ollama_url
 from helmdash.upstream.ollama.smoke import Result, SmokeTest, Target, run_smoke
 from helmdash.upstream.ollama.wire import DEFAULT_TIMEOUT_S, root_url
 

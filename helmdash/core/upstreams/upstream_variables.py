@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from helmdash.core.addresses import address_of, url_problem
-from helmdash.core.endpoints import Endpoint, EndpointSource, ProviderKind
+from helmdash.core.upstreams.addresses import address_of, url_problem
+from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, ProviderKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

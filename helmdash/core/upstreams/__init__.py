@@ -1,0 +1,1 @@
+"""Upstreams: where calls go, which addresses they may have, and those the environment names."""
