@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.budgets import BudgetTable
+from helmdash.core.budgets.budgets import BudgetTable
 from helmdash.core.capture import Capture
 from helmdash.core.catalog import CatalogError
 from helmdash.core.completion import Complete, Completion, UnknownModel

@@ -14,7 +14,7 @@ from typing import Final
 
 from helmdash.core.answer_search import decode_best
 from helmdash.core.arguments import Given, read_args
-from helmdash.core.budgets import PromptVariant
+from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.catalog import Catalog
 from helmdash.core.decoding import Decoded
 from helmdash.core.finish import FinishReason

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from helmdash.core.budgets import PromptVariant
+from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.plans import META_TOOLS, MOST_STEPS, PIPELINE_RUN, UNKNOWN_TOOL, TakenStep
 from helmdash.core.text.tokens import compact_json, utf8_bytes
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
-from helmdash.core.budgets import EffectiveBudget, PromptVariant, Tier
+from helmdash.core.budgets.budgets import EffectiveBudget, PromptVariant, Tier
 from helmdash.core.failures import Advice, Cause, FailureCause
 from helmdash.core.prompts import Task
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from helmdash.core.health import Level
+from helmdash.core.budgets.health import Level
 
 REMEDIATION_VERSION = "care-1"
 # Soft guidances before a hard one, and critical generations before a clear ("Context

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from helmdash.core.budgets import EffectiveBudget
+from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.note_headings import (
     HEADINGS,
     NO_ROOM,

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from helmdash.core.budgets.health import HEALTH_VERSION
 from helmdash.core.chains import CHAIN_VERSION
 from helmdash.core.conversations import PLACEMENT_VERSION
 from helmdash.core.cuts import CUTS_VERSION
@@ -21,7 +22,6 @@ from helmdash.core.doubt import FILTER_VERSION
 from helmdash.core.failures import CLASSIFIER_VERSION
 from helmdash.core.first_retries import FIRST_RETRY_VERSION
 from helmdash.core.guidance import TEXTS_VERSION
-from helmdash.core.health import HEALTH_VERSION
 from helmdash.core.prompts import PROMPTS_VERSION
 from helmdash.core.recovery import RECOVERY_VERSION
 from helmdash.core.remediation import REMEDIATION_VERSION

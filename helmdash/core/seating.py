@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from helmdash.core.board import Board
-from helmdash.core.budgets import Tier
+from helmdash.core.budgets.budgets import Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

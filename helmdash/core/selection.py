@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from helmdash.core.board import Board
-from helmdash.core.budgets import EffectiveBudget
+from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.compaction import COMPACTION_VERSION, render
 from helmdash.core.doubt import FILTER_VERSION, Doubt, doubt_of
 from helmdash.core.prepared import PreparedCatalog, prepare

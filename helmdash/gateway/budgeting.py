@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from helmdash.core.budgets import EffectiveBudget
+from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE
 from helmdash.gateway.refusals import Refusal
 from helmdash.gateway.routes import Shape

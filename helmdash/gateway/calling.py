@@ -14,8 +14,8 @@ from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any
 
+from helmdash.core.budgets.refused_windows import refused_window
 from helmdash.core.capture import Capture
-from helmdash.core.refused_windows import refused_window
 from helmdash.doors.asgi import Receive
 from helmdash.gateway.caring import is_overflow
 from helmdash.gateway.door import Header

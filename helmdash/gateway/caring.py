@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from django.db import Error as DatabaseFault
 
 from helmdash.core import chains
-from helmdash.core.budgets import LimitSource
+from helmdash.core.budgets.budgets import LimitSource
 from helmdash.core.capture import Capture
 from helmdash.core.error_words import ErrorKind, kind_of_error
 from helmdash.core.reminders import package_bytes

@@ -7,14 +7,14 @@ word: so the window that counts is sent along.
 from __future__ import annotations
 
 from helmdash import conf
-from helmdash.core.budgets import EffectiveBudget, MatchRule
+from helmdash.core.budgets.budgets import EffectiveBudget, MatchRule
+from helmdash.core.budgets.learned_windows import OUTSIDE
+from helmdash.core.budgets.windows import wanted_window, with_room_of, within_window
 from helmdash.core.capture import Capture
 from helmdash.core.chains import CHAIN_VERSION
-from helmdash.core.learned_windows import OUTSIDE
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.core.usage import normalise_usage
-from helmdash.core.windows import wanted_window, with_room_of, within_window
 from helmdash.core.withheld import without_words
 from helmdash.gateway.exchange import KEEPS_NOTHING, Exchange
 from helmdash.providers.ollama.shown import own_num_ctx

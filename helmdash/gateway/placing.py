@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from helmdash.core.budgets import MatchRule
-from helmdash.core.model_names import split_window
+from helmdash.core.budgets.budgets import MatchRule
+from helmdash.core.budgets.model_names import split_window
 from helmdash.gateway import budgeting
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.refusals import not_found

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from django.utils import timezone
 
 from helmdash.core.access.permissions import Right, require
-from helmdash.core.budgets import EffectiveBudget
+from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.mcp.problems import not_found
 from helmdash.mcp.routing_guide import read_guide
 from helmdash.mcp.tools.conversations import read_health

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from helmdash.core.assembly import Assembled, NoRoom, assemble, prompt_budget
-from helmdash.core.budgets import EffectiveBudget, LimitSource
+from helmdash.core.budgets.budgets import EffectiveBudget, LimitSource
 from helmdash.core.chunks import Chunk, Mode
 from helmdash.core.text.tokens import Estimator
 from helmdash.queries import budgets

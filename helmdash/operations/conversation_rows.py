@@ -14,9 +14,9 @@ from typing import Any
 from django.db import connection
 from django.db.models import QuerySet
 
-from helmdash.core.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
+from helmdash.core.budgets.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
+from helmdash.core.budgets.health import Level
 from helmdash.core.conversations import Clearing, Standing, is_as_large, is_late, take_call
-from helmdash.core.health import Level
 from helmdash.operations.judging import Judged
 from helmdash.records.bulk import allocate_ids, insert_rows, update_rows
 from helmdash.records.models import Call, Conversation, HealthChange, Round

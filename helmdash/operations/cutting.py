@@ -13,13 +13,13 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from helmdash.core.budgets.health import suspected_cut
 from helmdash.core.capture import Capture
 from helmdash.core.cut_bands import Band, Sample, learn_band
 from helmdash.core.cut_sizes import Sizes, is_judgeable
 from helmdash.core.cut_traces import Trace, model_mark, read_trace
 from helmdash.core.cut_words import evidence
 from helmdash.core.cuts import judge_cut
-from helmdash.core.health import suspected_cut
 from helmdash.operations.conversation_rows import ConversationRow, is_late_call
 from helmdash.operations.judging import Judged
 from helmdash.queries.cuts import newest_samples

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.budgets import EffectiveBudget, Tier
+from helmdash.core.budgets.budgets import EffectiveBudget, Tier
 from helmdash.core.catalog import Catalog, parse_catalog
 from helmdash.core.ranking import PastPlan
 from helmdash.core.selection import PreparedCatalog, Selection, prepare, select, stable_fits

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.budgets import PromptVariant
+from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.capture import STRUCTURED_PURPOSES, Capture, CapturedTrim, Sent
 from helmdash.operations.recording import record_calls
 from helmdash.queries.access import ProjectInfo, project_info

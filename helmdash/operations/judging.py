@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from helmdash.core.budgets import BudgetTable, EffectiveBudget
+from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget
+from helmdash.core.budgets.health import Health, assess, without_limit
+from helmdash.core.budgets.learned_windows import OUTSIDE, disproves
+from helmdash.core.budgets.model_names import split_window
+from helmdash.core.budgets.refused_windows import refused_window
+from helmdash.core.budgets.windows import within_window
 from helmdash.core.capture import Capture
 from helmdash.core.chains import CHAIN_VERSION
 from helmdash.core.failures import Cause, FailureCause, classify
 from helmdash.core.finish import FinishReason, normalise_finish_reason
-from helmdash.core.health import Health, assess, without_limit
-from helmdash.core.learned_windows import OUTSIDE, disproves
-from helmdash.core.model_names import split_window
-from helmdash.core.refused_windows import refused_window
 from helmdash.core.text.messages import canonical_hash, canonical_json
 from helmdash.core.text.reasoning import strip_reasoning
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.usage import Usage, normalise_usage
-from helmdash.core.windows import within_window
 from helmdash.core.withheld import without_words
 
 # What a gateway calls the try that was too long, before it sent less.

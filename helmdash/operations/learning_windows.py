@@ -1,6 +1,6 @@
 """What recorded calls teach about windows: refusals that name one, servers that say one, proofs.
 
-Kept in the transaction that stores the calls, a row for each model and source (core.learned_windows
+Kept in the transaction that stores the calls, a row for each model and source (core.budgets.learned_windows
 decides what counts). Most calls teach nothing, and cost a few comparisons.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from helmdash.core.budgets import BudgetTable
-from helmdash.core.health import HealthReason
-from helmdash.core.learned_windows import LearnedWindow, WindowSource
+from helmdash.core.budgets.budgets import BudgetTable
+from helmdash.core.budgets.health import HealthReason
+from helmdash.core.budgets.learned_windows import LearnedWindow, WindowSource
 from helmdash.operations.judging import Judged
 from helmdash.records import models as stored
 

@@ -9,8 +9,8 @@ from django.db import transaction
 from simple_history.utils import bulk_create_with_history
 
 from helmdash.conf import ROOT
-from helmdash.core import budgets as core
-from helmdash.core.shipped import load_shipped
+from helmdash.core.budgets import budgets as core
+from helmdash.core.budgets.shipped import load_shipped
 from helmdash.records.models import Budget, BudgetAlias
 from helmdash.records.models.budgets import SHIPPED_REASON
 

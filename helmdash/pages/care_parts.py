@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from helmdash.core.health import Level
+from helmdash.core.budgets.health import Level
 from helmdash.core.remediation import Action, Strength
 from helmdash.queries.care import CareView, GuidanceView
 

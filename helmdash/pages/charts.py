@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from helmdash.core.health import HealthReason, Level
+from helmdash.core.budgets.health import HealthReason, Level
 from helmdash.pages.cliffs import Cliff, cliffs
 from helmdash.pages.shapes import shape, short
 from helmdash.queries.conversations import CurvePoint, RoundView

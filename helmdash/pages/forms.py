@@ -12,11 +12,11 @@ from django import forms
 from django.utils import timezone
 
 from helmdash.core.access.expiry import BadExpiry, parse_expiry
-from helmdash.core.budgets import PromptVariant
+from helmdash.core.budgets.budgets import PromptVariant
+from helmdash.core.budgets.health import HealthReason, Level
 from helmdash.core.catalog import CatalogError, parse_catalog
 from helmdash.core.failures import FailureCause
 from helmdash.core.finish import FinishReason
-from helmdash.core.health import HealthReason, Level
 from helmdash.queries.access import SCOPES
 from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations import ConversationFilters

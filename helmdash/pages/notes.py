@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from helmdash.core.budgets import EffectiveBudget
+from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.reminders import Note, Package, build_package, package_bytes
 from helmdash.pages.render import etag, minute
 from helmdash.queries import budgets, conversations

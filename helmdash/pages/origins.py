@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from helmdash.core.budgets import (
+from helmdash.core.budgets.budgets import (
     Budget,
     EffectiveBudget,
     LimitSource,

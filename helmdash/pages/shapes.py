@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helmdash.core.health import Level
+from helmdash.core.budgets.health import Level
 
 
 def shape(level: Level, x: float, y: float, r: float = 4.0) -> str:

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from math import floor
 
-from helmdash.core.budgets import LimitSource
+from helmdash.core.budgets.budgets import LimitSource
+from helmdash.core.budgets.health import Health, HealthReason, Level
+from helmdash.core.budgets.learned_windows import OUTSIDE, Claim, ClaimState
 from helmdash.core.failures import Advice
-from helmdash.core.health import Health, HealthReason, Level
-from helmdash.core.learned_windows import OUTSIDE, Claim, ClaimState
 
 DASH = "\N{EN DASH}"
 

@@ -18,9 +18,9 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from helmdash import conf
-from helmdash.core import budgets as core
-from helmdash.core.learned_windows import LearnedWindow, Variant, WindowSource
-from helmdash.core.shipped import load_variants
+from helmdash.core.budgets import budgets as core
+from helmdash.core.budgets.learned_windows import LearnedWindow, Variant, WindowSource
+from helmdash.core.budgets.shipped import load_variants
 from helmdash.queries import budget_origins
 from helmdash.records import models as stored
 from helmdash.records.models import Budget, BudgetAlias

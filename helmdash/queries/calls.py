@@ -10,12 +10,12 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 
-from helmdash.core.budgets import LimitSource
+from helmdash.core.budgets.budgets import LimitSource
+from helmdash.core.budgets.health import Health, HealthReason, Level
 from helmdash.core.capture import Sent
 from helmdash.core.clients import Client
 from helmdash.core.failures import Advice, Cause, FailureCause
 from helmdash.core.finish import FinishReason
-from helmdash.core.health import Health, HealthReason, Level
 from helmdash.core.usage import Usage
 from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
 from helmdash.queries.seen import model_keys

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from helmdash.core.budgets.health import HealthReason
 from helmdash.core.cut_bands import Sample
 from helmdash.core.cut_sizes import LEAST_BYTES, LEAST_TOKENS
-from helmdash.core.health import HealthReason
 from helmdash.records.models import Call
 
 

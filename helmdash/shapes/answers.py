@@ -8,11 +8,11 @@ from typing import Annotated
 from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
-from helmdash.core.budgets import LimitSource, LineSource, MatchRule, PromptVariant, Tier
+from helmdash.core.budgets.budgets import LimitSource, LineSource, MatchRule, PromptVariant, Tier
+from helmdash.core.budgets.health import HealthReason, Level
+from helmdash.core.budgets.learned_windows import ClaimState
 from helmdash.core.failures import Advice, FailureCause
 from helmdash.core.finish import FinishReason
-from helmdash.core.health import HealthReason, Level
-from helmdash.core.learned_windows import ClaimState
 from helmdash.shapes.catalogs import AnyCatalog
 
 # Words that core keeps as plain text.

@@ -14,12 +14,12 @@ from datetime import datetime
 from time import perf_counter_ns
 
 from helmdash.core.beside import Beside, ToolUse
-from helmdash.core.budgets import BudgetTable, MatchRule
+from helmdash.core.budgets.budgets import BudgetTable, MatchRule
+from helmdash.core.budgets.windows import wanted_window
 from helmdash.core.capture import Capture, Sent
 from helmdash.core.completion import Completion, UnknownModel
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.upstreams.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
-from helmdash.core.windows import wanted_window
 from helmdash.providers.protocols import CannotTranslate
 from helmdash.providers.registry import Route, adapter
 from helmdash.providers.wire import ChatRequest, JsonMode, Message, Reply, Role, Text, WireError

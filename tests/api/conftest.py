@@ -13,8 +13,8 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
-from helmdash.core import budgets as core
-from helmdash.core.shipped import load_shipped
+from helmdash.core.budgets import budgets as core
+from helmdash.core.budgets.shipped import load_shipped
 from helmdash.operations import access
 from helmdash.operations.shipped import SHIPPED_FILE
 from helmdash.queries import budgets

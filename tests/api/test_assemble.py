@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from helmdash.api import examples
 from helmdash.api.schemas.assembling import Manifest
-from helmdash.core.budgets import BudgetTable
+from helmdash.core.budgets.budgets import BudgetTable
 from helmdash.core.text.tokens import Estimator
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from helmdash.core.budgets import Budget, BudgetTable, EffectiveBudget, Tier
+from helmdash.core.budgets.budgets import Budget, BudgetTable, EffectiveBudget, Tier
 
 # Words of several scripts, so that bytes and characters differ.
 WORDS = (

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.budget_rules import budget_problems
-from helmdash.core.budgets import (
+from helmdash.core.budgets.budget_rules import budget_problems
+from helmdash.core.budgets.budgets import (
     Alias,
     Budget,
     BudgetTable,
@@ -20,7 +20,7 @@ from helmdash.core.budgets import (
     PromptVariant,
     Tier,
 )
-from helmdash.core.windows import within_window
+from helmdash.core.budgets.windows import within_window
 
 FALLBACK = Budget(
     key="",

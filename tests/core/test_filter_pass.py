@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.budgets import Tier
+from helmdash.core.budgets.budgets import Tier
 from helmdash.core.catalog import parse_catalog
 from helmdash.core.decoding import decode
 from helmdash.core.doubt import doubt_of

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.budgets import Budget, BudgetTable, EffectiveBudget, Tier
-from helmdash.core.health import HealthReason, Level, assess
+from helmdash.core.budgets.budgets import Budget, BudgetTable, EffectiveBudget, Tier
+from helmdash.core.budgets.health import HealthReason, Level, assess
 
 FALLBACK = Budget(
     key="",

@@ -9,9 +9,9 @@ from itertools import combinations
 import pytest
 
 from helmdash.conf import ROOT
-from helmdash.core.budgets import Budget, BudgetTable, Tier
-from helmdash.core.health import Level, assess
-from helmdash.core.learned_windows import (
+from helmdash.core.budgets.budgets import Budget, BudgetTable, Tier
+from helmdash.core.budgets.health import Level, assess
+from helmdash.core.budgets.learned_windows import (
     ClaimState,
     LearnedWindow,
     LimitSource,
@@ -20,7 +20,7 @@ from helmdash.core.learned_windows import (
     WindowSource,
     choose_limit,
 )
-from helmdash.core.shipped import load_shipped, load_variants
+from helmdash.core.budgets.shipped import load_shipped, load_variants
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 TEXT = (ROOT / "fixtures" / "budgets.toml").read_text()

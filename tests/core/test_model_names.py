@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 
 from helmdash.conf import ROOT
-from helmdash.core.budgets import BudgetTable
-from helmdash.core.model_names import KEY_CHARS, beta_window, model_key, spellings_of, split_window
-from helmdash.core.shipped import load_shipped
+from helmdash.core.budgets.budgets import BudgetTable
+from helmdash.core.budgets.model_names import (
+    KEY_CHARS,
+    beta_window,
+    model_key,
+    spellings_of,
+    split_window,
+)
+from helmdash.core.budgets.shipped import load_shipped
 
 TABLE = BudgetTable(*load_shipped((ROOT / "fixtures" / "budgets.toml").read_text()))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.budgets import PromptVariant
+from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.catalog import parse_catalog
 from helmdash.core.decoding import Undecodable
 from helmdash.core.finish import FinishReason

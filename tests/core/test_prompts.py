@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.budgets import PromptVariant
+from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.plans import META_TOOLS, PIPELINE_RUN, Complexity, TakenStep
 from helmdash.core.prompts import (
     CATALOG_HEADER,

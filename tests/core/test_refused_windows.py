@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from helmdash.core.budgets.refused_windows import refused_window
 from helmdash.core.error_words import ErrorKind, kind_of_error
-from helmdash.core.refused_windows import refused_window
 
 # What stands before the bar is the window that the refusal behind it names.
 _TEXT = r"""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.budgets import Budget, BudgetTable, EffectiveBudget, Tier
+from helmdash.core.budgets.budgets import Budget, BudgetTable, EffectiveBudget, Tier
 from helmdash.core.note_headings import find_heading, sections
 from helmdash.core.reminders import (
     HEADINGS,

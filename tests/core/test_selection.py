@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.budgets import Tier
+from helmdash.core.budgets.budgets import Tier
 from helmdash.core.catalog import parse_catalog
 from helmdash.core.detail import field_names, slim_step
 from helmdash.core.selection import (

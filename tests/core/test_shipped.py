@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from helmdash.core.budget_rules import budget_problems
-from helmdash.core.budgets import Budget, BudgetTable, Tier
-from helmdash.core.shipped import ShippedError, load_shipped
+from helmdash.core.budgets.budget_rules import budget_problems
+from helmdash.core.budgets.budgets import Budget, BudgetTable, Tier
+from helmdash.core.budgets.shipped import ShippedError, load_shipped
 
 FILE = Path(__file__).parents[2] / "fixtures" / "budgets.toml"
 ROWS, ALIASES = load_shipped(FILE.read_text(encoding="utf-8"))

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from helmdash.core.health import HealthReason
+from helmdash.core.budgets.health import HealthReason
 from helmdash.pages.charts import Curve, curve
 from helmdash.pages.cliffs import Cliff
 from helmdash.queries.conversations import CurvePoint, RoundView

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from helmdash.core.budgets import Alias, Budget, BudgetTable, LimitSource, Tier
-from helmdash.core.health import Health, HealthReason, Level
+from helmdash.core.budgets.budgets import Alias, Budget, BudgetTable, LimitSource, Tier
+from helmdash.core.budgets.health import Health, HealthReason, Level
 from helmdash.pages import charts, origins, shapes, words
 from helmdash.pages.forms import parse_moment
 from helmdash.pages.render import etag

@@ -18,7 +18,7 @@ import orjson
 import pytest
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 
-from helmdash.core.budgets import MissingFallback
+from helmdash.core.budgets.budgets import MissingFallback
 from helmdash.core.capture import CapturedTrim, Sent
 from helmdash.operations import ledger as operations
 from helmdash.operations.holding import DatabaseFileGone

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from helmdash.core.budgets.health import HealthReason, Level
 from helmdash.core.capture import Capture, Sent
-from helmdash.core.health import HealthReason, Level
 from helmdash.operations import cutting
 from helmdash.operations.recording import Recorded
 from helmdash.queries import calls, conversations

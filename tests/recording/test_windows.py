@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from helmdash.core.health import HealthReason, Level
-from helmdash.core.learned_windows import LimitSource
+from helmdash.core.budgets.health import HealthReason, Level
+from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.operations.recording import Recorded, record_calls
 from helmdash.operations.shipped import load_budgets
 from helmdash.queries import budgets

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from helmdash.core.budgets import Budget, BudgetTable, Tier
+from helmdash.core.budgets.budgets import Budget, BudgetTable, Tier
 from helmdash.core.capture import Capture
 from helmdash.core.completion import Completion, UnknownModel
 from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, ProviderKind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helmdash.api.schemas import budgets as budget_shapes
-from helmdash.core.budgets import Budget, Resolution
+from helmdash.core.budgets.budgets import Budget, Resolution
 from helmdash.queries.budgets import BudgetRow, ContextBudgets
 from helmdash.shapes.rendering import effective, figures
 

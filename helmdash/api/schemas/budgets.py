@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from helmdash.api.fields import QUERY, Cursor, Limit, QueryText
 from helmdash.api.parsing import Shape
-from helmdash.core.budgets import MatchRule, PromptVariant
+from helmdash.core.budgets.budgets import MatchRule, PromptVariant
 from helmdash.shapes.answers import Effective, Figures
 from helmdash.shapes.fields import (
     STRICT,

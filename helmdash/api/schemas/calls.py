@@ -11,9 +11,9 @@ from typing_extensions import TypedDict
 from helmdash.api.fields import QUERY, Cursor, Limit, QueryText, TimeBound
 from helmdash.api.parsing import Shape
 from helmdash.api.schemas.common import FieldError, StatusText
+from helmdash.core.budgets.health import Level
 from helmdash.core.failures import FailureCause
 from helmdash.core.finish import FinishReason
-from helmdash.core.health import Level
 from helmdash.shapes.answers import Cause, Client, ClientWindow, Health, ModelKey
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.budgets import BudgetTable, EffectiveBudget
-from helmdash.core.health import HealthReason, Level
+from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget
+from helmdash.core.budgets.health import HealthReason, Level
 from helmdash.core.remediation import Action, new_round
 from helmdash.core.reminders import Note, build_package, package_bytes
 from helmdash.core.rules import CARE_RULES

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from helmdash.core.budgets import EffectiveBudget
+from helmdash.core.budgets.budgets import EffectiveBudget
+from helmdash.core.budgets.health import HealthReason, Level, assess
 from helmdash.core.capture import Capture
 from helmdash.core.failures import FailureCause
-from helmdash.core.health import HealthReason, Level, assess
 from helmdash.core.remediation import CareState, is_close
 from helmdash.core.usage import normalise_usage
 from helmdash.operations.care.values import Newest, Restart, SentBytes

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from helmdash.core.budgets import BudgetTable, EffectiveBudget, MatchRule
+from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget, MatchRule
+from helmdash.core.budgets.health import HealthReason, Level, assess
 from helmdash.core.failures import FailureCause
-from helmdash.core.health import HealthReason, Level, assess
 from helmdash.core.remediation import CareState, Snapshot, new_round
 from helmdash.operations.care.values import Newest
 from helmdash.records.models import Call, Conversation, Round

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from helmdash.core import remediation
-from helmdash.core.budgets import BudgetTable
+from helmdash.core.budgets.budgets import BudgetTable
 from helmdash.core.remediation import Action, Decision
 from helmdash.core.rules import CARE_RULES
 from helmdash.operations import rule_sets

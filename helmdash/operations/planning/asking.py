@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from helmdash import conf
-from helmdash.core.budgets import BudgetTable, EffectiveBudget, PromptVariant
+from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget, PromptVariant
 from helmdash.core.past import PastPlan
 from helmdash.core.plans import META_TOOLS, TakenStep
 from helmdash.core.prepared import PreparedCatalog

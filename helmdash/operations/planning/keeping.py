@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import QuerySet
 
-from helmdash.core.budgets import PromptVariant
+from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.failures import Cause
 from helmdash.core.learning import learned_inputs
 from helmdash.core.plans import Destination, Gap, Plan, Route, RouteKind, Step

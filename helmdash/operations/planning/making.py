@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from time import perf_counter
 
-from helmdash.core.budgets import PromptVariant
+from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.completion import Complete, UnknownModel
 from helmdash.core.failures import Advice, Cause, FailureCause
 from helmdash.core.plans import Plan, Route

@@ -9,7 +9,7 @@ from datetime import datetime
 from time import perf_counter
 
 from helmdash.core.beside import plan_of_calls, route_of_calls
-from helmdash.core.budgets import EffectiveBudget, PromptVariant
+from helmdash.core.budgets.budgets import EffectiveBudget, PromptVariant
 from helmdash.core.completion import Complete, Completion, UnknownModel
 from helmdash.core.decoding import Decoded
 from helmdash.core.failures import Advice, Cause, FailureCause

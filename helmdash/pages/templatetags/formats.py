@@ -10,7 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import slugify
 
-from helmdash.core.health import Health, HealthReason, Level
+from helmdash.core.budgets.health import Health, HealthReason, Level
 from helmdash.core.text.tokens import compact_json
 from helmdash.pages import shapes, words
 from helmdash.pages.care_parts import countdown

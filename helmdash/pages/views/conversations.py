@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from helmdash.core.budgets import EffectiveBudget
+from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.pages import care_parts, charts, scope
 from helmdash.pages.forms import ConversationFilterForm
 from helmdash.pages.guards import require_storable

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from helmdash.core.access.permissions import Right
-from helmdash.core.health import Level
+from helmdash.core.budgets.health import Level
 from helmdash.operations import access
 from helmdash.pages import scope, shapes, snippets
 from helmdash.pages.guards import takes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from helmdash.core.budget_rules import shadowed_keys
+from helmdash.core.budgets.budget_rules import shadowed_keys
 from helmdash.records.admin.budget_tables import same_scope
 from helmdash.records.models import Budget
 

@@ -13,8 +13,8 @@ from functools import cache
 
 from django.db.models import QuerySet
 
-from helmdash.core.budgets import BudgetTable, EffectiveBudget
-from helmdash.core.health import assess
+from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget
+from helmdash.core.budgets.health import assess
 from helmdash.records.admin.budget_tables import Tables, read_tables
 from helmdash.records.models import Budget, Call, Fit
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from helmdash.core import budgets as core
+from helmdash.core.budgets import budgets as core
 from helmdash.records.models import Budget, BudgetAlias, Project
 from helmdash.records.querysets import models_seen
 

@@ -6,9 +6,9 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
+from helmdash.core.budgets.health import Level
 from helmdash.core.failures import FailureCause
 from helmdash.core.finish import FinishReason
-from helmdash.core.health import Level
 from helmdash.records.admin.big_tables import (
     ProjectFilter,
     ReadOnlyAdmin,

@@ -5,7 +5,7 @@ from typing import Any
 import django.db.models.deletion
 from django.db import migrations, models
 
-from helmdash.core.model_names import model_key, spellings_of
+from helmdash.core.budgets.model_names import model_key, spellings_of
 
 
 def name_models(apps: Any, schema_editor: Any) -> None:
@@ -79,7 +79,7 @@ class Migration(migrations.Migration):
             name="model_key",
             field=models.CharField(
                 blank=True,
-                help_text="What figures and filters know it by (core.model_names).",
+                help_text="What figures and filters know it by (core.budgets.model_names).",
                 max_length=255,
                 null=True,
             ),

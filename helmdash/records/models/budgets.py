@@ -9,8 +9,8 @@ from django.db.models import F, Q
 from django.db.models.functions import Lower
 from simple_history.models import HistoricalRecords
 
-from helmdash.core import budgets as core
-from helmdash.core.budget_rules import budget_problems
+from helmdash.core.budgets import budgets as core
+from helmdash.core.budgets.budget_rules import budget_problems
 from helmdash.records.fields import one_of
 from helmdash.records.models.access import Project
 
@@ -229,7 +229,7 @@ class Budget(models.Model):
         )
 
     def clean(self) -> None:
-        """Sentences for the admin and the API; the same rules as core.budget_rules."""
+        """Sentences for the admin and the API; the same rules as core.budgets.budget_rules."""
         self.key = self.key.strip()
         # The field errors are said already, and Django calls this in spite of them.
         if any(value is None for value in (self.input_tokens, self.output_tokens)):

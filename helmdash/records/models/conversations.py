@@ -9,12 +9,12 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from helmdash.core.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
+from helmdash.core.budgets.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
+from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.model_names import KEY_CHARS
 from helmdash.core.clients import NAME_CHARS, VERSION_CHARS
 from helmdash.core.failures import FailureCause
 from helmdash.core.finish import FinishReason
-from helmdash.core.health import Level
-from helmdash.core.model_names import KEY_CHARS
 from helmdash.records.fields import count_field, name_field, one_of, word_field
 from helmdash.records.models.access import Project
 from helmdash.records.models.rules import rules_field
@@ -159,7 +159,9 @@ class Call(models.Model):
     attempt = models.PositiveIntegerField(default=1)
 
     model = models.CharField(max_length=255)
-    model_key = name_field(KEY_CHARS, "What figures and filters know it by (core.model_names).")
+    model_key = name_field(
+        KEY_CHARS, "What figures and filters know it by (core.budgets.model_names)."
+    )
     client_name = name_field(NAME_CHARS, "Program that made the call.")
     client_version = name_field(VERSION_CHARS)
     client_window = count_field("Window (tokens) that the client counts on.")

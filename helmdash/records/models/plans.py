@@ -10,7 +10,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from helmdash.core.budgets import PromptVariant
+from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.failures import FailureCause
 from helmdash.records.fields import count_field, one_of, word_field
 from helmdash.records.models.access import Project

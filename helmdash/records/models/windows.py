@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.db import models
 
-from helmdash.core.learned_windows import WindowSource
-from helmdash.core.model_names import KEY_CHARS
+from helmdash.core.budgets.learned_windows import WindowSource
+from helmdash.core.budgets.model_names import KEY_CHARS
 from helmdash.records.fields import one_of, word_field
 from helmdash.records.models.access import Project
 

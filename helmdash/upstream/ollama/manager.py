@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from helmdash.core.assembly import Assembled, assemble, prompt_budget
-from helmdash.core.budgets import EffectiveBudget
+from helmdash.core.budgets.budgets import EffectiveBudget
+from helmdash.core.budgets.windows import wanted_window
 from helmdash.core.chunks import Chunk, Mode
 from helmdash.core.text.tokens import Estimator
-from helmdash.core.windows import wanted_window
 from helmdash.providers.wire import Json, Object
 from helmdash.upstream.ollama.checking import PromptCheck, check_prompt
 from helmdash.upstream.ollama.client import NativeClient, Receipt

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from helmdash.core.learned_windows import (
+from helmdash.core.budgets.learned_windows import (
     OUTSIDE,
     Claim,
     LearnedWindow,
@@ -24,8 +24,8 @@ from helmdash.core.learned_windows import (
     choose_limit,
     variant_of,
 )
-from helmdash.core.learned_windows import LimitSource as LimitSource
-from helmdash.core.model_names import bare_name, model_key, spellings_of, split_window
+from helmdash.core.budgets.learned_windows import LimitSource as LimitSource
+from helmdash.core.budgets.model_names import bare_name, model_key, spellings_of, split_window
 from helmdash.core.text.tokens import Estimator
 
 # The soft line where a row sets none: beyond it, models lose track of what they were told.
@@ -277,7 +277,7 @@ class BudgetTable:
         return named[0] if len(named) == 1 else {}
 
     def key_of(self, model: str, *, provider: str | None = None) -> str:
-        """The name that a model has in figures, however it is spelt (core.model_names)."""
+        """The name that a model has in figures, however it is spelt (core.budgets.model_names)."""
         asked = (model, provider)
         known = self._keys.get(asked)
         if known is None:

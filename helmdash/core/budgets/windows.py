@@ -8,13 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from helmdash.core.budgets import (
-    EffectiveBudget,
-    LimitSource,
-    LineSource,
-    lines_of,
-)
-from helmdash.core.learned_windows import OUTSIDE
+from helmdash.core.budgets.budgets import EffectiveBudget, LimitSource, LineSource, lines_of
+from helmdash.core.budgets.learned_windows import OUTSIDE
 
 
 def wanted_window(budget: EffectiveBudget) -> int:

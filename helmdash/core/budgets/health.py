@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from helmdash.core.budgets import EffectiveBudget, LimitSource, LineSource, lines_of
+from helmdash.core.budgets.budgets import EffectiveBudget, LimitSource, LineSource, lines_of
 
 # Stored with every call. A change of a line, or of what makes a level unknown, is a new version.
 # 1, never stored: a caution line of 100,000 for small windows, too. 2: only rows told windows.

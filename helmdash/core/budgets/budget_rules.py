@@ -5,7 +5,7 @@ Pure, so that the admin, the API and the import all say the same.
 
 from __future__ import annotations
 
-from helmdash.core.budgets import Budget, lines_of
+from helmdash.core.budgets.budgets import Budget, lines_of
 
 
 def budget_problems(budget: Budget) -> tuple[tuple[str, str], ...]:

@@ -12,8 +12,8 @@ from dataclasses import MISSING, fields
 from functools import lru_cache
 from typing import Any
 
-from helmdash.core.budgets import Alias, Budget, PromptVariant, Tier
-from helmdash.core.learned_windows import Variant
+from helmdash.core.budgets.budgets import Alias, Budget, PromptVariant, Tier
+from helmdash.core.budgets.learned_windows import Variant
 
 # Given by the database, never by the file.
 _NOT_SHIPPED = {"budget_id", "project"}

@@ -1,0 +1,1 @@
+"""Budgets: the figures a model is held to, where they come from, and how full a context is."""
