@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Literal
 
 from helmdash.core.beside import Beside
-from helmdash.core.chains import ChainLinks
+from helmdash.core.conversations.chains import ChainLinks
 
 Status = Literal["success", "error", "cancelled"]
 
@@ -84,7 +84,7 @@ class Capture:
     started_at: datetime | None = None
     metadata: Mapping[str, object] | None = None
     fit_id: str | None = None
-    client_name: str | None = None  # the program that made the call (core.clients)
+    client_name: str | None = None  # the program that made the call (core.conversations.clients)
     client_version: str | None = None
     client_window: int | None = None  # tokens of context that the client counts on
     attempts: tuple[Mapping[str, object], ...] = ()

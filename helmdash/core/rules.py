@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from helmdash.core.budgets.health import HEALTH_VERSION
-from helmdash.core.chains import CHAIN_VERSION
-from helmdash.core.conversations import PLACEMENT_VERSION
+from helmdash.core.conversations.chains import CHAIN_VERSION
+from helmdash.core.conversations.first_retries import FIRST_RETRY_VERSION
+from helmdash.core.conversations.placement import PLACEMENT_VERSION
 from helmdash.core.cuts import CUTS_VERSION
 from helmdash.core.decoding import DECODING_VERSION
 from helmdash.core.doubt import FILTER_VERSION
 from helmdash.core.failures import CLASSIFIER_VERSION
-from helmdash.core.first_retries import FIRST_RETRY_VERSION
 from helmdash.core.guidance import TEXTS_VERSION
 from helmdash.core.prompts import PROMPTS_VERSION
 from helmdash.core.recovery import RECOVERY_VERSION

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from helmdash.core.access.wrong_addresses import Dialect, printable
-from helmdash.core.clients import client_of
+from helmdash.core.conversations.clients import client_of
 from helmdash.metrics import unknown_addresses
 from helmdash.operations import knocks as operations
 from helmdash.operations.holding import thread_connection

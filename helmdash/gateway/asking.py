@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from helmdash.core.budgets.model_names import beta_window, split_window
-from helmdash.core.clients import client_of
+from helmdash.core.conversations.clients import client_of
 from helmdash.doors.directory import Standing
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.reading import Wishes

@@ -8,11 +8,11 @@ from datetime import datetime
 from time import perf_counter_ns
 from typing import Any
 
-from helmdash.core import chains
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.health import Level, assess
 from helmdash.core.capture import Capture, Sent, Status
-from helmdash.core.clients import Client
+from helmdash.core.conversations import chains
+from helmdash.core.conversations.clients import Client
 from helmdash.core.cut_sizes import Sizes
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.upstreams.endpoints import Endpoint

@@ -1,6 +1,6 @@
 """Conversations that name none, recognized without the database while their call is being stored.
 
-By what `core.chains` calls going on: the request holds all that the newest call asked, and the
+By what `core.conversations.chains` calls going on: the request holds all that the newest call asked, and the
 reply to it. Whatever else there is (a branch, a compaction, another process), the database tells.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from helmdash.core.chains import NEAR_PREFIXES, ChainLinks
+from helmdash.core.conversations.chains import NEAR_PREFIXES, ChainLinks
 
 # Conversations under way at once in one process, by far; an entry is some hundred bytes.
 _MOST = 10_000

@@ -11,7 +11,7 @@ from helmdash.core.budgets.budgets import EffectiveBudget, MatchRule
 from helmdash.core.budgets.learned_windows import OUTSIDE
 from helmdash.core.budgets.windows import wanted_window, with_room_of, within_window
 from helmdash.core.capture import Capture
-from helmdash.core.chains import CHAIN_VERSION
+from helmdash.core.conversations.chains import CHAIN_VERSION
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.core.usage import normalise_usage

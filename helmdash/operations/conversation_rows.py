@@ -16,7 +16,13 @@ from django.db.models import QuerySet
 
 from helmdash.core.budgets.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
 from helmdash.core.budgets.health import Level
-from helmdash.core.conversations import Clearing, Standing, is_as_large, is_late, take_call
+from helmdash.core.conversations.placement import (
+    Clearing,
+    Standing,
+    is_as_large,
+    is_late,
+    take_call,
+)
 from helmdash.operations.judging import Judged
 from helmdash.records.bulk import allocate_ids, insert_rows, update_rows
 from helmdash.records.models import Call, Conversation, HealthChange, Round
@@ -308,7 +314,7 @@ class ConversationBatch:
 
 
 def is_late_call(row: ConversationRow, item: Judged) -> bool:
-    """Whether the call belongs to the round before the open one (core.conversations)."""
+    """Whether the call belongs to the round before the open one (core.conversations.placement)."""
     cleared = (
         Clearing(at=row.cleared_at, late_until=row.late_until)
         if row.cleared_at is not None and row.late_until is not None

@@ -1,4 +1,4 @@
-"""Finding the conversation of calls that name none: core.chains, with what the database knows.
+"""Finding the conversation of calls that name none: core.conversations.chains, with what the database knows.
 
 Calls of one batch are placed one after the other, each knowing what those before it left, so that
 a batch gives the same places as its calls one by one.
@@ -14,7 +14,7 @@ from hashlib import blake2b
 
 from django.db import connection
 
-from helmdash.core.chains import (
+from helmdash.core.conversations.chains import (
     CHAIN_VERSION,
     ChainLinks,
     Placing,
@@ -24,7 +24,11 @@ from helmdash.core.chains import (
     marks_of,
     place,
 )
-from helmdash.core.first_retries import FIRST_RETRY_VERSION, failed_mark, is_same_again
+from helmdash.core.conversations.first_retries import (
+    FIRST_RETRY_VERSION,
+    failed_mark,
+    is_same_again,
+)
 from helmdash.operations.conversation_rows import (
     ConversationIds,
     ConversationRow,

@@ -13,7 +13,7 @@ from helmdash.core.budgets.model_names import split_window
 from helmdash.core.budgets.refused_windows import refused_window
 from helmdash.core.budgets.windows import within_window
 from helmdash.core.capture import Capture
-from helmdash.core.chains import CHAIN_VERSION
+from helmdash.core.conversations.chains import CHAIN_VERSION
 from helmdash.core.failures import Cause, FailureCause, classify
 from helmdash.core.finish import FinishReason, normalise_finish_reason
 from helmdash.core.text.messages import canonical_hash, canonical_json

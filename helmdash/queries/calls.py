@@ -13,7 +13,7 @@ from django.db.models.functions import Left
 from helmdash.core.budgets.budgets import LimitSource
 from helmdash.core.budgets.health import Health, HealthReason, Level
 from helmdash.core.capture import Sent
-from helmdash.core.clients import Client
+from helmdash.core.conversations.clients import Client
 from helmdash.core.failures import Advice, Cause, FailureCause
 from helmdash.core.finish import FinishReason
 from helmdash.core.usage import Usage
@@ -34,7 +34,7 @@ _SORTED_CALLS = 10_000
 class CallFilters:
     """What a list of calls is narrowed to; None leaves a filter out.
 
-    `model` is any spelling of it; `client` the name of a program (core.clients).
+    `model` is any spelling of it; `client` the name of a program (core.conversations.clients).
     `q` is the beginning of a call's, a conversation's or a correlation id.
     """
 

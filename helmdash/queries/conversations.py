@@ -9,8 +9,8 @@ from datetime import datetime
 from django.db.models import Count, Q, QuerySet
 
 from helmdash.core.budgets.health import Health, HealthReason, Level
-from helmdash.core.chains import COMPACTED
-from helmdash.core.clients import Client
+from helmdash.core.conversations.chains import COMPACTED
+from helmdash.core.conversations.clients import Client
 from helmdash.queries import care
 from helmdash.queries.calls import client_of_row, health_of
 from helmdash.queries.care import CareView, GuidanceView, ReminderView

@@ -1,4 +1,4 @@
-"""Marks of conversations (core.chains): who left them, and leaving them."""
+"""Marks of conversations (core.conversations.chains): who left them, and leaving them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helmdash.core.chains import (
+from helmdash.core.conversations.chains import (
     ChainLinks,
     Seen,
     Size,

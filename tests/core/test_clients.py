@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helmdash.core.clients import NAME_CHARS, VERSION_CHARS, client_of
+from helmdash.core.conversations.clients import NAME_CHARS, VERSION_CHARS, client_of
 
 KNOWN = [
     ("claude-cli/2.1.197 (external, cli)", "claude-code", "2.1.197"),

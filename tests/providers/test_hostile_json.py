@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core import chains
+from helmdash.core.conversations import chains
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.doors.faults import BadBody
 from helmdash.doors.validation import read_object

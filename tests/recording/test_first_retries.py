@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from helmdash.core.capture import Capture, Sent
-from helmdash.core.first_retries import FIRST_RETRY_VERSION
+from helmdash.core.conversations.first_retries import FIRST_RETRY_VERSION
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call
 from tests.factories import NOW

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.conversations import Clearing, is_as_large, is_late
+from helmdash.core.conversations.placement import Clearing, is_as_large, is_late
 from helmdash.operations import care
 from helmdash.operations.conversation_rows import ConversationBatch, lock_by_name
 from helmdash.operations.judging import judge

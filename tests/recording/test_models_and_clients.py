@@ -10,7 +10,7 @@ import pytest
 from django.apps import apps
 
 from helmdash.core.capture import Capture
-from helmdash.core.clients import Client
+from helmdash.core.conversations.clients import Client
 from helmdash.operations.recording import record_calls
 from helmdash.operations.shipped import load_budgets
 from helmdash.queries import calls, conversations, models, plans, seen

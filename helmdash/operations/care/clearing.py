@@ -1,7 +1,7 @@
 """The fresh start of a conversation: asked for, or because the countdown has run out.
 
 A clear closes the round and opens the next one, which is empty until its first call. What was
-under way is late (core.conversations) and cannot reach the new round.
+under way is late (core.conversations.placement) and cannot reach the new round.
 """
 
 from __future__ import annotations

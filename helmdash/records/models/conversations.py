@@ -12,7 +12,7 @@ from django.db.models import Q
 from helmdash.core.budgets.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
 from helmdash.core.budgets.health import Level
 from helmdash.core.budgets.model_names import KEY_CHARS
-from helmdash.core.clients import NAME_CHARS, VERSION_CHARS
+from helmdash.core.conversations.clients import NAME_CHARS, VERSION_CHARS
 from helmdash.core.failures import FailureCause
 from helmdash.core.finish import FinishReason
 from helmdash.records.fields import count_field, name_field, one_of, word_field
@@ -55,7 +55,7 @@ class Conversation(models.Model):
     started_at = models.DateTimeField()
     latest_at = models.DateTimeField(help_text="When the newest call started.")
     # When the round that is open was begun by a clear, and the last generation that was under way
-    # then: its late report belongs to the round before (core.conversations).
+    # then: its late report belongs to the round before (core.conversations.placement).
     cleared_at = models.DateTimeField(null=True)
     late_until = models.PositiveBigIntegerField(null=True)
     is_round_empty = models.BooleanField(default=False)
@@ -297,13 +297,13 @@ class Call(models.Model):
 
 
 class ConversationMark(models.Model):
-    """A trace by which the next call of a conversation is recognized (core.chains)."""
+    """A trace by which the next call of a conversation is recognized (core.conversations.chains)."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     conversation = models.ForeignKey(
         Conversation, on_delete=models.CASCADE, related_name="+", db_index=False
     )
-    # Kind and hash in one word: see core.chains.
+    # Kind and hash in one word: see core.conversations.chains.
     hash = models.CharField(max_length=48)
     # The generation that left it: the newest call's marks tell continuing from branching off.
     generation = models.PositiveBigIntegerField()
