@@ -11,9 +11,9 @@ from datetime import datetime
 
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budgets import BudgetTable
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.completion import Complete, Completion, UnknownModel
 from helmdash.core.catalog import CatalogError
-from helmdash.core.completion import Complete, Completion, UnknownModel
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.heavy import end_turn
 from helmdash.operations.planning import (

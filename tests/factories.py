@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL, Role
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
 from helmdash.operations import access, shipped
 from helmdash.operations.recording import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo, default_project, project_info

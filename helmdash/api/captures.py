@@ -11,7 +11,7 @@ from helmdash.api.parsing import faults_of, read_json, unstorable, validate
 from helmdash.api.problems import FieldFault
 from helmdash.api.schemas.calls import Rejected
 from helmdash.api.schemas.reports import BATCH, CALL
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
 from helmdash.shapes.captures import to_capture
 
 

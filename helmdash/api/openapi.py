@@ -17,7 +17,7 @@ from helmdash.api.problems import CONTENT_TYPE as PROBLEM_TYPE
 from helmdash.api.problems import KINDS, Code
 from helmdash.api.routes import ROUTES, Answer, Route
 from helmdash.api.schemas.common import ProblemBody
-from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
+from helmdash.core.calls.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
 
 PREFIX = "/api/v1"
 _REF = "#/components/schemas/{model}"

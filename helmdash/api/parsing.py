@@ -22,7 +22,7 @@ from helmdash.api.problems import (
     invalid_field,
     problem_of_fault,
 )
-from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
+from helmdash.core.calls.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
 from helmdash.doors import validation
 from helmdash.doors.faults import BadBody, BodyTooLarge
 from helmdash.doors.validation import BadFields, Shape, faults_of, unstorable

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from helmdash.core.calls.finish import FinishReason
 from helmdash.core.decoding import Accepts, Decoded, Undecodable, decode
-from helmdash.core.finish import FinishReason
 
 
 def decode_best(

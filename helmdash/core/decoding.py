@@ -17,9 +17,10 @@ from typing import Final
 
 import json_repair
 
-from helmdash.core.capture import Capture
-from helmdash.core.failures import Advice, Cause, FailureCause, classify
-from helmdash.core.finish import FinishReason
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.failures import Advice, Cause, FailureCause, classify
+from helmdash.core.calls.finish import FinishReason
+from helmdash.core.calls.usage import Usage
 from helmdash.core.mending import is_cut_off, keep_complete, tidy
 from helmdash.core.text.jsontext import (
     NotJson,
@@ -34,7 +35,6 @@ from helmdash.core.text.jsontext import (
     unfence,
 )
 from helmdash.core.text.reasoning import strip_reasoning
-from helmdash.core.usage import Usage
 
 # Stored with every plan. Another value read out of the same reply is a new version.
 DECODING_VERSION: Final = "decoding-1"

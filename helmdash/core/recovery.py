@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Final
 
 from helmdash.core.budgets.budgets import EffectiveBudget, PromptVariant, Tier
-from helmdash.core.failures import Advice, Cause, FailureCause
+from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.core.prompts import Task
 
 # Stored with every plan. Another next try for the same cause is a new version.

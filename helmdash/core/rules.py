@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from helmdash.core.budgets.health import HEALTH_VERSION
+from helmdash.core.calls.failures import CLASSIFIER_VERSION
+from helmdash.core.calls.usage import USAGE_VERSION
 from helmdash.core.conversations.chains import CHAIN_VERSION
 from helmdash.core.conversations.first_retries import FIRST_RETRY_VERSION
 from helmdash.core.conversations.placement import PLACEMENT_VERSION
 from helmdash.core.cuts import CUTS_VERSION
 from helmdash.core.decoding import DECODING_VERSION
 from helmdash.core.doubt import FILTER_VERSION
-from helmdash.core.failures import CLASSIFIER_VERSION
 from helmdash.core.guidance import TEXTS_VERSION
 from helmdash.core.prompts import PROMPTS_VERSION
 from helmdash.core.recovery import RECOVERY_VERSION
@@ -28,7 +29,6 @@ from helmdash.core.remediation import REMEDIATION_VERSION
 from helmdash.core.reminders import PACKAGE_VERSION
 from helmdash.core.restarts import RESTART_VERSION
 from helmdash.core.text.redaction import REDACTION_VERSION
-from helmdash.core.usage import USAGE_VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from helmdash.core.budgets.refused_windows import refused_window
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
 from helmdash.doors.asgi import Receive
 from helmdash.gateway.caring import is_overflow
 from helmdash.gateway.door import Header

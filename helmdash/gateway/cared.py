@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from helmdash.core.budgets.budgets import EffectiveBudget
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
 from helmdash.core.reminders import HEADINGS, build_package, package_bytes
 from helmdash.core.restarts import (
     Beginning,

@@ -25,9 +25,9 @@ from typing import Any, TypeVar
 from django.db import Error as DatabaseFault
 
 from helmdash.core.budgets.budgets import LimitSource
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.error_words import ErrorKind, kind_of_error
 from helmdash.core.conversations import chains
-from helmdash.core.error_words import ErrorKind, kind_of_error
 from helmdash.core.reminders import package_bytes
 from helmdash.core.restarts import (
     Beginning,

@@ -10,13 +10,13 @@ from typing import Any
 
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.health import Level, assess
-from helmdash.core.capture import Capture, Sent, Status
+from helmdash.core.calls.capture import Capture, Sent, Status
+from helmdash.core.calls.usage import Usage, normalise_usage
 from helmdash.core.conversations import chains
 from helmdash.core.conversations.clients import Client
 from helmdash.core.cut_sizes import Sizes
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.upstreams.endpoints import Endpoint
-from helmdash.core.usage import Usage, normalise_usage
 from helmdash.doors.directory import Standing
 from helmdash.gateway import telling
 from helmdash.gateway.cared import Care

@@ -10,12 +10,12 @@ from helmdash import conf
 from helmdash.core.budgets.budgets import EffectiveBudget, MatchRule
 from helmdash.core.budgets.learned_windows import OUTSIDE
 from helmdash.core.budgets.windows import wanted_window, with_room_of, within_window
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.usage import normalise_usage
+from helmdash.core.calls.withheld import without_words
 from helmdash.core.conversations.chains import CHAIN_VERSION
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
-from helmdash.core.usage import normalise_usage
-from helmdash.core.withheld import without_words
 from helmdash.gateway.exchange import KEEPS_NOTHING, Exchange
 from helmdash.providers.ollama.shown import own_num_ctx
 from helmdash.upstream.client import UpstreamClient

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
+from helmdash.core.calls.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
 from helmdash.doors.faults import BadBody
 from helmdash.doors.validation import read_object
 from helmdash.gateway.refusals import bad_request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from helmdash.core.error_words import ErrorKind, kind_of_error
+from helmdash.core.calls.error_words import ErrorKind, kind_of_error
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.wire import WireError
 

@@ -119,7 +119,7 @@ def payload_row(
         "usage_raw": dict(capture.usage) if capture.usage is not None else None,
         "metadata": _metadata(placed),
         "trim_dropped": list(capture.trim.dropped) if capture.trim else None,
-        # A provider's words among them, as far as they may be kept (core.withheld).
+        # A provider's words among them, as far as they may be kept (core.calls.withheld).
         "attempts": [masker.value(attempt) for attempt in capture.attempts] or None,
         "message_hashes": list(item.message_hashes) if messages else None,
         "cut": dict(item.cut) if item.cut else None,

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from helmdash.core.budgets.health import suspected_cut
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
 from helmdash.core.cut_bands import Band, Sample, learn_band
 from helmdash.core.cut_sizes import Sizes, is_judgeable
 from helmdash.core.cut_traces import Trace, model_mark, read_trace

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 
 from helmdash.conf import ROOT
 from helmdash.core.access.permissions import SHELL, Actor, Right, require
-from helmdash.core.capture import Capture, CapturedTrim, Sent
+from helmdash.core.calls.capture import Capture, CapturedTrim, Sent
 from helmdash.operations.catalog import import_catalog
 from helmdash.operations.demo_care import load_care
 from helmdash.operations.demo_plans import load_plans

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.capture import Capture, Sent
+from helmdash.core.calls.capture import Capture, Sent
 from helmdash.operations import care
 from helmdash.operations.recording import record_calls
 from helmdash.queries.access import ProjectInfo

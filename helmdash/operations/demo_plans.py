@@ -15,7 +15,7 @@ from typing import Any
 
 from helmdash.conf import ROOT
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.capture import Capture, CapturedTrim, Sent
+from helmdash.core.calls.capture import Capture, CapturedTrim, Sent
 from helmdash.core.learning import learned_inputs
 from helmdash.core.plans import PIPELINE_RUN
 from helmdash.core.rules import PLAN_RULES

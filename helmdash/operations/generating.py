@@ -16,7 +16,7 @@ from typing import Any
 
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budgets import PromptVariant
-from helmdash.core.capture import STRUCTURED_PURPOSES, Capture, CapturedTrim, Sent
+from helmdash.core.calls.capture import STRUCTURED_PURPOSES, Capture, CapturedTrim, Sent
 from helmdash.operations.recording import record_calls
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.queries.calls import newest_mark

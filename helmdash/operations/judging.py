@@ -12,15 +12,15 @@ from helmdash.core.budgets.learned_windows import OUTSIDE, disproves
 from helmdash.core.budgets.model_names import split_window
 from helmdash.core.budgets.refused_windows import refused_window
 from helmdash.core.budgets.windows import within_window
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.failures import Cause, FailureCause, classify
+from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
+from helmdash.core.calls.usage import Usage, normalise_usage
+from helmdash.core.calls.withheld import without_words
 from helmdash.core.conversations.chains import CHAIN_VERSION
-from helmdash.core.failures import Cause, FailureCause, classify
-from helmdash.core.finish import FinishReason, normalise_finish_reason
 from helmdash.core.text.messages import canonical_hash, canonical_json
 from helmdash.core.text.reasoning import strip_reasoning
 from helmdash.core.text.tokens import utf8_bytes
-from helmdash.core.usage import Usage, normalise_usage
-from helmdash.core.withheld import without_words
 
 # What a gateway calls the try that was too long, before it sent less.
 _OVERFLOW = FailureCause.CONTEXT_OVERFLOW.value

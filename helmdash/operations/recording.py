@@ -1,6 +1,6 @@
 """Recording calls: one transaction for a whole batch, safe among concurrent writers.
 
-normalise (core.usage, core.finish) -> classify (core.failures) -> level (core.budgets.health) -> find the
+normalise (core.calls.usage, core.calls.finish) -> classify (core.calls.failures) -> level (core.budgets.health) -> find the
 conversation (named, or by core.conversations.chains) -> suspect a silent cut (core.cuts) -> place in it
 (core.conversations.placement) -> rows. Returns only after the commit, so that a 2xx means stored.
 
@@ -19,9 +19,9 @@ from django.db import connection
 
 from helmdash.core.budgets.budgets import BudgetTable
 from helmdash.core.budgets.health import Health
-from helmdash.core.capture import Capture
-from helmdash.core.failures import Cause
-from helmdash.core.finish import FinishReason
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.failures import Cause
+from helmdash.core.calls.finish import FinishReason
 from helmdash.core.rules import CALL_RULES
 from helmdash.core.text.redaction import Masker
 from helmdash.operations import call_rows, rule_sets

@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.withheld import attempt_without_words
+from helmdash.core.calls.withheld import attempt_without_words
 from helmdash.operations.erasing import UNSEEN, finish_broken_off
 from helmdash.operations.recording import MESSAGE_SEEN_PRECISION
 from helmdash.operations.writing import write

@@ -14,9 +14,9 @@ from django.utils import timezone
 from helmdash.core.access.expiry import BadExpiry, parse_expiry
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.budgets.health import HealthReason, Level
+from helmdash.core.calls.failures import FailureCause
+from helmdash.core.calls.finish import FinishReason
 from helmdash.core.catalog import CatalogError, parse_catalog
-from helmdash.core.failures import FailureCause
-from helmdash.core.finish import FinishReason
 from helmdash.queries.access import SCOPES
 from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations import ConversationFilters

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from helmdash import planner
 from helmdash.core.access.permissions import Actor
-from helmdash.core.completion import UnknownModel
+from helmdash.core.calls.completion import UnknownModel
 from helmdash.operations.planning import Ask, PlanFailed
 from helmdash.queries import upstreams
 from helmdash.queries.access import ProjectInfo

@@ -13,7 +13,7 @@ from math import floor
 from helmdash.core.budgets.budgets import LimitSource
 from helmdash.core.budgets.health import Health, HealthReason, Level
 from helmdash.core.budgets.learned_windows import OUTSIDE, Claim, ClaimState
-from helmdash.core.failures import Advice
+from helmdash.core.calls.failures import Advice
 
 DASH = "\N{EN DASH}"
 

@@ -12,11 +12,11 @@ from django.db.models.functions import Left
 
 from helmdash.core.budgets.budgets import LimitSource
 from helmdash.core.budgets.health import Health, HealthReason, Level
-from helmdash.core.capture import Sent
+from helmdash.core.calls.capture import Sent
+from helmdash.core.calls.failures import Advice, Cause, FailureCause
+from helmdash.core.calls.finish import FinishReason
+from helmdash.core.calls.usage import Usage
 from helmdash.core.conversations.clients import Client
-from helmdash.core.failures import Advice, Cause, FailureCause
-from helmdash.core.finish import FinishReason
-from helmdash.core.usage import Usage
 from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
 from helmdash.queries.seen import model_keys
 from helmdash.records.models import Call, CallPayload, Conversation, StoredMessage

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from django.db.models import Q
 
 from helmdash.core.budgets.health import HealthReason
-from helmdash.core.outcomes import CallOutcome, outcome_of
+from helmdash.core.calls.outcomes import CallOutcome, outcome_of
 from helmdash.core.text.wilson import wilson
 from helmdash.queries.seen import model_keys
 from helmdash.records.models import Call

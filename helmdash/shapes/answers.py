@@ -11,8 +11,8 @@ from typing_extensions import TypedDict
 from helmdash.core.budgets.budgets import LimitSource, LineSource, MatchRule, PromptVariant, Tier
 from helmdash.core.budgets.health import HealthReason, Level
 from helmdash.core.budgets.learned_windows import ClaimState
-from helmdash.core.failures import Advice, FailureCause
-from helmdash.core.finish import FinishReason
+from helmdash.core.calls.failures import Advice, FailureCause
+from helmdash.core.calls.finish import FinishReason
 from helmdash.shapes.catalogs import AnyCatalog
 
 # Words that core keeps as plain text.

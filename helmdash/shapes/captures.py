@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from helmdash.core.capture import Capture, CapturedTrim, Sent
+from helmdash.core.calls.capture import Capture, CapturedTrim, Sent
 from helmdash.shapes.reports import CallIn, ClientIn, SentIn, TrimIn
 
 

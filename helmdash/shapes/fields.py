@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from helmdash.core.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
+from helmdash.core.calls.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
 
 # To the letter ("1" is no number, true is no count), and unknown members are refused: a misspelt
 # one that is dropped in silence is data lost.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from helmdash.core.budgets.budgets import BudgetFigures, EffectiveBudget
 from helmdash.core.budgets.health import Health, Level
 from helmdash.core.budgets.learned_windows import Claim, LearnedWindow
+from helmdash.core.calls.failures import Cause
 from helmdash.core.conversations.clients import Client
-from helmdash.core.failures import Cause
 from helmdash.operations.care import Cleared
 from helmdash.operations.fitting import Fitted
 from helmdash.operations.recording import Recorded

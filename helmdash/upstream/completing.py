@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from time import perf_counter_ns
 
-from helmdash.core.beside import Beside, ToolUse
 from helmdash.core.budgets.budgets import BudgetTable, MatchRule
 from helmdash.core.budgets.windows import wanted_window
-from helmdash.core.capture import Capture, Sent
-from helmdash.core.completion import Completion, UnknownModel
+from helmdash.core.calls.beside import Beside, ToolUse
+from helmdash.core.calls.capture import Capture, Sent
+from helmdash.core.calls.completion import Completion, UnknownModel
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.upstreams.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
 from helmdash.providers.protocols import CannotTranslate
@@ -39,7 +39,7 @@ Clock = Callable[[], datetime]
 
 
 class Completer:
-    """A `Complete` of core.completion, for the upstreams of one project."""
+    """A `Complete` of core.calls.completion, for the upstreams of one project."""
 
     def __init__(
         self,

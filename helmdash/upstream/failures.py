@@ -32,7 +32,7 @@ class FailureKind(StrEnum):
     MISCONFIGURED = "misconfigured"
 
 
-# What core.error_words knows each by.
+# What core.calls.error_words knows each by.
 CODES: Mapping[FailureKind, str] = {
     FailureKind.TIMEOUT_CONNECT: "connect_timeout",
     FailureKind.TIMEOUT_READ: "read_timeout",
@@ -53,7 +53,7 @@ class UpstreamFailed(Exception):
     """An upstream gave no answer, or not all of one.
 
     `message` is a sentence without keys and addresses of people; `attempts` is every try, ready
-    for JSON, the failed one last; `code` is a word that core.error_words knows; `http_status` is
+    for JSON, the failed one last; `code` is a word that core.calls.error_words knows; `http_status` is
     that of a redirect that was not followed, and None for everything else.
     """
 

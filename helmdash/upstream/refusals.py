@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from helmdash.core.error_words import ErrorKind, kind_of_error
+from helmdash.core.calls.error_words import ErrorKind, kind_of_error
 from helmdash.providers.openai.errors import read_error_body
 from helmdash.upstream.failures import tidy
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
 from helmdash.operations import access
 from helmdash.operations.recording import Recorded
 from helmdash.queries.access import ProjectInfo, default_project, project_info

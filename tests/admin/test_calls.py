@@ -7,7 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Conversation
 from helmdash.records.querysets import models_seen

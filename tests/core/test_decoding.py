@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helmdash.core.calls.finish import FinishReason
 from helmdash.core.decoding import Stage, Undecodable, decode
-from helmdash.core.finish import FinishReason
 
 PLAN = '{"steps":[{"order":1,"tool":"a"}]}'
 PLAN_VALUE = {"steps": [{"order": 1, "tool": "a"}]}

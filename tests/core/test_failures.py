@@ -8,11 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.capture import Capture
-from helmdash.core.failure_facts import gather_facts, is_sound
-from helmdash.core.failures import CLASSIFIER_VERSION, RULES, Advice, Cause, FailureCause, classify
-from helmdash.core.finish import FinishReason, normalise_finish_reason
-from helmdash.core.usage import Usage, normalise_usage
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.facts import gather_facts, is_sound
+from helmdash.core.calls.failures import (
+    CLASSIFIER_VERSION,
+    RULES,
+    Advice,
+    Cause,
+    FailureCause,
+    classify,
+)
+from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
+from helmdash.core.calls.usage import Usage, normalise_usage
 
 
 def judge(**told: Any) -> Cause | None:

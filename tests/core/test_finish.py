@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.finish import FinishReason, normalise_finish_reason
+from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 
 
 @pytest.mark.parametrize(

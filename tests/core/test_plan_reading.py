@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.budgets.budgets import PromptVariant
+from helmdash.core.calls.finish import FinishReason
 from helmdash.core.catalog import parse_catalog
 from helmdash.core.decoding import Undecodable
-from helmdash.core.finish import FinishReason
 from helmdash.core.plan_reading import (
     complexity_of,
     decode_plan,

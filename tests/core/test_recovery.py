@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.budgets.budgets import EffectiveBudget, PromptVariant, Tier
-from helmdash.core.failures import RULES, Advice, Cause, FailureCause
+from helmdash.core.calls.failures import RULES, Advice, Cause, FailureCause
 from helmdash.core.prompts import Task
 from helmdash.core.recovery import (
     CATALOG_FLOOR_BYTES,

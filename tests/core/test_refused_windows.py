@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from helmdash.core.budgets.refused_windows import refused_window
-from helmdash.core.error_words import ErrorKind, kind_of_error
+from helmdash.core.calls.error_words import ErrorKind, kind_of_error
 
 # What stands before the bar is the window that the refusal behind it names.
 _TEXT = r"""

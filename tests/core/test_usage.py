@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.usage import SHAPES, Usage, normalise_usage
+from helmdash.core.calls.usage import SHAPES, Usage, normalise_usage
 
 NOTHING = Usage()
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helmdash.core.withheld import NOT_KEPT, WITHHELD, kept_words, without_words
+from helmdash.core.calls.withheld import NOT_KEPT, WITHHELD, kept_words, without_words
 from tests.factories import make_capture
 
 # What providers say, and what is kept of it.

@@ -12,7 +12,7 @@ from tests.support.upstreams.plays import WHOLE
 
 pytestmark = pytest.mark.xdist_group("gateway")
 
-# What happens -> what is recorded. The words stand for rows of core.failures: rule, advice.
+# What happens -> what is recorded. The words stand for rows of core.calls.failures: rule, advice.
 RATE = ("rate_limited", "rate.limited", "retry_later")
 FAILED = ("upstream_error", "upstream.http_5xx", "retry")
 FULL = ("upstream_error", "upstream.overloaded", "retry_later")

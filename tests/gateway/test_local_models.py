@@ -13,7 +13,7 @@ import httpx
 import ollama as sdk
 import pytest
 
-from helmdash.core.withheld import NOT_KEPT
+from helmdash.core.calls.withheld import NOT_KEPT
 from tests.gateway.clients import open_client
 from tests.gateway.world import open_http
 from tests.support.model import LocalModel

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.capture import Sent
+from helmdash.core.calls.capture import Sent
 from helmdash.core.reminders import HEADINGS, package_bytes
 from helmdash.operations import care
 from helmdash.operations.care import ClientHistory, Restart

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from helmdash.core.capture import Sent
+from helmdash.core.calls.capture import Sent
 from helmdash.core.remediation import is_close
 from helmdash.operations import care
 from helmdash.queries import budgets

@@ -9,9 +9,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from helmdash.core.capture import Sent
-from helmdash.core.failures import FailureCause
-from helmdash.core.outcomes import CallOutcome, outcome_of
+from helmdash.core.calls.capture import Sent
+from helmdash.core.calls.failures import FailureCause
+from helmdash.core.calls.outcomes import CallOutcome, outcome_of
 from helmdash.queries import models
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.models import ModelRow, model_rows, recent_calls

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import call_command
 
 from helmdash.core.access.permissions import SHELL, Forbidden, Person, Role
-from helmdash.core.withheld import NOT_KEPT
+from helmdash.core.calls.withheld import NOT_KEPT
 from helmdash.operations import care
 from helmdash.operations.text_retention import TextsGone, count_old_texts, delete_old_texts
 from helmdash.queries import calls, conversations

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL, Role
-from helmdash.core.capture import CapturedTrim, Sent
+from helmdash.core.calls.capture import CapturedTrim, Sent
 from helmdash.operations.catalog import import_catalog
 from helmdash.operations.fitting import fit_catalog
 from helmdash.queries.access import ProjectInfo

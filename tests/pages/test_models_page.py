@@ -9,7 +9,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from helmdash.core.capture import Sent
+from helmdash.core.calls.capture import Sent
 from helmdash.pages.templatetags import formats
 from helmdash.pages.words import ends, seconds
 from helmdash.queries.access import ProjectInfo

@@ -10,8 +10,8 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from django.utils import timezone
 
-from helmdash.core.capture import Capture
-from helmdash.core.completion import Completion, UnknownModel
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.completion import Completion, UnknownModel
 from helmdash.operations.planning import Ask, Made, make_plan
 from helmdash.queries.access import ProjectInfo
 from tests.factories import NOW

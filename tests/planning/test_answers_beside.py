@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helmdash.core.beside import Beside, ToolUse
+from helmdash.core.calls.beside import Beside, ToolUse
 from helmdash.operations.planning import PlanFailed
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call, CallPayload

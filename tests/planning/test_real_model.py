@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from helmdash.core.failures import FailureCause
+from helmdash.core.calls.failures import FailureCause
 from tests.planning.telling import CATALOG
 from tests.support.model import LocalModel
 from tests.support.server import Served

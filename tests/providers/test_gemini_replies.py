@@ -14,7 +14,7 @@ from google.genai import errors, types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.usage import Usage, normalise_usage
+from helmdash.core.calls.usage import Usage, normalise_usage
 from helmdash.providers import gemini
 from helmdash.providers.gemini import ADAPTER, ARRAY, GeminiAdapter
 from helmdash.providers.gemini.json_array import ObjectDecoder

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.usage import normalise_usage
+from helmdash.core.calls.usage import normalise_usage
 from helmdash.providers import ollama
 from helmdash.providers.ollama import ADAPTER, GENERATE, OllamaAdapter
 from helmdash.providers.protocols import Answer

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.finish import FinishReason, normalise_finish_reason
+from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.openai import ADAPTER
 from helmdash.providers.protocols import BadRequest, CannotTranslate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
 from helmdash.operations.recorder import Recorder
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.ledger import LedgerCounts

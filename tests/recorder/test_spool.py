@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.capture import Capture, CapturedTrim, Sent
+from helmdash.core.calls.capture import Capture, CapturedTrim, Sent
 from helmdash.operations.recorder.capture_json import dump_capture, load_capture, make_storable
 from helmdash.operations.recorder.damaged import DamagedLines
 from helmdash.operations.recorder.lines import call_line, done_line

@@ -19,7 +19,7 @@ import pytest
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 
 from helmdash.core.budgets.budgets import MissingFallback
-from helmdash.core.capture import CapturedTrim, Sent
+from helmdash.core.calls.capture import CapturedTrim, Sent
 from helmdash.operations import ledger as operations
 from helmdash.operations.holding import DatabaseFileGone
 from helmdash.operations.recorder import Recorder, RecorderFull, RecorderState, group_commit

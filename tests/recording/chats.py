@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
 from helmdash.core.conversations.chains import Turn, links_of
 from tests.factories import make_capture
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
 from helmdash.operations.catalog import Imported, import_catalog
 from helmdash.operations.recording import Recorded
 from helmdash.queries.access import ProjectInfo

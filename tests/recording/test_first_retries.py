@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from helmdash.core.capture import Capture, Sent
+from helmdash.core.calls.capture import Capture, Sent
 from helmdash.core.conversations.first_retries import FIRST_RETRY_VERSION
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call

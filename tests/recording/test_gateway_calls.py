@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from helmdash.core.budgets.health import Level
-from helmdash.core.capture import Sent
-from helmdash.core.finish import FinishReason
+from helmdash.core.calls.capture import Sent
+from helmdash.core.calls.finish import FinishReason
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call

@@ -14,7 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.capture import Capture, Sent
+from helmdash.core.calls.capture import Capture, Sent
 from helmdash.operations import demo, retention
 from helmdash.operations.inferring import KEPT_GENERATIONS, conversation_name
 from helmdash.operations.recording import Recorded

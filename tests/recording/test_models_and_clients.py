@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.apps import apps
 
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
 from helmdash.core.conversations.clients import Client
 from helmdash.operations.recording import record_calls
 from helmdash.operations.shipped import load_budgets

@@ -9,9 +9,9 @@ import pytest
 from django.db import DataError, IntegrityError, connection
 from django.test.utils import CaptureQueriesContext
 
-from helmdash.core.capture import CapturedTrim
+from helmdash.core.calls.capture import CapturedTrim
+from helmdash.core.calls.withheld import NOT_KEPT
 from helmdash.core.text.messages import canonical_json
-from helmdash.core.withheld import NOT_KEPT
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.calls import CallDetail

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from helmdash.core.budgets.health import HealthReason, Level
-from helmdash.core.capture import CapturedTrim
+from helmdash.core.calls.capture import CapturedTrim
 from helmdash.queries import conversations
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Budget, Call, Conversation, HealthChange, Round

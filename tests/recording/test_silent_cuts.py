@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from helmdash.core.budgets.health import HealthReason, Level
-from helmdash.core.capture import Capture, Sent
+from helmdash.core.calls.capture import Capture, Sent
 from helmdash.operations import cutting
 from helmdash.operations.recording import Recorded
 from helmdash.queries import calls, conversations

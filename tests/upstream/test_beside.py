@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helmdash.core.beside import Beside, ToolUse
+from helmdash.core.calls.beside import Beside, ToolUse
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.providers.registry import adapter
 from helmdash.providers.wire import ChatRequest, Message, Role, Text

@@ -18,7 +18,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from helmdash.core.error_words import ErrorKind, kind_of_error
+from helmdash.core.calls.error_words import ErrorKind, kind_of_error
 from helmdash.core.upstreams.endpoints import EndpointSource
 from helmdash.providers.protocols import HttpRequest
 from helmdash.upstream.client import Timeouts, UpstreamClient

@@ -13,8 +13,8 @@ from uuid import uuid4
 import pytest
 
 from helmdash.core.budgets.budgets import Budget, BudgetTable, Tier
-from helmdash.core.capture import Capture
-from helmdash.core.completion import Completion, UnknownModel
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.completion import Completion, UnknownModel
 from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, ProviderKind
 from helmdash.upstream.completing import completer
 from helmdash.upstream.listings import Listings

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from helmdash.api.schemas import calls as call_shapes
-from helmdash.core.usage import Usage
+from helmdash.core.calls.usage import Usage
 from helmdash.queries.calls import CallDetail, CallView
 from helmdash.shapes.rendering import cause, client, health
 

@@ -16,8 +16,8 @@ from helmdash.api.render import fitting as render
 from helmdash.api.responding import answer
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import fitting as shapes
+from helmdash.core.calls.finish import normalise_finish_reason
 from helmdash.core.decoding import decode
-from helmdash.core.finish import normalise_finish_reason
 from helmdash.operations.fitting import NoCatalog, fit_catalog
 from helmdash.queries.ranking import UnknownCatalog, rank_catalog
 from helmdash.shapes import rendering

@@ -8,7 +8,7 @@ from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
 from helmdash.api.schemas.assembling import Manifest
-from helmdash.core.finish import FinishReason
+from helmdash.core.calls.finish import FinishReason
 from helmdash.shapes.answers import Cause, CompactionStep
 
 # Words that core keeps as plain text.

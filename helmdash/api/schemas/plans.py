@@ -11,8 +11,8 @@ from typing_extensions import TypedDict
 from helmdash.api.fields import QUERY, Cursor, Limit, QueryText, TimeBound
 from helmdash.api.parsing import Shape
 from helmdash.api.schemas.planning import PlanAnswer, RouteAnswer
-from helmdash.core.failures import FailureCause
-from helmdash.core.finish import FinishReason
+from helmdash.core.calls.failures import FailureCause
+from helmdash.core.calls.finish import FinishReason
 from helmdash.core.plans import Complexity
 from helmdash.shapes.answers import Cause, Compaction, KindText, VariantText
 from helmdash.shapes.catalogs import AnyCatalog

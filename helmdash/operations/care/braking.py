@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.finish import FinishReason
+from helmdash.core.calls.finish import FinishReason
 from helmdash.core.remediation import release
 from helmdash.operations.care import prompts
 from helmdash.operations.care.problems import NoConversation

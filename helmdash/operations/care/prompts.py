@@ -10,7 +10,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from helmdash.core.finish import FinishReason
+from helmdash.core.calls.finish import FinishReason
 from helmdash.records.models import Call, Conversation, PendingPrompt
 from helmdash.records.secrets import seal, unseal
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from helmdash.core.beside import Beside, Place, ToolUse, as_text, texts_in, whole_calls
-from helmdash.core.capture import Capture, CapturedTrim
-from helmdash.core.completion import Complete, Completion
+from helmdash.core.calls.beside import Beside, Place, ToolUse, as_text, texts_in, whole_calls
+from helmdash.core.calls.capture import Capture, CapturedTrim
+from helmdash.core.calls.completion import Complete, Completion
+from helmdash.core.calls.failures import Cause
+from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.decoding import Decoded, Undecodable
-from helmdash.core.failures import Cause
-from helmdash.core.finish import FinishReason, normalise_finish_reason
 from helmdash.core.plans import UnusablePlan
 from helmdash.core.trim import Trim
 from helmdash.operations.judging import judge

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from helmdash.core.completion import Complete, Completion
+from helmdash.core.calls.completion import Complete, Completion
+from helmdash.core.calls.finish import FinishReason
 from helmdash.core.decoding import Decoded, decode
 from helmdash.core.filter_pass import Picks, build_filter_prompt, is_picks_shaped, read_picks
-from helmdash.core.finish import FinishReason
 from helmdash.core.plans import UnusablePlan
 from helmdash.core.prompts import Prompt
 from helmdash.core.recovery import filter_tokens

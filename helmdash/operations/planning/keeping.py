@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from helmdash.core.budgets.budgets import PromptVariant
-from helmdash.core.failures import Cause
+from helmdash.core.calls.failures import Cause
 from helmdash.core.learning import learned_inputs
 from helmdash.core.plans import Destination, Gap, Plan, Route, RouteKind, Step
 from helmdash.core.rules import PLAN_RULES

@@ -14,8 +14,8 @@ from datetime import datetime
 from time import perf_counter
 
 from helmdash.core.budgets.budgets import PromptVariant
-from helmdash.core.completion import Complete, UnknownModel
-from helmdash.core.failures import Advice, Cause, FailureCause
+from helmdash.core.calls.completion import Complete, UnknownModel
+from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.core.plans import Plan, Route
 from helmdash.core.recovery import TrySettings, first_try, next_try
 from helmdash.core.text.tokens import json_bytes, utf8_bytes

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from time import perf_counter
 
-from helmdash.core.beside import plan_of_calls, route_of_calls
 from helmdash.core.budgets.budgets import EffectiveBudget, PromptVariant
-from helmdash.core.completion import Complete, Completion, UnknownModel
+from helmdash.core.calls.beside import plan_of_calls, route_of_calls
+from helmdash.core.calls.completion import Complete, Completion, UnknownModel
+from helmdash.core.calls.failures import Advice, Cause, FailureCause
+from helmdash.core.calls.finish import FinishReason
 from helmdash.core.decoding import Decoded
-from helmdash.core.failures import Advice, Cause, FailureCause
-from helmdash.core.finish import FinishReason
 from helmdash.core.likely import likely_entries
 from helmdash.core.plan_reading import decode_plan, read_plan
 from helmdash.core.plans import Plan, Route, RouteKind, UnusablePlan

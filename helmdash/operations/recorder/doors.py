@@ -24,7 +24,7 @@ from pathlib import Path
 from django.utils import timezone
 
 from helmdash import conf
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
 from helmdash.operations.holding import open_only_existing
 from helmdash.operations.patience import serve_briefly
 from helmdash.operations.recorder.capture_json import bare_capture

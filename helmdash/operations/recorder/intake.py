@@ -19,7 +19,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
 from helmdash.operations.recorder.capture_json import (
     bare_capture,
     dump_capture,

@@ -13,9 +13,9 @@ from typing import Any
 
 import orjson
 
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.withheld import without_words
 from helmdash.core.text.redaction import Masker
-from helmdash.core.withheld import without_words
 from helmdash.operations.masking import masker
 from helmdash.operations.recorder.capture_json import bare_capture, dump_capture
 from helmdash.operations.recorder.units import Unit

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import orjson
 
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
 from helmdash.operations.call_ids import new_call_id
 from helmdash.operations.recorder.capture_json import load_capture
 from helmdash.operations.recorder.lines import Line, Written

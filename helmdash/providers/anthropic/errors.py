@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import orjson
 
-from helmdash.core.error_words import ErrorKind, kind_of_error
+from helmdash.core.calls.error_words import ErrorKind, kind_of_error
 from helmdash.providers.anthropic.exact_json import to_json
 from helmdash.providers.shared.pages import visible_text
 from helmdash.providers.wire import Json, WireError

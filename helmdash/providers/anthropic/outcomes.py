@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from helmdash.core.finish import FinishReason, normalise_finish_reason
-from helmdash.core.usage import normalise_usage
+from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
+from helmdash.core.calls.usage import normalise_usage
 from helmdash.providers.wire import Json, Object
 
 STOP_REASONS = frozenset(

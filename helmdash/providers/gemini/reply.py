@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 import orjson
 
-from helmdash.core.finish import FinishReason, normalise_finish_reason
-from helmdash.core.usage import normalise_usage
+from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
+from helmdash.core.calls.usage import normalise_usage
 from helmdash.providers.gemini.errors import error_of, find_error, write_error
 from helmdash.providers.gemini.parts import camel_members, read_part, write_reply_parts
 from helmdash.providers.protocols import LARGEST_COUNT, Answer

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 
 import orjson
 
-from helmdash.core.finish import FinishReason, normalise_finish_reason
-from helmdash.core.usage import normalise_usage
+from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
+from helmdash.core.calls.usage import normalise_usage
 from helmdash.providers.protocols import Answer
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.images import image_from_url

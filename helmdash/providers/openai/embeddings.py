@@ -11,8 +11,8 @@ import binascii
 import struct
 from collections.abc import Iterable, Sequence
 
+from helmdash.core.calls.usage import normalise_usage
 from helmdash.core.upstreams.endpoints import Endpoint
-from helmdash.core.usage import normalise_usage
 from helmdash.providers.openai.errors import UNDECODABLE_REPLY, error_in
 from helmdash.providers.openai.write_request import headers_of
 from helmdash.providers.protocols import BadRequest, HttpRequest

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from helmdash.core.finish import FinishReason, normalise_finish_reason
-from helmdash.core.usage import normalise_usage
+from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
+from helmdash.core.calls.usage import normalise_usage
 from helmdash.providers.openai.errors import (
     UNDECODABLE_REPLY,
     error_in,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from helmdash.core.failures import Advice, Cause, FailureCause
+from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.queries.plans.items import PlanItem, has_stalled, item, rows_of_items
 from helmdash.records.models import Fit, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
 from helmdash.records.secrets import unseal

@@ -7,8 +7,8 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
 from helmdash.core.budgets.health import Level
-from helmdash.core.failures import FailureCause
-from helmdash.core.finish import FinishReason
+from helmdash.core.calls.failures import FailureCause
+from helmdash.core.calls.finish import FinishReason
 from helmdash.records.admin.big_tables import (
     ProjectFilter,
     ReadOnlyAdmin,

@@ -12,9 +12,9 @@ from django.db.models import Q
 from helmdash.core.budgets.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
 from helmdash.core.budgets.health import Level
 from helmdash.core.budgets.model_names import KEY_CHARS
+from helmdash.core.calls.failures import FailureCause
+from helmdash.core.calls.finish import FinishReason
 from helmdash.core.conversations.clients import NAME_CHARS, VERSION_CHARS
-from helmdash.core.failures import FailureCause
-from helmdash.core.finish import FinishReason
 from helmdash.records.fields import count_field, name_field, one_of, word_field
 from helmdash.records.models.access import Project
 from helmdash.records.models.rules import rules_field

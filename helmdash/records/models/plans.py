@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models import Q
 
 from helmdash.core.budgets.budgets import PromptVariant
-from helmdash.core.failures import FailureCause
+from helmdash.core.calls.failures import FailureCause
 from helmdash.records.fields import count_field, one_of, word_field
 from helmdash.records.models.access import Project
 from helmdash.records.models.rules import rules_field

@@ -16,7 +16,7 @@ from enum import StrEnum
 from time import monotonic
 
 from helmdash.core.assembly import OverBudget
-from helmdash.core.error_words import ErrorKind, kind_of_error
+from helmdash.core.calls.error_words import ErrorKind, kind_of_error
 from helmdash.core.text.tokens import Estimator
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.protocols import HttpRequest

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from helmdash.core import failure_facts as facts
-from helmdash.core.capture import Capture
-from helmdash.core.failure_facts import Facts, gather_facts
-from helmdash.core.finish import FinishReason
-from helmdash.core.usage import Usage
+from helmdash.core.calls import facts
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.facts import Facts, gather_facts
+from helmdash.core.calls.finish import FinishReason
+from helmdash.core.calls.usage import Usage
 
 # Stored with every verdict. A change of rules is a new version; a shipped one stays as it is.
 CLASSIFIER_VERSION = "causes-5"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from helmdash.core.failures import FailureCause
+from helmdash.core.calls.failures import FailureCause
 
 
 class CallOutcome(StrEnum):

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
 
 NOT_KEPT = "The provider's own words are not kept: this project keeps no texts."
 WITHHELD = "withheld"

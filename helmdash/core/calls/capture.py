@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from helmdash.core.beside import Beside
+from helmdash.core.calls.beside import Beside
 from helmdash.core.conversations.chains import ChainLinks
 
 Status = Literal["success", "error", "cancelled"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from helmdash.core.capture import Capture
+from helmdash.core.calls.capture import Capture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from helmdash.core.finish import FinishReason
+from helmdash.core.calls.finish import FinishReason
 from helmdash.core.text.jsontext import NotJson, read_json
 
 # Of more than this, nothing is an answer.

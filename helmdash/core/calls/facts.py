@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from helmdash.core.capture import HTTP_CLIENT_CLOSED, STRUCTURED_PURPOSES, Capture
-from helmdash.core.error_words import ErrorKind, is_about_json_mode, kind_of_error
-from helmdash.core.finish import FinishReason
+from helmdash.core.calls.capture import HTTP_CLIENT_CLOSED, STRUCTURED_PURPOSES, Capture
+from helmdash.core.calls.error_words import ErrorKind, is_about_json_mode, kind_of_error
+from helmdash.core.calls.finish import FinishReason
+from helmdash.core.calls.usage import Usage
 from helmdash.core.text.jsontext import (
     NotJson,
     find_spans,
@@ -23,7 +24,6 @@ from helmdash.core.text.jsontext import (
     unfence,
 )
 from helmdash.core.text.reasoning import strip_reasoning
-from helmdash.core.usage import Usage
 
 # How a provider ends a reply that it finished by itself.
 _ORDERLY = frozenset(

@@ -1,0 +1,1 @@
+"""Calls: what one told us, what it used, how it ended, and why it failed."""
