@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypedDict, TypeVar
 
 from helmdash.core.budgets.budgets import Budget, BudgetTable, Tier
-from helmdash.core.catalog import Catalog, Entry, EntryKind
+from helmdash.core.catalog.catalog import Catalog, Entry, EntryKind
 from helmdash.core.ranking import Index, PastPlan, order_entries, prepare_index
 from helmdash.core.selection import PreparedCatalog, prepare, select
 

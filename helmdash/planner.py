@@ -13,7 +13,7 @@ from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budgets import BudgetTable
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.completion import Complete, Completion, UnknownModel
-from helmdash.core.catalog import CatalogError
+from helmdash.core.catalog.catalog import CatalogError
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.heavy import end_turn
 from helmdash.operations.planning import (

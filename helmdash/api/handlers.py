@@ -26,7 +26,7 @@ from helmdash.api.problems import (
 from helmdash.core.access.permissions import Forbidden
 from helmdash.core.assembly import OverBudget
 from helmdash.core.calls.completion import UnknownModel
-from helmdash.core.catalog import CatalogError
+from helmdash.core.catalog.catalog import CatalogError
 from helmdash.core.chunks import ChunkProblem
 from helmdash.core.decoding import Undecodable
 from helmdash.operations.assembling import NoPromptBudget

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from helmdash.core.catalog import Entry, EntryKind
+from helmdash.core.catalog.catalog import Entry, EntryKind
 from helmdash.core.plan_shapes import clip
 from helmdash.core.plans import ArgFault, CheckArgs
 from helmdash.core.text.jsontext import NotJson, read_json

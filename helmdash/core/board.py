@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from helmdash.core.catalog import EntryKind
-from helmdash.core.compaction import View, enrich
+from helmdash.core.catalog.catalog import EntryKind
+from helmdash.core.catalog.compaction import View, enrich
 from helmdash.core.prepared import PreparedCatalog
 
 HIDDEN: Final = -1  # the mask of an entry that is not shown at all

@@ -19,7 +19,7 @@ from helmdash.core.arguments import (
     missing_members,
     same_form,
 )
-from helmdash.core.catalog import Entry, EntryKind
+from helmdash.core.catalog.catalog import Entry, EntryKind
 from helmdash.core.plan_shapes import text_in, text_of
 from helmdash.core.plans import PIPELINE_RUN, UNKNOWN_TOOL, ArgFault, CheckArgs
 from helmdash.core.tool_names import ToolNames, is_meta, is_pipeline_run

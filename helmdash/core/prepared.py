@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from helmdash.core.catalog import LIST_OF_KIND, Catalog, EntryKind
-from helmdash.core.compaction import STEPS, Layout, lay_out
-from helmdash.core.detail import MAX_UNITS
+from helmdash.core.catalog.catalog import LIST_OF_KIND, Catalog, EntryKind
+from helmdash.core.catalog.compaction import STEPS, Layout, lay_out
+from helmdash.core.catalog.detail import MAX_UNITS
 from helmdash.core.ranking import Index, prepare_index
 from helmdash.core.text.tokens import json_bytes
 

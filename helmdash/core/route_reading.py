@@ -13,7 +13,7 @@ from typing import Final
 from helmdash.core.answer_search import decode_best
 from helmdash.core.arguments import read_args
 from helmdash.core.calls.finish import FinishReason
-from helmdash.core.catalog import Catalog, EntryKind
+from helmdash.core.catalog.catalog import Catalog, EntryKind
 from helmdash.core.decoding import Decoded
 from helmdash.core.plan_calls import (
     NONE_WORDS,

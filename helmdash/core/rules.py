@@ -3,7 +3,7 @@
 A shipped rule is frozen; what follows from a newer one may differ. So every stored decision says
 under which versions it was made. Rows hold the number of a *rule set*, four bytes, and a table
 beside them says what the number stands for (`records.models.RuleSet`). A fit names its versions
-in its receipt (core.trim).
+in its receipt (core.catalog.trim).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from helmdash.core.catalog import Catalog, Entry
+from helmdash.core.catalog.catalog import Catalog, Entry
 from helmdash.core.plans import META_TOOLS, PIPELINE_RUN
 
 # As MCP clients put it before the names of a server's tools.

@@ -12,7 +12,7 @@ from django.db import InterfaceError, OperationalError
 
 from helmdash.core.access.permissions import Forbidden
 from helmdash.core.calls.completion import UnknownModel
-from helmdash.core.catalog import CatalogError
+from helmdash.core.catalog.catalog import CatalogError
 from helmdash.doors.problems import FieldFault
 from helmdash.operations.care import CareProblem, NoConversation, NoReminder
 from helmdash.operations.planning import AskProblem, PlanFailed

@@ -16,7 +16,7 @@ from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.budgets.health import HealthReason, Level
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
-from helmdash.core.catalog import CatalogError, parse_catalog
+from helmdash.core.catalog.catalog import CatalogError, parse_catalog
 from helmdash.queries.access import SCOPES
 from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations import ConversationFilters

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from helmdash.core.trim import LOW_CONFIDENCE
+from helmdash.core.catalog.trim import LOW_CONFIDENCE
 
 _FILTER = re.compile(r"llm_filter\(picks=(\d+),kept=(\d+)\)")
 _OVER = re.compile(r"still_over_budget\((\d+)>(\d+)\)")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from helmdash.core.catalog import parse_catalog
+from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.selection import PreparedCatalog, prepare
 from helmdash.records.models import CatalogRevision, Project
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Max
 
-from helmdash.core.catalog import CatalogError, EntryKind, FieldError, parse_catalog
+from helmdash.core.catalog.catalog import CatalogError, EntryKind, FieldError, parse_catalog
 from helmdash.core.text.tokens import compact_json
 from helmdash.records.bulk import storable
 from helmdash.records.models import CatalogRevision, Project

@@ -49,6 +49,6 @@ CATALOG_SCHEMA: dict[str, Any] = {
         },
     },
 }
-# core.catalog checks it, so that its faults have the same words everywhere.
+# core.catalog.catalog checks it, so that its faults have the same words everywhere.
 AnyCatalog = Annotated[Any, WithJsonSchema(CATALOG_SCHEMA)]
 OptionalCatalog = Annotated[Any, WithJsonSchema({"anyOf": [CATALOG_SCHEMA, {"type": "null"}]})]

@@ -15,7 +15,7 @@ from helmdash.core.arguments import (
     read_args,
     same_form,
 )
-from helmdash.core.catalog import parse_catalog
+from helmdash.core.catalog.catalog import parse_catalog
 from tests.core.catalogs import make_pack, make_pipeline
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}

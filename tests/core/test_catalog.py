@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from helmdash.core.catalog import Catalog, CatalogError, EntryKind, parse_catalog
+from helmdash.core.catalog.catalog import Catalog, CatalogError, EntryKind, parse_catalog
 from tests.core.catalogs import catalogs, make_pack, make_pipeline
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.catalog import Entry, EntryKind, parse_catalog
-from helmdash.core.compaction import STEPS, Layout, enrich, lay_out, render, saved_by_step
+from helmdash.core.catalog.catalog import Entry, EntryKind, parse_catalog
+from helmdash.core.catalog.compaction import STEPS, Layout, enrich, lay_out, render, saved_by_step
 from helmdash.core.text.sentences import first_sentence, sentence_ends
 from tests.core.catalogs import catalogs, compact, make_pack, make_pipeline
 

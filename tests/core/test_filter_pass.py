@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.budgets.budgets import Tier
-from helmdash.core.catalog import parse_catalog
+from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.decoding import decode
 from helmdash.core.doubt import doubt_of
 from helmdash.core.filter_pass import (

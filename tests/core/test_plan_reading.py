@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.finish import FinishReason
-from helmdash.core.catalog import parse_catalog
+from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.decoding import Undecodable
 from helmdash.core.plan_reading import (
     complexity_of,

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.budgets.budgets import Tier
-from helmdash.core.catalog import parse_catalog
-from helmdash.core.detail import field_names, slim_step
+from helmdash.core.catalog.catalog import parse_catalog
+from helmdash.core.catalog.detail import field_names, slim_step
 from helmdash.core.selection import (
     PreparedCatalog,
     Selection,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from helmdash.core.arguments import Given
-from helmdash.core.catalog import parse_catalog
+from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.plan_calls import Call, resolve
 from helmdash.core.plans import PIPELINE_RUN, TakenStep, UnusablePlan
 from helmdash.core.taken import MOST_TAKEN, refuse_loop, taken_steps

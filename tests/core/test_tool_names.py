@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.catalog import Catalog, parse_catalog
+from helmdash.core.catalog.catalog import Catalog, parse_catalog
 from helmdash.core.plans import PIPELINE_RUN
 from helmdash.core.tool_names import ToolNames, canonical, client_name, is_meta, is_pipeline_run
 from tests.core.catalogs import catalogs, make_pack, make_pipeline

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.catalog import CatalogError
+from helmdash.core.catalog.catalog import CatalogError
 from helmdash.operations.catalog import import_catalog
 from helmdash.queries import catalog as catalogs
 from helmdash.queries.access import ProjectInfo

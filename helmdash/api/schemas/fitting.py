@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from helmdash.api.fields import QUERY
 from helmdash.api.parsing import Shape
-from helmdash.core.catalog import EntryKind
+from helmdash.core.catalog.catalog import EntryKind
 from helmdash.core.decoding import Stage
 from helmdash.shapes.catalogs import AnyCatalog, OptionalCatalog
 from helmdash.shapes.fields import STRICT, CatalogName, FreeObject, Intent, Word64

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from helmdash.core.catalog import Entry
+from helmdash.core.catalog.catalog import Entry
 from helmdash.core.text.tokens import json_bytes
 from helmdash.pages import scope
 from helmdash.pages.render import PageRequest, show

@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from helmdash.core.access.permissions import Right, require
-from helmdash.core.catalog import CatalogError
+from helmdash.core.catalog.catalog import CatalogError
 from helmdash.operations import fitting
 from helmdash.operations.fitting import Fitted, NoCatalog
 from helmdash.pages import scope

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 from helmdash import conf
 from helmdash.core.access.permissions import Right, require
 from helmdash.core.calls.completion import UnknownModel
-from helmdash.core.catalog import CatalogError
+from helmdash.core.catalog.catalog import CatalogError
 from helmdash.operations.planning import Ask, AskProblem
 from helmdash.pages import planning, scope
 from helmdash.pages.forms import PlanForm, RouteForm, catalog_faults

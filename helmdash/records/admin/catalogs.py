@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from helmdash import conf
-from helmdash.core.catalog import CatalogError, parse_catalog
+from helmdash.core.catalog.catalog import CatalogError, parse_catalog
 from helmdash.records.admin.clock import now
 from helmdash.records.admin.scoped import ModelAdmin
 from helmdash.records.admin.typed import ModelForm

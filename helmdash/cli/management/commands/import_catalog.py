@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.catalog import CatalogError
+from helmdash.core.catalog.catalog import CatalogError
 from helmdash.operations import catalog
 from helmdash.queries.access import default_project, find_project
 

@@ -14,8 +14,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from helmdash.core.catalog import Entry
-from helmdash.core.detail import Detail, Loss, Member, Shape, field_names, slim_step, take_apart
+from helmdash.core.catalog.catalog import Entry
+from helmdash.core.catalog.detail import (
+    Detail,
+    Loss,
+    Member,
+    Shape,
+    field_names,
+    slim_step,
+    take_apart,
+)
 
 COMPACTION_VERSION: Final = "compaction-1"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from helmdash.core.catalog import Entry, EntryKind
+from helmdash.core.catalog.catalog import Entry, EntryKind
 from helmdash.core.text.sentences import sentence_ends
 from helmdash.core.text.tokens import json_bytes
 

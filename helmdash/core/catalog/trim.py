@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypedDict
 
-from helmdash.core.catalog import EntryKind
+from helmdash.core.catalog.catalog import EntryKind
 
 # The labels of helmdeck ADR 050 for a ranking in doubt, and for the picks of a filter pass.
 LOW_CONFIDENCE: Final = "lexical.low_confidence"
