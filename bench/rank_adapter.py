@@ -1,4 +1,4 @@
-"""A thin adapter for public tool-selection data: measures `core.ranking` from outside.
+"""A thin adapter for public tool-selection data: measures `core.ranking.ranking` from outside.
 
 The measuring script calls `rank(entries, intent, history) -> names, best first`, with the same
 `entries` object for all queries of a suite; `fitted` gives the names that a tier C catalog of
@@ -12,7 +12,7 @@ from typing import TypedDict, TypeVar
 
 from helmdash.core.budgets.budgets import Budget, BudgetTable, Tier
 from helmdash.core.catalog.catalog import Catalog, Entry, EntryKind
-from helmdash.core.ranking import Index, PastPlan, order_entries, prepare_index
+from helmdash.core.ranking.ranking import Index, PastPlan, order_entries, prepare_index
 from helmdash.core.selection import PreparedCatalog, prepare, select
 
 S = TypeVar("S")

@@ -14,9 +14,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from helmdash.core.lexical import Lexicon
 from helmdash.core.prepared import PreparedCatalog
-from helmdash.core.synonyms import RELATED
+from helmdash.core.ranking.lexical import Lexicon
+from helmdash.core.ranking.synonyms import RELATED
 from helmdash.core.text.words import Clause, both_ends, clauses_of, term
 
 # Stored with every fit that asked a filter. A change of when it is asked, of its texts or of what

@@ -14,7 +14,7 @@ from typing import Final
 
 from helmdash.core.catalog.catalog import Entry
 from helmdash.core.plans import META_TOOLS
-from helmdash.core.ranking import Index, order_entries
+from helmdash.core.ranking.ranking import Index, order_entries
 from helmdash.core.text.words import both_ends, term, words_of
 
 # An entry that tells this share of what the words asked for weigh is about them: of two words one

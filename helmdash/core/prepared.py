@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from helmdash.core.catalog.catalog import LIST_OF_KIND, Catalog, EntryKind
 from helmdash.core.catalog.compaction import STEPS, Layout, lay_out
 from helmdash.core.catalog.detail import MAX_UNITS
-from helmdash.core.ranking import Index, prepare_index
+from helmdash.core.ranking.ranking import Index, prepare_index
 from helmdash.core.text.tokens import json_bytes
 
 

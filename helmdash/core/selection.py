@@ -26,7 +26,7 @@ from helmdash.core.catalog.compaction import COMPACTION_VERSION, render
 from helmdash.core.catalog.trim import LLM_FILTER, LOW_CONFIDENCE, Trim
 from helmdash.core.doubt import FILTER_VERSION, Doubt, doubt_of
 from helmdash.core.prepared import PreparedCatalog, prepare
-from helmdash.core.ranking import RANKING_VERSION, PastPlan, Ranking, order_entries
+from helmdash.core.ranking.ranking import RANKING_VERSION, PastPlan, Ranking, order_entries
 from helmdash.core.receipt import list_fates, list_steps
 from helmdash.core.seating import POLICY, SELECTION_VERSION, Seats, compact_board, fit_board
 

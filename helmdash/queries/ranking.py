@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from helmdash.core.catalog.catalog import parse_catalog
-from helmdash.core.ranking import Index, PastPlan, Ranked, prepare_index, rank
+from helmdash.core.ranking.ranking import Index, PastPlan, Ranked, prepare_index, rank
 from helmdash.queries import catalog as catalogs
 
 

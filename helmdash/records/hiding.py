@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from helmdash import conf
-from helmdash.core.past import sketch_of
+from helmdash.core.ranking.history import sketch_of
 
 # Among the 10,000 or so words of a project's history, 40 bits collide once in 20,000 projects.
 _WORD_BYTES = 5

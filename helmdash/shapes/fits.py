@@ -8,7 +8,7 @@ from typing import Annotated, Any, Required
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from helmdash.core import ranking
+from helmdash.core.ranking import ranking
 from helmdash.shapes.catalogs import OptionalCatalog
 from helmdash.shapes.fields import STRICT, CatalogName, FreeObject, Intent, ModelId
 

@@ -24,7 +24,7 @@ from helmdash.core.filter_pass import (
     is_picks_shaped,
     read_picks,
 )
-from helmdash.core.ranking import PastPlan
+from helmdash.core.ranking.ranking import PastPlan
 from helmdash.core.selection import PreparedCatalog, Selection, prepare, select
 from tests.core.catalogs import catalogs, make_budget, make_catalog, make_pack, make_pipeline, texts
 

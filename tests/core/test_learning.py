@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from helmdash.core.learning import LEARNED_KEYS, learned_inputs
+from helmdash.core.ranking.learning import LEARNED_KEYS, learned_inputs
 
 
 @pytest.mark.parametrize(

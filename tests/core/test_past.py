@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.catalog.catalog import parse_catalog
-from helmdash.core.past import HALF_LIFE_DAYS, PastPlan, past_scores, similar, sketch_of
-from helmdash.core.ranking import Ranked, prepare_index, rank
+from helmdash.core.ranking.history import HALF_LIFE_DAYS, PastPlan, past_scores, similar, sketch_of
+from helmdash.core.ranking.ranking import Ranked, prepare_index, rank
 from helmdash.core.text.words import clauses_of
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.catalog.catalog import parse_catalog
-from helmdash.core.ranking import PastPlan, Ranked, prepare_index, rank
+from helmdash.core.ranking.ranking import PastPlan, Ranked, prepare_index, rank
 from helmdash.core.text.words import all_words, clauses_of, words_of
 from tests.core.catalogs import catalogs, make_pipeline, texts
 

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from helmdash.core.past import PastPlan, similar, similar_to_sketch, sketch_of
+from helmdash.core.ranking.history import PastPlan, similar, similar_to_sketch, sketch_of
 
 INTENTS = [
     "publish a blog post about the launch",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.ranking import PastPlan
+from helmdash.core.ranking.ranking import PastPlan
 from helmdash.operations.catalog import import_catalog
 from helmdash.operations.fitting import Fitted, NoCatalog, fit_catalog
 from helmdash.queries import fitting

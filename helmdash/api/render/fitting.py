@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from helmdash.api.schemas import fitting
-from helmdash.core.ranking import Ranked
+from helmdash.core.ranking.ranking import Ranked
 from helmdash.queries.catalog import CatalogInfo
 
 

@@ -11,10 +11,10 @@ from typing import Literal
 
 from helmdash import conf
 from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget, PromptVariant
-from helmdash.core.past import PastPlan
 from helmdash.core.plans import META_TOOLS, TakenStep
 from helmdash.core.prepared import PreparedCatalog
 from helmdash.core.prompts import Task
+from helmdash.core.ranking.history import PastPlan
 from helmdash.core.taken import taken_steps
 from helmdash.core.text.tokens import json_bytes
 from helmdash.operations.fitting import NoCatalog, find_catalog

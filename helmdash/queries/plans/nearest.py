@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from helmdash.core.past import PastPlan, similar_to_sketch
+from helmdash.core.ranking.history import PastPlan, similar_to_sketch
 from helmdash.queries.plans.items import has_stalled, tools_of
 from helmdash.records.models import PlanRecord
 

@@ -18,7 +18,7 @@ from operator import add, mul, truediv
 from typing import Final, NamedTuple
 
 from helmdash.core.catalog.catalog import Catalog, Entry
-from helmdash.core.synonyms import RELATED
+from helmdash.core.ranking.synonyms import RELATED
 from helmdash.core.text.words import Clause, term, words_of
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from helmdash.core.past_index import (
+from helmdash.core.ranking.history_index import (
     SATURATION,
     Hide,
     Past,

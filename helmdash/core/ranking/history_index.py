@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from helmdash.core.request_words import COMMON_STEMS
+from helmdash.core.ranking.request_words import COMMON_STEMS
 from helmdash.core.text.words import MOST_CLAUSES, Clause, at_most, clauses_of, term
 
 # Measured together with the rest of RANKING_VERSION.

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from helmdash.core.catalog.catalog import Catalog, Entry, EntryKind
-from helmdash.core.lexical import Lexicon, read_catalog, score_clauses
-from helmdash.core.past import PastPlan, past_scores
+from helmdash.core.ranking.history import PastPlan, past_scores
+from helmdash.core.ranking.lexical import Lexicon, read_catalog, score_clauses
 from helmdash.core.text.words import MOST_CLAUSES, at_most, both_ends, clauses_of, run_of
 
 __all__ = [
