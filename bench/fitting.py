@@ -18,8 +18,8 @@ from pathlib import Path
 from bench.table import Row, print_table
 from helmdash.core.budgets.budgets import Budget, BudgetTable, EffectiveBudget, Tier
 from helmdash.core.catalog.catalog import Catalog, parse_catalog
+from helmdash.core.fitting.selection import PreparedCatalog, prepare, select
 from helmdash.core.ranking.ranking import Index, order_entries, prepare_index
-from helmdash.core.selection import PreparedCatalog, prepare, select
 
 _DEMO = Path(__file__).parents[1] / "fixtures" / "demo_catalog.json"
 _INTENTS = (

@@ -12,8 +12,8 @@ from typing import TypedDict, TypeVar
 
 from helmdash.core.budgets.budgets import Budget, BudgetTable, Tier
 from helmdash.core.catalog.catalog import Catalog, Entry, EntryKind
+from helmdash.core.fitting.selection import PreparedCatalog, prepare, select
 from helmdash.core.ranking.ranking import Index, PastPlan, order_entries, prepare_index
-from helmdash.core.selection import PreparedCatalog, prepare, select
 
 S = TypeVar("S")
 T = TypeVar("T")

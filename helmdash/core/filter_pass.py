@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from helmdash.core.fitting.prepared import PreparedCatalog
 from helmdash.core.plans import META_TOOLS
-from helmdash.core.prepared import PreparedCatalog
 from helmdash.core.prompts import REQUEST_TAG, sound, tagged
 from helmdash.core.text.sentences import first_sentence
 from helmdash.core.text.tokens import utf8_bytes

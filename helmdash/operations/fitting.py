@@ -15,8 +15,8 @@ from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budgets import EffectiveBudget, Tier
 from helmdash.core.catalog.catalog import Catalog, parse_catalog
 from helmdash.core.catalog.trim import Trim
+from helmdash.core.fitting.selection import PreparedCatalog, Selection, prepare, select, stable_fits
 from helmdash.core.ranking.ranking import PastPlan
-from helmdash.core.selection import PreparedCatalog, Selection, prepare, select, stable_fits
 from helmdash.core.text.tokens import compact_json, json_bytes
 from helmdash.queries import budgets
 from helmdash.queries import catalog as catalogs

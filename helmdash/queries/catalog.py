@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from helmdash.core.catalog.catalog import parse_catalog
-from helmdash.core.selection import PreparedCatalog, prepare
+from helmdash.core.fitting.selection import PreparedCatalog, prepare
 from helmdash.records.models import CatalogRevision, Project
 
 # Prepared catalogs kept in memory: a revision of a thousand entries takes a few megabytes.

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from helmdash.core.budgets.budgets import Tier
 from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.decoding import decode
-from helmdash.core.doubt import doubt_of
 from helmdash.core.filter_pass import (
     CUT_MARK,
     MAX_PICKS,
@@ -24,8 +23,9 @@ from helmdash.core.filter_pass import (
     is_picks_shaped,
     read_picks,
 )
+from helmdash.core.fitting.doubt import doubt_of
+from helmdash.core.fitting.selection import PreparedCatalog, Selection, prepare, select
 from helmdash.core.ranking.ranking import PastPlan
-from helmdash.core.selection import PreparedCatalog, Selection, prepare, select
 from tests.core.catalogs import catalogs, make_budget, make_catalog, make_pack, make_pipeline, texts
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"

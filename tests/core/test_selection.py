@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from helmdash.core.budgets.budgets import Tier
 from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.catalog.detail import field_names, slim_step
-from helmdash.core.selection import (
+from helmdash.core.fitting.selection import (
     PreparedCatalog,
     Selection,
     prepare,

@@ -11,8 +11,8 @@ from typing import Literal
 
 from helmdash import conf
 from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget, PromptVariant
+from helmdash.core.fitting.prepared import PreparedCatalog
 from helmdash.core.plans import META_TOOLS, TakenStep
-from helmdash.core.prepared import PreparedCatalog
 from helmdash.core.prompts import Task
 from helmdash.core.ranking.history import PastPlan
 from helmdash.core.taken import taken_steps

@@ -14,10 +14,10 @@ from helmdash.core.calls.completion import Complete, Completion
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.decoding import Decoded, decode
 from helmdash.core.filter_pass import Picks, build_filter_prompt, is_picks_shaped, read_picks
+from helmdash.core.fitting.selection import Doubt, Selection, room_for_catalog
 from helmdash.core.plans import UnusablePlan
 from helmdash.core.prompts import Prompt
 from helmdash.core.recovery import filter_tokens
-from helmdash.core.selection import Doubt, Selection, room_for_catalog
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.attempts import (
     Attempt,

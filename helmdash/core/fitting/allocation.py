@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from helmdash.core.board import Board
 from helmdash.core.budgets.budgets import Tier
+from helmdash.core.fitting.layout import Board
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

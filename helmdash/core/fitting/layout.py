@@ -9,7 +9,7 @@ from typing import Final
 
 from helmdash.core.catalog.catalog import EntryKind
 from helmdash.core.catalog.compaction import View, enrich
-from helmdash.core.prepared import PreparedCatalog
+from helmdash.core.fitting.prepared import PreparedCatalog
 
 HIDDEN: Final = -1  # the mask of an entry that is not shown at all
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from helmdash.core.prepared import PreparedCatalog
+from helmdash.core.fitting.prepared import PreparedCatalog
 from helmdash.core.ranking.lexical import Lexicon
 from helmdash.core.ranking.synonyms import RELATED
 from helmdash.core.text.words import Clause, both_ends, clauses_of, term

@@ -20,15 +20,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from helmdash.core.board import Board
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.catalog.compaction import COMPACTION_VERSION, render
 from helmdash.core.catalog.trim import LLM_FILTER, LOW_CONFIDENCE, Trim
-from helmdash.core.doubt import FILTER_VERSION, Doubt, doubt_of
-from helmdash.core.prepared import PreparedCatalog, prepare
+from helmdash.core.fitting.allocation import (
+    POLICY,
+    SELECTION_VERSION,
+    Seats,
+    compact_board,
+    fit_board,
+)
+from helmdash.core.fitting.doubt import FILTER_VERSION, Doubt, doubt_of
+from helmdash.core.fitting.layout import Board
+from helmdash.core.fitting.prepared import PreparedCatalog, prepare
+from helmdash.core.fitting.receipt import list_fates, list_steps
 from helmdash.core.ranking.ranking import RANKING_VERSION, PastPlan, Ranking, order_entries
-from helmdash.core.receipt import list_fates, list_steps
-from helmdash.core.seating import POLICY, SELECTION_VERSION, Seats, compact_board, fit_board
 
 __all__ = [
     "SELECTION_VERSION",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from helmdash.core.board import HIDDEN, Board
 from helmdash.core.catalog.compaction import CATALOG_EXTRA, ONE_LINE, STEPS, TOP_N, saved_by_step
 from helmdash.core.catalog.detail import Loss
 from helmdash.core.catalog.trim import TrimEntry, TrimStep
+from helmdash.core.fitting.layout import HIDDEN, Board
 from helmdash.core.ranking.ranking import Ranking
 
 _LABELS: Final = {step.drops: step.label for step in STEPS}
