@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from helmdash.api.problems import Problem, invalid_field
-from helmdash.core.decoding import Accepts
+from helmdash.core.decoding.decoding import Accepts
 from helmdash.operations import acceptance
 
 

@@ -28,7 +28,7 @@ from helmdash.core.assembly import OverBudget
 from helmdash.core.calls.completion import UnknownModel
 from helmdash.core.catalog.catalog import CatalogError
 from helmdash.core.chunks import ChunkProblem
-from helmdash.core.decoding import Undecodable
+from helmdash.core.decoding.decoding import Undecodable
 from helmdash.operations.assembling import NoPromptBudget
 from helmdash.operations.budgets import BudgetConflict, BudgetProblems, NoSuchBudget
 from helmdash.operations.care import CareProblem, NoConversation, NoReminder

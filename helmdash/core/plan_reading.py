@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from helmdash.core.answer_search import decode_best
 from helmdash.core.arguments import Given, read_args
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.catalog.catalog import Catalog
-from helmdash.core.decoding import Decoded
+from helmdash.core.decoding.answer_search import decode_best
+from helmdash.core.decoding.decoding import Decoded
 from helmdash.core.plan_calls import Call, Miss, Suggest, nearest, resolve, with_run_id
 from helmdash.core.plan_shapes import (
     RATIONALE_MEMBERS,

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from helmdash.core.answer_search import decode_best
 from helmdash.core.arguments import read_args
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.catalog.catalog import Catalog, EntryKind
-from helmdash.core.decoding import Decoded
+from helmdash.core.decoding.answer_search import decode_best
+from helmdash.core.decoding.decoding import Decoded
 from helmdash.core.plan_calls import (
     NONE_WORDS,
     Call,

@@ -20,7 +20,7 @@ from helmdash.core.conversations.chains import CHAIN_VERSION
 from helmdash.core.conversations.first_retries import FIRST_RETRY_VERSION
 from helmdash.core.conversations.placement import PLACEMENT_VERSION
 from helmdash.core.cuts import CUTS_VERSION
-from helmdash.core.decoding import DECODING_VERSION
+from helmdash.core.decoding.decoding import DECODING_VERSION
 from helmdash.core.fitting.doubt import FILTER_VERSION
 from helmdash.core.guidance import TEXTS_VERSION
 from helmdash.core.prompts import PROMPTS_VERSION

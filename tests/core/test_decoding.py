@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.calls.finish import FinishReason
-from helmdash.core.decoding import Stage, Undecodable, decode
+from helmdash.core.decoding.decoding import Stage, Undecodable, decode
 
 PLAN = '{"steps":[{"order":1,"tool":"a"}]}'
 PLAN_VALUE = {"steps": [{"order": 1, "tool": "a"}]}

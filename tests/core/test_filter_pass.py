@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from helmdash.core.budgets.budgets import Tier
 from helmdash.core.catalog.catalog import parse_catalog
-from helmdash.core.decoding import decode
+from helmdash.core.decoding.decoding import decode
 from helmdash.core.filter_pass import (
     CUT_MARK,
     MAX_PICKS,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.catalog.catalog import parse_catalog
-from helmdash.core.decoding import Undecodable
+from helmdash.core.decoding.decoding import Undecodable
 from helmdash.core.plan_reading import decode_plan, read_plan
 from helmdash.core.plans import ArgFault, Plan, UnusablePlan
 from helmdash.core.route_reading import decode_route, read_route

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.catalog.catalog import parse_catalog
-from helmdash.core.decoding import Undecodable
+from helmdash.core.decoding.decoding import Undecodable
 from helmdash.core.plan_reading import (
     complexity_of,
     decode_plan,

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from helmdash.api.fields import QUERY
 from helmdash.api.parsing import Shape
 from helmdash.core.catalog.catalog import EntryKind
-from helmdash.core.decoding import Stage
+from helmdash.core.decoding.decoding import Stage
 from helmdash.shapes.catalogs import AnyCatalog, OptionalCatalog
 from helmdash.shapes.fields import STRICT, CatalogName, FreeObject, Intent, Word64
 from helmdash.shapes.fits import FitIn, History

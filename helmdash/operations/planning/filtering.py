@@ -12,7 +12,7 @@ from datetime import datetime
 
 from helmdash.core.calls.completion import Complete, Completion
 from helmdash.core.calls.finish import FinishReason
-from helmdash.core.decoding import Decoded, decode
+from helmdash.core.decoding.decoding import Decoded, decode
 from helmdash.core.filter_pass import Picks, build_filter_prompt, is_picks_shaped, read_picks
 from helmdash.core.fitting.selection import Doubt, Selection, room_for_catalog
 from helmdash.core.plans import UnusablePlan

@@ -13,7 +13,7 @@ from helmdash.core.calls.beside import plan_of_calls, route_of_calls
 from helmdash.core.calls.completion import Complete, Completion, UnknownModel
 from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.core.calls.finish import FinishReason
-from helmdash.core.decoding import Decoded
+from helmdash.core.decoding.decoding import Decoded
 from helmdash.core.fitting.selection import Selection, select
 from helmdash.core.likely import likely_entries
 from helmdash.core.plan_reading import decode_plan, read_plan

@@ -21,7 +21,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.failures import Advice, Cause, FailureCause, classify
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.usage import Usage
-from helmdash.core.mending import is_cut_off, keep_complete, tidy
+from helmdash.core.decoding.mending import is_cut_off, keep_complete, tidy
 from helmdash.core.text.jsontext import (
     NotJson,
     Span,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from helmdash.core.calls.finish import FinishReason
-from helmdash.core.decoding import Accepts, Decoded, Undecodable, decode
+from helmdash.core.decoding.decoding import Accepts, Decoded, Undecodable, decode
 
 
 def decode_best(

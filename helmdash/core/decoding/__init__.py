@@ -1,0 +1,1 @@
+"""Decoding: the one JSON value that a model was asked for."""
