@@ -23,8 +23,8 @@ from helmdash.core.cuts import CUTS_VERSION
 from helmdash.core.decoding.decoding import DECODING_VERSION
 from helmdash.core.fitting.doubt import FILTER_VERSION
 from helmdash.core.guidance import TEXTS_VERSION
-from helmdash.core.prompts import PROMPTS_VERSION
-from helmdash.core.recovery import RECOVERY_VERSION
+from helmdash.core.planning.prompts import PROMPTS_VERSION
+from helmdash.core.planning.recovery import RECOVERY_VERSION
 from helmdash.core.remediation import REMEDIATION_VERSION
 from helmdash.core.reminders import PACKAGE_VERSION
 from helmdash.core.restarts import RESTART_VERSION

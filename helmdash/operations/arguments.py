@@ -16,9 +16,9 @@ from typing import Final
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError as SchemaMismatch
 
-from helmdash.core.arguments import is_deeper
-from helmdash.core.plan_shapes import clip
-from helmdash.core.plans import ArgFault
+from helmdash.core.planning.arguments import is_deeper
+from helmdash.core.planning.plan_shapes import clip
+from helmdash.core.planning.plans import ArgFault
 from helmdash.operations.acceptance import BadSchema, BoundedSchema, check_schema
 
 # What a person mends at a time.

@@ -16,7 +16,7 @@ from typing import Any
 from helmdash.conf import ROOT
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture, CapturedTrim, Sent
-from helmdash.core.plans import PIPELINE_RUN
+from helmdash.core.planning.plans import PIPELINE_RUN
 from helmdash.core.ranking.learning import learned_inputs
 from helmdash.core.rules import PLAN_RULES
 from helmdash.core.text.tokens import compact_json

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from helmdash.core.plans import PIPELINE_RUN, UNKNOWN_TOOL
+from helmdash.core.planning.plans import PIPELINE_RUN, UNKNOWN_TOOL
 from helmdash.queries.plans import StepView
 
 _NO_ENTRY = "The catalog has no entry for it."

@@ -15,7 +15,7 @@ from typing import Final
 
 from django.db.models import Q
 
-from helmdash.core.plans import META_TOOLS
+from helmdash.core.planning.plans import META_TOOLS
 from helmdash.queries.following import PLANNING_PURPOSES
 from helmdash.queries.moments import rfc3339
 from helmdash.records.models import Call, PlanStep

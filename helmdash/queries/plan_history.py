@@ -10,7 +10,7 @@ from typing import Final
 
 from django.db.models import F, Q
 
-from helmdash.core.plans import META_TOOLS
+from helmdash.core.planning.plans import META_TOOLS
 from helmdash.core.ranking.history import PastPlan
 from helmdash.queries.following import shown_by_a_call
 from helmdash.queries.plans.nearest import sketch_of_row

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from helmdash.core.arguments import (
+from helmdash.core.catalog.catalog import parse_catalog
+from helmdash.core.planning.arguments import (
     MAX_DEPTH,
     as_args,
     input_schema_of,
@@ -15,7 +16,6 @@ from helmdash.core.arguments import (
     read_args,
     same_form,
 )
-from helmdash.core.catalog.catalog import parse_catalog
 from tests.core.catalogs import make_pack, make_pipeline
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}

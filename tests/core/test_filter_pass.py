@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from helmdash.core.budgets.budgets import Tier
 from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.decoding.decoding import decode
-from helmdash.core.filter_pass import (
+from helmdash.core.fitting.doubt import doubt_of
+from helmdash.core.fitting.selection import PreparedCatalog, Selection, prepare, select
+from helmdash.core.planning.filter_pass import (
     CUT_MARK,
     MAX_PICKS,
     FilterPrompt,
@@ -23,8 +25,6 @@ from helmdash.core.filter_pass import (
     is_picks_shaped,
     read_picks,
 )
-from helmdash.core.fitting.doubt import doubt_of
-from helmdash.core.fitting.selection import PreparedCatalog, Selection, prepare, select
 from helmdash.core.ranking.ranking import PastPlan
 from tests.core.catalogs import catalogs, make_budget, make_catalog, make_pack, make_pipeline, texts
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.catalog.catalog import parse_catalog
-from helmdash.core.likely import likely_entries
+from helmdash.core.planning.suggestions import likely_entries
 from helmdash.core.ranking.ranking import prepare_index
 from tests.core.catalogs import catalogs, make_pack
 

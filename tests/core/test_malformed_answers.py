@@ -12,9 +12,9 @@ from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.decoding.decoding import Undecodable
-from helmdash.core.plan_reading import decode_plan, read_plan
-from helmdash.core.plans import ArgFault, Plan, UnusablePlan
-from helmdash.core.route_reading import decode_route, read_route
+from helmdash.core.planning.plan_reading import decode_plan, read_plan
+from helmdash.core.planning.plans import ArgFault, Plan, UnusablePlan
+from helmdash.core.planning.route_reading import decode_route, read_route
 from tests.core.malformed import CATALOG, TOOLS, WHOLE_PLAN, Expected, Row, plan_rows, route_rows
 
 _CATALOG = parse_catalog(CATALOG)

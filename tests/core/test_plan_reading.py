@@ -14,7 +14,7 @@ from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.decoding.decoding import Undecodable
-from helmdash.core.plan_reading import (
+from helmdash.core.planning.plan_reading import (
     complexity_of,
     decode_plan,
     is_plan_shaped,
@@ -22,7 +22,7 @@ from helmdash.core.plan_reading import (
     read_plan,
     rewrite_prompt,
 )
-from helmdash.core.plans import (
+from helmdash.core.planning.plans import (
     MOST_STEPS,
     PIPELINE_RUN,
     UNKNOWN_TOOL,

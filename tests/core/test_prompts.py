@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.budgets.budgets import PromptVariant
-from helmdash.core.plans import META_TOOLS, PIPELINE_RUN, Complexity, TakenStep
-from helmdash.core.prompts import (
+from helmdash.core.planning.plans import META_TOOLS, PIPELINE_RUN, Complexity, TakenStep
+from helmdash.core.planning.prompts import (
     CATALOG_HEADER,
     CONTEXT_HEADER,
     DEFAULTS_HEADER,

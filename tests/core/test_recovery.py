@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from helmdash.core.budgets.budgets import EffectiveBudget, PromptVariant, Tier
 from helmdash.core.calls.failures import RULES, Advice, Cause, FailureCause
-from helmdash.core.prompts import Task
-from helmdash.core.recovery import (
+from helmdash.core.planning.prompts import Task
+from helmdash.core.planning.recovery import (
     CATALOG_FLOOR_BYTES,
     FILTER_TOKENS,
     MAX_TRIES,

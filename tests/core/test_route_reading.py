@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.catalog.catalog import parse_catalog
-from helmdash.core.plans import ArgFault, Route, RouteKind, UnusablePlan
-from helmdash.core.route_reading import decode_route, is_route_shaped, read_route
+from helmdash.core.planning.plans import ArgFault, Route, RouteKind, UnusablePlan
+from helmdash.core.planning.route_reading import decode_route, is_route_shaped, read_route
 from tests.core.catalogs import make_pack, make_pipeline
 
 CATALOG = parse_catalog(

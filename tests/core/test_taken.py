@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from helmdash.core.arguments import Given
 from helmdash.core.catalog.catalog import parse_catalog
-from helmdash.core.plan_calls import Call, resolve
-from helmdash.core.plans import PIPELINE_RUN, TakenStep, UnusablePlan
-from helmdash.core.taken import MOST_TAKEN, refuse_loop, taken_steps
-from helmdash.core.tool_names import ToolNames
+from helmdash.core.planning.arguments import Given
+from helmdash.core.planning.completed_steps import MOST_TAKEN, refuse_loop, taken_steps
+from helmdash.core.planning.plan_calls import Call, resolve
+from helmdash.core.planning.plans import PIPELINE_RUN, TakenStep, UnusablePlan
+from helmdash.core.planning.tool_names import ToolNames
 from tests.core.catalogs import make_pack, make_pipeline, odd
 
 NAMES = ToolNames(

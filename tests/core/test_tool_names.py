@@ -9,8 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.catalog.catalog import Catalog, parse_catalog
-from helmdash.core.plans import PIPELINE_RUN
-from helmdash.core.tool_names import ToolNames, canonical, client_name, is_meta, is_pipeline_run
+from helmdash.core.planning.plans import PIPELINE_RUN
+from helmdash.core.planning.tool_names import (
+    ToolNames,
+    canonical,
+    client_name,
+    is_meta,
+    is_pipeline_run,
+)
 from tests.core.catalogs import catalogs, make_pack, make_pipeline
 
 

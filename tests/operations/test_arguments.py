@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from helmdash.core.plans import ArgFault
+from helmdash.core.planning.plans import ArgFault
 from helmdash.operations.arguments import check_args
 from tests.core.catalogs import odd
 

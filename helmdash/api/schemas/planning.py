@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from helmdash.api.parsing import Shape
 from helmdash.api.schemas.common import Attempt
 from helmdash.api.schemas.common import PlanCompaction as Compaction
-from helmdash.core.plans import MOST_ALTERNATIVES, Complexity, RouteKind
+from helmdash.core.planning.plans import MOST_ALTERNATIVES, Complexity, RouteKind
 from helmdash.shapes.answers import VariantText
 from helmdash.shapes.asks import AskIn
 from helmdash.shapes.fields import FreeObject

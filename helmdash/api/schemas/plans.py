@@ -13,7 +13,7 @@ from helmdash.api.parsing import Shape
 from helmdash.api.schemas.planning import PlanAnswer, RouteAnswer
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
-from helmdash.core.plans import Complexity
+from helmdash.core.planning.plans import Complexity
 from helmdash.shapes.answers import Cause, Compaction, KindText, VariantText
 from helmdash.shapes.catalogs import AnyCatalog
 from helmdash.shapes.fields import STRICT, FreeObject

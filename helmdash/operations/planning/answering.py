@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from helmdash.core.budgets.budgets import PromptVariant
-from helmdash.core.plans import MODEL_SAID, ArgFault, Destination, Gap, Plan, Route, Step
-from helmdash.core.tool_names import is_meta
+from helmdash.core.planning.plans import MODEL_SAID, ArgFault, Destination, Gap, Plan, Route, Step
+from helmdash.core.planning.tool_names import is_meta
 from helmdash.operations.fitting import Fitted
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.attempts import Attempt

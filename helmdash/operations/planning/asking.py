@@ -12,10 +12,10 @@ from typing import Literal
 from helmdash import conf
 from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget, PromptVariant
 from helmdash.core.fitting.prepared import PreparedCatalog
-from helmdash.core.plans import META_TOOLS, TakenStep
-from helmdash.core.prompts import Task
+from helmdash.core.planning.completed_steps import taken_steps
+from helmdash.core.planning.plans import META_TOOLS, TakenStep
+from helmdash.core.planning.prompts import Task
 from helmdash.core.ranking.history import PastPlan
-from helmdash.core.taken import taken_steps
 from helmdash.core.text.tokens import json_bytes
 from helmdash.operations.fitting import NoCatalog, find_catalog
 from helmdash.operations.planning.chain import Chain, Likeness, guessed_chain, named_chain

@@ -17,7 +17,7 @@ from helmdash.core.calls.failures import Cause
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.catalog.trim import Trim
 from helmdash.core.decoding.decoding import Decoded, Undecodable
-from helmdash.core.plans import UnusablePlan
+from helmdash.core.planning.plans import UnusablePlan
 from helmdash.operations.judging import judge
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.threads import in_thread

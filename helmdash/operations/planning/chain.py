@@ -1,7 +1,7 @@
 """The steps an agent has already been told, when it asks for one step after the other.
 
 An agent that is given one step at a time may be told the same one for ever. An agent may name the
-plan it goes on with (`continues`), or list in its context what it did (`core.taken`). Otherwise the
+plan it goes on with (`continues`), or list in its context what it did (`core.planning.completed_steps`). Otherwise the
 same caller asking for the same text with more and more context goes on with its work.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from helmdash.core.plans import PIPELINE_RUN, Step, TakenStep
+from helmdash.core.planning.plans import PIPELINE_RUN, Step, TakenStep
 from helmdash.core.text.messages import canonical_json
 from helmdash.records.hiding import hide_value
 from helmdash.records.models import PlanRecord, PlanStep

@@ -13,11 +13,16 @@ from datetime import datetime
 from helmdash.core.calls.completion import Complete, Completion
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.decoding.decoding import Decoded, decode
-from helmdash.core.filter_pass import Picks, build_filter_prompt, is_picks_shaped, read_picks
 from helmdash.core.fitting.selection import Doubt, Selection, room_for_catalog
-from helmdash.core.plans import UnusablePlan
-from helmdash.core.prompts import Prompt
-from helmdash.core.recovery import filter_tokens
+from helmdash.core.planning.filter_pass import (
+    Picks,
+    build_filter_prompt,
+    is_picks_shaped,
+    read_picks,
+)
+from helmdash.core.planning.plans import UnusablePlan
+from helmdash.core.planning.prompts import Prompt
+from helmdash.core.planning.recovery import filter_tokens
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.attempts import (
     Attempt,

@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.failures import Cause
-from helmdash.core.plans import Destination, Gap, Plan, Route, RouteKind, Step
+from helmdash.core.planning.plans import Destination, Gap, Plan, Route, RouteKind, Step
 from helmdash.core.ranking.learning import learned_inputs
 from helmdash.core.rules import PLAN_RULES
 from helmdash.core.text.tokens import compact_json, json_bytes

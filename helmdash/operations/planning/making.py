@@ -1,7 +1,7 @@
 """The story of a plan, from the question to the answer (ADR 15).
 
 Read what is known; fit the catalog; ask the filter where the ranking is in doubt; ask the model;
-on a cause try again as `core.recovery` says, three times at most; keep every step of it.
+on a cause try again as `core.planning.recovery` says, three times at most; keep every step of it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from time import perf_counter
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.completion import Complete, UnknownModel
 from helmdash.core.calls.failures import Advice, Cause, FailureCause
-from helmdash.core.plans import Plan, Route
-from helmdash.core.recovery import TrySettings, first_try, next_try
+from helmdash.core.planning.plans import Plan, Route
+from helmdash.core.planning.recovery import TrySettings, first_try, next_try
 from helmdash.core.text.tokens import json_bytes, utf8_bytes
 from helmdash.operations.planning.answering import Body, compaction, plan_body, route_body
 from helmdash.operations.planning.asking import (

@@ -15,12 +15,12 @@ from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.decoding.decoding import Decoded
 from helmdash.core.fitting.selection import Selection, select
-from helmdash.core.likely import likely_entries
-from helmdash.core.plan_reading import decode_plan, read_plan
-from helmdash.core.plans import Plan, Route, RouteKind, UnusablePlan
-from helmdash.core.prompts import Prompt, Task, build_prompt, fixed_bytes
-from helmdash.core.recovery import TrySettings
-from helmdash.core.route_reading import decode_route, read_route
+from helmdash.core.planning.plan_reading import decode_plan, read_plan
+from helmdash.core.planning.plans import Plan, Route, RouteKind, UnusablePlan
+from helmdash.core.planning.prompts import Prompt, Task, build_prompt, fixed_bytes
+from helmdash.core.planning.recovery import TrySettings
+from helmdash.core.planning.route_reading import decode_route, read_route
+from helmdash.core.planning.suggestions import likely_entries
 from helmdash.operations.arguments import check_args
 from helmdash.operations.fitting import Fitted, goes_in_prefix, keep_fit, new_fit_id
 from helmdash.operations.planning.asking import Question

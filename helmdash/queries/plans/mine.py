@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from helmdash.core.plans import META_TOOLS
+from helmdash.core.planning.plans import META_TOOLS
 from helmdash.queries.moments import rfc3339
 from helmdash.records.models import PlanRecord, PlanStep
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from helmdash.core.catalog.catalog import Entry
-from helmdash.core.plans import META_TOOLS
+from helmdash.core.planning.plans import META_TOOLS
 from helmdash.core.ranking.ranking import Index, order_entries
 from helmdash.core.text.words import both_ends, term, words_of
 

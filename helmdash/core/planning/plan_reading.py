@@ -12,14 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from helmdash.core.arguments import Given, read_args
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.catalog.catalog import Catalog
 from helmdash.core.decoding.answer_search import decode_best
 from helmdash.core.decoding.decoding import Decoded
-from helmdash.core.plan_calls import Call, Miss, Suggest, nearest, resolve, with_run_id
-from helmdash.core.plan_shapes import (
+from helmdash.core.planning.arguments import Given, read_args
+from helmdash.core.planning.completed_steps import refuse_loop
+from helmdash.core.planning.plan_calls import Call, Miss, Suggest, nearest, resolve, with_run_id
+from helmdash.core.planning.plan_shapes import (
     RATIONALE_MEMBERS,
     TOOL_MEMBERS,
     Answer,
@@ -32,7 +33,7 @@ from helmdash.core.plan_shapes import (
     text_of,
     to_bool,
 )
-from helmdash.core.plans import (
+from helmdash.core.planning.plans import (
     MODEL_SAID,
     MOST_STEPS,
     UNKNOWN_TOOL,
@@ -44,8 +45,7 @@ from helmdash.core.plans import (
     TakenStep,
     UnusablePlan,
 )
-from helmdash.core.taken import refuse_loop
-from helmdash.core.tool_names import ToolNames, client_name
+from helmdash.core.planning.tool_names import ToolNames, client_name
 
 __all__ = ["decode_plan", "is_plan_shaped", "is_step_shaped", "read_plan"]
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from helmdash.core.budgets.budgets import EffectiveBudget, PromptVariant, Tier
 from helmdash.core.calls.failures import Advice, Cause, FailureCause
-from helmdash.core.prompts import Task
+from helmdash.core.planning.prompts import Task
 
 # Stored with every plan. Another next try for the same cause is a new version.
 RECOVERY_VERSION: Final = "recovery-1"

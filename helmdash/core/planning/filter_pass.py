@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from helmdash.core.fitting.prepared import PreparedCatalog
-from helmdash.core.plans import META_TOOLS
-from helmdash.core.prompts import REQUEST_TAG, sound, tagged
+from helmdash.core.planning.plans import META_TOOLS
+from helmdash.core.planning.prompts import REQUEST_TAG, sound, tagged
 from helmdash.core.text.sentences import first_sentence
 from helmdash.core.text.tokens import utf8_bytes
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from helmdash.core.catalog.catalog import Catalog, Entry
-from helmdash.core.plans import META_TOOLS, PIPELINE_RUN
+from helmdash.core.planning.plans import META_TOOLS, PIPELINE_RUN
 
 # As MCP clients put it before the names of a server's tools.
 _CLIENT_PREFIX: Final = "helmdeck__"

@@ -15,7 +15,13 @@ from enum import StrEnum
 from typing import Final
 
 from helmdash.core.budgets.budgets import PromptVariant
-from helmdash.core.plans import META_TOOLS, MOST_STEPS, PIPELINE_RUN, UNKNOWN_TOOL, TakenStep
+from helmdash.core.planning.plans import (
+    META_TOOLS,
+    MOST_STEPS,
+    PIPELINE_RUN,
+    UNKNOWN_TOOL,
+    TakenStep,
+)
 from helmdash.core.text.tokens import compact_json, utf8_bytes
 
 # Stored with every plan and route. A change of any text below is a new version.

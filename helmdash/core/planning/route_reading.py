@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from helmdash.core.arguments import read_args
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.catalog.catalog import Catalog, EntryKind
 from helmdash.core.decoding.answer_search import decode_best
 from helmdash.core.decoding.decoding import Decoded
-from helmdash.core.plan_calls import (
+from helmdash.core.planning.arguments import read_args
+from helmdash.core.planning.plan_calls import (
     NONE_WORDS,
     Call,
     Miss,
@@ -25,8 +25,8 @@ from helmdash.core.plan_calls import (
     quote,
     resolve,
 )
-from helmdash.core.plan_shapes import clip, text_in, text_of
-from helmdash.core.plans import (
+from helmdash.core.planning.plan_shapes import clip, text_in, text_of
+from helmdash.core.planning.plans import (
     MOST_ALTERNATIVES,
     CheckArgs,
     Destination,
@@ -35,7 +35,7 @@ from helmdash.core.plans import (
     RouteKind,
     UnusablePlan,
 )
-from helmdash.core.tool_names import ToolNames
+from helmdash.core.planning.tool_names import ToolNames
 
 __all__ = ["decode_route", "is_destination_shaped", "is_route_shaped", "read_route"]
 

@@ -14,8 +14,8 @@ from itertools import islice
 from typing import Final
 
 from helmdash.core.catalog.catalog import Entry, EntryKind
-from helmdash.core.plan_shapes import clip
-from helmdash.core.plans import ArgFault, CheckArgs
+from helmdash.core.planning.plan_shapes import clip
+from helmdash.core.planning.plans import ArgFault, CheckArgs
 from helmdash.core.text.jsontext import NotJson, read_json
 
 ARGS_MEMBERS: Final = ("args", "arguments", "inputs", "input", "parameters", "params")

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from helmdash.core.arguments import (
+from helmdash.core.catalog.catalog import Entry, EntryKind
+from helmdash.core.planning.arguments import (
     Given,
     as_args,
     check,
@@ -19,10 +20,9 @@ from helmdash.core.arguments import (
     missing_members,
     same_form,
 )
-from helmdash.core.catalog.catalog import Entry, EntryKind
-from helmdash.core.plan_shapes import text_in, text_of
-from helmdash.core.plans import PIPELINE_RUN, UNKNOWN_TOOL, ArgFault, CheckArgs
-from helmdash.core.tool_names import ToolNames, is_meta, is_pipeline_run
+from helmdash.core.planning.plan_shapes import text_in, text_of
+from helmdash.core.planning.plans import PIPELINE_RUN, UNKNOWN_TOOL, ArgFault, CheckArgs
+from helmdash.core.planning.tool_names import ToolNames, is_meta, is_pipeline_run
 
 # Gives the ids of the entries that are most like a text, nearest first.
 Suggest = Callable[[str], tuple[str, ...]]

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, repeat
 from typing import Final
 
-from helmdash.core.arguments import ARGS_MEMBERS, Given, as_args, read_args
-from helmdash.core.plan_calls import Call, Miss, resolve
-from helmdash.core.plan_shapes import TOOL_MEMBERS, text_in, text_of
-from helmdash.core.plans import TakenStep, UnusablePlan
-from helmdash.core.tool_names import ToolNames
+from helmdash.core.planning.arguments import ARGS_MEMBERS, Given, as_args, read_args
+from helmdash.core.planning.plan_calls import Call, Miss, resolve
+from helmdash.core.planning.plan_shapes import TOOL_MEMBERS, text_in, text_of
+from helmdash.core.planning.plans import TakenStep, UnusablePlan
+from helmdash.core.planning.tool_names import ToolNames
 
 # Members that say what was done: a name alone counts there.
 _DONE_MEMBERS: Final = (
