@@ -16,18 +16,18 @@ from hashlib import blake2b
 from helmdash.core.budgets.health import HEALTH_VERSION
 from helmdash.core.calls.failures import CLASSIFIER_VERSION
 from helmdash.core.calls.usage import USAGE_VERSION
+from helmdash.core.care.guidance import TEXTS_VERSION
+from helmdash.core.care.remediation import REMEDIATION_VERSION
+from helmdash.core.care.reminders import PACKAGE_VERSION
+from helmdash.core.care.restarts import RESTART_VERSION
 from helmdash.core.conversations.chains import CHAIN_VERSION
 from helmdash.core.conversations.first_retries import FIRST_RETRY_VERSION
 from helmdash.core.conversations.placement import PLACEMENT_VERSION
 from helmdash.core.cuts import CUTS_VERSION
 from helmdash.core.decoding.decoding import DECODING_VERSION
 from helmdash.core.fitting.doubt import FILTER_VERSION
-from helmdash.core.guidance import TEXTS_VERSION
 from helmdash.core.planning.prompts import PROMPTS_VERSION
 from helmdash.core.planning.recovery import RECOVERY_VERSION
-from helmdash.core.remediation import REMEDIATION_VERSION
-from helmdash.core.reminders import PACKAGE_VERSION
-from helmdash.core.restarts import RESTART_VERSION
 from helmdash.core.text.redaction import REDACTION_VERSION
 
 

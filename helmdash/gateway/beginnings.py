@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from helmdash.core.restarts import Beginning, Entry, fingerprint, fingerprints
+from helmdash.core.care.restarts import Beginning, Entry, fingerprint, fingerprints
 
 # Conversations that are under way at once in one process, by far; a package is some kilobytes.
 _MOST = 1_000

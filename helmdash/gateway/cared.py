@@ -10,8 +10,8 @@ import orjson
 
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.calls.capture import Capture
-from helmdash.core.reminders import HEADINGS, build_package, package_bytes
-from helmdash.core.restarts import (
+from helmdash.core.care.reminders import HEADINGS, build_package, package_bytes
+from helmdash.core.care.restarts import (
     Beginning,
     Entry,
     Piece,

@@ -3,7 +3,7 @@
 Before a chat call is sent, its conversation is looked up, remediation takes its step, and the
 request is written anew where that asks for it: guidance for this call only, a prompt that stays
 for the round, or a fresh start. The client knows nothing of it and need not: it goes on sending
-its whole history, and `core.restarts` says what of that is sent.
+its whole history, and `core.care.restarts` says what of that is sent.
 
 Nothing here may cost a client its answer: when the database is away, the call goes on as the one
 before it did, and when anything fails, as it came.
@@ -27,13 +27,9 @@ from django.db import Error as DatabaseFault
 from helmdash.core.budgets.budgets import LimitSource
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.error_words import ErrorKind, kind_of_error
+from helmdash.core.care.reminders import package_bytes
+from helmdash.core.care.restarts import Beginning, arrange, prompt_of
 from helmdash.core.conversations import chains
-from helmdash.core.reminders import package_bytes
-from helmdash.core.restarts import (
-    Beginning,
-    arrange,
-    prompt_of,
-)
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway import budgeting, telling
 from helmdash.gateway.beginnings import Beginnings, Who

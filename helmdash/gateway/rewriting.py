@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from helmdash.core.restarts import Entry, Piece, Speaker, Step
+from helmdash.core.care.restarts import Entry, Piece, Speaker, Step
 from helmdash.gateway.routes import Shape
 from helmdash.providers.shared.bodies import items_of, json_text, with_members
 from helmdash.providers.wire import Json, Object

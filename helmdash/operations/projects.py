@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.guidance import DEFAULT_TEXTS, text_problems
-from helmdash.core.remediation import Strength
+from helmdash.core.care.guidance import DEFAULT_TEXTS, text_problems
+from helmdash.core.care.remediation import Strength
 from helmdash.queries import upstreams
 from helmdash.queries.access import BUDGET_MODES
 from helmdash.records.models import Project

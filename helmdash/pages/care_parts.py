@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from helmdash.core.budgets.health import Level
-from helmdash.core.remediation import Action, Strength
+from helmdash.core.care.remediation import Action, Strength
 from helmdash.queries.care import CareView, GuidanceView
 
 # The reason of a clear that a person made on the conversation's page.

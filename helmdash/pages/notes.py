@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from helmdash.core.budgets.budgets import EffectiveBudget
-from helmdash.core.reminders import Note, Package, build_package, package_bytes
+from helmdash.core.care.reminders import Note, Package, build_package, package_bytes
 from helmdash.pages.render import etag, minute
 from helmdash.queries import budgets, conversations
 from helmdash.queries.care import ReminderView, reminders

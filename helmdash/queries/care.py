@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
 
 from helmdash.core.budgets.health import Health, HealthReason, Level
-from helmdash.core.remediation import COUNTDOWN, CareState, Strength, next_hard_in
+from helmdash.core.care.remediation import COUNTDOWN, CareState, Strength, next_hard_in
 from helmdash.queries.calls import health_of
 from helmdash.records.models import Conversation, Guidance, Reminder, Round
 from helmdash.records.models.conversations import SEVERITY

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.guidance import (
+from helmdash.core.care.guidance import (
     DEFAULT_TEXTS,
     MAX_OWN_CHARS,
     PLACEHOLDERS,
@@ -17,8 +17,8 @@ from helmdash.core.guidance import (
     render,
     text_problems,
 )
-from helmdash.core.remediation import Strength
-from helmdash.core.reminders import HEADINGS
+from helmdash.core.care.remediation import Strength
+from helmdash.core.care.reminders import HEADINGS
 
 BYTE_BOUNDS = {Strength.SOFT: 500, Strength.HARD: 1_400, Strength.CRITICAL: 1_400}
 NOTHING_KNOWN = GuidanceFacts(

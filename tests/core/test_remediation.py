@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.budgets.health import Level
-from helmdash.core.remediation import (
+from helmdash.core.care.remediation import (
     COUNTDOWN,
     GRACE,
     Action,

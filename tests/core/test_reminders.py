@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.budgets.budgets import Budget, BudgetTable, EffectiveBudget, Tier
-from helmdash.core.note_headings import find_heading, sections
-from helmdash.core.reminders import (
+from helmdash.core.care.headings import find_heading, sections
+from helmdash.core.care.reminders import (
     HEADINGS,
     PACKAGE_FLOOR_BYTES,
     Note,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.restarts import (
+from helmdash.core.care.restarts import (
     Beginning,
     Entry,
     Piece,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.wrappers import OPENINGS, WRAPPERS, own_words
+from helmdash.core.care.wrappers import OPENINGS, WRAPPERS, own_words
 
 REMINDER = "<system-reminder>\nThe todo list is empty.\n</system-reminder>"
 

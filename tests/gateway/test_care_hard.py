@@ -8,7 +8,7 @@ from typing import Any
 import openai
 import pytest
 
-from helmdash.core.restarts import Beginning, Entry, Speaker
+from helmdash.core.care.restarts import Beginning, Entry, Speaker
 from helmdash.gateway.beginnings import Beginnings
 from tests.gateway.house import CRITICAL, MODELS, TOOLS, Agent, House
 from tests.gateway.narrow import BYTES_PER_TOKEN, WINDOW, texts

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.restarts import Entry, Speaker, fingerprint, is_standstill, pending_of
+from helmdash.core.care.restarts import Entry, Speaker, fingerprint, is_standstill, pending_of
 from helmdash.operations import care
 from helmdash.operations.care import Advanced, Braked, ClientHistory, NoConversation
 from helmdash.queries.care import care_of

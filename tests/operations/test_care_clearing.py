@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.calls.capture import Sent
-from helmdash.core.reminders import HEADINGS, package_bytes
+from helmdash.core.care.reminders import HEADINGS, package_bytes
 from helmdash.operations import care
 from helmdash.operations.care import ClientHistory, Restart
 from helmdash.queries import budgets

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from helmdash.core.calls.capture import Sent
-from helmdash.core.remediation import is_close
+from helmdash.core.care.remediation import is_close
 from helmdash.operations import care
 from helmdash.queries import budgets
 from helmdash.queries.care import care_of

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.guidance import DEFAULT_TEXTS
-from helmdash.core.remediation import Strength
+from helmdash.core.care.guidance import DEFAULT_TEXTS
+from helmdash.core.care.remediation import Strength
 from helmdash.operations.demo import load_demo
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.care_settings import CareSettings, care_settings

@@ -102,6 +102,6 @@ def is_late(
 def is_as_large(before: int | None, prompt_tokens: int | None) -> bool:
     """Whether a prompt has not lost its history: at least half as large as the one before.
 
-    Half, for a re-entry package has a fifth of the window (core.reminders). Unknown: no.
+    Half, for a re-entry package has a fifth of the window (core.care.reminders). Unknown: no.
     """
     return before is not None and prompt_tokens is not None and prompt_tokens * 2 >= before

@@ -17,7 +17,7 @@ from hashlib import blake2b
 
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.calls.finish import FinishReason
-from helmdash.core.remediation import release
+from helmdash.core.care.remediation import release
 from helmdash.operations.care import prompts
 from helmdash.operations.care.problems import NoConversation
 from helmdash.operations.care.standing import Standing, lock

@@ -14,8 +14,8 @@ from datetime import datetime
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget
 from helmdash.core.budgets.health import HealthReason, Level
-from helmdash.core.remediation import Action, new_round
-from helmdash.core.reminders import Note, build_package, package_bytes
+from helmdash.core.care.remediation import Action, new_round
+from helmdash.core.care.reminders import Note, build_package, package_bytes
 from helmdash.core.rules import CARE_RULES
 from helmdash.operations import rule_sets
 from helmdash.operations.care import braking, prompts

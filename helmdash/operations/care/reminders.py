@@ -9,7 +9,7 @@ import secrets
 from datetime import datetime
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.remediation import Action, note_reminder
+from helmdash.core.care.remediation import Action, note_reminder
 from helmdash.operations.care.problems import CareProblem, NoConversation, NoReminder
 from helmdash.operations.care.standing import Standing, lock
 from helmdash.operations.writing import write

@@ -15,7 +15,7 @@ from helmdash.core.budgets.health import HealthReason, Level, assess
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.usage import normalise_usage
-from helmdash.core.remediation import CareState, is_close
+from helmdash.core.care.remediation import CareState, is_close
 from helmdash.operations.care.values import Newest, Restart, SentBytes
 from helmdash.records.glances import Glance, find_glance
 from helmdash.records.secrets import unseal

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget, MatchRule
 from helmdash.core.budgets.health import HealthReason, Level, assess
 from helmdash.core.calls.failures import FailureCause
-from helmdash.core.remediation import CareState, Snapshot, new_round
+from helmdash.core.care.remediation import CareState, Snapshot, new_round
 from helmdash.operations.care.values import Newest
 from helmdash.records.models import Call, Conversation, Round
 from helmdash.records.steps import find_newest_call, find_opened, lock_conversation

@@ -1,6 +1,6 @@
 """The step before a generation: nothing, a guidance, a recorded prompt, or a fresh start.
 
-Source: "Context Health Monitor" (docs/sources.md). The rules are in core.remediation; here they are
+Source: "Context Health Monitor" (docs/sources.md). The rules are in core.care.remediation; here they are
 given what is stored, under the conversation's lock, and what they decide is stored in the same
 transaction. A generation is decided once: whoever asks again gets the first answer.
 """
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from helmdash.core import remediation
 from helmdash.core.budgets.budgets import BudgetTable
-from helmdash.core.remediation import Action, Decision
+from helmdash.core.care import remediation
+from helmdash.core.care.remediation import Action, Decision
 from helmdash.core.rules import CARE_RULES
 from helmdash.operations import rule_sets
 from helmdash.operations.care import prompts

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from helmdash.core.guidance import GuidanceFacts, brake_text, render
-from helmdash.core.remediation import GRACE, Decision
+from helmdash.core.care.guidance import GuidanceFacts, brake_text, render
+from helmdash.core.care.remediation import GRACE, Decision
 from helmdash.operations.care.standing import Reading, Standing
 from helmdash.records.steps import find_own_text
 

@@ -10,14 +10,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from helmdash.core.access.permissions import Right
-from helmdash.core.guidance import (
+from helmdash.core.care.guidance import (
     DEFAULT_TEXTS,
     PLACEHOLDERS,
     SAMPLE_FACTS,
     render,
     text_problems,
 )
-from helmdash.core.remediation import Strength
+from helmdash.core.care.remediation import Strength
 from helmdash.operations import projects
 from helmdash.operations.projects import ProjectError, own_text
 from helmdash.pages import scope, words

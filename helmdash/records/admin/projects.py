@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from helmdash import conf
-from helmdash.core.guidance import text_problems
+from helmdash.core.care.guidance import text_problems
 from helmdash.core.text.own_patterns import MOST_PATTERNS, pattern_problems
 from helmdash.records.admin.members import MemberInline
 from helmdash.records.admin.scoped import ModelAdmin

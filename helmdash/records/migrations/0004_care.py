@@ -70,7 +70,7 @@ class Migration(migrations.Migration):
             model_name="round",
             name="care",
             field=models.JSONField(
-                help_text="Where remediation stands (core.remediation).", null=True
+                help_text="Where remediation stands (core.care.remediation).", null=True
             ),
         ),
         migrations.AddField(

@@ -123,7 +123,9 @@ class Round(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
     # What gave the conversation its fresh start; empty for its first round.
     opened_by = word_field(16)
-    care = models.JSONField(null=True, help_text="Where remediation stands (core.remediation).")
+    care = models.JSONField(
+        null=True, help_text="Where remediation stands (core.care.remediation)."
+    )
     # How a gateway goes on after a clear: what of the client's history is left out, and the
     # re-entry package in its place, sealed, for it may hold texts.
     restart = models.JSONField(null=True)

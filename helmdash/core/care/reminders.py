@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from helmdash.core.budgets.budgets import EffectiveBudget
-from helmdash.core.note_headings import (
+from helmdash.core.care.headings import (
     HEADINGS,
     NO_ROOM,
     NOTHING_NOTED,

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from helmdash.core.remediation import COUNTDOWN, GRACE, Strength
-from helmdash.core.reminders import template
+from helmdash.core.care.remediation import COUNTDOWN, GRACE, Strength
+from helmdash.core.care.reminders import template
 
 TEXTS_VERSION = "texts-1"
 # A page of writing; more would fill the small windows it warns about.
@@ -80,7 +80,7 @@ DEFAULT_TEXTS: Mapping[Strength, str] = MappingProxyType(
     }
 )
 
-# Told once, in place of a clear (core.remediation.brake); not a project's to change.
+# Told once, in place of a clear (core.care.remediation.brake); not a project's to change.
 _BRAKE = (
     "[HelmDash] This context is full, and HelmDash does not clear it any more: the last two rounds "
     "took the same steps and brought neither an answer for the user nor a changed reminder.\n"

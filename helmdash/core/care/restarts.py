@@ -8,7 +8,7 @@ sends all that follows as it is.
   without tool calls. In a tool loop that is the message that started it, and any later one.
 - Agents that only ever call tools never give a final answer. So of what is pending the newest
   message is carried always, the older ones as far as there is room; the draft tells of the others.
-  What a client alone has written in the user's name (core.wrappers) takes what room is left.
+  What a client alone has written in the user's name (core.care.wrappers) takes what room is left.
 - The draft tells the task in the user's own words, and what was done for it: the latest calls of
   tools with what came of them, so that work goes on where it stopped.
 - A call of a tool is never parted from its result.
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
 
-from helmdash.core.wrappers import own_words
+from helmdash.core.care.wrappers import own_words
 
 RESTART_VERSION = "restart-2"
 
