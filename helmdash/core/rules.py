@@ -23,12 +23,12 @@ from helmdash.core.care.restarts import RESTART_VERSION
 from helmdash.core.conversations.chains import CHAIN_VERSION
 from helmdash.core.conversations.first_retries import FIRST_RETRY_VERSION
 from helmdash.core.conversations.placement import PLACEMENT_VERSION
-from helmdash.core.cuts import CUTS_VERSION
 from helmdash.core.decoding.decoding import DECODING_VERSION
 from helmdash.core.fitting.doubt import FILTER_VERSION
 from helmdash.core.planning.prompts import PROMPTS_VERSION
 from helmdash.core.planning.recovery import RECOVERY_VERSION
 from helmdash.core.text.redaction import REDACTION_VERSION
+from helmdash.core.truncation.detector import CUTS_VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

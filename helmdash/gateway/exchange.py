@@ -14,8 +14,8 @@ from helmdash.core.calls.capture import Capture, Sent, Status
 from helmdash.core.calls.usage import Usage, normalise_usage
 from helmdash.core.conversations import chains
 from helmdash.core.conversations.clients import Client
-from helmdash.core.cut_sizes import Sizes
 from helmdash.core.text.tokens import utf8_bytes
+from helmdash.core.truncation.sizes import Sizes
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.doors.directory import Standing
 from helmdash.gateway import telling

@@ -1,4 +1,4 @@
-"""Suspecting silent cuts while calls are recorded: core.cuts with what the database knows.
+"""Suspecting silent cuts while calls are recorded: core.truncation.detector with what the database knows.
 
 What a conversation remembers lies in its own row. What a model's calls have shown is read from
 its newest recorded calls, at most once in some seconds in each process, and kept up in memory by
@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 
 from helmdash.core.budgets.health import suspected_cut
 from helmdash.core.calls.capture import Capture
-from helmdash.core.cut_bands import Band, Sample, learn_band
-from helmdash.core.cut_sizes import Sizes, is_judgeable
-from helmdash.core.cut_traces import Trace, model_mark, read_trace
-from helmdash.core.cut_words import evidence
-from helmdash.core.cuts import judge_cut
+from helmdash.core.truncation.calibration import Band, Sample, learn_band
+from helmdash.core.truncation.detector import judge_cut
+from helmdash.core.truncation.sentences import evidence
+from helmdash.core.truncation.sizes import Sizes, is_judgeable
+from helmdash.core.truncation.traces import Trace, model_mark, read_trace
 from helmdash.operations.conversation_rows import ConversationRow, is_late_call
 from helmdash.operations.judging import Judged
 from helmdash.queries.cuts import newest_samples

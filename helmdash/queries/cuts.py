@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from helmdash.core.budgets.health import HealthReason
-from helmdash.core.cut_bands import Sample
-from helmdash.core.cut_sizes import LEAST_BYTES, LEAST_TOKENS
+from helmdash.core.truncation.calibration import Sample
+from helmdash.core.truncation.sizes import LEAST_BYTES, LEAST_TOKENS
 from helmdash.records.models import Call
 
 

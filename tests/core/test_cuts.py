@@ -1,4 +1,4 @@
-"""Silent cuts: what core.cuts finds in made-up conversations, and what it leaves alone."""
+"""Silent cuts: what core.truncation.detector finds in made-up conversations, and what it leaves alone."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.cut_bands import Band, Sample, learn_band
-from helmdash.core.cut_sizes import CutRule, Sizes, Suspicion
-from helmdash.core.cut_traces import Trace, read_trace
-from helmdash.core.cut_words import describe, evidence
-from helmdash.core.cuts import judge_cut
+from helmdash.core.truncation.calibration import Band, Sample, learn_band
+from helmdash.core.truncation.detector import judge_cut
+from helmdash.core.truncation.sentences import describe, evidence
+from helmdash.core.truncation.sizes import CutRule, Sizes, Suspicion
+from helmdash.core.truncation.traces import Trace, read_trace
 from tests.support.cut_scores import Score, score
 from tests.support.cut_talks import talks
 from tests.support.real_talks import real_talks, tokenizers

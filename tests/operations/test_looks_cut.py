@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helmdash.core.cut_sizes import Sizes
+from helmdash.core.truncation.sizes import Sizes
 from helmdash.operations.cutting import looks_cut
 
 

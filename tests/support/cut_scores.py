@@ -1,4 +1,4 @@
-"""How well core.cuts judges a corpus of conversations whose truth is known."""
+"""How well core.truncation.detector judges a corpus of conversations whose truth is known."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from helmdash.core.cut_bands import Band, Sample, learn_band
-from helmdash.core.cut_sizes import Sizes, is_judgeable
-from helmdash.core.cut_traces import read_trace
-from helmdash.core.cuts import judge_cut
+from helmdash.core.truncation.calibration import Band, Sample, learn_band
+from helmdash.core.truncation.detector import judge_cut
+from helmdash.core.truncation.sizes import Sizes, is_judgeable
+from helmdash.core.truncation.traces import read_trace
 from tests.support.cut_talks import Talk
 
 # As many of a model's newest calls as the recorder learns from.

@@ -1,4 +1,4 @@
-"""Made-up conversations, cut and whole, with the truth of each call: what core.cuts is held to.
+"""Made-up conversations, cut and whole, with the truth of each call: what core.truncation.detector is held to.
 
 A prompt has a fixed beginning and grows by a message and a reply each turn. Each conversation has
 its own bytes a token and its own noise: of the whole count, or of each turn's part of it. What is
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from helmdash.core.cut_sizes import Sizes
+from helmdash.core.truncation.sizes import Sizes
 
 HALF, SAW, FULL, SLIDING, MIDDLE, HOSTED = "half", "saw", "full", "sliding", "middle", "hosted"
 CUTS = (HALF, FULL, SLIDING, MIDDLE, HOSTED)

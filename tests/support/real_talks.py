@@ -1,6 +1,6 @@
 """Conversations put together from the sizes of real messages, cut as servers cut, with the truth.
 
-The second corpus of core.cuts. cut_talks draws bytes and tokens from distributions; here every
+The second corpus of core.truncation.detector. cut_talks draws bytes and tokens from distributions; here every
 message is one that a public tokenizer has counted (tests/core/message_sizes.json), so scatter,
 drift and kinds of text are those of real prompts: code, logs, diffs, JSON, prose, nine languages.
 """
@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from helmdash.core.cut_sizes import Sizes
+from helmdash.core.truncation.sizes import Sizes
 from tests.support.cut_talks import Talk, Turn
 
 _TABLE = Path(__file__).parents[1] / "core" / "message_sizes.json"

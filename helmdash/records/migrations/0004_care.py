@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
             model_name="callpayload",
             name="cut",
             field=models.JSONField(
-                help_text="Why a silent cut is suspected (core.cuts).", null=True
+                help_text="Why a silent cut is suspected (core.truncation.detector).", null=True
             ),
         ),
         migrations.AddField(

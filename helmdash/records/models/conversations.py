@@ -59,7 +59,7 @@ class Conversation(models.Model):
     cleared_at = models.DateTimeField(null=True)
     late_until = models.PositiveBigIntegerField(null=True)
     is_round_empty = models.BooleanField(default=False)
-    # What tells a silent cut: the sizes of the newest calls (core.cuts).
+    # What tells a silent cut: the sizes of the newest calls (core.truncation.detector).
     trace = models.JSONField(null=True)
 
     class Meta:
@@ -337,7 +337,9 @@ class CallPayload(models.Model):
     trim_dropped = models.JSONField(null=True)
     attempts = models.JSONField(null=True)
     message_hashes = models.JSONField(null=True, help_text="StoredMessage hashes, in order.")
-    cut = models.JSONField(null=True, help_text="Why a silent cut is suspected (core.cuts).")
+    cut = models.JSONField(
+        null=True, help_text="Why a silent cut is suspected (core.truncation.detector)."
+    )
     # Null: not kept. Empty: the model answered nothing.
     content = models.TextField(null=True)
 

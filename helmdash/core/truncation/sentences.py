@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from helmdash.core.cut_sizes import CutRule, Suspicion
-from helmdash.core.cuts import CUTS_VERSION
+from helmdash.core.truncation.detector import CUTS_VERSION
+from helmdash.core.truncation.sizes import CutRule, Suspicion
 
 _ADVICE = {
     CutRule.HALF_WINDOW: (

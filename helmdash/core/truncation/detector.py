@@ -9,16 +9,16 @@ all of it, or a maximum that other calls of the model met); it stays where it wa
 the bytes grow; bytes per token leave the band of the conversation, or that of the model.
 
 Never judged: prompts too short to tell, calls with images (bytes say nothing), a reported Trim,
-counts of new tokens only. Pure; the memory is `core.cut_traces` and `core.cut_bands`.
+counts of new tokens only. Pure; the memory is `core.truncation.traces` and `core.truncation.calibration`.
 """
 
 from __future__ import annotations
 
 from math import log, sqrt
 
-from helmdash.core.cut_bands import Band, pin_tolerance
-from helmdash.core.cut_odds import likelihood_of_cut, likelihood_of_new
-from helmdash.core.cut_sizes import (
+from helmdash.core.truncation.calibration import Band, pin_tolerance
+from helmdash.core.truncation.odds import likelihood_of_cut, likelihood_of_new
+from helmdash.core.truncation.sizes import (
     LEAST_BYTES,
     LEAST_TOKENS,
     CutRule,
@@ -27,7 +27,7 @@ from helmdash.core.cut_sizes import (
     Verdict,
     is_judgeable,
 )
-from helmdash.core.cut_traces import Trace, first_clean, smoothed
+from helmdash.core.truncation.traces import Trace, first_clean, smoothed
 
 CUTS_VERSION = "cuts-2"
 

@@ -1,4 +1,4 @@
-"""What is told about a call to `core.cuts`, and what it answers."""
+"""What is told about a call to `core.truncation.detector`, and what it answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from helmdash.core.cut_traces import Trace
+from helmdash.core.truncation.traces import Trace
 
 # Below these a template or one odd message decides the ratio.
 LEAST_BYTES = 2_000
