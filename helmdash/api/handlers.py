@@ -24,10 +24,10 @@ from helmdash.api.problems import (
     unavailable,
 )
 from helmdash.core.access.permissions import Forbidden
-from helmdash.core.assembly import OverBudget
+from helmdash.core.assembly.assembly import OverBudget
+from helmdash.core.assembly.chunks import ChunkProblem
 from helmdash.core.calls.completion import UnknownModel
 from helmdash.core.catalog.catalog import CatalogError
-from helmdash.core.chunks import ChunkProblem
 from helmdash.core.decoding.decoding import Undecodable
 from helmdash.operations.assembling import NoPromptBudget
 from helmdash.operations.budgets import BudgetConflict, BudgetProblems, NoSuchBudget

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from helmdash.core.assembly import Assembled, NoRoom, assemble, prompt_budget
+from helmdash.core.assembly.assembly import Assembled, NoRoom, assemble, prompt_budget
+from helmdash.core.assembly.chunks import Chunk, Mode
 from helmdash.core.budgets.budgets import EffectiveBudget, LimitSource
-from helmdash.core.chunks import Chunk, Mode
 from helmdash.core.text.tokens import Estimator
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
@@ -66,7 +66,7 @@ def assemble_prompt(
 ) -> AssembledPrompt:
     """Assemble a prompt within a budget: the one given, or what a model's window leaves.
 
-    Raises OverBudget or ChunkProblem as `core.assembly.assemble`, and NoPromptBudget.
+    Raises OverBudget or ChunkProblem as `core.assembly.assembly.assemble`, and NoPromptBudget.
     """
     budget = find_prompt_budget(project=project, model=model, budget_tokens=budget_tokens)
     assembled = assemble(

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.assembly import Assembled, NoRoom, OverBudget, assemble, prompt_budget
-from helmdash.core.chunks import Chunk, Mode, Provenance, Reason
-from helmdash.core.manifest import Manifest
+from helmdash.core.assembly.assembly import Assembled, NoRoom, OverBudget, assemble, prompt_budget
+from helmdash.core.assembly.chunks import Chunk, Mode, Provenance, Reason
+from helmdash.core.assembly.manifest import Manifest
 from helmdash.core.text.tokens import Estimator
 
 SEEDS = Estimator()  # four bytes a token, 1.2

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from helmdash.core.chunks import (
+from helmdash.core.assembly.chunks import (
     CLOSING,
     OPENING,
     Chunk,

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helmdash.core.assembly import NoRoom, OverBudget
+from helmdash.core.assembly.assembly import NoRoom, OverBudget
+from helmdash.core.assembly.chunks import Chunk
 from helmdash.core.budgets.budgets import Budget, BudgetTable, EffectiveBudget, LimitSource, Tier
 from helmdash.core.budgets.windows import wanted_window, within_window
-from helmdash.core.chunks import Chunk
 from helmdash.providers.ollama.context_array import ContextDropper, without_context
 from helmdash.providers.ollama.shown import num_ctx_of, read_show, with_num_ctx
 from helmdash.providers.ollama.stream_reader import OllamaReader

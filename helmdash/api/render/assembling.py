@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from helmdash.api.schemas import assembling
-from helmdash.core.manifest import Manifest
+from helmdash.core.assembly.manifest import Manifest
 from helmdash.operations.assembling import AssembledPrompt
 
 

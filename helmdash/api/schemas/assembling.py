@@ -8,8 +8,8 @@ from pydantic import Field, StringConstraints
 from typing_extensions import TypedDict
 
 from helmdash.api.parsing import Shape
-from helmdash.core import chunks as core
-from helmdash.core.chunks import Mode, Reason
+from helmdash.core.assembly import chunks as core
+from helmdash.core.assembly.chunks import Mode, Reason
 from helmdash.shapes.fields import STRICT, Count, Positive, Word255
 
 # A retriever gives dozens, rarely hundreds; ten thousand are assembled in well under a second.

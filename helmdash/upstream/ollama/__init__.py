@@ -1,6 +1,6 @@
 """The context manager for local models on Ollama: its clients, windows, and checks.
 
-Source: "Context Manager" (docs/sources.md). The prompt is put together by core.assembly within the
+Source: "Context Manager" (docs/sources.md). The prompt is put together by core.assembly.assembly within the
 window that the server is then told to use (`num_ctx`); what would not fit is refused before any
 HTTP request.
 """

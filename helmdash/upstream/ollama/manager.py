@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from helmdash.core.assembly import Assembled, assemble, prompt_budget
+from helmdash.core.assembly.assembly import Assembled, assemble, prompt_budget
+from helmdash.core.assembly.chunks import Chunk, Mode
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.windows import wanted_window
-from helmdash.core.chunks import Chunk, Mode
 from helmdash.core.text.tokens import Estimator
 from helmdash.providers.wire import Json, Object
 from helmdash.upstream.ollama.checking import PromptCheck, check_prompt
@@ -46,7 +46,7 @@ class ContextManager:
     ) -> None:
         """`window_tokens` is taken as it is; `open` finds out what the model has.
 
-        Raises core.assembly.NoRoom when the reserve leaves no room for a prompt.
+        Raises core.assembly.assembly.NoRoom when the reserve leaves no room for a prompt.
         """
         self.client = client
         self.model = model
@@ -71,7 +71,7 @@ class ContextManager:
 
         `window_tokens`, or else what `budget` wants, is clamped down to it. The reserve and the
         estimator are the budget's, unless they are given. Raises UnknownWindow, OllamaError, and
-        core.assembly.NoRoom.
+        core.assembly.assembly.NoRoom.
         """
         own = (await client.show(model)).window_tokens
         wanted = window_tokens if window_tokens is not None else _wanted(budget)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from time import monotonic
 
-from helmdash.core.assembly import OverBudget
+from helmdash.core.assembly.assembly import OverBudget
 from helmdash.core.calls.error_words import ErrorKind, kind_of_error
 from helmdash.core.text.tokens import Estimator
 from helmdash.core.upstreams.endpoints import Endpoint

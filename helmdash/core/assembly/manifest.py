@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from helmdash.core.chunks import Provenance, Reason
+from helmdash.core.assembly.chunks import Provenance, Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from helmdash.core.chunks import (
+from helmdash.core.assembly.chunks import (
     SEPARATOR,
     WRAPPER_BYTES,
     Block,
@@ -23,7 +23,7 @@ from helmdash.core.chunks import (
     clean,
     select_chunks,
 )
-from helmdash.core.manifest import ChunkEntry, Manifest
+from helmdash.core.assembly.manifest import ChunkEntry, Manifest
 from helmdash.core.text.tokens import Estimator, utf8_bytes
 
 
