@@ -1,7 +1,8 @@
 """Conversations that name none, recognized without the database while their call is being stored.
 
-By what `core.conversations.chains` calls going on: the request holds all that the newest call asked, and the
-reply to it. Whatever else there is (a branch, a compaction, another process), the database tells.
+By what `core.conversations.chains` calls going on: the request holds all that the newest call
+asked, and the reply to it. Whatever else there is (a branch, a compaction, another process), the
+database tells.
 """
 
 from __future__ import annotations

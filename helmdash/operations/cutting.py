@@ -1,4 +1,4 @@
-"""Suspecting silent cuts while calls are recorded: core.truncation.detector with what the database knows.
+"""Suspecting silent cuts while calls are recorded: core.truncation with what the database knows.
 
 What a conversation remembers lies in its own row. What a model's calls have shown is read from
 its newest recorded calls, at most once in some seconds in each process, and kept up in memory by

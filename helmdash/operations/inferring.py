@@ -1,4 +1,4 @@
-"""Finding the conversation of calls that name none: core.conversations.chains, with what the database knows.
+"""Finding the conversation of calls that name none, with what the database knows.
 
 Calls of one batch are placed one after the other, each knowing what those before it left, so that
 a batch gives the same places as its calls one by one.

@@ -1,7 +1,8 @@
 """What recorded calls teach about windows: refusals that name one, servers that say one, proofs.
 
-Kept in the transaction that stores the calls, a row for each model and source (core.budgets.learned_windows
-decides what counts). Most calls teach nothing, and cost a few comparisons.
+Kept in the transaction that stores the calls, a row for each model and source
+(core.budgets.learned_windows decides what counts). Most calls teach nothing, and cost a few
+comparisons.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Recording calls: one transaction for a whole batch, safe among concurrent writers.
 
-normalise (core.calls.usage, core.calls.finish) -> classify (core.calls.failures) -> level (core.budgets.health) -> find the
-conversation (named, or by core.conversations.chains) -> suspect a silent cut (core.truncation.detector) -> place in it
-(core.conversations.placement) -> rows. Returns only after the commit, so that a 2xx means stored.
+normalise (core.calls.usage, core.calls.finish) -> classify (core.calls.failures) -> level
+(core.budgets.health) -> find the conversation (named, or by core.conversations.chains) -> suspect a
+silent cut (core.truncation.detector) -> place in it (core.conversations.placement) -> rows. Returns
+only after the commit, so that a 2xx means stored.
 
 Concurrency (operations.writing): on PostgreSQL the rows of the batch's conversations are locked in
 one order before anything is numbered. Two writers that bring the same id at once meet at a unique

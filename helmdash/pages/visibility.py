@@ -2,8 +2,9 @@
 
 One pass over the finished page, so that no template, tag or page of the admin can forget it. What a
 form sends back stays as it is: values of fields, and texts to be edited. `<pre>` shows texts that
-somebody wrote (core.text.visible.visible_text), unless it has an id: those are snippets, made of names.
-Names stand in elements whose class begins with `id`, and in titles; there ends of lines show, too.
+somebody wrote (core.text.visible.visible_text), unless it has an id: those are snippets, made of
+names. Names stand in elements whose class begins with `id`, and in titles; there ends of lines
+show, too.
 """
 
 from __future__ import annotations

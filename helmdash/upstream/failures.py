@@ -52,8 +52,8 @@ CODES: Mapping[FailureKind, str] = {
 class UpstreamFailed(Exception):
     """An upstream gave no answer, or not all of one.
 
-    `message` is a sentence without keys and addresses of people; `attempts` is every try, ready
-    for JSON, the failed one last; `code` is a word that core.calls.error_words knows; `http_status` is
+    `message` is a sentence without keys and addresses of people; `attempts` is every try, ready for
+    JSON, the failed one last; `code` is a word that core.calls.error_words knows; `http_status` is
     that of a redirect that was not followed, and None for everything else.
     """
 

@@ -1,4 +1,4 @@
-"""Silent cuts: what core.truncation.detector finds in made-up conversations, and what it leaves alone."""
+"""Silent cuts: what core.truncation finds in made-up conversations, and what it leaves alone."""
 
 from __future__ import annotations
 

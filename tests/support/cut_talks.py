@@ -1,4 +1,4 @@
-"""Made-up conversations, cut and whole, with the truth of each call: what core.truncation.detector is held to.
+"""Made-up conversations, cut and whole, with the truth of each call.
 
 A prompt has a fixed beginning and grows by a message and a reply each turn. Each conversation has
 its own bytes a token and its own noise: of the whole count, or of each turn's part of it. What is

@@ -1,8 +1,9 @@
 """Conversations put together from the sizes of real messages, cut as servers cut, with the truth.
 
-The second corpus of core.truncation.detector. cut_talks draws bytes and tokens from distributions; here every
-message is one that a public tokenizer has counted (tests/core/message_sizes.json), so scatter,
-drift and kinds of text are those of real prompts: code, logs, diffs, JSON, prose, nine languages.
+The second corpus of core.truncation.detector. cut_talks draws bytes and tokens from distributions;
+here every message is one that a public tokenizer has counted (tests/core/message_sizes.json), so
+scatter, drift and kinds of text are those of real prompts: code, logs, diffs, JSON, prose, nine
+languages.
 """
 
 from __future__ import annotations

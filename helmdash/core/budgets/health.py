@@ -70,7 +70,7 @@ def assess(prompt_tokens: int | None, budget: EffectiveBudget) -> Health:
 
 
 def suspected_cut(health: Health) -> Health:
-    """The same figures, but no level: the count is probably of what a provider left (core.truncation.detector)."""
+    """The same figures, but no level: the count is probably of what a provider left."""
     return replace(health, level=Level.UNKNOWN, reason=HealthReason.SUSPECTED_CUT)
 
 

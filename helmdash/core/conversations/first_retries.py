@@ -1,11 +1,11 @@
 """A first request that failed and comes again is one conversation: rule "first-retry-1".
 
-Chats that begin alike are told apart by their replies (core.conversations.chains), so each first request starts
-one of its own. One that got no reply has none to be told by: clients that try again without saying
-so would leave a conversation for every try. So a failed first call leaves a mark of its own, and
-the same request joins it when all of this holds: same project, caller and model; nearly the same
-size; it began after the failed one was over, and not long after. Calls in parallel, and those that
-were answered, stay apart.
+Chats that begin alike are told apart by their replies (core.conversations.chains), so each first
+request starts one of its own. One that got no reply has none to be told by: clients that try again
+without saying so would leave a conversation for every try. So a failed first call leaves a mark of
+its own, and the same request joins it when all of this holds: same project, caller and model;
+nearly the same size; it began after the failed one was over, and not long after. Calls in parallel,
+and those that were answered, stay apart.
 """
 
 from __future__ import annotations

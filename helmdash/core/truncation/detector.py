@@ -9,7 +9,8 @@ all of it, or a maximum that other calls of the model met); it stays where it wa
 the bytes grow; bytes per token leave the band of the conversation, or that of the model.
 
 Never judged: prompts too short to tell, calls with images (bytes say nothing), a reported Trim,
-counts of new tokens only. Pure; the memory is `core.truncation.traces` and `core.truncation.calibration`.
+counts of new tokens only. Pure; the memory is `core.truncation.traces` and
+`core.truncation.calibration`.
 """
 
 from __future__ import annotations

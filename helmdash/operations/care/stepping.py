@@ -1,8 +1,8 @@
 """The step before a generation: nothing, a guidance, a recorded prompt, or a fresh start.
 
-Source: "Context Health Monitor" (docs/sources.md). The rules are in core.care.remediation; here they are
-given what is stored, under the conversation's lock, and what they decide is stored in the same
-transaction. A generation is decided once: whoever asks again gets the first answer.
+Source: "Context Health Monitor" (docs/sources.md). The rules are in core.care.remediation; here
+they are given what is stored, under the conversation's lock, and what they decide is stored in the
+same transaction. A generation is decided once: whoever asks again gets the first answer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The steps an agent has already been told, when it asks for one step after the other.
 
 An agent that is given one step at a time may be told the same one for ever. An agent may name the
-plan it goes on with (`continues`), or list in its context what it did (`core.planning.completed_steps`). Otherwise the
-same caller asking for the same text with more and more context goes on with its work.
+plan it goes on with (`continues`), or list in its context what it did
+(`core.planning.completed_steps`). Otherwise the same caller asking for the same text with more and
+more context goes on with its work.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The admin's base classes: everybody sees and edits the rows of their own projects, and no others.
 
-Which rights somebody has in which project says core.access.permissions, through Django's permissions
-(records.backend). Here they are asked for each row, where Django by itself asks only for each
-table. Rows without a project concern every project, and are the superusers'.
+Which rights somebody has in which project says core.access.permissions, through Django's
+permissions (records.backend). Here they are asked for each row, where Django by itself asks only
+for each table. Rows without a project concern every project, and are the superusers'.
 """
 
 from __future__ import annotations

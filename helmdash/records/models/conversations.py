@@ -299,7 +299,7 @@ class Call(models.Model):
 
 
 class ConversationMark(models.Model):
-    """A trace by which the next call of a conversation is recognized (core.conversations.chains)."""
+    """A trace by which a conversation's next call is recognized (core.conversations.chains)."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     conversation = models.ForeignKey(

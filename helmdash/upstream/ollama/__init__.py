@@ -1,8 +1,8 @@
 """The context manager for local models on Ollama: its clients, windows, and checks.
 
-Source: "Context Manager" (docs/sources.md). The prompt is put together by core.assembly.assembly within the
-window that the server is then told to use (`num_ctx`); what would not fit is refused before any
-HTTP request.
+Source: "Context Manager" (docs/sources.md). The prompt is put together by core.assembly.assembly
+within the window that the server is then told to use (`num_ctx`); what would not fit is refused
+before any HTTP request.
 """
 
 from __future__ import annotations
