@@ -31,6 +31,7 @@ from helmdash.doors.directory import Directory
 from helmdash.doors.faults import Fault, NoKey
 from helmdash.doors.heavy import is_handed_on
 from helmdash.doors.keys import admit, owner_of, presented_keys
+from helmdash.doors.named_catalogs import CATALOG_PAGE, NamedCatalogs
 from helmdash.doors.problems import problem_of_fault
 from helmdash.doors.proxies import address_of
 from helmdash.doors.sessions import Sessions
@@ -65,6 +66,7 @@ class Front:
     bodies: Bodies
     turn_away: TurnAway
     brake: SignInBrake = field(default_factory=SignInBrake)
+    catalogs: NamedCatalogs = field(default_factory=NamedCatalogs)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -94,15 +96,19 @@ class Front:
             self.directory, headers, address=address_of(scope)
         )
         note_known(scope)
+        project_id = standing.caller.project.id
         if not sends_body:
-            await self.app(scope, receive, send)
+            await self._worked_on(scope, receive, send, b"", project_id)
             return
-        await self._with_body(scope, receive, send, owner_of(standing))
+        await self._with_body(scope, receive, send, owner_of(standing), project_id)
 
     async def _pages(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises Fault, Disconnected: nothing was answered then."""
         headers = headers_of(scope)
         if not has_body(headers):
+            if scope["path"] == CATALOG_PAGE and await self.sessions.find_user(headers):
+                await self._worked_on(scope, receive, send, b"", None)
+                return
             await self.app(scope, receive, send)
         elif scope["method"] in _READS:
             await self.app(scope, without_body(receive), send)
@@ -125,12 +131,20 @@ class Front:
         except (SuspiciousOperation, UnicodeDecodeError):
             return None
 
-    async def _with_body(self, scope: Scope, receive: Receive, send: Send, owner: str) -> None:
+    async def _with_body(
+        self, scope: Scope, receive: Receive, send: Send, owner: str, project_id: int | None = None
+    ) -> None:
         async with self.bodies.reading(headers_of(scope), receive, owner=owner) as body:
-            if await is_handed_on(scope, body, receive, send):
-                return
             scope[BODY_KEY] = body
-            await self.app(scope, replay(body, receive), send)
+            await self._worked_on(scope, replay(body, receive), send, body, project_id)
+
+    async def _worked_on(
+        self, scope: Scope, receive: Receive, send: Send, body: bytes, project_id: int | None
+    ) -> None:
+        """Here or by the worker, of somebody who is known."""
+        names_much = await self.catalogs.is_large(scope, body, project_id=project_id)
+        if not await is_handed_on(scope, body, receive, send, names_much=names_much):
+            await self.app(scope, receive, send)
 
 
 def _is_sign_in(path: str) -> bool:

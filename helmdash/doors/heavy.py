@@ -29,13 +29,16 @@ class LargeUnavailable(Fault):
         self.retry_after_s = error.retry_after_s
 
 
-async def is_handed_on(scope: Scope, body: bytes, receive: Receive, send: Send) -> bool:
+async def is_handed_on(
+    scope: Scope, body: bytes, receive: Receive, send: Send, *, names_much: bool = False
+) -> bool:
     """Whether a request was heavy, and the worker has answered it. Raises Fault (429, 503).
 
     Every face asks this once it has a whole body of somebody it knows, and before it looks into it.
+    names_much: whatever its body is, what it names is heavy (`NamedCatalogs`).
     """
     forwarder = forwarder_of(scope)
-    if forwarder is None or not is_heavy(body):
+    if forwarder is None or not (names_much or is_heavy(body)):
         return False
     try:
         await forwarder.forward(scope, body, receive, send)

@@ -12,6 +12,7 @@ from helmdash.doors.directory import Directory
 from helmdash.doors.faults import BadBody, Fault
 from helmdash.doors.heavy import is_handed_on
 from helmdash.doors.keys import admit, owner_of
+from helmdash.doors.named_catalogs import NamedCatalogs
 from helmdash.doors.patience import DatabaseWatch
 from helmdash.doors.proxies import address_of
 from helmdash.doors.validation import read_object
@@ -50,6 +51,7 @@ class McpApp:
         self._directory = directory
         self._watch = watch
         self._bodies = bodies
+        self._catalogs = NamedCatalogs()
         self._threads = Threads(_WORK_THREADS, "mcp")
         self._transport = Transport(limit_bytes)
 
@@ -72,7 +74,9 @@ class McpApp:
                 raise wrong_method()
             owner = owner_of(standing)
             async with self._bodies.reading(headers, receive, owner=owner) as body:
-                if await is_handed_on(scope, body, receive, send):
+                project = standing.caller.project.id
+                names_much = await self._catalogs.is_large(scope, body, project_id=project)
+                if await is_handed_on(scope, body, receive, send, names_much=names_much):
                     return
                 asked = _parse(body)
                 visit = await self._visit(scope, standing.caller)

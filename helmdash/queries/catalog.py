@@ -13,6 +13,7 @@ from helmdash.records.models import CatalogRevision, Project
 
 # Prepared catalogs kept in memory: a revision of a thousand entries takes a few megabytes.
 _PREPARED = 16
+_MOST_WEIGHED = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,26 @@ def find(*, project_id: int, name: str | None = None) -> CatalogInfo | None:
     return _info(row) if row else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogSize:
+    """How much work a catalog is: nothing where there is none."""
+
+    entries: int = 0
+    bytes: int = 0
+
+
+def size(*, project_id: int | None, name: str | None = None) -> CatalogSize:
+    """The size of the catalog that `find` finds; without a project, of the largest in any."""
+    if project_id is not None:
+        return _size(find(project_id=project_id, name=name))
+    rows = CatalogRevision.objects.defer("body").order_by("-id")
+    current = Project.objects.values("current_catalog_id")
+    rows = rows.filter(pk__in=current) if name is None else rows.filter(name=name)
+    # Every row is read past its body: a name with many revisions is judged by the newest.
+    found = [_size(_info(row)) for row in rows[:_MOST_WEIGHED]]
+    return max(found, key=lambda each: each.entries, default=CatalogSize())
+
+
 def revisions(*, project_id: int, limit: int = 50) -> tuple[CatalogInfo, ...]:
     """Revisions of a project, newest first."""
     rows = CatalogRevision.objects.filter(project_id=project_id).defer("body")
@@ -61,6 +82,12 @@ def prepared(*, revision: CatalogInfo) -> PreparedCatalog:
 def _prepared(revision_id: int, digest: str) -> PreparedCatalog:
     # The digest is part of the key, so that an id given anew (a restored database) is no trap.
     return prepare(parse_catalog(body(revision_id=revision_id)))
+
+
+def _size(info: CatalogInfo | None) -> CatalogSize:
+    if info is None:
+        return CatalogSize()
+    return CatalogSize(entries=info.packs + info.pipelines, bytes=info.bytes)
 
 
 def _info(row: CatalogRevision) -> CatalogInfo:
