@@ -69,8 +69,8 @@ async def _as_a_request(work: Awaitable[object]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rooms:
-    """What stands on the server's event loop."""
+class Services:
+    """What one server process has of each, on its event loop."""
 
     shared: Shared
     directory: Directory
@@ -82,27 +82,27 @@ class _Rooms:
     forwarder: Forwarder
 
 
-class House:
-    """All faces under one roof; owns what starts and stops with the server (lifespan)."""
+class Application:
+    """All faces as one ASGI application; owns what starts and stops with the server (lifespan)."""
 
     def __init__(self, rest: App, limits: Limits) -> None:
         self._rest = rest
         self._limits = limits
-        self._rooms: _Rooms | None = None
+        self._services: Services | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
-            rooms = self._rooms or self._open_rooms()
-            scope[SHARED_KEY] = rooms.shared
-            scope.setdefault(FORWARDER_KEY, rooms.forwarder)
-            app = rooms.mcp if scope["path"] in _MCP_PATHS else rooms.gateway
+            services = self._services or self._open_services()
+            scope[SHARED_KEY] = services.shared
+            scope.setdefault(FORWARDER_KEY, services.forwarder)
+            app = services.mcp if scope["path"] in _MCP_PATHS else services.gateway
             await app(scope, receive, send)
         else:
             await self._rest(scope, receive, send)
 
-    def _open_rooms(self) -> _Rooms:
+    def _open_services(self) -> Services:
         """Made on the loop they work on, at the first request or when the server starts."""
         client = UpstreamClient()
         shared = Shared(client, Listings(client), around=_as_a_request)
@@ -133,7 +133,7 @@ class House:
             watch=watch,
             limit_bytes=self._limits.body_bytes,
         )
-        self._rooms = _Rooms(
+        self._services = Services(
             shared=shared,
             directory=directory,
             sessions=sessions,
@@ -144,22 +144,22 @@ class House:
             # It costs nothing before the first heavy request; in its worker it is never used.
             forwarder=Forwarder("helmdash.asgi:application"),
         )
-        return self._rooms
+        return self._services
 
-    async def _close_rooms(self) -> None:
+    async def _close_services(self) -> None:
         """First who asks upstreams, then what they ask through."""
-        rooms, self._rooms = self._rooms, None
-        if rooms is None:
+        services, self._services = self._services, None
+        if services is None:
             return
-        await rooms.forwarder.stop()
-        await rooms.mcp.stop()
-        await rooms.shared.stop(_BACKGROUND_SECONDS)
-        rooms.gateway.close()
-        rooms.directory.close()
-        rooms.sessions.close()
-        rooms.watch.close()
-        await rooms.knocks.close()
-        await rooms.shared.aclose()
+        await services.forwarder.stop()
+        await services.mcp.stop()
+        await services.shared.stop(_BACKGROUND_SECONDS)
+        services.gateway.close()
+        services.directory.close()
+        services.sessions.close()
+        services.watch.close()
+        await services.knocks.close()
+        await services.shared.aclose()
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -167,15 +167,15 @@ class House:
             if message["type"] == "lifespan.startup":
                 sys.setswitchinterval(_SWITCH_SECONDS)
                 await asyncio.to_thread(start)
-                rooms = self._open_rooms()
-                await rooms.mcp.start()
+                services = self._open_services()
+                await services.mcp.start()
                 # What is loaded by now stays: looking through it again and again finds no garbage.
                 gc.collect()
                 gc.freeze()
                 gc.set_threshold(_GARBAGE_AFTER, _LOOKS_UNTIL_OLDER, 100)
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
-                await self._close_rooms()
+                await self._close_services()
                 # Everything that was answered is stored, or lies in the spool, before we go.
                 await asyncio.to_thread(stop, DRAIN_SECONDS)
                 await send({"type": "lifespan.shutdown.complete"})
@@ -203,8 +203,8 @@ def _build() -> App:
         seconds=env.body_seconds,
         anonymous_seconds=min(_ANONYMOUS_BODY_SECONDS, env.body_seconds),
     )
-    house = House(cast("App", pages), limits)
-    return behind_proxies(house, parse_networks(env.trusted_proxies))
+    app = Application(cast("App", pages), limits)
+    return behind_proxies(app, parse_networks(env.trusted_proxies))
 
 
 application = _build()
