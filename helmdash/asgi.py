@@ -24,7 +24,7 @@ from django.db import connections  # noqa: E402
 
 from helmdash import conf  # noqa: E402
 from helmdash.api.fast import FastReports  # noqa: E402
-from helmdash.api.stopping import ToldOfStop  # noqa: E402
+from helmdash.api.stopping import ShutdownMiddleware  # noqa: E402
 from helmdash.core.access.client_address import parse_networks  # noqa: E402
 from helmdash.doors.body import Bodies, Limits  # noqa: E402
 from helmdash.doors.directory import Directory  # noqa: E402
@@ -189,7 +189,7 @@ def _build() -> App:
 
     hold_database_open()
     pages = ServeStaticASGI(
-        FastReports(ToldOfStop(cast("App", _django))),
+        FastReports(ShutdownMiddleware(cast("App", _django))),
         root=str(settings.STATIC_ROOT),
         prefix=settings.STATIC_URL.strip("/") + "/",
         # The manifest storage puts a hash of the contents into each name.

@@ -16,7 +16,7 @@ from helmdash.doors.closable import ClosableSend
 _SENTENCE = f"HelmDash is stopping. Try again in {RETRY_AFTER_SECONDS} seconds."
 
 
-class ToldOfStop:
+class ShutdownMiddleware:
     """The ASGI application `app`, which is let to end by itself when the server cancels it.
 
     Its client gets a 503 at once, if its answer has not begun; to `app` it is a client that left.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from helmdash.api.stopping import ToldOfStop
+from helmdash.api.stopping import ShutdownMiddleware
 from helmdash.doors.asgi import Message, Receive, Scope, Send
 
 START = {"type": "http.response.start", "status": 200, "headers": []}
@@ -27,7 +27,7 @@ class Request:
         self._begins_early = begins_early
 
     def start(self) -> asyncio.Task[None]:
-        app = ToldOfStop(self._answer)
+        app = ShutdownMiddleware(self._answer)
         scope = {"type": "http", "path": "/api/v1/plan"}
         return asyncio.create_task(app(scope, _nothing, self._send))
 
@@ -109,6 +109,6 @@ def test_what_an_application_raises_comes_through() -> None:
 
     async def story() -> None:
         with pytest.raises(ValueError, match="broken"):
-            await ToldOfStop(broken)({"type": "http"}, _nothing, _nothing)  # type: ignore[arg-type]
+            await ShutdownMiddleware(broken)({"type": "http"}, _nothing, _nothing)  # type: ignore[arg-type]
 
     _run(story)
