@@ -14,9 +14,9 @@ from helmdash.api.problems import Code, Problem, problem_of_fault
 from helmdash.core.access.client_address import counted_as
 from helmdash.core.access.permissions import Actor, Forbidden, Right
 from helmdash.doors.asgi import headers_of
-from helmdash.doors.directory import Standing
+from helmdash.doors.directory import KeyContext
 from helmdash.doors.faults import Fault, NoKey
-from helmdash.doors.front import STANDING_KEY
+from helmdash.doors.front import KEY_CONTEXT_KEY
 from helmdash.doors.keys import look_up, presented_keys
 from helmdash.doors.limits import key_limits
 from helmdash.queries.access import Caller, ProjectInfo, person_of, projects_of
@@ -72,9 +72,9 @@ def _caller_of(request: HttpRequest) -> Caller | None:
     Raises Problem (401, 429).
     """
     scope = getattr(request, "scope", None) or {}
-    standing = scope.get(STANDING_KEY)
-    if isinstance(standing, Standing):
-        return standing.caller
+    key_context = scope.get(KEY_CONTEXT_KEY)
+    if isinstance(key_context, KeyContext):
+        return key_context.caller
     keys = keys_of(request)
     try:
         address = counted_as(request.META.get("REMOTE_ADDR", ""))

@@ -46,7 +46,7 @@ _MOST_KEYS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class KeyContext:
     """What holds for the owner of a key: rights, budgets, and the upstreams there are."""
 
     caller: Caller
@@ -56,16 +56,16 @@ class Standing:
 
 @dataclass(slots=True)
 class _Entry:
-    standing: Standing | None
+    key_context: KeyContext | None
     read_at: float
-    refresh: asyncio.Task[Standing | None] | None = None
+    refresh: asyncio.Task[KeyContext | None] | None = None
 
 
 class Directory:
-    """Standings by key, one for each process. Used on one event loop."""
+    """What holds for each key, one for each process. Used on one event loop."""
 
-    def __init__(self, read: Callable[[str], Standing | None] | None = None) -> None:
-        self._read = read or read_standing
+    def __init__(self, read: Callable[[str], KeyContext | None] | None = None) -> None:
+        self._read = read or read_key_context
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         # Two threads: one that waits for a lost connection must not hold up the other.
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="keys-reads")
@@ -79,14 +79,14 @@ class Directory:
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._notes.shutdown(wait=False, cancel_futures=True)
 
-    async def find(self, key: str) -> Standing | None:
-        """The standing of a key; None when it is unknown or revoked.
+    async def find(self, key: str) -> KeyContext | None:
+        """What holds for a key; None when it is unknown or revoked.
 
         Raises KeysUnavailable when the database is away and the key has not been seen lately.
         """
         entry = self._entries.get(key)
         moment = monotonic()
-        known = entry.standing if entry else None
+        known = entry.key_context if entry else None
         age = moment - entry.read_at if entry else _STALE_S
         if entry is not None and age < (_FRESH_S if known else _UNKNOWN_AGE_S):
             return known
@@ -106,37 +106,37 @@ class Directory:
             log.warning("an API key cannot be checked: %s", type(error).__name__)
             raise KeysUnavailable from None
 
-    def _refresh(self, key: str, entry: _Entry | None) -> asyncio.Task[Standing | None]:
+    def _refresh(self, key: str, entry: _Entry | None) -> asyncio.Task[KeyContext | None]:
         if entry is not None and entry.refresh is not None:
             return entry.refresh
         task = asyncio.get_running_loop().create_task(self._load(key))
         # A refresh that nobody waits for may fail: the next request tries again.
         task.add_done_callback(_look_at)
         if entry is None:
-            entry = self._entries[key] = _Entry(standing=None, read_at=-_STALE_S, refresh=task)
+            entry = self._entries[key] = _Entry(key_context=None, read_at=-_STALE_S, refresh=task)
             if len(self._entries) > _MOST_KEYS:
                 self._entries.popitem(last=False)
         entry.refresh = task
         return task
 
-    async def _load(self, key: str) -> Standing | None:
+    async def _load(self, key: str) -> KeyContext | None:
         try:
             loop = asyncio.get_running_loop()
-            standing = await loop.run_in_executor(self._threads, self._read, key)
+            key_context = await loop.run_in_executor(self._threads, self._read, key)
         except BaseException:
             entry = self._entries.get(key)
             if entry is not None:
                 entry.refresh = None
-                if entry.standing is None:
+                if entry.key_context is None:
                     self._entries.pop(key, None)
             raise
-        self._entries[key] = _Entry(standing=standing, read_at=monotonic())
+        self._entries[key] = _Entry(key_context=key_context, read_at=monotonic())
         self._entries.move_to_end(key)
         self._away_until = 0.0
-        if standing is not None and not self._is_noting:
+        if key_context is not None and not self._is_noting:
             self._is_noting = True
-            self._notes.submit(self._note_use, standing.caller, timezone.now())
-        return standing
+            self._notes.submit(self._note_use, key_context.caller, timezone.now())
+        return key_context
 
     def _note_use(self, caller: Caller, now: datetime) -> None:
         try:
@@ -149,20 +149,20 @@ class Directory:
             give_back()
 
 
-def read_standing(key: str) -> Standing | None:
+def read_key_context(key: str) -> KeyContext | None:
     """Read it from the database, in a thread of its own connection."""
     with thread_connection():
         caller = find_caller(key=key)
         if caller is None:
             return None
         project = caller.project.id
-        return Standing(
+        return KeyContext(
             caller=caller,
             rules=budgets.table(project_id=project),
             endpoints=upstreams.endpoints(project_id=project),
         )
 
 
-def _look_at(task: asyncio.Task[Standing | None]) -> None:
+def _look_at(task: asyncio.Task[KeyContext | None]) -> None:
     if not task.cancelled() and task.exception() is not None:
-        log.debug("a standing could not be read", exc_info=task.exception())
+        log.debug("what holds for a key could not be read", exc_info=task.exception())

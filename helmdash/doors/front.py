@@ -44,7 +44,7 @@ _SIGN_IN_LINK = "/login/link/"
 # No request of these is about its body.
 _READS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 # What the key of a request allows, in its scope; missing where it has none.
-STANDING_KEY = "helmdash.standing"
+KEY_CONTEXT_KEY = "helmdash.key_context"
 # The body of a request, in its scope, where it was read.
 BODY_KEY = "helmdash.body"
 
@@ -92,15 +92,15 @@ class Front:
                 raise NoKey
             await self.app(scope, without_body(receive) if sends_body else receive, send)
             return
-        standing = scope[STANDING_KEY] = await admit(
+        key_context = scope[KEY_CONTEXT_KEY] = await admit(
             self.directory, headers, address=address_of(scope)
         )
         note_known(scope)
-        project_id = standing.caller.project.id
+        project_id = key_context.caller.project.id
         if not sends_body:
             await self._worked_on(scope, receive, send, b"", project_id)
             return
-        await self._with_body(scope, receive, send, owner_of(standing), project_id)
+        await self._with_body(scope, receive, send, owner_of(key_context), project_id)
 
     async def _pages(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Raises Fault, Disconnected: nothing was answered then."""

@@ -12,7 +12,7 @@ from urllib.parse import unquote_plus
 
 from django.utils import timezone
 
-from helmdash.doors.directory import Directory, Standing
+from helmdash.doors.directory import Directory, KeyContext
 from helmdash.doors.faults import ExpiredKey, Fault, NoKey
 from helmdash.doors.limits import key_limits
 from helmdash.operations import access
@@ -37,7 +37,7 @@ def presented_keys(headers: Mapping[bytes, bytes], query: bytes = b"") -> tuple[
 
 async def admit(
     directory: Directory, headers: Mapping[bytes, bytes], query: bytes = b"", *, address: str
-) -> Standing:
+) -> KeyContext:
     """What holds for the owner of the first known key; a request of it is counted.
 
     address: whom limits count the request as (doors.proxies.address_of). Raises NoKey, UnknownKey,
@@ -49,15 +49,15 @@ async def admit(
     held = key_limits()
     fault: Fault | None = None
     for key in held.worth_looking_up(keys, address):
-        standing = await directory.find(key)
-        if standing is None:
+        key_context = await directory.find(key)
+        if key_context is None:
             continue
         try:
-            held.let_in(key, standing.caller)
+            held.let_in(key, key_context.caller)
         except ExpiredKey as expired:
             fault = expired
         else:
-            return standing
+            return key_context
     raise fault or held.turn_away(keys, address)
 
 
@@ -84,9 +84,9 @@ def look_up(keys: Sequence[str], *, address: str) -> Caller:
     raise fault or held.turn_away(keys, address)
 
 
-def owner_of(standing: Standing) -> str:
+def owner_of(key_context: KeyContext) -> str:
     """Under which name the bodies of a key are counted (helmdash.doors.body)."""
-    return f"key {standing.caller.key_id}"
+    return f"key {key_context.caller.key_id}"
 
 
 def _bearer(authorization: bytes) -> bytes:

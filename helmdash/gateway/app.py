@@ -130,9 +130,9 @@ class Gateway:
         if scope["method"] != route.method:
             raise wrong_method(scope["method"], route.method)
         query = scope["query_string"] if route.shape.kind is ProviderKind.GEMINI else b""
-        standing = await admit(self._directory, headers, query, address=address_of(scope))
+        key_context = await admit(self._directory, headers, query, address=address_of(scope))
         note_known(scope)
-        caller = standing.caller
+        caller = key_context.caller
         if not caller.may(_SCOPE):
             raise forbidden(f"The key {caller.name} lacks the scope {_SCOPE}.")
         wishes = wishes_of(headers)
@@ -143,7 +143,7 @@ class Gateway:
             )
         return Asked(
             route=route,
-            standing=standing,
+            key_context=key_context,
             wishes=wishes,
             headers=headers,
             started_at=datetime.now(UTC),
@@ -175,7 +175,7 @@ class Gateway:
     async def _with_body(
         self, asked: Asked, scope: Scope, receive: Receive, door: Door, handler: Handler
     ) -> None:
-        owner = owner_of(asked.standing)
+        owner = owner_of(asked.key_context)
         body = await self._bodies.read(asked.headers, receive, owner=owner)
         try:
             if not await is_handed_on(scope, body, receive, door.pass_on):

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from helmdash.core.budgets.model_names import beta_window, split_window
 from helmdash.core.conversations.clients import client_of
-from helmdash.doors.directory import Standing
+from helmdash.doors.directory import KeyContext
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.reading import Wishes
 from helmdash.gateway.refusals import bad_request
@@ -25,7 +25,7 @@ class Asked:
     """Who asks for what, and how."""
 
     route: Route
-    standing: Standing
+    key_context: KeyContext
     wishes: Wishes
     headers: Mapping[bytes, bytes]
     started_at: datetime
@@ -37,7 +37,7 @@ class Asked:
         return Exchange(
             call_id=f"call_{millis:012x}{_chance.getrandbits(64):016x}",
             route=self.route,
-            standing=self.standing,
+            key_context=self.key_context,
             wishes=self.wishes,
             model=model,
             client=client_of(self.headers.get(b"user-agent", b"").decode("latin-1")),

@@ -74,7 +74,7 @@ class Carrier:
         """
         exchange = job.exchange
         http_request = job.write_request(body, parsed)
-        project = exchange.standing.caller.project
+        project = exchange.key_context.caller.project
         self._recorder.begin(exchange.call_id, project.id)
         watch = ClientWatch(receive)
         try:
@@ -100,8 +100,8 @@ class Carrier:
         exchange.is_settled = True
         capture = _capture_of(exchange)
         self._recorder.submit(
-            project=exchange.standing.caller.project,
-            caller=exchange.standing.caller.name,
+            project=exchange.key_context.caller.project,
+            caller=exchange.key_context.caller.name,
             capture=capture,
             at=exchange.started_at,
         )

@@ -262,7 +262,7 @@ class Carer:
 def is_wanted(exchange: Exchange) -> bool:
     """Whether this call's conversation is cared for: the header decides, else the project."""
     wish = exchange.wishes.remediation
-    return exchange.standing.caller.project.remediation if wish is None else wish
+    return exchange.key_context.caller.project.remediation if wish is None else wish
 
 
 def is_overflow(error: WireError) -> bool:
@@ -293,7 +293,7 @@ def _rest(
     assert exchange.budget is not None
     assert call.conversation is not None
     found = care.resting(
-        project_id=exchange.standing.caller.project.id,
+        project_id=exchange.key_context.caller.project.id,
         conversation=call.conversation,
         budget=exchange.budget,
         model=exchange.budget_model or exchange.model,
@@ -319,7 +319,7 @@ def _keep_prompt(exchange: Exchange, call: Care, step: _Step) -> None:
     prompt = prompt_of(call.history.entries)
     if prompt is not None and (text := call.history.entries[prompt].text):
         care.keep_prompt(
-            project=exchange.standing.caller.project,
+            project=exchange.key_context.caller.project,
             conversation=step.conversation,
             generation=step.generation,
             text=text,
@@ -329,7 +329,7 @@ def _keep_prompt(exchange: Exchange, call: Care, step: _Step) -> None:
 
 def _advance(exchange: Exchange, adapter: Adapter, call: Care) -> _Step | None:
     """Take remediation's step; None for a conversation that has only just begun."""
-    caller, history = exchange.standing.caller, call.history
+    caller, history = exchange.key_context.caller, call.history
     name = call.conversation or _find(exchange)
     if name is None:
         return None
@@ -386,8 +386,8 @@ def _clear(exchange: Exchange, call: Care) -> care.Cleared | None:
         return None
     try:
         return care.clear(
-            actor=exchange.standing.caller.actor,
-            project=exchange.standing.caller.project,
+            actor=exchange.key_context.caller.actor,
+            project=exchange.key_context.caller.project,
             conversation=call.conversation,
             reason="The request was longer than its model takes.",
             by_itself=True,
@@ -405,7 +405,7 @@ def _find(exchange: Exchange) -> str | None:
     links = _links(exchange)
     if not links.near and not links.itself:
         return None
-    caller = exchange.standing.caller
+    caller = exchange.key_context.caller
     return find_conversation(project_id=caller.project.id, caller=caller.name, links=links)
 
 
@@ -473,7 +473,7 @@ def _is_too_long(exchange: Exchange, newest: care.Newest | None) -> bool:
     budget = exchange.budget
     if budget is None:
         return False
-    mode = exchange.wishes.budget or exchange.standing.caller.project.budget_mode
+    mode = exchange.wishes.budget or exchange.key_context.caller.project.budget_mode
     if (
         mode == "enforce"
         and budgeting.estimate(
@@ -505,18 +505,18 @@ def _has(beginning: Beginning, text: str) -> bool:
 
 
 def _caller(exchange: Exchange) -> KnownWho:
-    caller = exchange.standing.caller
+    caller = exchange.key_context.caller
     return caller.project.id, caller.name
 
 
 def _who(exchange: Exchange, call: Care) -> Who:
-    caller = exchange.standing.caller
+    caller = exchange.key_context.caller
     return caller.project.id, caller.name, call.named
 
 
 def _concerned(exchange: Exchange, call: Care) -> Callable[[Capture], bool]:
     """Which calls may be this conversation's newest: those of its name, or of its caller."""
-    name, caller = call.conversation, exchange.standing.caller.name
+    name, caller = call.conversation, exchange.key_context.caller.name
     if name is not None:
         return lambda capture: capture.conversation in (name, None)
     return lambda capture: capture.caller == caller

@@ -17,7 +17,7 @@ from helmdash.core.conversations.clients import Client
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.truncation.sizes import Sizes
 from helmdash.core.upstreams.endpoints import Endpoint
-from helmdash.doors.directory import Standing
+from helmdash.doors.directory import KeyContext
 from helmdash.gateway import telling
 from helmdash.gateway.cared import Care
 from helmdash.gateway.reading import Wishes, conversation_of
@@ -36,7 +36,7 @@ class Exchange:
 
     call_id: str
     route: Route
-    standing: Standing
+    key_context: KeyContext
     wishes: Wishes
     model: str
     started_at: datetime
@@ -77,7 +77,7 @@ class Exchange:
     def model_key(self) -> str:
         """The name of the model in figures, by the upstream that serves it."""
         provider = self.endpoint.name if self.endpoint else None
-        return self.standing.rules.key_of(self.model, provider=provider)
+        return self.key_context.rules.key_of(self.model, provider=provider)
 
     @property
     def text_bytes(self) -> int:
@@ -86,7 +86,7 @@ class Exchange:
 
     def look_up_budget(self) -> None:
         """Find the budget by all that is known of the call and its upstream so far."""
-        self.budget = self.standing.rules.lookup(
+        self.budget = self.key_context.rules.lookup(
             self.budget_model or self.model,
             key=self.model_key,
             client_window=self.client_window,
@@ -112,7 +112,7 @@ class Exchange:
             return False
         reply = self.reply or Reply()
         return cutting.looks_cut(
-            self.standing.caller.project.id,
+            self.key_context.caller.project.id,
             self.model_key,
             reply.model or self.upstream_model,
             Sizes(
@@ -156,7 +156,7 @@ class Exchange:
         reply, text_len, reasoning_len = self._outcome()
         request = self.sent_request or self.request
         error = self.error or reply.error
-        project = self.standing.caller.project
+        project = self.key_context.caller.project
         keeps_texts = project.payload != KEEPS_NOTHING
         has_reply = text_len is not None
         return Capture(
@@ -170,7 +170,7 @@ class Exchange:
             purpose=self.wishes.purpose or self.purpose,
             correlation_id=self.wishes.correlation_id,
             attempt=max(len(self.attempts), 1),
-            caller=self.standing.caller.name,
+            caller=self.key_context.caller.name,
             client_name=self.client.name if self.client else None,
             client_version=(self.client.version or None) if self.client else None,
             client_window=self.client_window,

@@ -139,7 +139,7 @@ def _entry(exchange: Exchange, capture: Capture) -> LogEntry:
     )
     error = None
     if capture.status != "success":
-        if exchange.standing.caller.project.payload == KEEPS_NOTHING:
+        if exchange.key_context.caller.project.payload == KEEPS_NOTHING:
             capture = without_words(capture)
         message = capture.error_message or ""
         error = LoggedError(code=_error_code(capture), message=message)

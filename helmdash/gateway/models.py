@@ -31,7 +31,7 @@ async def answer_list(asked: Asked, door: Door, listings: Listings) -> None:
     shape = asked.route.shape
     created = int(asked.started_at.timestamp())
     if asked.route.model is None:
-        ids = await listings.all_ids(asked.standing.endpoints)
+        ids = await listings.all_ids(asked.key_context.endpoints)
         await door.whole(200, _list(shape, ids, created))
         return
     model = asked.route.model

@@ -12,13 +12,13 @@ from helmdash.upstream.listings import Listings, unserved
 
 async def place(exchange: Exchange, listings: Listings) -> None:
     """Find the upstream and the budget of a call. Raises Refusal (404) when none serves it."""
-    standing = exchange.standing
+    key_context = exchange.key_context
     route = await listings.choose(
         split_window(exchange.model).model,
-        standing.endpoints,
-        default=standing.caller.project.default_upstream,
+        key_context.endpoints,
+        default=key_context.caller.project.default_upstream,
     )
-    exchange.budget = standing.rules.lookup(exchange.model)
+    exchange.budget = key_context.rules.lookup(exchange.model)
     if route is None:
         raise not_found(unserved(exchange.model), code="model_not_found", records=True)
     exchange.endpoint = route.endpoint
@@ -26,7 +26,7 @@ async def place(exchange: Exchange, listings: Listings) -> None:
     if exchange.budget.rule is MatchRule.FALLBACK:
         # No row knows the id as the client writes it: ask by the name it has here.
         qualified = f"{route.endpoint.name}/{route.model}"
-        found = standing.rules.lookup(qualified)
+        found = key_context.rules.lookup(qualified)
         if found.rule is not MatchRule.FALLBACK:
             exchange.budget, exchange.budget_model = found, qualified
     exchange.look_up_budget()
@@ -34,7 +34,7 @@ async def place(exchange: Exchange, listings: Listings) -> None:
 
 def hold_against_budget(exchange: Exchange) -> None:
     """Warn of a request that is larger than its budget, or raise Refusal (400), as is wished."""
-    mode = exchange.wishes.budget or exchange.standing.caller.project.budget_mode
+    mode = exchange.wishes.budget or exchange.key_context.caller.project.budget_mode
     if mode == "observe" or exchange.budget is None:
         return
     found = budgeting.estimate(

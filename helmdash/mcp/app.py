@@ -67,19 +67,19 @@ class McpApp:
         """Answer one request."""
         headers = headers_of(scope)
         try:
-            standing = await admit(self._directory, headers, address=address_of(scope))
+            key_context = await admit(self._directory, headers, address=address_of(scope))
             note_known(scope)
             check_address(headers)
             if scope["method"] != "POST":
                 raise wrong_method()
-            owner = owner_of(standing)
+            owner = owner_of(key_context)
             async with self._bodies.reading(headers, receive, owner=owner) as body:
                 project = standing.caller.project.id
                 names_much = await self._catalogs.is_large(scope, body, project_id=project)
                 if await is_handed_on(scope, body, receive, send, names_much=names_much):
                     return
                 asked = _parse(body)
-                visit = await self._visit(scope, standing.caller)
+                visit = await self._visit(scope, key_context.caller)
                 streams = _may_stream(headers, asked)
 
                 def handle(out: Send) -> Awaitable[None]:

@@ -16,7 +16,7 @@ from helmdash.api.routes import ROUTES as API_ROUTES
 from helmdash.core.access.permissions import Scope
 from helmdash.doors.asgi import Message
 from helmdash.doors.body import Bodies, Limits
-from helmdash.doors.directory import Directory, Standing
+from helmdash.doors.directory import Directory, KeyContext
 from helmdash.doors.knocks import Knocks
 from helmdash.gateway import routes as gateway_routes
 from helmdash.gateway.app import Gateway
@@ -178,12 +178,12 @@ def test_every_action_of_the_gateway_is_in_the_table() -> None:
 @pytest.mark.parametrize("who", ["nobody", *KEYS])
 def test_what_keys_may_ask_of_the_gateway(house: House, who: str) -> None:
     caller = None if who == "nobody" else find_caller(key=key_of(who, house))
-    standing = None
+    key_context = None
     if caller is not None:
         rules = budgets.table(project_id=caller.project.id)
-        standing = Standing(caller=caller, rules=rules, endpoints=())
+        key_context = KeyContext(caller=caller, rules=rules, endpoints=())
 
-    statuses = asyncio.run(_through_the_gateway(standing, with_key=who != "nobody"))
+    statuses = asyncio.run(_through_the_gateway(key_context, with_key=who != "nobody"))
 
     assert {statuses.pop(path) for path in LOST} == {404}
     refused = 401 if caller is None else 403
@@ -193,8 +193,8 @@ def test_what_keys_may_ask_of_the_gateway(house: House, who: str) -> None:
     assert not [path for path, status in statuses.items() if status >= 500]
 
 
-async def _through_the_gateway(standing: Standing | None, *, with_key: bool) -> dict[str, int]:
-    directory = Directory(read=lambda _key: standing)
+async def _through_the_gateway(key_context: KeyContext | None, *, with_key: bool) -> dict[str, int]:
+    directory = Directory(read=lambda _key: key_context)
     client = UpstreamClient()
 
     async def rest(scope: Any, receive: Any, send: Any) -> None:
