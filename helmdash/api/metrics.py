@@ -21,7 +21,7 @@ from helmdash.api.auth import Needs, keys_of
 from helmdash.api.handlers import problem_of
 from helmdash.api.problems import Problem, problem_response
 from helmdash.metrics import exposition
-from helmdash.operations.patience import ask_briefly
+from helmdash.operations.patience import with_timeout
 from helmdash.operations.recorder import recorder
 from helmdash.queries import ledger
 from helmdash.queries.ledger import LedgerCounts
@@ -72,7 +72,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     """
     is_there = True
     try:
-        others = ask_briefly(partial(_ask_database, request), seconds=_PATIENCE_SECONDS)
+        others = with_timeout(partial(_ask_database, request), seconds=_PATIENCE_SECONDS)
     except (DatabaseError, InterfaceError) as error:
         if not _is_known(request):
             return problem_response(request, problem_of(error))

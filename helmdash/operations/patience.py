@@ -75,7 +75,7 @@ class DatabaseSilent(OperationalError):
         super().__init__("the database does not answer")
 
 
-def ask_briefly(
+def with_timeout(
     question: Callable[[], T], *, seconds: float = PATIENCE_SECONDS, about: str = "database"
 ) -> T:
     """What the question gives or raises; DatabaseSilent when that takes more than `seconds`.
@@ -92,7 +92,7 @@ def ask_briefly(
     answer: Future[T] = Future()
     # A daemon, so that a server that stops does not wait for a host that never answers.
     work = (question, answer, room)
-    threading.Thread(target=_ask, args=work, name="ask-briefly", daemon=True).start()
+    threading.Thread(target=_ask, args=work, name="with-timeout", daemon=True).start()
     try:
         return answer.result(seconds)
     except WaitedTooLong:
@@ -103,7 +103,7 @@ def ask_briefly(
 def is_answering(*, seconds: float = 0.8) -> bool:
     """Whether the database answers something simple, on a connection of its own beside the pool."""
     try:
-        ask_briefly(_ping, seconds=seconds, about="pulse")
+        with_timeout(_ping, seconds=seconds, about="pulse")
     except (DatabaseError, InterfaceError):
         return False
     return True

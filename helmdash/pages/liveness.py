@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, JsonResponse
 
-from helmdash.operations.patience import DatabaseSilent, ask_briefly
+from helmdash.operations.patience import DatabaseSilent, with_timeout
 from helmdash.operations.recorder import RecorderState, recorder
 from helmdash.queries import liveness
 
@@ -81,6 +81,6 @@ def _api(state: RecorderState) -> str | None:
 
 def _briefly(question: Callable[[], str | None], *, about: str) -> str | None:
     try:
-        return ask_briefly(question, about=about)
+        return with_timeout(question, about=about)
     except DatabaseSilent:
         return f"the {about} does not answer"

@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from helmdash import conf
 from helmdash.api.metrics import KnownKeys
-from helmdash.operations.patience import DatabaseSilent, ask_briefly
+from helmdash.operations.patience import DatabaseSilent, with_timeout
 from helmdash.operations.recorder import Recorder, RecorderFull, recorder
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import RecorderLedger
@@ -220,8 +220,8 @@ def test_a_silent_database_is_not_waited_for(
 
     for _ in range(6):
         with pytest.raises(DatabaseSilent):
-            ask_briefly(lambda: connection.cursor(), seconds=0.05)
-    assert sum(each.name == "ask-briefly" for each in threading.enumerate()) <= 4
+            with_timeout(lambda: connection.cursor(), seconds=0.05)
+    assert sum(each.name == "with-timeout" for each in threading.enumerate()) <= 4
 
 
 @pytest.mark.django_db
