@@ -74,7 +74,7 @@ class McpApp:
                 raise wrong_method()
             owner = owner_of(key_context)
             async with self._bodies.reading(headers, receive, owner=owner) as body:
-                project = standing.caller.project.id
+                project = key_context.caller.project.id
                 names_much = await self._catalogs.is_large(scope, body, project_id=project)
                 if await is_handed_on(scope, body, receive, send, names_much=names_much):
                     return
