@@ -31,8 +31,8 @@ from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.lost import is_lost, turn_back
 from helmdash.gateway.placing import hold_against_budget, place
 from helmdash.gateway.reading import (
+    options_of,
     parse,
-    wishes_of,
 )
 from helmdash.gateway.refusals import (
     Refusal,
@@ -135,8 +135,8 @@ class Gateway:
         caller = key_context.caller
         if not caller.may(_SCOPE):
             raise forbidden(f"The key {caller.name} lacks the scope {_SCOPE}.")
-        wishes = wishes_of(headers)
-        if wishes.project is not None and wishes.project != caller.project.slug:
+        options = options_of(headers)
+        if options.project is not None and options.project != caller.project.slug:
             raise forbidden(
                 f"x-helmdash-project: the key {caller.name} belongs to the project "
                 f"{caller.project.slug}. Use a key of the project that is meant."
@@ -144,7 +144,7 @@ class Gateway:
         return Asked(
             route=route,
             key_context=key_context,
-            wishes=wishes,
+            options=options,
             headers=headers,
             started_at=datetime.now(UTC),
             started_ns=started_ns,

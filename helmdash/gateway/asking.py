@@ -11,7 +11,7 @@ from helmdash.core.budgets.model_names import beta_window, split_window
 from helmdash.core.conversations.clients import client_of
 from helmdash.doors.directory import KeyContext
 from helmdash.gateway.exchange import Exchange
-from helmdash.gateway.reading import Wishes
+from helmdash.gateway.reading import RequestOptions
 from helmdash.gateway.refusals import bad_request
 from helmdash.gateway.routes import Route
 
@@ -26,7 +26,7 @@ class Asked:
 
     route: Route
     key_context: KeyContext
-    wishes: Wishes
+    options: RequestOptions
     headers: Mapping[bytes, bytes]
     started_at: datetime
     started_ns: int
@@ -38,7 +38,7 @@ class Asked:
             call_id=f"call_{millis:012x}{_chance.getrandbits(64):016x}",
             route=self.route,
             key_context=self.key_context,
-            wishes=self.wishes,
+            options=self.options,
             model=model,
             client=client_of(self.headers.get(b"user-agent", b"").decode("latin-1")),
             client_window=_client_window(model, self.headers),

@@ -113,7 +113,7 @@ class Carer:
             budget=exchange.budget,
         )
         call = exchange.care = Care(history=history)
-        call.named = exchange.wishes.conversation or conversation_of(exchange.metadata) or ""
+        call.named = exchange.options.conversation or conversation_of(exchange.metadata) or ""
         call.conversation = call.named or None
         call.shorten = partial(self._shorten, exchange, client)
         step, newest = None, None
@@ -261,8 +261,8 @@ class Carer:
 
 def is_wanted(exchange: Exchange) -> bool:
     """Whether this call's conversation is cared for: the header decides, else the project."""
-    wish = exchange.wishes.remediation
-    return exchange.key_context.caller.project.remediation if wish is None else wish
+    asked_for = exchange.options.remediation
+    return exchange.key_context.caller.project.remediation if asked_for is None else asked_for
 
 
 def is_overflow(error: WireError) -> bool:
@@ -413,7 +413,7 @@ def _links(exchange: Exchange) -> chains.ChainLinks:
     """The traces of the request, by which its conversation is known."""
     assert exchange.request is not None
     return chains.links_of(
-        telling.turns_of(exchange.request.messages), reply=None, is_retry=exchange.wishes.is_retry
+        telling.turns_of(exchange.request.messages), reply=None, is_retry=exchange.options.is_retry
     )
 
 
@@ -473,7 +473,7 @@ def _is_too_long(exchange: Exchange, newest: care.Newest | None) -> bool:
     budget = exchange.budget
     if budget is None:
         return False
-    mode = exchange.wishes.budget or exchange.key_context.caller.project.budget_mode
+    mode = exchange.options.budget or exchange.key_context.caller.project.budget_mode
     if (
         mode == "enforce"
         and budgeting.estimate(

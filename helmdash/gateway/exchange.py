@@ -20,7 +20,7 @@ from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.doors.directory import KeyContext
 from helmdash.gateway import telling
 from helmdash.gateway.cared import Care
-from helmdash.gateway.reading import Wishes, conversation_of
+from helmdash.gateway.reading import RequestOptions, conversation_of
 from helmdash.gateway.routes import Route
 from helmdash.operations import cutting
 from helmdash.providers.shared.collecting import Collector
@@ -37,7 +37,7 @@ class Exchange:
     call_id: str
     route: Route
     key_context: KeyContext
-    wishes: Wishes
+    options: RequestOptions
     model: str
     started_at: datetime
     started_ns: int
@@ -163,12 +163,12 @@ class Exchange:
             id=self.call_id,
             model=self.model,
             budget_model=self.budget_model,
-            conversation=self.wishes.conversation or conversation_of(self.metadata),
+            conversation=self.options.conversation or conversation_of(self.metadata),
             round_number=self.care.round_number if self.care is not None else None,
             provider=self.endpoint.name if self.endpoint else None,
-            pack=self.wishes.pack,
-            purpose=self.wishes.purpose or self.purpose,
-            correlation_id=self.wishes.correlation_id,
+            pack=self.options.pack,
+            purpose=self.options.purpose or self.purpose,
+            correlation_id=self.options.correlation_id,
             attempt=max(len(self.attempts), 1),
             caller=self.key_context.caller.name,
             client_name=self.client.name if self.client else None,
@@ -211,11 +211,11 @@ class Exchange:
             id=self.call_id,
             model=self.model,
             budget_model=self.budget_model,
-            conversation=self.wishes.conversation,
+            conversation=self.options.conversation,
             provider=self.endpoint.name if self.endpoint else None,
-            pack=self.wishes.pack,
-            purpose=self.wishes.purpose or self.purpose,
-            correlation_id=self.wishes.correlation_id,
+            pack=self.options.pack,
+            purpose=self.options.purpose or self.purpose,
+            correlation_id=self.options.correlation_id,
             upstream_model=self.upstream_model,
             latency_ms=(perf_counter_ns() - self.started_ns) // _NS_PER_MS,
             status=self.status,
@@ -252,7 +252,7 @@ class Exchange:
         return chains.links_of(
             telling.turns_of(self.request.messages),
             reply=telling.reply_turn(reply),
-            is_retry=self.wishes.is_retry,
+            is_retry=self.options.is_retry,
         )
 
     def _metadata(self) -> dict[str, object]:

@@ -34,7 +34,7 @@ async def place(exchange: Exchange, listings: Listings) -> None:
 
 def hold_against_budget(exchange: Exchange) -> None:
     """Warn of a request that is larger than its budget, or raise Refusal (400), as is wished."""
-    mode = exchange.wishes.budget or exchange.key_context.caller.project.budget_mode
+    mode = exchange.options.budget or exchange.key_context.caller.project.budget_mode
     if mode == "observe" or exchange.budget is None:
         return
     found = budgeting.estimate(

@@ -32,7 +32,7 @@ _METADATA_NAMES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class RequestOptions:
     """What the `x-helmdash-*` headers of a request ask for; None where they are silent."""
 
     conversation: str | None = None
@@ -45,7 +45,7 @@ class Wishes:
     is_retry: bool = False
 
 
-def wishes_of(headers: Mapping[bytes, bytes]) -> Wishes:
+def options_of(headers: Mapping[bytes, bytes]) -> RequestOptions:
     """Read our own headers. Raises Refusal (400) naming the one that is wrong."""
     retries = headers.get(b"x-stainless-retry-count", b"0")
     told = {
@@ -55,7 +55,7 @@ def wishes_of(headers: Mapping[bytes, bytes]) -> Wishes:
     }
     if not told:
         return _RETRY if retries not in (b"0", b"") else _SILENT
-    return Wishes(
+    return RequestOptions(
         conversation=_conversation(told.get("conversation")),
         pack=_word("pack", told.get("pack")),
         purpose=_purpose(told.get("purpose")),
@@ -67,8 +67,8 @@ def wishes_of(headers: Mapping[bytes, bytes]) -> Wishes:
     )
 
 
-_SILENT = Wishes()
-_RETRY = Wishes(is_retry=True)
+_SILENT = RequestOptions()
+_RETRY = RequestOptions(is_retry=True)
 
 
 def conversation_of(metadata: Mapping[str, Any] | None) -> str | None:

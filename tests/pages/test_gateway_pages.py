@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.upstreams.upstream_variables import VARIABLES
-from helmdash.gateway.reading import Wishes
+from helmdash.gateway.reading import RequestOptions
 from helmdash.gateway.routes import Action, find_route
 from helmdash.operations.demo import load_demo
 from helmdash.operations.recorder import recorder
@@ -126,11 +126,11 @@ def test_any_model_can_be_filled_in_and_stays_text(owner: Client, project: Proje
 
 
 def test_the_page_tells_of_the_gateway_as_it_is() -> None:
-    wishes = {field.name.replace("_", "-") for field in fields(Wishes)} - {"is-retry"}
-    wishes |= {"ollama-context"}  # a wish of one format only
+    options = {field.name.replace("_", "-") for field in fields(RequestOptions)} - {"is-retry"}
+    options |= {"ollama-context"}  # an option of one format only
     wire = Path("docs/wire.md").read_text(encoding="utf-8")
 
-    assert {fact.name for fact in gateway_facts.HEADERS_IN} == {f"x-helmdash-{n}" for n in wishes}
+    assert {fact.name for fact in gateway_facts.HEADERS_IN} == {f"x-helmdash-{n}" for n in options}
     assert [fact.name for fact in gateway_facts.HEADERS_OUT if fact.name not in wire] == []
     assert tuple(mode.value for mode in gateway_facts.MODES) == BUDGET_MODES
     for each in gateway_facts.ENDPOINTS:
