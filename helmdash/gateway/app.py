@@ -20,7 +20,6 @@ from helmdash.doors.keys import admit, owner_of
 from helmdash.doors.knocks import Knocks
 from helmdash.doors.proxies import address_of
 from helmdash.gateway import counting, models
-from helmdash.gateway.asking import Asked, checked_model
 from helmdash.gateway.calling import Carrier
 from helmdash.gateway.caring import Carer, is_wanted
 from helmdash.gateway.door import Door, Header
@@ -42,6 +41,7 @@ from helmdash.gateway.refusals import (
     refusal_of,
     wrong_method,
 )
+from helmdash.gateway.request import GatewayRequest, checked_model
 from helmdash.gateway.routes import Action, Route, find_route
 from helmdash.gateway.sizes import check_sizes
 from helmdash.gateway.telling import images_of
@@ -53,7 +53,7 @@ from helmdash.upstream.listings import Listings
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[[Asked, bytes, dict[str, Any], Receive, Door], Awaitable[None]]
+Handler = Callable[[GatewayRequest, bytes, dict[str, Any], Receive, Door], Awaitable[None]]
 
 _SCOPE = "record"
 _TURNED_AWAY: tuple[Header, ...] = ((b"connection", b"close"),)
@@ -109,12 +109,12 @@ class Gateway:
                 await self._rest(scope, receive, send)
             return
         door = Door(send, format_of(route.shape))
-        asked: Asked | None = None
+        request: GatewayRequest | None = None
         try:
-            asked = await self._understand(route, scope, headers, started_ns)
-            await self._answer(asked, scope, receive, door)
+            request = await self._understand(route, scope, headers, started_ns)
+            await self._answer(request, scope, receive, door)
         except Refusal as refusal:
-            await door.error(refusal.error, _at_the_door(refusal, route) if asked is None else ())
+            await door.error(refusal.error, _at_the_door(refusal, route) if request is None else ())
         except Fault as fault:
             await door.error(refusal_of(fault).error, _TURNED_AWAY)
         except Disconnected:
@@ -126,7 +126,7 @@ class Gateway:
 
     async def _understand(
         self, route: Route, scope: Scope, headers: Mapping[bytes, bytes], started_ns: int
-    ) -> Asked:
+    ) -> GatewayRequest:
         if scope["method"] != route.method:
             raise wrong_method(scope["method"], route.method)
         query = scope["query_string"] if route.shape.kind is ProviderKind.GEMINI else b""
@@ -141,7 +141,7 @@ class Gateway:
                 f"x-helmdash-project: the key {caller.name} belongs to the project "
                 f"{caller.project.slug}. Use a key of the project that is meant."
             )
-        return Asked(
+        return GatewayRequest(
             route=route,
             key_context=key_context,
             options=options,
@@ -150,18 +150,20 @@ class Gateway:
             started_ns=started_ns,
         )
 
-    async def _answer(self, asked: Asked, scope: Scope, receive: Receive, door: Door) -> None:
-        match asked.route.action:
+    async def _answer(
+        self, request: GatewayRequest, scope: Scope, receive: Receive, door: Door
+    ) -> None:
+        match request.route.action:
             case Action.CHAT:
-                await self._with_body(asked, scope, receive, door, self._chat)
+                await self._with_body(request, scope, receive, door, self._chat)
             case Action.EMBED:
-                await self._with_body(asked, scope, receive, door, self._embed)
+                await self._with_body(request, scope, receive, door, self._embed)
             case Action.COUNT:
-                await self._with_body(asked, scope, receive, door, self._count)
+                await self._with_body(request, scope, receive, door, self._count)
             case Action.SHOW_MODEL:
-                await self._with_body(asked, scope, receive, door, self._show)
+                await self._with_body(request, scope, receive, door, self._show)
             case Action.LIST_MODELS:
-                await models.answer_list(asked, door, self._listings)
+                await models.answer_list(request, door, self._listings)
             case Action.LIST_RUNNING:
                 await models.answer_running(door)
             case Action.VERSION:
@@ -173,47 +175,57 @@ class Gateway:
                 )
 
     async def _with_body(
-        self, asked: Asked, scope: Scope, receive: Receive, door: Door, handler: Handler
+        self, request: GatewayRequest, scope: Scope, receive: Receive, door: Door, handler: Handler
     ) -> None:
-        owner = owner_of(asked.key_context)
-        body = await self._bodies.read(asked.headers, receive, owner=owner)
+        owner = owner_of(request.key_context)
+        body = await self._bodies.read(request.headers, receive, owner=owner)
         try:
             if not await is_handed_on(scope, body, receive, door.pass_on):
                 parsed = parse(body)
                 check_sizes(parsed, len(body))
-                await handler(asked, body, parsed, receive, door)
+                await handler(request, body, parsed, receive, door)
         finally:
             self._bodies.release(body, owner=owner)
 
     async def _chat(
-        self, asked: Asked, body: bytes, parsed: dict[str, Any], receive: Receive, door: Door
+        self,
+        request: GatewayRequest,
+        body: bytes,
+        parsed: dict[str, Any],
+        receive: Receive,
+        door: Door,
     ) -> None:
-        request = _read(asked.route, parsed, door)
-        exchange = asked.begin(checked_model(request.model), body)
-        exchange.request = request
-        exchange.metadata = request.metadata
-        exchange.images, exchange.image_bytes = images_of(request)
+        chat = _read(request.route, parsed, door)
+        exchange = request.begin(checked_model(chat.model), body)
+        exchange.request = chat
+        exchange.metadata = chat.metadata
+        exchange.images, exchange.image_bytes = images_of(chat)
         exchange.tools_bytes = _tools_bytes(parsed)
         try:
             await place(exchange, self._listings)
             await self._local.fit(exchange)
             if is_wanted(exchange):
                 sending = await self._carer.prepare(exchange, door.client, body, parsed)
-                body, parsed, request = sending.body, sending.parsed, sending.request
+                body, parsed, chat = sending.body, sending.parsed, sending.request
             hold_against_budget(exchange)
-            job = ChatJob(exchange, request, door, asked.headers)
+            job = ChatJob(exchange, chat, door, request.headers)
             await self._carrier.carry(job, body=body, parsed=parsed, receive=receive)
         except Refusal as refusal:
             await self._refuse(exchange, refusal, door)
 
     async def _embed(
-        self, asked: Asked, body: bytes, parsed: dict[str, Any], receive: Receive, door: Door
+        self,
+        request: GatewayRequest,
+        body: bytes,
+        parsed: dict[str, Any],
+        receive: Receive,
+        door: Door,
     ) -> None:
-        exchange = asked.begin(checked_model(parsed.get("model")), body, purpose="embedding")
+        exchange = request.begin(checked_model(parsed.get("model")), body, purpose="embedding")
         try:
             await place(exchange, self._listings)
             hold_against_budget(exchange)
-            job = EmbeddingJob(exchange, door, asked.headers)
+            job = EmbeddingJob(exchange, door, request.headers)
             await self._carrier.carry(job, body=body, parsed=parsed, receive=receive)
         except BadRequest as error:
             raise bad_request(str(error)) from None
@@ -221,17 +233,27 @@ class Gateway:
             await self._refuse(exchange, refusal, door)
 
     async def _count(
-        self, asked: Asked, body: bytes, parsed: dict[str, Any], receive: Receive, door: Door
+        self,
+        request: GatewayRequest,
+        body: bytes,
+        parsed: dict[str, Any],
+        receive: Receive,
+        door: Door,
     ) -> None:
         await counting.answer(
-            asked, body, parsed, door, listings=self._listings, client=self._client
+            request, body, parsed, door, listings=self._listings, client=self._client
         )
 
     async def _show(
-        self, asked: Asked, body: bytes, parsed: dict[str, Any], receive: Receive, door: Door
+        self,
+        request: GatewayRequest,
+        body: bytes,
+        parsed: dict[str, Any],
+        receive: Receive,
+        door: Door,
     ) -> None:
         await models.answer_show(
-            asked, body, parsed, door, listings=self._listings, client=self._client
+            request, body, parsed, door, listings=self._listings, client=self._client
         )
 
     async def _refuse(self, exchange: Exchange, refusal: Refusal, door: Door) -> None:

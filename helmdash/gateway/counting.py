@@ -10,10 +10,10 @@ from typing import Any
 
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway import budgeting
-from helmdash.gateway.asking import Asked, checked_model
 from helmdash.gateway.door import Door, passed_headers
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.placing import place
+from helmdash.gateway.request import GatewayRequest, checked_model
 from helmdash.gateway.telling import images_of
 from helmdash.providers import anthropic, gemini
 from helmdash.providers.protocols import BadRequest, HttpRequest
@@ -27,7 +27,7 @@ ESTIMATED = (b"x-helmdash-estimated", b"1")
 
 
 async def answer(
-    asked: Asked,
+    request: GatewayRequest,
     body: bytes,
     parsed: dict[str, Any],
     door: Door,
@@ -36,11 +36,11 @@ async def answer(
     client: UpstreamClient,
 ) -> None:
     """Answer a request for a count. Raises Refusal (404) when no upstream serves the model."""
-    exchange = asked.begin(checked_model(asked.route.model or parsed.get("model")), body)
+    exchange = request.begin(checked_model(request.route.model or parsed.get("model")), body)
     await place(exchange, listings)
     if await _asked_upstream(exchange, body, parsed, door, client):
         return
-    write = _WRITERS[asked.route.shape.kind]
+    write = _WRITERS[request.route.shape.kind]
     await door.whole(200, write(_estimate(exchange, parsed, door)), [ESTIMATED])
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from helmdash import __version__
 from helmdash.core.upstreams.endpoints import ProviderKind
-from helmdash.gateway.asking import Asked, checked_model
 from helmdash.gateway.door import Door
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.placing import place
+from helmdash.gateway.request import GatewayRequest, checked_model
 from helmdash.gateway.routes import Shape
 from helmdash.providers import anthropic, gemini, ollama, openai
 from helmdash.providers.ollama import write_request as ollama_upstream
@@ -23,25 +23,25 @@ from helmdash.upstream.listings import Listings
 _MOST_BYTES = 4 * 1024 * 1024
 
 
-async def answer_list(asked: Asked, door: Door, listings: Listings) -> None:
+async def answer_list(request: GatewayRequest, door: Door, listings: Listings) -> None:
     """The models of every upstream as `provider/model`, or the one that is asked for.
 
     Raises Refusal (404) when no upstream serves that one.
     """
-    shape = asked.route.shape
-    created = int(asked.started_at.timestamp())
-    if asked.route.model is None:
-        ids = await listings.all_ids(asked.key_context.endpoints)
+    shape = request.route.shape
+    created = int(request.started_at.timestamp())
+    if request.route.model is None:
+        ids = await listings.all_ids(request.key_context.endpoints)
         await door.whole(200, _list(shape, ids, created))
         return
-    model = asked.route.model
-    found = await _find(asked, model, listings)
+    model = request.route.model
+    found = await _find(request, model, listings)
     owner = found.endpoint.name if found.endpoint else _owner(model)
     await door.whole(200, _one(shape, model, owner, created))
 
 
 async def answer_show(
-    asked: Asked,
+    request: GatewayRequest,
     body: bytes,
     parsed: dict[str, Any],
     door: Door,
@@ -50,13 +50,13 @@ async def answer_show(
     client: UpstreamClient,
 ) -> None:
     """What Ollama tells of a model: its own words, or what our budget knows of another's."""
-    exchange = await _find(asked, parsed.get("model") or parsed.get("name"), listings)
+    exchange = await _find(request, parsed.get("model") or parsed.get("name"), listings)
     assert exchange.budget is not None
     if exchange.endpoint is not None and exchange.endpoint.kind is ProviderKind.OLLAMA:
         named = with_members(body, parsed, {"model": exchange.upstream_model})
-        request = ollama_upstream.post(exchange.endpoint, "show", named)
+        http_request = ollama_upstream.post(exchange.endpoint, "show", named)
         try:
-            opened = await client.open(exchange.endpoint, request)
+            opened = await client.open(exchange.endpoint, http_request)
             try:
                 data = await opened.read(_MOST_BYTES)
             finally:
@@ -68,7 +68,7 @@ async def answer_show(
     shown = ollama.write_show(
         context_length=exchange.budget.limit_tokens,
         capabilities=("completion", "tools"),
-        at=int(asked.started_at.timestamp()),
+        at=int(request.started_at.timestamp()),
     )
     await door.whole(200, shown)
 
@@ -83,8 +83,8 @@ async def answer_version(door: Door) -> None:
     await door.whole(200, ollama.write_version(__version__))
 
 
-async def _find(asked: Asked, model: object, listings: Listings) -> Exchange:
-    exchange = asked.begin(checked_model(model), b"")
+async def _find(request: GatewayRequest, model: object, listings: Listings) -> Exchange:
+    exchange = request.begin(checked_model(model), b"")
     await place(exchange, listings)
     return exchange
 

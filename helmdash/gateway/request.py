@@ -21,7 +21,7 @@ _chance = random.Random()  # noqa: S311
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class GatewayRequest:
     """Who asks for what, and how."""
 
     route: Route
