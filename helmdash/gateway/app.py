@@ -22,7 +22,6 @@ from helmdash.doors.proxies import address_of
 from helmdash.gateway import counting, models
 from helmdash.gateway.calling import Carrier
 from helmdash.gateway.caring import Carer, is_wanted
-from helmdash.gateway.door import Door, Header
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.formats import format_of
 from helmdash.gateway.jobs import ChatJob, EmbeddingJob
@@ -42,6 +41,7 @@ from helmdash.gateway.refusals import (
     wrong_method,
 )
 from helmdash.gateway.request import GatewayRequest, checked_model
+from helmdash.gateway.responder import Header, Responder
 from helmdash.gateway.routes import Action, Route, find_route
 from helmdash.gateway.sizes import check_sizes
 from helmdash.gateway.telling import images_of
@@ -53,7 +53,7 @@ from helmdash.upstream.listings import Listings
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[[GatewayRequest, bytes, dict[str, Any], Receive, Door], Awaitable[None]]
+Handler = Callable[[GatewayRequest, bytes, dict[str, Any], Receive, Responder], Awaitable[None]]
 
 _SCOPE = "record"
 _TURNED_AWAY: tuple[Header, ...] = ((b"connection", b"close"),)
@@ -108,21 +108,23 @@ class Gateway:
             else:
                 await self._rest(scope, receive, send)
             return
-        door = Door(send, format_of(route.shape))
+        responder = Responder(send, format_of(route.shape))
         request: GatewayRequest | None = None
         try:
             request = await self._understand(route, scope, headers, started_ns)
-            await self._answer(request, scope, receive, door)
+            await self._answer(request, scope, receive, responder)
         except Refusal as refusal:
-            await door.error(refusal.error, _at_the_door(refusal, route) if request is None else ())
+            await responder.error(
+                refusal.error, _before_the_body(refusal, route) if request is None else ()
+            )
         except Fault as fault:
-            await door.error(refusal_of(fault).error, _TURNED_AWAY)
+            await responder.error(refusal_of(fault).error, _TURNED_AWAY)
         except Disconnected:
             return
         except Exception:
             log.exception("the gateway failed on a request")
-            if not door.has_begun:
-                await door.error(_INTERNAL)
+            if not responder.has_begun:
+                await responder.error(_INTERNAL)
 
     async def _understand(
         self, route: Route, scope: Scope, headers: Mapping[bytes, bytes], started_ns: int
@@ -151,23 +153,23 @@ class Gateway:
         )
 
     async def _answer(
-        self, request: GatewayRequest, scope: Scope, receive: Receive, door: Door
+        self, request: GatewayRequest, scope: Scope, receive: Receive, responder: Responder
     ) -> None:
         match request.route.action:
             case Action.CHAT:
-                await self._with_body(request, scope, receive, door, self._chat)
+                await self._with_body(request, scope, receive, responder, self._chat)
             case Action.EMBED:
-                await self._with_body(request, scope, receive, door, self._embed)
+                await self._with_body(request, scope, receive, responder, self._embed)
             case Action.COUNT:
-                await self._with_body(request, scope, receive, door, self._count)
+                await self._with_body(request, scope, receive, responder, self._count)
             case Action.SHOW_MODEL:
-                await self._with_body(request, scope, receive, door, self._show)
+                await self._with_body(request, scope, receive, responder, self._show)
             case Action.LIST_MODELS:
-                await models.answer_list(request, door, self._listings)
+                await models.answer_list(request, responder, self._listings)
             case Action.LIST_RUNNING:
-                await models.answer_running(door)
+                await models.answer_running(responder)
             case Action.VERSION:
-                await models.answer_version(door)
+                await models.answer_version(responder)
             case Action.UNKNOWN:
                 raise not_found(
                     "The gateway does not serve this endpoint. "
@@ -175,15 +177,20 @@ class Gateway:
                 )
 
     async def _with_body(
-        self, request: GatewayRequest, scope: Scope, receive: Receive, door: Door, handler: Handler
+        self,
+        request: GatewayRequest,
+        scope: Scope,
+        receive: Receive,
+        responder: Responder,
+        handler: Handler,
     ) -> None:
         owner = owner_of(request.key_context)
         body = await self._bodies.read(request.headers, receive, owner=owner)
         try:
-            if not await is_handed_on(scope, body, receive, door.pass_on):
+            if not await is_handed_on(scope, body, receive, responder.pass_on):
                 parsed = parse(body)
                 check_sizes(parsed, len(body))
-                await handler(request, body, parsed, receive, door)
+                await handler(request, body, parsed, receive, responder)
         finally:
             self._bodies.release(body, owner=owner)
 
@@ -193,9 +200,9 @@ class Gateway:
         body: bytes,
         parsed: dict[str, Any],
         receive: Receive,
-        door: Door,
+        responder: Responder,
     ) -> None:
-        chat = _read(request.route, parsed, door)
+        chat = _read(request.route, parsed, responder)
         exchange = request.begin(checked_model(chat.model), body)
         exchange.request = chat
         exchange.metadata = chat.metadata
@@ -205,13 +212,13 @@ class Gateway:
             await place(exchange, self._listings)
             await self._local.fit(exchange)
             if is_wanted(exchange):
-                sending = await self._carer.prepare(exchange, door.client, body, parsed)
+                sending = await self._carer.prepare(exchange, responder.client, body, parsed)
                 body, parsed, chat = sending.body, sending.parsed, sending.request
             hold_against_budget(exchange)
-            job = ChatJob(exchange, chat, door, request.headers)
+            job = ChatJob(exchange, chat, responder, request.headers)
             await self._carrier.carry(job, body=body, parsed=parsed, receive=receive)
         except Refusal as refusal:
-            await self._refuse(exchange, refusal, door)
+            await self._refuse(exchange, refusal, responder)
 
     async def _embed(
         self,
@@ -219,18 +226,18 @@ class Gateway:
         body: bytes,
         parsed: dict[str, Any],
         receive: Receive,
-        door: Door,
+        responder: Responder,
     ) -> None:
         exchange = request.begin(checked_model(parsed.get("model")), body, purpose="embedding")
         try:
             await place(exchange, self._listings)
             hold_against_budget(exchange)
-            job = EmbeddingJob(exchange, door, request.headers)
+            job = EmbeddingJob(exchange, responder, request.headers)
             await self._carrier.carry(job, body=body, parsed=parsed, receive=receive)
         except BadRequest as error:
             raise bad_request(str(error)) from None
         except Refusal as refusal:
-            await self._refuse(exchange, refusal, door)
+            await self._refuse(exchange, refusal, responder)
 
     async def _count(
         self,
@@ -238,10 +245,10 @@ class Gateway:
         body: bytes,
         parsed: dict[str, Any],
         receive: Receive,
-        door: Door,
+        responder: Responder,
     ) -> None:
         await counting.answer(
-            request, body, parsed, door, listings=self._listings, client=self._client
+            request, body, parsed, responder, listings=self._listings, client=self._client
         )
 
     async def _show(
@@ -250,13 +257,13 @@ class Gateway:
         body: bytes,
         parsed: dict[str, Any],
         receive: Receive,
-        door: Door,
+        responder: Responder,
     ) -> None:
         await models.answer_show(
-            request, body, parsed, door, listings=self._listings, client=self._client
+            request, body, parsed, responder, listings=self._listings, client=self._client
         )
 
-    async def _refuse(self, exchange: Exchange, refusal: Refusal, door: Door) -> None:
+    async def _refuse(self, exchange: Exchange, refusal: Refusal, responder: Responder) -> None:
         """A refusal of a call whose model is known is a call that failed, and recorded as one."""
         if not refusal.records:
             raise refusal
@@ -265,20 +272,20 @@ class Gateway:
         headers: list[Header] = [(b"x-helmdash-call-id", exchange.call_id.encode())]
         if exchange.care is not None:
             headers += exchange.care.headers()
-        await door.error(refusal.error, headers)
+        await responder.error(refusal.error, headers)
 
 
-def _at_the_door(refusal: Refusal, route: Route) -> list[Header]:
-    """Whoever is turned away at the door does not get its body read."""
+def _before_the_body(refusal: Refusal, route: Route) -> list[Header]:
+    """Whoever is turned away before its body was read is not kept sending it."""
     headers = [*_TURNED_AWAY]
     if refusal.error.status == 405:
         headers.append((b"allow", route.method.encode()))
     return headers
 
 
-def _read(route: Route, parsed: dict[str, Any], door: Door) -> ChatRequest:
+def _read(route: Route, parsed: dict[str, Any], responder: Responder) -> ChatRequest:
     try:
-        request = door.client.read_request(parsed, model=route.model, stream=route.stream)
+        request = responder.client.read_request(parsed, model=route.model, stream=route.stream)
     except BadRequest as error:
         raise bad_request(str(error)) from None
     return request

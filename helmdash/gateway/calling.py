@@ -18,10 +18,10 @@ from helmdash.core.budgets.refused_windows import refused_window
 from helmdash.core.calls.capture import Capture
 from helmdash.doors.asgi import Receive
 from helmdash.gateway.caring import is_overflow
-from helmdash.gateway.door import Header
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.jobs import Job
 from helmdash.gateway.local_models import LocalModels
+from helmdash.gateway.responder import Header
 from helmdash.gateway.watching import ClientWatch
 from helmdash.gateway.wording import in_common_words, is_json_body
 from helmdash.heavy import end_turn
@@ -138,11 +138,11 @@ class Carrier:
         watch.stop()
         job.exchange.fail(_STOPPED)
         self.settle(job.exchange)
-        if not job.door.has_begun:
-            await job.door.error(_STOPPED, job.headers())
+        if not job.responder.has_begun:
+            await job.responder.error(_STOPPED, job.headers())
         elif job.open_pipe is not None:
-            await job.door.chunk(job.open_pipe.fail(_STOPPED))
-            await job.door.end_stream()
+            await job.responder.chunk(job.open_pipe.fail(_STOPPED))
+            await job.responder.end_stream()
 
     async def _answer_failure(self, job: Job, failure: UpstreamFailed, watch: ClientWatch) -> None:
         """No reply came."""
@@ -154,7 +154,7 @@ class Carrier:
         exchange.fail(_error_of(failure), http_status=failure.http_status, is_own=is_own)
         watch.stop()
         self.settle(exchange)
-        await job.door.error(_error_of(failure), job.headers())
+        await job.responder.error(_error_of(failure), job.headers())
 
     async def _answer_error(self, job: Job, opened: Opened, watch: ClientWatch) -> None:
         """The upstream refused: handed on as it is, or told in the client's own shape."""
@@ -178,10 +178,10 @@ class Carrier:
         self.settle(exchange)
         headers = [*job.headers(), *job.passed_headers(opened)]
         if job.is_native and is_json_body(data):
-            await job.door.whole(opened.status, data, [*headers, _type_of(opened)])
+            await job.responder.whole(opened.status, data, [*headers, _type_of(opened)])
         else:
             told = replace(error, status=error.status or opened.status)
-            await job.door.error(in_common_words(told), headers)
+            await job.responder.error(in_common_words(told), headers)
 
     async def _has_gone_on(
         self, job: Job, error: WireError, opened: Opened, watch: ClientWatch
@@ -216,17 +216,19 @@ class Carrier:
         watch.stop()
         self.settle(exchange)
         if reply.error is not None and not job.is_native:
-            await job.door.error(replace(reply.error, status=reply.error.status or 502), headers)
+            await job.responder.error(
+                replace(reply.error, status=reply.error.status or 502), headers
+            )
         else:
-            await job.door.whole(200, sent, [*headers, kind])
+            await job.responder.whole(200, sent, [*headers, kind])
 
     async def _answer_stream(self, job: Job, opened: Opened, watch: ClientWatch) -> None:
-        exchange, door = job.exchange, job.door
+        exchange, responder = job.exchange, job.responder
         collector = exchange.collector = Collector()
         pipe = job.open_pipe = job.pipe()
         exchange.heard_ns = perf_counter_ns()
         kind = opened.headers["content-type"] if job.is_native else job.client.stream_type
-        await door.begin_stream(kind, [*job.headers(), *job.passed_headers(opened)])
+        await responder.begin_stream(kind, [*job.headers(), *job.passed_headers(opened)])
         try:
             async for data in opened.chunks():
                 out, events = pipe.feed(job.without_key(data))
@@ -235,7 +237,7 @@ class Carrier:
                     # Before the client sees its last event, not after.
                     self.settle(exchange)
                 if out:
-                    await door.chunk(out)
+                    await responder.chunk(out)
             out, events = pipe.flush()
             _take(exchange, collector, events)
             if _is_broken_off(collector):
@@ -247,8 +249,8 @@ class Carrier:
         self.settle(exchange)
         job.open_pipe = None
         if out:
-            await door.chunk(out)
-        await door.end_stream()
+            await responder.chunk(out)
+        await responder.end_stream()
 
 
 _BROKEN_OFF = WireError(

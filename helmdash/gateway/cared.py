@@ -25,7 +25,7 @@ from helmdash.core.care.restarts import (
     pending_of,
 )
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE, Estimator, utf8_bytes
-from helmdash.gateway.door import Header
+from helmdash.gateway.responder import Header
 from helmdash.gateway.rewriting import Form
 from helmdash.operations import care
 from helmdash.providers.wire import ChatRequest, Object

@@ -10,10 +10,10 @@ from typing import Any
 
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway import budgeting
-from helmdash.gateway.door import Door, passed_headers
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.placing import place
 from helmdash.gateway.request import GatewayRequest, checked_model
+from helmdash.gateway.responder import Responder, passed_headers
 from helmdash.gateway.telling import images_of
 from helmdash.providers import anthropic, gemini
 from helmdash.providers.protocols import BadRequest, HttpRequest
@@ -30,7 +30,7 @@ async def answer(
     request: GatewayRequest,
     body: bytes,
     parsed: dict[str, Any],
-    door: Door,
+    responder: Responder,
     *,
     listings: Listings,
     client: UpstreamClient,
@@ -38,14 +38,18 @@ async def answer(
     """Answer a request for a count. Raises Refusal (404) when no upstream serves the model."""
     exchange = request.begin(checked_model(request.route.model or parsed.get("model")), body)
     await place(exchange, listings)
-    if await _asked_upstream(exchange, body, parsed, door, client):
+    if await _asked_upstream(exchange, body, parsed, responder, client):
         return
     write = _WRITERS[request.route.shape.kind]
-    await door.whole(200, write(_estimate(exchange, parsed, door)), [ESTIMATED])
+    await responder.whole(200, write(_estimate(exchange, parsed, responder)), [ESTIMATED])
 
 
 async def _asked_upstream(
-    exchange: Exchange, body: bytes, parsed: dict[str, Any], door: Door, client: UpstreamClient
+    exchange: Exchange,
+    body: bytes,
+    parsed: dict[str, Any],
+    responder: Responder,
+    client: UpstreamClient,
 ) -> bool:
     """Whether the upstream itself has answered, in the client's own format."""
     endpoint = exchange.endpoint
@@ -61,7 +65,7 @@ async def _asked_upstream(
         if opened.status != 200:
             return False
         data = await opened.read(_MOST_BYTES)
-        await door.whole(200, data, passed_headers(opened.headers))
+        await responder.whole(200, data, passed_headers(opened.headers))
     except UpstreamFailed:
         return False
     finally:
@@ -77,12 +81,12 @@ def _request(exchange: Exchange, body: bytes, parsed: dict[str, Any]) -> HttpReq
     return anthropic.count_request(body, parsed, endpoint=exchange.endpoint, model=model)
 
 
-def _estimate(exchange: Exchange, parsed: dict[str, Any], door: Door) -> int:
+def _estimate(exchange: Exchange, parsed: dict[str, Any], responder: Responder) -> int:
     """The estimate of the whole request, by its model's budget."""
     assert exchange.budget is not None
     try:
         # A request to count carries no limit for the answer, which a message has to.
-        request = door.client.read_request(
+        request = responder.client.read_request(
             {"max_tokens": 1, **parsed}, model=exchange.model, stream=False
         )
         exchange.images, exchange.image_bytes = images_of(request)

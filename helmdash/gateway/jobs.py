@@ -10,10 +10,10 @@ from time import perf_counter_ns
 from helmdash.core.upstreams.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
 from helmdash.gateway import context_array
 from helmdash.gateway.caring import is_overflow
-from helmdash.gateway.door import Door, Header, passed_headers
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.pipes import Pipe, native_pipe, translating_pipe
 from helmdash.gateway.refusals import Refusal, bad_request, in_a_circle
+from helmdash.gateway.responder import Header, Responder, passed_headers
 from helmdash.gateway.routes import Shape
 from helmdash.providers import openai
 from helmdash.providers.ollama.context_array import without_context
@@ -45,12 +45,14 @@ _MOST_HOPS = 3
 class Job:
     """What every kind of call has."""
 
-    def __init__(self, exchange: Exchange, door: Door, headers: Mapping[bytes, bytes]) -> None:
+    def __init__(
+        self, exchange: Exchange, responder: Responder, headers: Mapping[bytes, bytes]
+    ) -> None:
         assert exchange.endpoint is not None
         self.exchange = exchange
         self.endpoint: Endpoint = exchange.endpoint
-        self.door = door
-        self.client = door.client
+        self.responder = responder
+        self.client = responder.client
         self.upstream = adapter(self.endpoint.kind)
         self.is_native = exchange.route.shape.kind is self.endpoint.kind
         self.answer = Answer(
@@ -171,10 +173,10 @@ class ChatJob(Job):
         self,
         exchange: Exchange,
         request: ChatRequest,
-        door: Door,
+        responder: Responder,
         headers: Mapping[bytes, bytes],
     ) -> None:
-        super().__init__(exchange, door, headers)
+        super().__init__(exchange, responder, headers)
         self.request = request
         self._drops_context = context_array.is_dropped(exchange, request, headers)
 

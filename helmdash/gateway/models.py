@@ -7,10 +7,10 @@ from typing import Any
 
 from helmdash import __version__
 from helmdash.core.upstreams.endpoints import ProviderKind
-from helmdash.gateway.door import Door
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.placing import place
 from helmdash.gateway.request import GatewayRequest, checked_model
+from helmdash.gateway.responder import Responder
 from helmdash.gateway.routes import Shape
 from helmdash.providers import anthropic, gemini, ollama, openai
 from helmdash.providers.ollama import write_request as ollama_upstream
@@ -23,7 +23,7 @@ from helmdash.upstream.listings import Listings
 _MOST_BYTES = 4 * 1024 * 1024
 
 
-async def answer_list(request: GatewayRequest, door: Door, listings: Listings) -> None:
+async def answer_list(request: GatewayRequest, responder: Responder, listings: Listings) -> None:
     """The models of every upstream as `provider/model`, or the one that is asked for.
 
     Raises Refusal (404) when no upstream serves that one.
@@ -32,19 +32,19 @@ async def answer_list(request: GatewayRequest, door: Door, listings: Listings) -
     created = int(request.started_at.timestamp())
     if request.route.model is None:
         ids = await listings.all_ids(request.key_context.endpoints)
-        await door.whole(200, _list(shape, ids, created))
+        await responder.whole(200, _list(shape, ids, created))
         return
     model = request.route.model
     found = await _find(request, model, listings)
     owner = found.endpoint.name if found.endpoint else _owner(model)
-    await door.whole(200, _one(shape, model, owner, created))
+    await responder.whole(200, _one(shape, model, owner, created))
 
 
 async def answer_show(
     request: GatewayRequest,
     body: bytes,
     parsed: dict[str, Any],
-    door: Door,
+    responder: Responder,
     *,
     listings: Listings,
     client: UpstreamClient,
@@ -61,7 +61,7 @@ async def answer_show(
                 data = await opened.read(_MOST_BYTES)
             finally:
                 await opened.close()
-            await door.whole(opened.status, data)
+            await responder.whole(opened.status, data)
             return
         except UpstreamFailed:
             pass  # what we know ourselves is better than nothing
@@ -70,17 +70,17 @@ async def answer_show(
         capabilities=("completion", "tools"),
         at=int(request.started_at.timestamp()),
     )
-    await door.whole(200, shown)
+    await responder.whole(200, shown)
 
 
-async def answer_running(door: Door) -> None:
+async def answer_running(responder: Responder) -> None:
     """Ollama's list of models in memory: none of ours is."""
-    await door.whole(200, ollama.write_ps())
+    await responder.whole(200, ollama.write_ps())
 
 
-async def answer_version(door: Door) -> None:
+async def answer_version(responder: Responder) -> None:
     """A version for clients that ask before they talk."""
-    await door.whole(200, ollama.write_version(__version__))
+    await responder.whole(200, ollama.write_version(__version__))
 
 
 async def _find(request: GatewayRequest, model: object, listings: Listings) -> Exchange:

@@ -35,7 +35,7 @@ _STREAMING: tuple[Header, ...] = (
 _HEADER_CHARS = 1024
 
 
-class Door:
+class Responder:
     """Sends one response; knows whether it has begun."""
 
     def __init__(self, send: Send, client: Adapter) -> None:
