@@ -27,6 +27,7 @@ from helmdash.gateway.formats import format_of
 from helmdash.gateway.jobs import ChatJob, EmbeddingJob
 from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.lost import is_lost, turn_back
+from helmdash.gateway.message_digest import images_of
 from helmdash.gateway.placing import hold_against_budget, place
 from helmdash.gateway.reading import (
     options_of,
@@ -44,7 +45,6 @@ from helmdash.gateway.request import GatewayRequest, checked_model
 from helmdash.gateway.responder import Header, Responder
 from helmdash.gateway.routes import Action, Route, find_route
 from helmdash.gateway.sizes import check_sizes
-from helmdash.gateway.telling import images_of
 from helmdash.operations.recorder import Recorder
 from helmdash.providers.protocols import BadRequest
 from helmdash.providers.wire import ChatRequest, WireError

@@ -21,9 +21,9 @@ from helmdash.gateway.caring import is_overflow
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.jobs import Job
 from helmdash.gateway.local_models import LocalModels
+from helmdash.gateway.overflow_errors import is_json_body, normalise_overflow_error
 from helmdash.gateway.responder import Header
 from helmdash.gateway.watching import ClientWatch
-from helmdash.gateway.wording import in_common_words, is_json_body
 from helmdash.heavy import end_turn
 from helmdash.operations.recorder import Recorder
 from helmdash.providers.protocols import HttpRequest
@@ -181,7 +181,7 @@ class Carrier:
             await job.responder.whole(opened.status, data, [*headers, _type_of(opened)])
         else:
             told = replace(error, status=error.status or opened.status)
-            await job.responder.error(in_common_words(told), headers)
+            await job.responder.error(normalise_overflow_error(told), headers)
 
     async def _has_gone_on(
         self, job: Job, error: WireError, opened: Opened, watch: ClientWatch

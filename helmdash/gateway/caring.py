@@ -31,7 +31,7 @@ from helmdash.core.care.reminders import package_bytes
 from helmdash.core.care.restarts import Beginning, arrange, prompt_of
 from helmdash.core.conversations import chains
 from helmdash.core.upstreams.endpoints import ProviderKind
-from helmdash.gateway import budgeting, telling
+from helmdash.gateway import budgeting, message_digest
 from helmdash.gateway.beginnings import Beginnings, Who
 from helmdash.gateway.cared import CLEAR, GUIDE, NONE, Care, History, Sending
 from helmdash.gateway.exchange import Exchange
@@ -378,7 +378,7 @@ def _text_bytes(
     body, parsed = rewritten(history.form, history.body, history.parsed, steps)
     route = exchange.route
     request = adapter.read_request(parsed, model=route.model, stream=route.stream)
-    return max(len(body) - telling.images_of(request)[1], 0)
+    return max(len(body) - message_digest.images_of(request)[1], 0)
 
 
 def _clear(exchange: Exchange, call: Care) -> care.Cleared | None:
@@ -413,7 +413,9 @@ def _links(exchange: Exchange) -> chains.ChainLinks:
     """The traces of the request, by which its conversation is known."""
     assert exchange.request is not None
     return chains.links_of(
-        telling.turns_of(exchange.request.messages), reply=None, is_retry=exchange.options.is_retry
+        message_digest.turns_of(exchange.request.messages),
+        reply=None,
+        is_retry=exchange.options.is_retry,
     )
 
 
@@ -439,7 +441,7 @@ def _sending(
     if not (beginning.entries or beginning.inserts or guide):
         exchange.sent_request = None
         exchange.body_bytes = len(history.body)
-        exchange.images, exchange.image_bytes = telling.images_of(exchange.request)
+        exchange.images, exchange.image_bytes = message_digest.images_of(exchange.request)
         return Sending(body=history.body, parsed=history.parsed, request=exchange.request)
     steps = arrange(history.entries, beginning, guide=guide)
     body, parsed = rewritten(history.form, history.body, history.parsed, steps)
@@ -447,7 +449,7 @@ def _sending(
     request = client.read_request(parsed, model=route.model, stream=route.stream)
     exchange.sent_request = request
     exchange.body_bytes = len(body)
-    exchange.images, exchange.image_bytes = telling.images_of(request)
+    exchange.images, exchange.image_bytes = message_digest.images_of(request)
     return Sending(body=body, parsed=parsed, request=request)
 
 

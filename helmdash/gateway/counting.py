@@ -11,10 +11,10 @@ from typing import Any
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway import budgeting
 from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.message_digest import images_of
 from helmdash.gateway.placing import place
 from helmdash.gateway.request import GatewayRequest, checked_model
 from helmdash.gateway.responder import Responder, passed_headers
-from helmdash.gateway.telling import images_of
 from helmdash.providers import anthropic, gemini
 from helmdash.providers.protocols import BadRequest, HttpRequest
 from helmdash.upstream.client import UpstreamClient

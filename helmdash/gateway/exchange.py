@@ -18,7 +18,7 @@ from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.truncation.sizes import Sizes
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.doors.directory import KeyContext
-from helmdash.gateway import telling
+from helmdash.gateway import message_digest
 from helmdash.gateway.cared import Care
 from helmdash.gateway.reading import RequestOptions, conversation_of
 from helmdash.gateway.routes import Route
@@ -192,7 +192,7 @@ class Exchange:
             error_message=error.message if error else None,
             error_is_own=self.error is not None and self.error_is_own,
             sent=self._sent(),
-            messages=telling.kept_messages(request) if request and keeps_texts else None,
+            messages=message_digest.kept_messages(request) if request and keeps_texts else None,
             content=(reply.text or reply.refusal or "") if has_reply else None,
             tool_calls=len(reply.tool_calls) if has_reply else None,
             reasoning_len=reasoning_len,
@@ -250,8 +250,8 @@ class Exchange:
         if self.request is None:
             return None
         return chains.links_of(
-            telling.turns_of(self.request.messages),
-            reply=telling.reply_turn(reply),
+            message_digest.turns_of(self.request.messages),
+            reply=message_digest.reply_turn(reply),
             is_retry=self.options.is_retry,
         )
 

@@ -18,7 +18,7 @@ from helmdash.core.conversations import chains
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.doors.faults import BadBody
 from helmdash.doors.validation import read_object
-from helmdash.gateway import telling
+from helmdash.gateway import message_digest
 from helmdash.gateway.formats import format_of
 from helmdash.gateway.reading import parse
 from helmdash.gateway.refusals import Refusal
@@ -76,8 +76,8 @@ def verdict(shape: str, kind: str, text: bytes) -> str:
     except (BadRequest, CannotTranslate) as error:
         return f"400 {error}"
     # What the record is made of.
-    telling.kept_messages(request)
-    chains.links_of(telling.turns_of(request.messages), reply=None, is_retry=False)
+    message_digest.kept_messages(request)
+    chains.links_of(message_digest.turns_of(request.messages), reply=None, is_retry=False)
     return "sent"
 
 

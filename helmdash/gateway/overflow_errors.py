@@ -14,7 +14,7 @@ _OVERFLOW = "context_length_exceeded"
 _TOO_LARGE = (400, 413)
 
 
-def in_common_words(error: WireError) -> WireError:
+def normalise_overflow_error(error: WireError) -> WireError:
     """The same error; one that means "the prompt does not fit" says so in its code, too."""
     is_overflow = kind_of_error(error.code, error.message) is ErrorKind.CONTEXT
     if not is_overflow or error.status not in _TOO_LARGE:
