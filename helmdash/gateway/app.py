@@ -28,11 +28,11 @@ from helmdash.gateway.jobs import ChatJob, EmbeddingJob
 from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.lost import is_lost, turn_back
 from helmdash.gateway.message_digest import images_of
-from helmdash.gateway.placing import hold_against_budget, place
-from helmdash.gateway.reading import (
+from helmdash.gateway.options import (
     options_of,
     parse,
 )
+from helmdash.gateway.placing import hold_against_budget, place
 from helmdash.gateway.refusals import (
     Refusal,
     bad_request,

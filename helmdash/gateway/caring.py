@@ -37,7 +37,7 @@ from helmdash.gateway.cared import CLEAR, GUIDE, NONE, Care, History, Sending
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.known_names import KnownNames
 from helmdash.gateway.known_names import Who as KnownWho
-from helmdash.gateway.reading import conversation_of
+from helmdash.gateway.options import conversation_of
 from helmdash.gateway.rewriting import Form, entries_of, form_of, rewritten
 from helmdash.operations import care
 from helmdash.operations.holding import commit_without_waiting, thread_connection

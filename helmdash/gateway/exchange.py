@@ -20,7 +20,7 @@ from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.doors.directory import KeyContext
 from helmdash.gateway import message_digest
 from helmdash.gateway.cared import Care
-from helmdash.gateway.reading import RequestOptions, conversation_of
+from helmdash.gateway.options import RequestOptions, conversation_of
 from helmdash.gateway.routes import Route
 from helmdash.operations import cutting
 from helmdash.providers.shared.collecting import Collector

@@ -37,7 +37,7 @@ def bad_request(message: str, *, code: str = "invalid_request_error") -> Refusal
 
 
 def refusal_of(fault: Fault) -> Refusal:
-    """What stopped the request before its body, in the words that the clients' libraries compare."""
+    """What stopped a request before its body was read, in words that SDKs compare."""
     code, kind = _WORDS.get(fault.status, ("invalid_request_error", "invalid_request_error"))
     return Refusal(
         WireError(

@@ -11,7 +11,7 @@ from helmdash.core.budgets.model_names import beta_window, split_window
 from helmdash.core.conversations.clients import client_of
 from helmdash.doors.directory import KeyContext
 from helmdash.gateway.exchange import Exchange
-from helmdash.gateway.reading import RequestOptions
+from helmdash.gateway.options import RequestOptions
 from helmdash.gateway.refusals import bad_request
 from helmdash.gateway.routes import Route
 

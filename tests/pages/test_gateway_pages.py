@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.upstreams.upstream_variables import VARIABLES
-from helmdash.gateway.reading import RequestOptions
+from helmdash.gateway.options import RequestOptions
 from helmdash.gateway.routes import Action, find_route
 from helmdash.operations.demo import load_demo
 from helmdash.operations.recorder import recorder

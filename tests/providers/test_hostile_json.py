@@ -20,7 +20,7 @@ from helmdash.doors.faults import BadBody
 from helmdash.doors.validation import read_object
 from helmdash.gateway import message_digest
 from helmdash.gateway.formats import format_of
-from helmdash.gateway.reading import parse
+from helmdash.gateway.options import parse
 from helmdash.gateway.refusals import Refusal
 from helmdash.gateway.routes import Shape
 from helmdash.providers.protocols import BadRequest, CannotTranslate
