@@ -23,7 +23,6 @@ from helmdash.gateway import counting, models
 from helmdash.gateway.calling import Carrier
 from helmdash.gateway.caring import Carer, is_wanted
 from helmdash.gateway.exchange import Exchange
-from helmdash.gateway.formats import format_of
 from helmdash.gateway.jobs import ChatJob, EmbeddingJob
 from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.lost import is_lost, turn_back
@@ -108,7 +107,7 @@ class Gateway:
             else:
                 await self._rest(scope, receive, send)
             return
-        responder = Responder(send, format_of(route.shape))
+        responder = Responder(send, route.client)
         request: GatewayRequest | None = None
         try:
             request = await self._understand(route, scope, headers, started_ns)
@@ -131,7 +130,7 @@ class Gateway:
     ) -> GatewayRequest:
         if scope["method"] != route.method:
             raise wrong_method(scope["method"], route.method)
-        query = scope["query_string"] if route.shape.kind is ProviderKind.GEMINI else b""
+        query = scope["query_string"] if route.client.kind is ProviderKind.GEMINI else b""
         key_context = await admit(self._directory, headers, query, address=address_of(scope))
         note_known(scope)
         caller = key_context.caller

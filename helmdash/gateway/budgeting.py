@@ -7,25 +7,9 @@ from dataclasses import dataclass
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE
 from helmdash.gateway.refusals import Refusal
-from helmdash.gateway.routes import Shape
+from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.wire import WireError
 
-# Each vendor's own words, so that agents that know them shorten their prompt by themselves.
-_WORDS = {
-    Shape.OPENAI: (
-        "This model's maximum context length is {limit} tokens. "
-        "However, your request is about {estimate} tokens."
-    ),
-    Shape.ANTHROPIC: "prompt is too long: {estimate} tokens > {limit} maximum",
-    Shape.GEMINI: (
-        "The input token count ({estimate}) exceeds the maximum number of tokens allowed ({limit})."
-    ),
-    Shape.GEMINI_ARRAY: (
-        "The input token count ({estimate}) exceeds the maximum number of tokens allowed ({limit})."
-    ),
-    Shape.OLLAMA: "prompt too long; exceeded max context length by {over} tokens",
-    Shape.OLLAMA_GENERATE: "prompt too long; exceeded max context length by {over} tokens",
-}
 _WHOSE = " (HelmDash's budget for {key}, estimated before sending; nothing was sent.)"
 
 
@@ -54,9 +38,9 @@ def estimate(*, text_bytes: int, images: int, budget: EffectiveBudget) -> Estima
     return Estimate(tokens=tokens, limit=budget.input_tokens, key=budget.key or "other models")
 
 
-def over_budget(found: Estimate, shape: Shape) -> Refusal:
+def over_budget(found: Estimate, client: ClientFormat) -> Refusal:
     """The refusal of a request that is larger than its budget, in the vendor's words."""
-    words = _WORDS[shape].format(
+    words = client.too_long_words.format(
         estimate=found.tokens, limit=found.limit, over=found.tokens - found.limit
     )
     return Refusal(

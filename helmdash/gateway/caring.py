@@ -43,7 +43,7 @@ from helmdash.operations import care
 from helmdash.operations.holding import commit_without_waiting, thread_connection
 from helmdash.operations.inferring import find_conversation
 from helmdash.operations.recorder import Recorder
-from helmdash.providers.protocols import Adapter
+from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.wire import WireError
 
 log = logging.getLogger(__name__)
@@ -86,12 +86,12 @@ class Carer:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def prepare(
-        self, exchange: Exchange, client: Adapter, body: bytes, parsed: dict[str, Any]
+        self, exchange: Exchange, client: ClientFormat, body: bytes, parsed: dict[str, Any]
     ) -> Sending:
         """Take the step that is due before a call, and give what is to be sent. Never raises."""
         assert exchange.request is not None
         sending = Sending(body=body, parsed=parsed, request=exchange.request)
-        form = form_of(exchange.route.shape)
+        form = form_of(exchange.route.client)
         if form is None:
             return sending
         try:
@@ -101,7 +101,7 @@ class Carer:
             return sending
 
     async def _prepared(
-        self, exchange: Exchange, client: Adapter, form: Form, sending: Sending
+        self, exchange: Exchange, client: ClientFormat, form: Form, sending: Sending
     ) -> Sending:
         items = entries_of(form, sending.parsed)
         history = History(
@@ -135,7 +135,7 @@ class Carer:
             sending = await self._shorten(exchange, client) or sending
         return sending
 
-    async def _step(self, exchange: Exchange, client: Adapter, call: Care) -> _Step | None:
+    async def _step(self, exchange: Exchange, client: ClientFormat, call: Care) -> _Step | None:
         """Take the step; None for a conversation that nobody knows. Raises _Silent."""
         step = await self._resting(exchange, client, call)
         is_resting = step is not None
@@ -153,7 +153,7 @@ class Carer:
         call.is_watched = not is_resting
         return step
 
-    async def _resting(self, exchange: Exchange, client: Adapter, call: Care) -> _Step | None:
+    async def _resting(self, exchange: Exchange, client: ClientFormat, call: Care) -> _Step | None:
         """The step where nothing is due, which most calls need no more than a look to tell; None:
         it has to be taken. Raises _Silent."""
         who = _caller(exchange)
@@ -189,7 +189,7 @@ class Carer:
         done = loop.run_in_executor(self._threads, partial(_in_thread, work))
         done.add_done_callback(_look_at)
 
-    async def _shorten(self, exchange: Exchange, client: Adapter) -> Sending | None:
+    async def _shorten(self, exchange: Exchange, client: ClientFormat) -> Sending | None:
         """Start afresh because the request does not fit; None where that gains nothing.
 
         At most once for each call, and not after a clear: then there is nothing left to drop. What
@@ -287,7 +287,7 @@ class _Step:
 
 
 def _rest(
-    exchange: Exchange, adapter: Adapter, call: Care, waiting: Sequence[Capture]
+    exchange: Exchange, client_format: ClientFormat, call: Care, waiting: Sequence[Capture]
 ) -> _Step | None:
     """The step where nothing is due; None: it has to be taken."""
     assert exchange.budget is not None
@@ -297,7 +297,7 @@ def _rest(
         conversation=call.conversation,
         budget=exchange.budget,
         model=exchange.budget_model or exchange.model,
-        sent_bytes=lambda restart: _text_bytes(exchange, adapter, call.history, restart),
+        sent_bytes=lambda restart: _text_bytes(exchange, client_format, call.history, restart),
         waiting=waiting,
     )
     if found is None:
@@ -327,7 +327,7 @@ def _keep_prompt(exchange: Exchange, call: Care, step: _Step) -> None:
         )
 
 
-def _advance(exchange: Exchange, adapter: Adapter, call: Care) -> _Step | None:
+def _advance(exchange: Exchange, client_format: ClientFormat, call: Care) -> _Step | None:
     """Take remediation's step; None for a conversation that has only just begun."""
     caller, history = exchange.key_context.caller, call.history
     name = call.conversation or _find(exchange)
@@ -342,10 +342,10 @@ def _advance(exchange: Exchange, adapter: Adapter, call: Care) -> _Step | None:
         user_prompt=None if prompt is None else history.entries[prompt].text,
         model=exchange.budget_model or exchange.model,
         client=client,
-        sent_bytes=lambda restart: _text_bytes(exchange, adapter, history, restart),
+        sent_bytes=lambda restart: _text_bytes(exchange, client_format, history, restart),
         fits=lambda restart, size, newest: (
             newest.model != exchange.model
-            or newest.tokens_of(_text_bytes(exchange, adapter, history, restart) + size)
+            or newest.tokens_of(_text_bytes(exchange, client_format, history, restart) + size)
             <= _limit(exchange)
         ),
         now=datetime.now(UTC),
@@ -368,7 +368,7 @@ def _advance(exchange: Exchange, adapter: Adapter, call: Care) -> _Step | None:
 
 
 def _text_bytes(
-    exchange: Exchange, adapter: Adapter, history: History, restart: care.Restart | None
+    exchange: Exchange, client_format: ClientFormat, history: History, restart: care.Restart | None
 ) -> int:
     """The bytes that would be sent, as the record counts them: without images."""
     beginning = history.beginning(restart)
@@ -377,7 +377,7 @@ def _text_bytes(
     steps = arrange(history.entries, beginning)
     body, parsed = rewritten(history.form, history.body, history.parsed, steps)
     route = exchange.route
-    request = adapter.read_request(parsed, model=route.model, stream=route.stream)
+    request = client_format.read_request(parsed, model=route.model, stream=route.stream)
     return max(len(body) - message_digest.images_of(request)[1], 0)
 
 
@@ -430,7 +430,7 @@ def _in_thread(question: Callable[[], T]) -> T:
 
 def _sending(
     exchange: Exchange,
-    client: Adapter,
+    client: ClientFormat,
     history: History,
     beginning: Beginning,
     *,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.pipes import Native, Pipe
-from helmdash.gateway.routes import Shape
+from helmdash.providers import ollama
 from helmdash.providers.ollama.context_array import ContextDropper
 from helmdash.providers.protocols import StreamReader, StreamWriter
 from helmdash.providers.wire import ChatRequest
@@ -21,7 +21,7 @@ _KEEP = b"keep"
 
 def is_dropped(exchange: Exchange, request: ChatRequest, headers: Mapping[bytes, bytes]) -> bool:
     """Whether the `context` of this call's reply stays here."""
-    if exchange.route.shape is not Shape.OLLAMA_GENERATE or exchange.endpoint is None:
+    if exchange.route.client is not ollama.GENERATE_CLIENT or exchange.endpoint is None:
         return False
     if exchange.endpoint.kind is not ProviderKind.OLLAMA:
         return False  # translated: there is none

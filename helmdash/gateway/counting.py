@@ -5,18 +5,15 @@ Not a call: no model answers, so nothing is recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway import budgeting
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.message_digest import images_of
 from helmdash.gateway.placing import place
 from helmdash.gateway.request import GatewayRequest, checked_model
 from helmdash.gateway.responder import Responder, passed_headers
-from helmdash.providers import anthropic, gemini
-from helmdash.providers.protocols import BadRequest, HttpRequest
+from helmdash.providers.protocols import BadRequest, TokenCounting
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed
 from helmdash.upstream.listings import Listings
@@ -36,15 +33,18 @@ async def answer(
     client: UpstreamClient,
 ) -> None:
     """Answer a request for a count. Raises Refusal (404) when no upstream serves the model."""
+    counting = request.route.client.counting
+    assert counting is not None  # no path of the others leads here
     exchange = request.begin(checked_model(request.route.model or parsed.get("model")), body)
     await place(exchange, listings)
-    if await _asked_upstream(exchange, body, parsed, responder, client):
+    if await _asked_upstream(counting, exchange, body, parsed, responder, client):
         return
-    write = _WRITERS[request.route.shape.kind]
-    await responder.whole(200, write(_estimate(exchange, parsed, responder)), [ESTIMATED])
+    counted = counting.write_count(_estimate(exchange, parsed, responder))
+    await responder.whole(200, counted, [ESTIMATED])
 
 
 async def _asked_upstream(
+    counting: TokenCounting,
     exchange: Exchange,
     body: bytes,
     parsed: dict[str, Any],
@@ -54,9 +54,10 @@ async def _asked_upstream(
     """Whether the upstream itself has answered, in the client's own format."""
     endpoint = exchange.endpoint
     assert endpoint is not None
-    if endpoint.kind is not exchange.route.shape.kind:
+    if endpoint.kind is not exchange.route.client.kind:
         return False
-    request = _request(exchange, body, parsed)
+    model = exchange.upstream_model or exchange.model
+    request = counting.count_request(body, parsed, endpoint=endpoint, model=model)
     try:
         opened = await client.open(endpoint, request)
     except UpstreamFailed:
@@ -73,14 +74,6 @@ async def _asked_upstream(
     return True
 
 
-def _request(exchange: Exchange, body: bytes, parsed: dict[str, Any]) -> HttpRequest:
-    assert exchange.endpoint is not None
-    model = exchange.upstream_model or exchange.model
-    if exchange.endpoint.kind is ProviderKind.GEMINI:
-        return gemini.count_request(body, endpoint=exchange.endpoint, model=model)
-    return anthropic.count_request(body, parsed, endpoint=exchange.endpoint, model=model)
-
-
 def _estimate(exchange: Exchange, parsed: dict[str, Any], responder: Responder) -> int:
     """The estimate of the whole request, by its model's budget."""
     assert exchange.budget is not None
@@ -95,9 +88,3 @@ def _estimate(exchange: Exchange, parsed: dict[str, Any], responder: Responder) 
     return budgeting.estimate(
         text_bytes=exchange.text_bytes, images=exchange.images, budget=exchange.budget
     ).tokens
-
-
-_WRITERS: dict[ProviderKind, Callable[[int], bytes]] = {
-    ProviderKind.ANTHROPIC: anthropic.write_count,
-    ProviderKind.GEMINI: gemini.write_count,
-}

@@ -222,7 +222,7 @@ class Exchange:
             http_status=self.http_status,
             started_at=self.started_at,
             metadata={
-                "gateway": self.route.shape.value,
+                "gateway": self.route.client.name,
                 "not_stored": "HelmDash failed on what the call holds; see its log",
             },
         )
@@ -256,7 +256,7 @@ class Exchange:
         )
 
     def _metadata(self) -> dict[str, object]:
-        told: dict[str, object] = {"gateway": self.route.shape.value, **self.notes}
+        told: dict[str, object] = {"gateway": self.route.client.name, **self.notes}
         if self.request is not None:
             told["stream"] = self.request.stream
         if self.care is not None:

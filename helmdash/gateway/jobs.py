@@ -14,12 +14,12 @@ from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.pipes import Pipe, native_pipe, translating_pipe
 from helmdash.gateway.refusals import Refusal, bad_request, in_a_circle
 from helmdash.gateway.responder import Header, Responder, passed_headers
-from helmdash.gateway.routes import Shape
-from helmdash.providers import openai
+from helmdash.providers import gemini
 from helmdash.providers.ollama.context_array import without_context
 from helmdash.providers.ollama.shown import with_num_ctx
+from helmdash.providers.openai import embeddings
 from helmdash.providers.protocols import Answer, CannotTranslate, HttpRequest
-from helmdash.providers.registry import adapter
+from helmdash.providers.registry import UPSTREAMS
 from helmdash.providers.shared.collecting import events_of
 from helmdash.providers.wire import (
     ChatRequest,
@@ -53,8 +53,8 @@ class Job:
         self.endpoint: Endpoint = exchange.endpoint
         self.responder = responder
         self.client = responder.client
-        self.upstream = adapter(self.endpoint.kind)
-        self.is_native = exchange.route.shape.kind is self.endpoint.kind
+        self.upstream = UPSTREAMS[self.endpoint.kind]
+        self.is_native = self.client.kind is self.endpoint.kind
         self.answer = Answer(
             call_id=exchange.call_id,
             model=exchange.model,
@@ -198,7 +198,7 @@ class ChatJob(Job):
         kind = opened.headers.get("content-type", "")
         if kind.startswith(_STREAM_TYPES):
             return True
-        return self.is_native and self.exchange.route.shape is Shape.GEMINI_ARRAY
+        return self.is_native and self.client is gemini.ARRAY_CLIENT
 
     def pipe(self) -> Pipe:
         """The upstream's own bytes where it speaks the client's format, else a translation."""
@@ -268,7 +268,7 @@ class EmbeddingJob(Job):
         """Write the vectors in the encoding that was asked for."""
         encoding = self._request.encoding if self._request else "float"
         return (
-            openai.ADAPTER.write_embeddings(
+            embeddings.write_embeddings(
                 self._vectors, model=self.exchange.model, encoding=encoding
             ),
             _JSON,
@@ -277,10 +277,10 @@ class EmbeddingJob(Job):
     def _written(self, body: bytes, parsed: Object) -> HttpRequest:
         """Raises BadRequest for what no other provider could be told, and CannotTranslate."""
         if self.endpoint.kind is ProviderKind.OPENAI:
-            return openai.ADAPTER.pass_embeddings(
+            return embeddings.pass_embedding_request(
                 body, parsed, endpoint=self.endpoint, model=self.model
             )
-        self._request = openai.ADAPTER.read_embedding_request(parsed)
+        self._request = embeddings.read_embedding_request(parsed)
         return self.upstream.embeddings_request(
             self._request, endpoint=self.endpoint, model=self.model
         )

@@ -21,10 +21,9 @@ from helmdash.doors.asgi import Scope, Send
 from helmdash.doors.keys import presented_keys
 from helmdash.doors.knocks import Knocks
 from helmdash.doors.problems import not_found as problem_not_found
-from helmdash.gateway.formats import format_of
 from helmdash.gateway.refusals import not_found
 from helmdash.gateway.responder import Header, Responder
-from helmdash.gateway.routes import Shape
+from helmdash.providers.registry import CLIENTS
 
 # Files of pages, which no program asks for by mistake.
 _PAGES_ONLY = ("/static/", "/login/", "/admin/")
@@ -70,7 +69,7 @@ async def turn_back(
     if dialect is Dialect.PROBLEM:
         await send_problem(send, problem_not_found(told))
         return
-    await Responder(send, format_of(Shape(dialect.value))).error(not_found(told).error, _CLOSE)
+    await Responder(send, CLIENTS[dialect.value]).error(not_found(told).error, _CLOSE)
 
 
 def _is_browser(headers: Mapping[bytes, bytes]) -> bool:

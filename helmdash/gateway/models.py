@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from helmdash import __version__
@@ -11,10 +10,8 @@ from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.placing import place
 from helmdash.gateway.request import GatewayRequest, checked_model
 from helmdash.gateway.responder import Responder
-from helmdash.gateway.routes import Shape
-from helmdash.providers import anthropic, gemini, ollama, openai
-from helmdash.providers.ollama import write_request as ollama_upstream
-from helmdash.providers.openai import embeddings as openai_embeddings
+from helmdash.providers.ollama.http import post
+from helmdash.providers.ollama.listing import write_ps, write_show, write_version
 from helmdash.providers.shared.bodies import with_members
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed
@@ -28,16 +25,17 @@ async def answer_list(request: GatewayRequest, responder: Responder, listings: L
 
     Raises Refusal (404) when no upstream serves that one.
     """
-    shape = request.route.shape
+    client = request.route.client
     created = int(request.started_at.timestamp())
     if request.route.model is None:
         ids = await listings.all_ids(request.key_context.endpoints)
-        await responder.whole(200, _list(shape, ids, created))
+        models = [(each, _owner(each)) for each in ids]
+        await responder.whole(200, client.write_models(models, created=created))
         return
     model = request.route.model
     found = await _find(request, model, listings)
     owner = found.endpoint.name if found.endpoint else _owner(model)
-    await responder.whole(200, _one(shape, model, owner, created))
+    await responder.whole(200, client.write_model(model, owner=owner, created=created))
 
 
 async def answer_show(
@@ -54,7 +52,7 @@ async def answer_show(
     assert exchange.budget is not None
     if exchange.endpoint is not None and exchange.endpoint.kind is ProviderKind.OLLAMA:
         named = with_members(body, parsed, {"model": exchange.upstream_model})
-        http_request = ollama_upstream.post(exchange.endpoint, "show", named)
+        http_request = post(exchange.endpoint, "show", named)
         try:
             opened = await client.open(exchange.endpoint, http_request)
             try:
@@ -65,7 +63,7 @@ async def answer_show(
             return
         except UpstreamFailed:
             pass  # what we know ourselves is better than nothing
-    shown = ollama.write_show(
+    shown = write_show(
         context_length=exchange.budget.limit_tokens,
         capabilities=("completion", "tools"),
         at=int(request.started_at.timestamp()),
@@ -75,42 +73,18 @@ async def answer_show(
 
 async def answer_running(responder: Responder) -> None:
     """Ollama's list of models in memory: none of ours is."""
-    await responder.whole(200, ollama.write_ps())
+    await responder.whole(200, write_ps())
 
 
 async def answer_version(responder: Responder) -> None:
     """A version for clients that ask before they talk."""
-    await responder.whole(200, ollama.write_version(__version__))
+    await responder.whole(200, write_version(__version__))
 
 
 async def _find(request: GatewayRequest, model: object, listings: Listings) -> Exchange:
     exchange = request.begin(checked_model(model), b"")
     await place(exchange, listings)
     return exchange
-
-
-def _list(shape: Shape, ids: Sequence[str], created: int) -> bytes:
-    match shape:
-        case Shape.ANTHROPIC:
-            return anthropic.write_models(ids, created)
-        case Shape.GEMINI | Shape.GEMINI_ARRAY:
-            return gemini.write_models(ids)
-        case Shape.OLLAMA | Shape.OLLAMA_GENERATE:
-            return ollama.write_tags(ids, at=created)
-        case Shape.OPENAI:
-            return openai.ADAPTER.write_models(
-                [(each, _owner(each)) for each in ids], created=created
-            )
-
-
-def _one(shape: Shape, model: str, owner: str, created: int) -> bytes:
-    match shape:
-        case Shape.ANTHROPIC:
-            return anthropic.write_model(model, created)
-        case Shape.GEMINI | Shape.GEMINI_ARRAY:
-            return gemini.write_model(model)
-        case _:
-            return openai_embeddings.write_model(model, owner=owner, created=created)
 
 
 def _owner(model: str) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from helmdash.providers.protocols import Adapter, PassThrough, StreamReader, StreamWriter
-from helmdash.providers.registry import pass_through
-from helmdash.providers.wire import ChatRequest, Event, Failed, WireError
+from helmdash.providers.protocols import ClientFormat, PassThrough, StreamReader, StreamWriter
+from helmdash.providers.wire import UNDECODABLE_STREAM, ChatRequest, Event, Failed, WireError
 
 
 class Pipe(Protocol):
@@ -21,21 +20,17 @@ class Pipe(Protocol):
         """What the client is told when the upstream breaks off."""
 
 
-def native_pipe(client: Adapter, request: ChatRequest, writer: StreamWriter) -> Pipe:
+def native_pipe(client: ClientFormat, request: ChatRequest, writer: StreamWriter) -> Pipe:
     """For an upstream that speaks the client's own format: its bytes go on as they are.
 
     But usage that HelmDash asked for, and the client did not, stays here.
     """
-    return Native(pass_through(client.kind, request=request), writer)
+    return Native(client.pass_stream(request=request), writer)
 
 
 def translating_pipe(reader: StreamReader, writer: StreamWriter) -> Pipe:
     """For an upstream of another format."""
     return Translation(reader, writer)
-
-
-# What readers call bytes that are no event of their format.
-UNDECODABLE_STREAM = "undecodable_stream"
 
 
 class Native:

@@ -43,5 +43,5 @@ def hold_against_budget(exchange: Exchange) -> None:
     if not found.is_over:
         return
     if mode == "enforce":
-        raise budgeting.over_budget(found, exchange.route.shape)
+        raise budgeting.over_budget(found, exchange.route.client)
     exchange.notes["budget_warning"] = found.words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from helmdash.doors.asgi import Message, Send
-from helmdash.providers.protocols import Adapter
+from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.wire import WireError
 
 Header = tuple[bytes, bytes]
@@ -38,7 +38,7 @@ _HEADER_CHARS = 1024
 class Responder:
     """Sends one response; knows whether it has begun."""
 
-    def __init__(self, send: Send, client: Adapter) -> None:
+    def __init__(self, send: Send, client: ClientFormat) -> None:
         self._send = send
         self.client = client
         self.has_begun = False

@@ -1,7 +1,7 @@
 """A client's own request with another beginning, or a text of ours in it.
 
 Done on the client's JSON, by a small table of what each format calls things; then the client's
-adapter reads the result as it reads any request. So what passes through and what is translated
+format reads the result as it reads any request. So what passes through and what is translated
 both say the same. What is kept of the client's is kept byte for byte.
 """
 
@@ -15,7 +15,8 @@ from typing import Any
 import orjson
 
 from helmdash.core.care.restarts import Entry, Piece, Speaker, Step
-from helmdash.gateway.routes import Shape
+from helmdash.providers import anthropic, gemini, ollama, openai
+from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.shared.bodies import items_of, json_text, with_members
 from helmdash.providers.wire import Json, Object
 
@@ -38,13 +39,13 @@ class Form:
     own: Callable[[Object], Object]
 
 
-def form_of(shape: Shape) -> Form | None:
+def form_of(client: ClientFormat) -> Form | None:
     """The form of a client's format; None for one without a history (`/api/generate`)."""
-    return _FORMS.get(shape)
+    return _FORMS.get(client.name)
 
 
 def entries_of(form: Form, parsed: Object) -> list[Object]:
-    """The client's list. Its adapter has read the request, so that it holds objects only.
+    """The client's list. Its format has read the request, so that it holds objects only.
 
     Gemini takes one object for a list of one.
     """
@@ -258,14 +259,14 @@ _GEMINI = Form(
     own=partial(_without, "parts", _is_gemini_result),
 )
 _FORMS = {
-    Shape.OPENAI: _CHAT,
-    Shape.OLLAMA: _CHAT,
-    Shape.ANTHROPIC: Form(
+    openai.CLIENT.name: _CHAT,
+    ollama.CLIENT.name: _CHAT,
+    anthropic.CLIENT.name: Form(
         member="messages",
         read=_anthropic_entry,
         say=_say_content,
         own=partial(_without, "content", _is_anthropic_result),
     ),
-    Shape.GEMINI: _GEMINI,
-    Shape.GEMINI_ARRAY: _GEMINI,
+    gemini.CLIENT.name: _GEMINI,
+    gemini.ARRAY_CLIENT.name: _GEMINI,
 }

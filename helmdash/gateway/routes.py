@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from helmdash.core.upstreams.endpoints import ProviderKind
+from helmdash.providers import anthropic, gemini, ollama, openai
+from helmdash.providers.protocols import ClientFormat
 
 
 class Action(StrEnum):
@@ -23,27 +24,11 @@ class Action(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Shape(StrEnum):
-    """The wire format a client speaks. Gemini and Ollama have two each."""
-
-    OPENAI = "openai"
-    ANTHROPIC = "anthropic"
-    GEMINI = "gemini"
-    GEMINI_ARRAY = "gemini_array"  # streams one JSON array, for clients that do not ask for events
-    OLLAMA = "ollama"
-    OLLAMA_GENERATE = "ollama_generate"
-
-    @property
-    def kind(self) -> ProviderKind:
-        """The vendor whose format it is."""
-        return ProviderKind(self.value.partition("_")[0])
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
     """A path understood. `model` and `stream` as far as the path says them (Gemini's does)."""
 
-    shape: Shape
+    client: ClientFormat
     action: Action
     method: str = "POST"
     model: str | None = None
@@ -53,16 +38,16 @@ class Route:
 _PREFIXES = ("/v1/", "/v1beta/", "/api/")
 
 _EXACT = {
-    "/v1/chat/completions": Route(shape=Shape.OPENAI, action=Action.CHAT),
-    "/v1/embeddings": Route(shape=Shape.OPENAI, action=Action.EMBED),
-    "/v1/messages": Route(shape=Shape.ANTHROPIC, action=Action.CHAT),
-    "/v1/messages/count_tokens": Route(shape=Shape.ANTHROPIC, action=Action.COUNT),
-    "/api/chat": Route(shape=Shape.OLLAMA, action=Action.CHAT),
-    "/api/generate": Route(shape=Shape.OLLAMA_GENERATE, action=Action.CHAT),
-    "/api/tags": Route(shape=Shape.OLLAMA, action=Action.LIST_MODELS, method="GET"),
-    "/api/show": Route(shape=Shape.OLLAMA, action=Action.SHOW_MODEL),
-    "/api/ps": Route(shape=Shape.OLLAMA, action=Action.LIST_RUNNING, method="GET"),
-    "/api/version": Route(shape=Shape.OLLAMA, action=Action.VERSION, method="GET"),
+    "/v1/chat/completions": Route(client=openai.CLIENT, action=Action.CHAT),
+    "/v1/embeddings": Route(client=openai.CLIENT, action=Action.EMBED),
+    "/v1/messages": Route(client=anthropic.CLIENT, action=Action.CHAT),
+    "/v1/messages/count_tokens": Route(client=anthropic.CLIENT, action=Action.COUNT),
+    "/api/chat": Route(client=ollama.CLIENT, action=Action.CHAT),
+    "/api/generate": Route(client=ollama.GENERATE_CLIENT, action=Action.CHAT),
+    "/api/tags": Route(client=ollama.CLIENT, action=Action.LIST_MODELS, method="GET"),
+    "/api/show": Route(client=ollama.CLIENT, action=Action.SHOW_MODEL),
+    "/api/ps": Route(client=ollama.CLIENT, action=Action.LIST_RUNNING, method="GET"),
+    "/api/version": Route(client=ollama.CLIENT, action=Action.VERSION, method="GET"),
 }
 _GEMINI = re.compile(r"/v1(?:beta)?/models/(?P<model>.+):(?P<verb>[A-Za-z]+)")
 _GEMINI_VERBS: Mapping[str, tuple[Action, bool | None]] = {
@@ -72,10 +57,10 @@ _GEMINI_VERBS: Mapping[str, tuple[Action, bool | None]] = {
 }
 _MODELS = re.compile(r"/(?P<version>v1|v1beta)/models(?:/(?P<model>.+))?/?")
 # Other endpoints of the four vendors: refused in their own words rather than by a page.
-_VENDORS: tuple[tuple[str, Shape], ...] = (
-    ("/v1beta/", Shape.GEMINI),
-    ("/v1/messages/", Shape.ANTHROPIC),
-    ("/v1/", Shape.OPENAI),
+_VENDORS: tuple[tuple[str, ClientFormat], ...] = (
+    ("/v1beta/", gemini.CLIENT),
+    ("/v1/messages/", anthropic.CLIENT),
+    ("/v1/", openai.CLIENT),
 )
 _OLLAMA_OTHERS = frozenset(
     f"/api/{name}"
@@ -99,8 +84,8 @@ def _gemini(path: str, query: bytes) -> Route | None:
         return None
     action, stream = _GEMINI_VERBS.get(found["verb"], (Action.UNKNOWN, None))
     as_array = stream is True and b"alt=sse" not in query.split(b"&")
-    shape = Shape.GEMINI_ARRAY if as_array else Shape.GEMINI
-    return Route(shape=shape, action=action, model=found["model"], stream=stream)
+    client = gemini.ARRAY_CLIENT if as_array else gemini.CLIENT
+    return Route(client=client, action=action, model=found["model"], stream=stream)
 
 
 def _models(path: str, headers: Mapping[bytes, bytes]) -> Route | None:
@@ -108,18 +93,18 @@ def _models(path: str, headers: Mapping[bytes, bytes]) -> Route | None:
     found = _MODELS.fullmatch(path)
     if found is None:
         return None
-    shape = Shape.OPENAI
+    client = openai.CLIENT
     if found["version"] == "v1beta" or b"x-goog-api-key" in headers:
-        shape = Shape.GEMINI
+        client = gemini.CLIENT
     elif b"anthropic-version" in headers:
-        shape = Shape.ANTHROPIC
-    return Route(shape=shape, action=Action.LIST_MODELS, method="GET", model=found["model"])
+        client = anthropic.CLIENT
+    return Route(client=client, action=Action.LIST_MODELS, method="GET", model=found["model"])
 
 
 def _other(path: str) -> Route | None:
     if path in _OLLAMA_OTHERS:
-        return Route(shape=Shape.OLLAMA, action=Action.UNKNOWN)
-    for prefix, shape in _VENDORS:
+        return Route(client=ollama.CLIENT, action=Action.UNKNOWN)
+    for prefix, client in _VENDORS:
         if path.startswith(prefix):
-            return Route(shape=shape, action=Action.UNKNOWN)
+            return Route(client=client, action=Action.UNKNOWN)
     return None

@@ -1,7 +1,13 @@
-"""What every wire format can do, and the two errors of reading one."""
+"""What a wire format can do: as a client speaks it to us, and as we speak it to an upstream.
+
+Two protocols, since they are two things: a client's format may have no upstream of its own, and an
+upstream's no clients. A vendor's folder offers `CLIENT` and `UPSTREAM`, which are nothing but the
+functions of its modules, gathered; `registry` knows them all.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -108,28 +114,62 @@ class StreamWriter(Protocol):
         """What a client needs to see a sound end, if `write` has not said it yet."""
 
 
-class Adapter(Protocol):
-    """One vendor's wire format, both ways.
+class TokenCounting(Protocol):
+    """A vendor's endpoint that counts the tokens of a request without a reply."""
 
-    Client side (we are that vendor): read_request, write_reply, stream_writer, write_error.
-    Upstream side (we call that vendor): the others.
-    """
+    def count_request(
+        self, body: bytes, parsed: Object, *, endpoint: Endpoint, model: str
+    ) -> HttpRequest:
+        """Ask an upstream of the same format with a client's own bytes; `model` is its own id."""
+
+    def write_count(self, tokens: int) -> bytes:
+        """A count as this vendor would answer it."""
+
+
+class ClientFormat(Protocol):
+    """What a client speaks: we are that vendor."""
+
+    @property
+    def name(self) -> str:
+        """One word for records; unlike `kind`, no two formats share it."""
 
     @property
     def kind(self) -> ProviderKind:
-        """The format."""
+        """The upstreams that take this format's requests as they are."""
 
     @property
     def stream_type(self) -> str:
         """The content type of its streams."""
 
-    # --- client side
+    @property
+    def too_long_words(self) -> str:
+        """How this vendor says that a prompt is too long, for agents that know its words.
+
+        A template: `{estimate}`, `{limit}` and `{over}` are tokens.
+        """
+
+    @property
+    def counting(self) -> TokenCounting | None:
+        """None where the vendor counts no tokens for its clients."""
 
     def read_request(self, body: Object, *, model: str | None, stream: bool | None) -> ChatRequest:
         """Read a client's request. `model` and `stream` as the URL says them, if it does.
 
         Raises BadRequest naming the member. Unknown members are kept in `extra`.
         """
+
+    def pass_request(
+        self, body: bytes, parsed: Object, *, endpoint: Endpoint, model: str, stream: bool
+    ) -> HttpRequest:
+        """A client's own bytes for an upstream of `kind`; `parsed` is what they say.
+
+        Byte for byte, except where something has to change: the model's id, and that a stream
+        must report usage. Raises CannotTranslate for what would have to be written anew and
+        cannot be.
+        """
+
+    def pass_stream(self, *, request: ChatRequest) -> PassThrough:
+        """A stream of such an upstream on its way to the client."""
 
     def write_reply(self, reply: Reply, *, answer: Answer) -> bytes:
         """A whole reply as this vendor would send it."""
@@ -140,7 +180,20 @@ class Adapter(Protocol):
     def write_error(self, error: WireError) -> bytes:
         """An error body as this vendor would send it; its status is `error.status`."""
 
-    # --- upstream side
+    def write_models(self, models: Iterable[tuple[str, str]], *, created: int) -> bytes:
+        """A list of models from pairs of an id and who serves it; `created` in seconds since the
+        epoch."""
+
+    def write_model(self, model: str, *, owner: str, created: int) -> bytes:
+        """One model, for a client that asks for it by its id."""
+
+
+class UpstreamFormat(Protocol):
+    """What an upstream speaks: we call that vendor."""
+
+    @property
+    def kind(self) -> ProviderKind:
+        """The upstreams that speak it."""
 
     def write_request(self, request: ChatRequest, *, endpoint: Endpoint, model: str) -> HttpRequest:
         """The request for an upstream; `model` is its own id. Raises CannotTranslate.
@@ -148,24 +201,15 @@ class Adapter(Protocol):
         A stream always asks for usage.
         """
 
-    def pass_request(
-        self, body: bytes, parsed: Object, *, endpoint: Endpoint, model: str, stream: bool
-    ) -> HttpRequest:
-        """A client's own bytes for an upstream of the same format.
-
-        Byte for byte, except where something has to change: the model's id, and that a stream
-        must report usage.
-        """
-
     def read_reply(self, body: bytes, *, request: ChatRequest) -> Reply:
         """A whole reply of a 200. Never raises: what cannot be read is `reply.error` (code
         "undecodable_reply")."""
 
-    def read_error(self, status: int, body: bytes) -> WireError:
-        """The error of a status of 400 and more, whatever the body is. Never raises."""
-
     def stream_reader(self, *, request: ChatRequest) -> StreamReader:
         """Start reading a stream."""
+
+    def read_error(self, status: int, body: bytes) -> WireError:
+        """The error of a status of 400 and more, whatever the body is. Never raises."""
 
     def models_request(self, *, endpoint: Endpoint) -> HttpRequest:
         """Ask for the list of models."""
@@ -179,4 +223,5 @@ class Adapter(Protocol):
         """Ask for embeddings. Raises CannotTranslate where the vendor has none."""
 
     def read_embeddings(self, body: bytes) -> EmbeddingReply:
-        """Read embeddings. Never raises."""
+        """The vectors, in the order of the inputs. Never raises: what cannot be read is
+        `reply.error`."""

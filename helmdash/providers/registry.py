@@ -1,4 +1,4 @@
-"""Which adapter speaks a format, and which endpoint a model goes to."""
+"""All the formats there are, and which endpoint a model goes to."""
 
 from __future__ import annotations
 
@@ -8,14 +8,23 @@ from fnmatch import fnmatchcase
 
 from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, ProviderKind
 from helmdash.providers import anthropic, gemini, ollama, openai
-from helmdash.providers.protocols import Adapter, Mirror, PassThrough
-from helmdash.providers.wire import ChatRequest
+from helmdash.providers.protocols import ClientFormat, UpstreamFormat
 
-_ADAPTERS: Mapping[ProviderKind, Adapter] = {
-    ProviderKind.OPENAI: openai.ADAPTER,
-    ProviderKind.ANTHROPIC: anthropic.ADAPTER,
-    ProviderKind.GEMINI: gemini.ADAPTER,
-    ProviderKind.OLLAMA: ollama.ADAPTER,
+# What clients may speak, by name. Gemini and Ollama have two formats each.
+CLIENTS: Mapping[str, ClientFormat] = {
+    each.name: each
+    for each in (
+        openai.CLIENT,
+        anthropic.CLIENT,
+        gemini.CLIENT,
+        gemini.ARRAY_CLIENT,
+        ollama.CLIENT,
+        ollama.GENERATE_CLIENT,
+    )
+}
+UPSTREAMS: Mapping[ProviderKind, UpstreamFormat] = {
+    each.kind: each
+    for each in (openai.UPSTREAM, anthropic.UPSTREAM, gemini.UPSTREAM, ollama.UPSTREAM)
 }
 
 # The bare model names that belong to a vendor, by the name of its endpoint from the environment:
@@ -48,18 +57,6 @@ class Route:
 
     endpoint: Endpoint
     model: str
-
-
-def adapter(kind: ProviderKind) -> Adapter:
-    """The adapter of a wire format."""
-    return _ADAPTERS[kind]
-
-
-def pass_through(kind: ProviderKind, *, request: ChatRequest) -> PassThrough:
-    """A stream of this format on its way to a client of the same one."""
-    if kind is ProviderKind.OPENAI:
-        return openai.ADAPTER.pass_stream(request=request)
-    return Mirror(adapter(kind).stream_reader(request=request))
 
 
 def choose(

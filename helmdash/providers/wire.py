@@ -184,6 +184,11 @@ class EmbeddingRequest:
 # --- the reply
 
 
+# The codes of our own for a body of a 200, and for bytes of a stream, that cannot be read.
+UNDECODABLE_REPLY = "undecodable_reply"
+UNDECODABLE_STREAM = "undecodable_stream"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireError:
     """An error in a vendor's words. `status` is its HTTP status, where there is one."""

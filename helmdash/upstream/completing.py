@@ -21,7 +21,7 @@ from helmdash.core.calls.completion import Completion, UnknownModel
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.upstreams.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
 from helmdash.providers.protocols import CannotTranslate
-from helmdash.providers.registry import Route, adapter
+from helmdash.providers.registry import UPSTREAMS, Route
 from helmdash.providers.wire import ChatRequest, JsonMode, Message, Reply, Role, Text, WireError
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import FailureKind, UpstreamFailed
@@ -173,7 +173,7 @@ def _sayable(text: str) -> str:
 async def _ask(client: UpstreamClient, route: Route, request: ChatRequest) -> _Outcome:
     """Send a request and read all of its answer."""
     endpoint = route.endpoint
-    upstream = adapter(endpoint.kind)
+    upstream = UPSTREAMS[endpoint.kind]
     try:
         written = upstream.write_request(request, endpoint=endpoint, model=route.model)
     except CannotTranslate as error:

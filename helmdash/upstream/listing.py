@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
-from helmdash.providers import registry
-from helmdash.providers.protocols import Adapter, HttpRequest
+from helmdash.providers.protocols import HttpRequest, UpstreamFormat
+from helmdash.providers.registry import UPSTREAMS
 from helmdash.providers.shared.listed_windows import is_llama_cpp, read_props, read_windows
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import FailureKind, UpstreamFailed, tidy
@@ -44,19 +44,19 @@ async def list_models(client: UpstreamClient, endpoint: Endpoint) -> Listed:
 
     Raises UpstreamFailed: `misconfigured` when it answers with an error or with no list.
     """
-    adapter = registry.adapter(endpoint.kind)
+    upstream = UPSTREAMS[endpoint.kind]
     patient = replace(endpoint, read_timeout_s=min(endpoint.read_timeout_s, _READ_SECONDS))
-    request = adapter.models_request(endpoint=patient)
+    request = upstream.models_request(endpoint=patient)
     opened = await client.open(patient, request, max_attempts=_ATTEMPTS)
     try:
         body = await opened.read(_MOST_BYTES)
     finally:
         await opened.close()
     if opened.status != 200:
-        sentence = _refusal(adapter, endpoint, opened.status, body)
+        sentence = _refusal(upstream, endpoint, opened.status, body)
         raise UpstreamFailed(FailureKind.MISCONFIGURED, sentence, opened.attempts)
     try:
-        ids = adapter.read_models(body)[:_MOST_MODELS]
+        ids = upstream.read_models(body)[:_MOST_MODELS]
     except ValueError:
         raise UpstreamFailed(
             FailureKind.MISCONFIGURED,
@@ -111,8 +111,8 @@ async def probe(client: UpstreamClient, endpoint: Endpoint) -> Probe:
     )
 
 
-def _refusal(adapter: Adapter, endpoint: Endpoint, status: int, body: bytes) -> str:
-    said = tidy(adapter.read_error(status, body).message, key=endpoint.api_key)
+def _refusal(upstream: UpstreamFormat, endpoint: Endpoint, status: int, body: bytes) -> str:
+    said = tidy(upstream.read_error(status, body).message, key=endpoint.api_key)
     sentence = f"Upstream {endpoint.name} answered HTTP {status} when asked for its models"
     return f"{sentence}: {said}" if said else f"{sentence}."
 

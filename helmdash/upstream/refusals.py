@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from helmdash.core.calls.error_words import ErrorKind, kind_of_error
-from helmdash.providers.openai.errors import read_error_body
+from helmdash.providers.openai.errors import read_error
 from helmdash.upstream.failures import tidy
 
 # An empty account, in vendors' words: OpenAI, Moonshot, Zhipu, DeepSeek, OpenRouter.
@@ -24,7 +24,7 @@ def words_of(status: int, body: bytes, *, key: str | None) -> str:
 
     JSON is told by the message in it, whichever vendor's shape it has, and a page by its text.
     """
-    return tidy(read_error_body(status, body).message, key=key) if body.strip() else ""
+    return tidy(read_error(status, body).message, key=key) if body.strip() else ""
 
 
 def is_about_money(status: int, body: bytes) -> bool:
@@ -32,7 +32,7 @@ def is_about_money(status: int, body: bytes) -> bool:
 
     A code that says so is enough. Words alone are not when a limit that passes stands beside them.
     """
-    error = read_error_body(status, body)
+    error = read_error(status, body)
     if any(kind_of_error(code, None) is ErrorKind.QUOTA for code in (error.code, error.type)):
         return True
     text = body.decode("utf-8", "replace")

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 from django.db import OperationalError
 
-from helmdash.core.permissions import SHELL
+from helmdash.core.access.permissions import SHELL
 from helmdash.doors.body import Bodies, Limits
 from helmdash.doors.directory import Directory, Standing
 from helmdash.doors.front import Front

@@ -16,7 +16,10 @@ from anthropic.types import ModelInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.providers.anthropic import ADAPTER, read_count, write_count, write_model, write_models
+from helmdash.providers.anthropic import (
+    CLIENT,
+    UPSTREAM,
+)
 from helmdash.providers.protocols import Answer
 from helmdash.providers.wire import (
     ChatRequest,
@@ -48,17 +51,17 @@ JSON_REQUEST = ChatRequest(model="m", messages=(), json_mode=JsonMode())
 
 
 def write(reply: Reply) -> dict[str, Any]:
-    body: dict[str, Any] = orjson.loads(ADAPTER.write_reply(reply, answer=ANSWER))
+    body: dict[str, Any] = orjson.loads(CLIENT.write_reply(reply, answer=ANSWER))
     return body
 
 
 def write_stream(events: list[Event]) -> bytes:
-    writer = ADAPTER.stream_writer(answer=ANSWER, request=REQUEST)
+    writer = CLIENT.stream_writer(answer=ANSWER, request=REQUEST)
     return b"".join(writer.write(event) for event in events) + writer.close()
 
 
 def read_stream(data: bytes, request: ChatRequest = REQUEST) -> list[Event]:
-    reader = ADAPTER.stream_reader(request=request)
+    reader = UPSTREAM.stream_reader(request=request)
     return reader.feed(data) + reader.flush()
 
 
@@ -104,7 +107,7 @@ def test_what_the_official_client_sends_is_read() -> None:
 
     def keep(request: httpx2.Request) -> httpx2.Response:
         bodies.append(orjson.loads(request.content))
-        return httpx2.Response(200, content=ADAPTER.write_reply(Reply(), answer=ANSWER))
+        return httpx2.Response(200, content=CLIENT.write_reply(Reply(), answer=ANSWER))
 
     client = anthropic.Anthropic(
         api_key="k", http_client=httpx2.Client(transport=httpx2.MockTransport(keep))
@@ -125,7 +128,7 @@ def test_what_the_official_client_sends_is_read() -> None:
         thinking={"type": "adaptive"},
         output_config={"effort": "low", "format": {"type": "json_schema", "schema": schema}},
     )
-    request = ADAPTER.read_request(bodies[0], model=None, stream=None)
+    request = CLIENT.read_request(bodies[0], model=None, stream=None)
 
     assert [message.text for message in request.messages] == ["Be brief.", "Hi", "Yes?", "Zoom"]
     assert request.json_mode == JsonMode(schema=schema)
@@ -173,9 +176,9 @@ replies = st.builds(
 @settings(max_examples=120, deadline=None)
 @given(replies)
 def test_a_reply_that_is_written_reads_the_same(reply: Reply) -> None:
-    body = ADAPTER.write_reply(reply, answer=ANSWER)
+    body = CLIENT.write_reply(reply, answer=ANSWER)
 
-    assert ADAPTER.read_reply(body, request=REQUEST) == reply
+    assert UPSTREAM.read_reply(body, request=REQUEST) == reply
     SdkMessage.model_validate(orjson.loads(body))
 
 
@@ -274,8 +277,8 @@ def test_garbage_gives_events_and_never_raises(chunks: list[bytes], is_framed: b
     data = b"".join(b"data: %b\n\n" % chunk for chunk in chunks) if is_framed else b"".join(chunks)
 
     assert all(event is not None for event in read_stream(data))
-    assert ADAPTER.read_reply(data, request=REQUEST).error is not None
-    assert ADAPTER.read_error(500, data).message
+    assert UPSTREAM.read_reply(data, request=REQUEST).error is not None
+    assert UPSTREAM.read_error(500, data).message
 
 
 odd = st.recursive(
@@ -306,9 +309,8 @@ def test_odd_events_never_raise(items: list[tuple[str, Any]]) -> None:
 
     read_stream(data)
     for _, value in items:
-        ADAPTER.read_reply(orjson.dumps({"content": value, "usage": value}), request=JSON_REQUEST)
-        ADAPTER.read_error(400, orjson.dumps(value))
-        read_count(orjson.dumps(value))
+        UPSTREAM.read_reply(orjson.dumps({"content": value, "usage": value}), request=JSON_REQUEST)
+        UPSTREAM.read_error(400, orjson.dumps(value))
 
 
 # --- replies
@@ -389,7 +391,7 @@ def test_a_reply_of_another_vendor_is_a_message_for_the_official_client() -> Non
         finish_reason="tool_calls",
     )
 
-    message = ask(sdk(ADAPTER.write_reply(reply, answer=ANSWER), "application/json"))
+    message = ask(sdk(CLIENT.write_reply(reply, answer=ANSWER), "application/json"))
 
     assert message.id == "msg_0198c0de"
     assert message.model == "claude-sonnet-4-5"
@@ -412,7 +414,7 @@ def test_a_refusal_keeps_its_words() -> None:
     [b"", b"[]", b"null", b"{}", b"<html>", b'{"content": "x"}', b'{"type": "message"}', b"\xff"],
 )
 def test_what_is_no_reply_is_an_error(body: bytes) -> None:
-    error = ADAPTER.read_reply(body, request=REQUEST).error
+    error = UPSTREAM.read_reply(body, request=REQUEST).error
 
     assert error is not None
     assert error.code == "undecodable_reply"
@@ -422,7 +424,7 @@ def test_arguments_nested_too_deeply_are_an_error_and_no_crash() -> None:
     deep = b'{"a":' * 1015 + b"1" + b"}" * 1015
     body = b'{"content":[{"type":"tool_use","id":"a","name":"b","input":%b}]}' % deep
 
-    assert ADAPTER.read_reply(body, request=REQUEST).error is not None
+    assert UPSTREAM.read_reply(body, request=REQUEST).error is not None
 
 
 # --- JSON mode
@@ -430,9 +432,9 @@ def test_arguments_nested_too_deeply_are_an_error_and_no_crash() -> None:
 
 def test_the_tool_for_json_becomes_text_again() -> None:
     call = ToolCall(id="t", name="json_reply", arguments='{"a":1}')
-    body = ADAPTER.write_reply(Reply(parts=(call,), finish_reason="tool_use"), answer=ANSWER)
+    body = CLIENT.write_reply(Reply(parts=(call,), finish_reason="tool_use"), answer=ANSWER)
 
-    reply = ADAPTER.read_reply(body, request=JSON_REQUEST)
+    reply = UPSTREAM.read_reply(body, request=JSON_REQUEST)
 
     assert (reply.text, reply.tool_calls, reply.finish_reason) == ('{"a":1}', (), "end_turn")
 
@@ -462,9 +464,9 @@ def test_a_tool_of_the_clients_stays_a_call_in_json_mode() -> None:
         model="m", messages=(), json_mode=JsonMode(), tools=(Tool(name="json_reply"),)
     )
     call = ToolCall(id="t", name="json_reply", arguments="{}")
-    body = ADAPTER.write_reply(Reply(parts=(call,), finish_reason="tool_use"), answer=ANSWER)
+    body = CLIENT.write_reply(Reply(parts=(call,), finish_reason="tool_use"), answer=ANSWER)
 
-    reply = ADAPTER.read_reply(body, request=request)
+    reply = UPSTREAM.read_reply(body, request=request)
 
     assert (reply.tool_calls, reply.finish_reason) == ((call,), "tool_use")
 
@@ -532,7 +534,7 @@ def test_text_beside_the_tool_for_json_is_dropped_in_a_stream(
     assert "".join(e.text for e in events if isinstance(e, TextDelta)) == text
     assert isinstance(events[-2], Finished)
     assert events[-1] == Ended()
-    reader = ADAPTER.stream_reader(request=JSON_REQUEST)
+    reader = UPSTREAM.stream_reader(request=JSON_REQUEST)
     one_by_one = [event for at in range(len(data)) for event in reader.feed(data[at : at + 1])]
     assert [*one_by_one, *reader.flush()] == events
 
@@ -554,7 +556,7 @@ def test_text_does_not_wait_where_the_model_takes_a_schema_without_the_tool() ->
         model="anthropic/claude-sonnet-4-5", messages=(), json_mode=JsonMode(schema=schema)
     )
     for model, count in (("claude-sonnet-4-5-20250929", 1), ("claude-3-7-sonnet", 0)):
-        reader = ADAPTER.stream_reader(request=request)
+        reader = UPSTREAM.stream_reader(request=request)
         events = reader.feed(head_of(model) + text_block(0, '{"a":'))
         assert len([e for e in events if isinstance(e, TextDelta)]) == count
 
@@ -562,14 +564,14 @@ def test_text_does_not_wait_where_the_model_takes_a_schema_without_the_tool() ->
 def test_text_beside_the_tool_for_json_is_dropped_from_a_whole_reply() -> None:
     call = ToolCall(id="t", name="json_reply", arguments='{"a":1}')
     parts = (Reasoning(text="Hm"), Text(text="Let me see."), call, Text(text="Done."))
-    body = ADAPTER.write_reply(Reply(parts=parts, finish_reason="tool_use"), answer=ANSWER)
+    body = CLIENT.write_reply(Reply(parts=parts, finish_reason="tool_use"), answer=ANSWER)
 
-    reply = ADAPTER.read_reply(body, request=JSON_REQUEST)
+    reply = UPSTREAM.read_reply(body, request=JSON_REQUEST)
 
     assert (reply.text, reply.finish_reason) == ('{"a":1}', "end_turn")
     assert isinstance(reply.parts[0], Reasoning)
-    plain = ADAPTER.write_reply(Reply(parts=parts[:2]), answer=ANSWER)
-    assert ADAPTER.read_reply(plain, request=JSON_REQUEST).text == "Let me see."
+    plain = CLIENT.write_reply(Reply(parts=parts[:2]), answer=ANSWER)
+    assert UPSTREAM.read_reply(plain, request=JSON_REQUEST).text == "Let me see."
 
 
 # --- streams
@@ -599,7 +601,7 @@ def test_the_official_client_puts_a_stream_together() -> None:
         ]
     )
 
-    message = ask_for_stream(sdk(data, ADAPTER.stream_type))
+    message = ask_for_stream(sdk(data, CLIENT.stream_type))
 
     kept = {"type", "text", "thinking", "name", "input"}
     assert [block.model_dump(include=kept) for block in message.content] == [
@@ -615,7 +617,7 @@ def test_the_official_client_puts_a_stream_together() -> None:
 
 
 def test_calls_that_follow_each_other_are_written_as_they_come() -> None:
-    writer = ADAPTER.stream_writer(answer=ANSWER, request=REQUEST)
+    writer = CLIENT.stream_writer(answer=ANSWER, request=REQUEST)
     writer.write(ToolCallStarted(index=0, id="a", name="f"))
     writer.write(ToolCallDelta(index=0, arguments='{"a":1}'))
 
@@ -631,7 +633,7 @@ def test_an_error_inside_a_stream_reaches_the_official_client() -> None:
     )
 
     with pytest.raises(anthropic.APIStatusError, match=r"Too busy\."):
-        ask_for_stream(sdk(data, ADAPTER.stream_type))
+        ask_for_stream(sdk(data, CLIENT.stream_type))
     assert shape_of(data)[-1] == "error"
 
 
@@ -676,7 +678,7 @@ def test_reading_goes_on_after_an_event_that_cannot_be_read() -> None:
         Finished,
         Ended,
     ]
-    reader = ADAPTER.stream_reader(request=REQUEST)
+    reader = UPSTREAM.stream_reader(request=REQUEST)
     one_by_one = [event for at in range(len(data)) for event in reader.feed(data[at : at + 1])]
     assert [*one_by_one, *reader.flush()] == events
 
@@ -690,7 +692,7 @@ def test_a_whole_reply_without_a_reason_is_not_said_to_have_ended() -> None:
 def test_a_page_of_html_is_told_as_its_visible_text() -> None:
     page = b"<html><head><style>p{}</style></head><body><h1>502</h1> Bad &amp; sad</body></html>"
 
-    assert ADAPTER.read_error(502, page) == WireError(message="502 Bad & sad", status=502)
+    assert UPSTREAM.read_error(502, page) == WireError(message="502 Bad & sad", status=502)
 
 
 def test_a_whole_reply_instead_of_a_stream_gives_its_events() -> None:
@@ -700,7 +702,7 @@ def test_a_whole_reply_instead_of_a_stream_gives_its_events() -> None:
         usage={"prompt_tokens": 3, "completion_tokens": 2},
     )
 
-    events = read_stream(b"\n " + ADAPTER.write_reply(reply, answer=ANSWER))
+    events = read_stream(b"\n " + CLIENT.write_reply(reply, answer=ANSWER))
 
     assert events[1:] == [
         TextDelta(text="Hi"),
@@ -733,7 +735,7 @@ def test_a_whole_reply_instead_of_a_stream_gives_its_events() -> None:
 def test_errors_are_worded_by_status(
     status: int, kind: str, raised: type[anthropic.APIStatusError]
 ) -> None:
-    body = ADAPTER.write_error(WireError(message="No.", code="whatever", status=status))
+    body = CLIENT.write_error(WireError(message="No.", code="whatever", status=status))
 
     assert orjson.loads(body) == {
         "type": "error",
@@ -754,27 +756,22 @@ def test_errors_are_worded_by_status(
     ],
 )
 def test_errors_without_a_status_are_worded_by_their_words(error: WireError, kind: str) -> None:
-    assert orjson.loads(ADAPTER.write_error(error))["error"]["type"] == kind
+    assert orjson.loads(CLIENT.write_error(error))["error"]["type"] == kind
 
 
 def test_models_are_listed_as_the_official_client_reads_them() -> None:
-    body = write_models(["a/x", "b/y"], 1_700_000_000)
+    body = CLIENT.write_models([("a/x", "up"), ("b/y", "up")], created=1_700_000_000)
 
     page = sdk(body, "application/json").models.list()
 
     assert [model.id for model in page] == ["a/x", "b/y"]
-    assert ADAPTER.read_models(body) == ("a/x", "b/y")
-    ModelInfo.model_validate(orjson.loads(write_model("a/x")))
-    assert orjson.loads(write_model("a/x"))["created_at"] == "1970-01-01T00:00:00Z"
+    assert UPSTREAM.read_models(body) == ("a/x", "b/y")
+    one = orjson.loads(CLIENT.write_model("a/x", owner="up", created=1_700_000_000))
+    ModelInfo.model_validate(one)
+    assert one["created_at"] == "2023-11-14T22:13:20Z"
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"data": 3}'])
 def test_what_is_no_list_of_models_raises(body: bytes) -> None:
     with pytest.raises(ValueError):
-        ADAPTER.read_models(body)
-
-
-def test_counts_are_written_and_read() -> None:
-    assert read_count(write_count(12)) == 12
-    assert read_count(b'{"input_tokens": "12"}') is None
-    assert read_count(b"oops") is None
+        UPSTREAM.read_models(body)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
-from helmdash.providers.anthropic import ADAPTER, read_count_request
+from helmdash.providers.anthropic import CLIENT
 from helmdash.providers.anthropic.write_request import request_body
 from helmdash.providers.protocols import BadRequest
 from helmdash.providers.wire import (
@@ -41,7 +41,7 @@ def body(**over: Any) -> dict[str, Any]:
 
 
 def read(**over: Any) -> ChatRequest:
-    return ADAPTER.read_request(body(**over), model=None, stream=None)
+    return CLIENT.read_request(body(**over), model=None, stream=None)
 
 
 def turn(role: str, *blocks: dict[str, Any]) -> dict[str, Any]:
@@ -213,15 +213,9 @@ def test_the_old_name_of_structured_output_is_read() -> None:
 
 
 def test_the_url_wins_over_the_body() -> None:
-    request = ADAPTER.read_request(body(stream=True), model="other", stream=False)
+    request = CLIENT.read_request(body(stream=True), model="other", stream=False)
 
     assert (request.model, request.stream) == ("other", False)
-
-
-def test_a_count_needs_no_max_tokens() -> None:
-    request = read_count_request({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})
-
-    assert request.max_tokens is None
 
 
 def test_zero_tokens_warm_the_prompt_cache() -> None:
@@ -397,7 +391,7 @@ def test_a_request_that_is_written_again_says_the_same(over: dict[str, Any]) -> 
 
     again = request_body(request, model="claude-sonnet-4-5")
 
-    assert ADAPTER.read_request(again, model=None, stream=None) == request
+    assert CLIENT.read_request(again, model=None, stream=None) == request
 
 
 @pytest.mark.parametrize(
@@ -428,6 +422,6 @@ def test_a_request_that_is_written_again_says_the_same(over: dict[str, Any]) -> 
 )
 def test_thinking_and_choices_that_are_written_again_stay(over: dict[str, Any]) -> None:
     sent = body(**{"max_tokens": 4000, **over})
-    request = ADAPTER.read_request(sent, model=None, stream=None)
+    request = CLIENT.read_request(sent, model=None, stream=None)
 
     assert request_body(request, model=sent["model"]) == sent

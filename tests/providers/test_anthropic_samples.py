@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.providers.anthropic import ADAPTER, read_count
+from helmdash.providers.anthropic import UPSTREAM
+from helmdash.providers.anthropic.counting import AnthropicCounting
 from helmdash.providers.wire import ChatRequest, Event, Reply
 
 SAMPLES = Path(__file__).parents[2] / "fixtures" / "wire" / "anthropic"
@@ -40,7 +41,7 @@ def reply_as_json(reply: Reply) -> dict[str, Any]:
 
 
 def read_stream(pieces: list[bytes]) -> list[Event]:
-    reader = ADAPTER.stream_reader(request=REQUEST)
+    reader = UPSTREAM.stream_reader(request=REQUEST)
     events = [event for piece in pieces for event in reader.feed(piece)]
     return events + reader.flush()
 
@@ -54,7 +55,7 @@ def test_every_sample_says_where_it_comes_from() -> None:
 def test_a_reply_reads_as_its_sample_says(name: str) -> None:
     sample = load(name)
 
-    reply = ADAPTER.read_reply(json.dumps(sample["body"]).encode(), request=REQUEST)
+    reply = UPSTREAM.read_reply(json.dumps(sample["body"]).encode(), request=REQUEST)
 
     assert reply_as_json(reply) == sample["reads_as"]
 
@@ -93,11 +94,11 @@ def test_an_error_reads_as_its_sample_says(name: str) -> None:
     body = sample["body"]
     raw = body if isinstance(body, str) else json.dumps(body)
 
-    assert said(ADAPTER.read_error(sample["status"], raw.encode())) == sample["reads_as"]
+    assert said(UPSTREAM.read_error(sample["status"], raw.encode())) == sample["reads_as"]
 
 
 def test_the_lists_read_as_their_samples_say() -> None:
     models, count = load("models"), load("count")
 
-    assert list(ADAPTER.read_models(json.dumps(models["body"]).encode())) == models["reads_as"]
-    assert read_count(json.dumps(count["body"]).encode()) == count["reads_as"]
+    assert list(UPSTREAM.read_models(json.dumps(models["body"]).encode())) == models["reads_as"]
+    assert json.loads(AnthropicCounting().write_count(count["reads_as"])) == count["body"]

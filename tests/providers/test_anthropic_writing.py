@@ -8,7 +8,8 @@ import orjson
 import pytest
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
-from helmdash.providers.anthropic import ADAPTER, count_request
+from helmdash.providers.anthropic import CLIENT, UPSTREAM
+from helmdash.providers.anthropic.counting import AnthropicCounting
 from helmdash.providers.anthropic.schema import to_structured_schema
 from helmdash.providers.anthropic.write_request import request_body
 from helmdash.providers.protocols import CannotTranslate
@@ -66,7 +67,7 @@ def write(*messages: Message, model: str = OLD, **over: Any) -> dict[str, Any]:
     ],
 )
 def test_base_urls_work_with_and_without_v1(base_url: str, path: str) -> None:
-    request = ADAPTER.write_request(
+    request = UPSTREAM.write_request(
         ChatRequest(model="m", messages=(HI,)), endpoint=endpoint(base_url), model=OLD
     )
 
@@ -80,7 +81,7 @@ def test_base_urls_work_with_and_without_v1(base_url: str, path: str) -> None:
 
 
 def test_an_endpoint_without_a_key_sends_none() -> None:
-    request = ADAPTER.models_request(endpoint=endpoint(key=None))
+    request = UPSTREAM.models_request(endpoint=endpoint(key=None))
 
     assert (request.path, request.body) == ("/v1/models?limit=1000", None)
     assert [name for name, _ in request.headers] == ["anthropic-version"]
@@ -204,7 +205,7 @@ def test_a_part_of_another_format_is_refused() -> None:
 
 def test_embeddings_are_refused() -> None:
     with pytest.raises(CannotTranslate, match="no embeddings"):
-        ADAPTER.embeddings_request(
+        UPSTREAM.embeddings_request(
             EmbeddingRequest(model="m", inputs=("a",)), endpoint=endpoint(), model=OLD
         )
 
@@ -491,7 +492,7 @@ def test_schemas_are_closed_or_refused(
 
 
 def passed(body: bytes, model: str) -> bytes | None:
-    return ADAPTER.pass_request(
+    return CLIENT.pass_request(
         body, orjson.loads(body), endpoint=endpoint(), model=model, stream=False
     ).body
 
@@ -535,7 +536,9 @@ def test_a_body_whose_model_is_hard_to_find_is_written_anew(body: bytes) -> None
 def test_a_count_is_asked_for_with_the_clients_own_bytes() -> None:
     body = b'{"model": "a/x", "messages": []}'
 
-    request = count_request(body, orjson.loads(body), endpoint=endpoint(), model="x")
+    request = AnthropicCounting().count_request(
+        body, orjson.loads(body), endpoint=endpoint(), model="x"
+    )
 
     assert request.path == "/v1/messages/count_tokens"
     assert request.body == b'{"model": "x", "messages": []}'

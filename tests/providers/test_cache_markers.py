@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
-from helmdash.providers.registry import adapter
+from helmdash.providers.registry import CLIENTS, UPSTREAMS
 from helmdash.providers.wire import ChatRequest, JsonMode, Message, Part, Role, Text, ToolResult
 
 MARK = {"type": "ephemeral"}
@@ -38,7 +38,7 @@ def bytes_for(
     model: str,
     base_url: str = "https://llm.example/v1",
 ) -> bytes:
-    written = adapter(kind).write_request(request, endpoint=endpoint(kind, base_url), model=model)
+    written = UPSTREAMS[kind].write_request(request, endpoint=endpoint(kind, base_url), model=model)
     return written.body or b""
 
 
@@ -166,7 +166,7 @@ def test_a_clients_marks_reach_another_format_that_knows_them(
     else:
         body["messages"].insert(0, {"role": "system", "content": [MARKED_BLOCK, PLAIN_BLOCK]})
 
-    request = adapter(kind).read_request(body, model=None, stream=None)
+    request = CLIENTS[kind.value].read_request(body, model=None, stream=None)
 
     over = body_for(ProviderKind.OPENAI, request, model=CLAUDE, base_url=OPENROUTER)
     assert over["messages"][0]["content"] == [MARKED_BLOCK, PLAIN_BLOCK]
@@ -184,7 +184,7 @@ def test_what_is_no_mark_is_none(mark: Any) -> None:
         "messages": [{"role": "user", "content": [{**PLAIN_BLOCK, "cache_control": mark}]}],
     }
     for kind in (ProviderKind.ANTHROPIC, ProviderKind.OPENAI):
-        request = adapter(kind).read_request(body, model=None, stream=None)
+        request = CLIENTS[kind.value].read_request(body, model=None, stream=None)
 
         parts: tuple[Part, ...] = request.messages[0].parts
         assert parts == (Text(text="Be brief."),)

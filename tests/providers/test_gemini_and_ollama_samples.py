@@ -13,16 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.providers import gemini, ollama
-from helmdash.providers.gemini import GeminiAdapter
-from helmdash.providers.ollama import OllamaAdapter
+from helmdash.providers.protocols import ClientFormat, UpstreamFormat
 from helmdash.providers.wire import ChatRequest, Event, Message
 
 WIRE = Path(__file__).parents[2] / "fixtures" / "wire"
 REQUEST = ChatRequest(model="m", messages=())
-ADAPTERS: dict[str, GeminiAdapter | OllamaAdapter] = {
-    "gemini": gemini.ADAPTER,
-    "ollama": ollama.ADAPTER,
-    "ollama/request_generate": ollama.GENERATE,
+CLIENT_FORMATS: dict[str, ClientFormat] = {
+    "gemini": gemini.CLIENT,
+    "ollama": ollama.CLIENT,
+    "ollama/request_generate": ollama.GENERATE_CLIENT,
 }
 
 
@@ -48,8 +47,12 @@ def stream_of(name: str) -> bytes:
     return "\n".join(load(name)["stream"]).encode()
 
 
-def adapter_of(name: str) -> GeminiAdapter | OllamaAdapter:
-    return ADAPTERS.get(name) or ADAPTERS[name.partition("/")[0]]
+def upstream_of(name: str) -> UpstreamFormat:
+    return gemini.UPSTREAM if name.startswith("gemini") else ollama.UPSTREAM
+
+
+def client_of(name: str) -> ClientFormat:
+    return CLIENT_FORMATS.get(name) or CLIENT_FORMATS[name.partition("/")[0]]
 
 
 def said(value: Any) -> dict[str, Any]:
@@ -77,7 +80,7 @@ def message_as_json(message: Message) -> dict[str, Any]:
 
 
 def read_stream(name: str, pieces: list[bytes]) -> list[Event]:
-    reader = adapter_of(name).stream_reader(request=REQUEST)
+    reader = upstream_of(name).stream_reader(request=REQUEST)
     events = [event for piece in pieces for event in reader.feed(piece)]
     return events + reader.flush()
 
@@ -89,7 +92,7 @@ def test_every_sample_says_where_it_comes_from(name: str) -> None:
 
 @pytest.mark.parametrize("name", names("reply"))
 def test_a_reply_reads_as_its_sample_says(name: str) -> None:
-    reply = adapter_of(name).read_reply(body_of(name), request=REQUEST)
+    reply = upstream_of(name).read_reply(body_of(name), request=REQUEST)
 
     assert with_parts(reply) == load(name)["reads_as"]
 
@@ -98,24 +101,24 @@ def test_a_reply_reads_as_its_sample_says(name: str) -> None:
 def test_an_error_reads_as_its_sample_says(name: str) -> None:
     sample = load(name)
 
-    assert said(adapter_of(name).read_error(sample["status"], body_of(name))) == sample["reads_as"]
+    assert said(upstream_of(name).read_error(sample["status"], body_of(name))) == sample["reads_as"]
 
 
 @pytest.mark.parametrize("name", names("models"))
 def test_a_list_of_models_reads_as_its_sample_says(name: str) -> None:
-    assert list(adapter_of(name).read_models(body_of(name))) == load(name)["reads_as"]
+    assert list(upstream_of(name).read_models(body_of(name))) == load(name)["reads_as"]
 
 
 @pytest.mark.parametrize("name", names("embeddings"))
 def test_embeddings_read_as_their_sample_says(name: str) -> None:
-    assert said(adapter_of(name).read_embeddings(body_of(name))) == load(name)["reads_as"]
+    assert said(upstream_of(name).read_embeddings(body_of(name))) == load(name)["reads_as"]
 
 
 @pytest.mark.parametrize("name", names("request"))
 def test_a_request_reads_as_its_sample_says(name: str) -> None:
     sample = load(name)
 
-    request = adapter_of(name).read_request(
+    request = client_of(name).read_request(
         sample["body"], model=sample.get("model"), stream=sample.get("is_stream")
     )
 
@@ -191,15 +194,15 @@ def test_rubbish_never_raises_and_reads_the_same_however_it_is_split(
     whole = b"".join(pieces)
 
     assert read_stream(kind, pieces) == read_stream(kind, [whole])
-    adapter_of(kind).read_reply(whole, request=REQUEST)
-    adapter_of(kind).read_error(500, whole)
-    adapter_of(kind).read_embeddings(whole)
+    upstream_of(kind).read_reply(whole, request=REQUEST)
+    upstream_of(kind).read_error(500, whole)
+    upstream_of(kind).read_embeddings(whole)
 
 
 @pytest.mark.parametrize("kind", ["gemini", "ollama"])
 @pytest.mark.parametrize("body", [b"", b"null", b"[]", b'"x"', b"<html>", b"\xff"])
 def test_what_is_no_reply_is_an_error_of_its_own_code(kind: str, body: bytes) -> None:
-    error = adapter_of(kind).read_reply(body, request=REQUEST).error
+    error = upstream_of(kind).read_reply(body, request=REQUEST).error
 
     assert error is not None
     assert error.code == "undecodable_reply"
@@ -209,4 +212,4 @@ def test_what_is_no_reply_is_an_error_of_its_own_code(kind: str, body: bytes) ->
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"models":{}}'])
 def test_what_is_no_list_of_models_is_a_value_error(kind: str, body: bytes) -> None:
     with pytest.raises(ValueError):
-        adapter_of(kind).read_models(body)
+        upstream_of(kind).read_models(body)

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.calls.usage import Usage, normalise_usage
-from helmdash.providers import gemini
-from helmdash.providers.gemini import ADAPTER, ARRAY, GeminiAdapter
+from helmdash.providers.gemini import ARRAY_CLIENT, CLIENT, UPSTREAM
+from helmdash.providers.gemini.counting import GeminiCounting
 from helmdash.providers.gemini.json_array import ObjectDecoder
-from helmdash.providers.protocols import Answer
+from helmdash.providers.protocols import Answer, ClientFormat
 from helmdash.providers.wire import (
     ChatRequest,
     Ended,
@@ -78,14 +78,14 @@ USAGES = st.fixed_dictionaries(
     )
 )
 def test_a_reply_that_was_written_reads_as_the_same_reply(reply: Reply) -> None:
-    body = ADAPTER.write_reply(reply, answer=ANSWER)
+    body = CLIENT.write_reply(reply, answer=ANSWER)
 
-    assert ADAPTER.read_reply(body, request=REQUEST) == reply
+    assert UPSTREAM.read_reply(body, request=REQUEST) == reply
     types.GenerateContentResponse.model_validate(json.loads(body))
 
 
 def written(reply: Reply) -> types.GenerateContentResponse:
-    body = json.loads(ADAPTER.write_reply(reply, answer=ANSWER))
+    body = json.loads(CLIENT.write_reply(reply, answer=ANSWER))
     return types.GenerateContentResponse.model_validate(body)
 
 
@@ -119,7 +119,7 @@ def test_another_providers_reply_is_what_the_sdk_expects() -> None:
     assert found.usage_metadata.thoughts_token_count == 4
     assert (found.response_id, found.model_version) == ("chatcmpl-1", "gpt-5")
     # another vendor's signature is no business of a Gemini client
-    assert "EqQB" not in ADAPTER.write_reply(reply, answer=ANSWER).decode()
+    assert "EqQB" not in CLIENT.write_reply(reply, answer=ANSWER).decode()
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_another_providers_reply_is_what_the_sdk_expects() -> None:
     ],
 )
 def test_usage_keeps_its_meaning_in_geminis_names(usage: dict[str, Any]) -> None:
-    body = json.loads(ADAPTER.write_reply(Reply(usage=usage), answer=ANSWER))
+    body = json.loads(CLIENT.write_reply(Reply(usage=usage), answer=ANSWER))
 
     before, after = normalise_usage(usage), normalise_usage(body["usageMetadata"])
     assert after == Usage(
@@ -209,9 +209,9 @@ def test_arguments_that_are_no_object_are_kept_under_one_member() -> None:
     ],
 )
 def test_an_error_reads_back_as_it_was_written(error: WireError, status: str) -> None:
-    body = ADAPTER.write_error(error)
+    body = CLIENT.write_error(error)
 
-    found = ADAPTER.read_error(error.status or 500, body)
+    found = UPSTREAM.read_error(error.status or 500, body)
 
     assert found.code == status
     assert (found.message, found.retry_after_s) == ("m", error.retry_after_s)
@@ -221,47 +221,38 @@ def test_an_error_reads_back_as_it_was_written(error: WireError, status: str) ->
 def test_an_error_inside_a_200_is_written_as_an_error() -> None:
     error = WireError(message="Overloaded", status=503)
 
-    assert ADAPTER.write_reply(Reply(error=error), answer=ANSWER) == ADAPTER.write_error(error)
+    assert CLIENT.write_reply(Reply(error=error), answer=ANSWER) == CLIENT.write_error(error)
 
 
 # --- lists and counts
 
 
 def test_models_are_what_the_sdk_expects() -> None:
-    body = json.loads(gemini.write_models(["openai/gpt-5", "gemini-2.5-flash"]))
+    body = json.loads(
+        CLIENT.write_models([("openai/gpt-5", "up"), ("gemini-2.5-flash", "up")], created=0)
+    )
 
     assert [model["name"] for model in body["models"]] == [
         "models/openai/gpt-5",
         "models/gemini-2.5-flash",
     ]
-    assert ADAPTER.read_models(json.dumps(body).encode()) == ("openai/gpt-5", "gemini-2.5-flash")
-    assert json.loads(gemini.write_model("gemini-2.5-flash")) == body["models"][1]
-
-
-@pytest.mark.parametrize(
-    ("body", "count"),
-    [
-        (gemini.write_count(31), 31),
-        (b'{"totalTokens":31,"promptTokensDetails":[]}', 31),
-        (b'{"totalTokens":"31"}', None),
-        (b"{}", None),
-        (b"<html>", None),
-    ],
-)
-def test_a_count_is_read_where_there_is_one(body: bytes, count: int | None) -> None:
-    assert gemini.read_count(body) == count
+    assert UPSTREAM.read_models(json.dumps(body).encode()) == ("openai/gpt-5", "gemini-2.5-flash")
+    assert (
+        json.loads(CLIENT.write_model("gemini-2.5-flash", owner="up", created=0))
+        == body["models"][1]
+    )
 
 
 # --- streams
 
 
-def stream(adapter: GeminiAdapter, events: Iterable[Event]) -> bytes:
-    writer = adapter.stream_writer(answer=ANSWER, request=REQUEST)
+def stream(client_format: ClientFormat, events: Iterable[Event]) -> bytes:
+    writer = client_format.stream_writer(answer=ANSWER, request=REQUEST)
     return b"".join([*(writer.write(event) for event in events), writer.close(), writer.close()])
 
 
 def read(data: bytes) -> list[Event]:
-    reader = ADAPTER.stream_reader(request=REQUEST)
+    reader = UPSTREAM.stream_reader(request=REQUEST)
     return [*reader.feed(data), *reader.flush()]
 
 
@@ -287,9 +278,9 @@ UNSEALED = PARTS.map(
 
 
 @settings(max_examples=70, deadline=None)
-@given(parts=UNSEALED, usage=USAGES, adapter=st.sampled_from([ADAPTER, ARRAY]))
+@given(parts=UNSEALED, usage=USAGES, client_format=st.sampled_from([CLIENT, ARRAY_CLIENT]))
 def test_a_stream_that_was_written_reads_as_the_same_events(
-    parts: list[Part], usage: dict[str, Any], adapter: GeminiAdapter
+    parts: list[Part], usage: dict[str, Any], client_format: ClientFormat
 ) -> None:
     events: list[Event] = [
         Started(id="r", model="m"),
@@ -299,7 +290,7 @@ def test_a_stream_that_was_written_reads_as_the_same_events(
         Ended(),
     ]
 
-    found = read(stream(adapter, events))
+    found = read(stream(client_format, events))
 
     assert found == events
 
@@ -312,7 +303,7 @@ def test_a_signature_is_written_on_the_part_after_it() -> None:
         Finished(reason="STOP"),
     ]
 
-    data = stream(ADAPTER, events)
+    data = stream(CLIENT, events)
 
     parts = json.loads(data.split(b"data: ", 1)[1])["candidates"][0]["content"]["parts"]
     assert parts == [
@@ -325,22 +316,22 @@ def test_an_error_ends_the_stream() -> None:
     failed = Failed(error=WireError(message="Overloaded", status=503, code="UNAVAILABLE"))
     events: list[Event] = [TextDelta(text="a"), failed, TextDelta(text="b"), Ended()]
 
-    for adapter in (ADAPTER, ARRAY):
-        found = read(stream(adapter, events))
+    for client_format in (CLIENT, ARRAY_CLIENT):
+        found = read(stream(client_format, events))
         assert found[1:] == [TextDelta(text="a"), failed]
 
 
 @pytest.mark.parametrize(
-    ("adapter", "bad"),
-    [(ADAPTER, b"data: {oops\r\n\r\ndata: 7\r\n\r\n"), (ARRAY, b"{oops},\r\n{},\r\n{1}")],
+    ("client_format", "bad"),
+    [(CLIENT, b"data: {oops\r\n\r\ndata: 7\r\n\r\n"), (ARRAY_CLIENT, b"{oops},\r\n{},\r\n{1}")],
 )
 def test_reading_goes_on_after_a_chunk_that_cannot_be_read(
-    adapter: GeminiAdapter, bad: bytes
+    client_format: ClientFormat, bad: bytes
 ) -> None:
     usage = UsageSeen(usage={"promptTokenCount": 2})
     others: list[Event] = [TextDelta(text="b"), usage, Finished(reason="STOP")]
-    writer = adapter.stream_writer(answer=ANSWER, request=REQUEST)
-    comma = b",\r\n" if adapter is ARRAY else b""
+    writer = client_format.stream_writer(answer=ANSWER, request=REQUEST)
+    comma = b",\r\n" if client_format is ARRAY_CLIENT else b""
     data = writer.write(TextDelta(text="a")) + comma + bad
     data += b"".join(writer.write(event) for event in others) + comma + bad + writer.close()
 
@@ -356,7 +347,7 @@ def test_reading_goes_on_after_a_chunk_that_cannot_be_read(
     ]
     assert isinstance(events[2], Failed)
     assert events[2].error.code == "undecodable_stream"
-    reader = ADAPTER.stream_reader(request=REQUEST)
+    reader = UPSTREAM.stream_reader(request=REQUEST)
     one_by_one = [event for at in range(len(data)) for event in reader.feed(data[at : at + 1])]
     assert [*one_by_one, *reader.flush()] == events
 
@@ -372,13 +363,13 @@ def test_a_stream_cut_off_within_a_chunk_is_not_given_an_end() -> None:
 def test_a_page_of_html_is_told_as_its_visible_text() -> None:
     page = b"<!doctype html><title>502 Bad Gateway</title><p>nginx</p>"
 
-    error = ADAPTER.read_error(502, page)
+    error = UPSTREAM.read_error(502, page)
 
     assert error == WireError(message="502 Bad Gateway", status=502)
 
 
 def test_a_stream_that_was_cut_off_is_not_given_an_end() -> None:
-    data = stream(ADAPTER, [TextDelta(text="a")])
+    data = stream(CLIENT, [TextDelta(text="a")])
 
     assert Ended() not in read(data)
     assert not any(isinstance(event, Finished) for event in read(data))
@@ -389,7 +380,7 @@ def test_an_array_is_json_whatever_was_in_it() -> None:
     said: list[Event] = [TextDelta(text="a"), Finished(reason="stop"), Ended()]
     streams: list[list[Event]] = [[], said, [failed]]
     for events in streams:
-        assert isinstance(json.loads(stream(ARRAY, events)), list)
+        assert isinstance(json.loads(stream(ARRAY_CLIENT, events)), list)
 
 
 @pytest.mark.parametrize("before", [b"", b"\r\n", b"\xef\xbb\xbf", b": hello\n\n"])
@@ -398,18 +389,18 @@ def test_a_stream_may_begin_with_blanks_a_mark_or_a_comment(before: bytes) -> No
     whole = before + b"data: " + chunk
 
     assert read(whole) == [TextDelta(text="a")]
-    reader = ADAPTER.stream_reader(request=REQUEST)
+    reader = UPSTREAM.stream_reader(request=REQUEST)
     pieces = [whole[at : at + 1] for at in range(len(whole))]
     assert [event for piece in pieces for event in reader.feed(piece)] == []
     assert reader.flush() == [TextDelta(text="a")]
 
 
 def test_rubbish_between_objects_and_an_endless_event_are_given_up_once() -> None:
-    reader = ADAPTER.stream_reader(request=REQUEST)
+    reader = UPSTREAM.stream_reader(request=REQUEST)
     assert [type(one) for one in reader.feed(b'[{"candidates":[]}, x')] == [Failed]
     assert [*reader.feed(b'{"candidates":[]}]'), *reader.flush()] == []
 
-    endless = ADAPTER.stream_reader(request=REQUEST)
+    endless = UPSTREAM.stream_reader(request=REQUEST)
     piece = b"data: " + b"x" * 9 * 1024 * 1024
     found = [event for _ in range(3) for event in endless.feed(piece)]
     assert [type(one) for one in [*found, *endless.flush()]] == [Failed]
@@ -463,7 +454,7 @@ def test_the_sdk_reads_our_stream() -> None:
         Ended(),
     ]
 
-    with client(stream(ADAPTER, events)) as sdk:
+    with client(stream(CLIENT, events)) as sdk:
         chunks = list(sdk.models.generate_content_stream(model="m", contents="Tide?"))
 
     assert [chunk.text for chunk in chunks if chunk.text] == ["Low ", "water"]
@@ -476,7 +467,7 @@ def test_the_sdk_raises_our_errors_as_its_own() -> None:
     error = WireError(message="Too many", status=429, code="rate_limited")
 
     with (
-        client(ADAPTER.write_error(error), status=429) as sdk,
+        client(CLIENT.write_error(error), status=429) as sdk,
         pytest.raises(errors.ClientError) as caught,
     ):
         sdk.models.generate_content(model="m", contents="Tide?")
@@ -484,14 +475,14 @@ def test_the_sdk_raises_our_errors_as_its_own() -> None:
 
     failed = Failed(error=WireError(message="Overloaded", status=503))
     with (
-        client(stream(ADAPTER, [TextDelta(text="a"), failed])) as sdk,
+        client(stream(CLIENT, [TextDelta(text="a"), failed])) as sdk,
         pytest.raises(errors.ServerError),
     ):
         list(sdk.models.generate_content_stream(model="m", contents="Tide?"))
 
 
 def test_the_sdk_reads_our_models_and_counts() -> None:
-    with client(gemini.write_models(["a", "b/c"])) as sdk:
+    with client(CLIENT.write_models([("a", "up"), ("b/c", "up")], created=0)) as sdk:
         assert [model.name for model in sdk.models.list()] == ["models/a", "models/b/c"]
-    with client(gemini.write_count(7)) as sdk:
+    with client(GeminiCounting().write_count(7)) as sdk:
         assert sdk.models.count_tokens(model="m", contents="Tide?").total_tokens == 7

@@ -9,7 +9,8 @@ import pytest
 from google.genai import types
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
-from helmdash.providers.gemini import ADAPTER, ARRAY, count_request
+from helmdash.providers.gemini import ARRAY_CLIENT, CLIENT, UPSTREAM
+from helmdash.providers.gemini.counting import GeminiCounting
 from helmdash.providers.gemini.schema import to_json_schema
 from helmdash.providers.gemini.thinking import thinking_config
 from helmdash.providers.protocols import BadRequest, CannotTranslate, HttpRequest
@@ -50,13 +51,13 @@ def ask(*messages: Message, **over: Any) -> ChatRequest:
 
 
 def write(request: ChatRequest, model: str = "gemini-2.5-flash") -> dict[str, Any]:
-    written = ADAPTER.write_request(request, endpoint=ENDPOINT, model=model)
+    written = UPSTREAM.write_request(request, endpoint=ENDPOINT, model=model)
     body: dict[str, Any] = json.loads(written.body or b"")
     return body
 
 
 def read(**body: Any) -> ChatRequest:
-    return ADAPTER.read_request(body, model="gemini-2.5-flash", stream=False)
+    return CLIENT.read_request(body, model="gemini-2.5-flash", stream=False)
 
 
 def config(**members: Any) -> ChatRequest:
@@ -86,7 +87,7 @@ def config(**members: Any) -> ChatRequest:
 def test_the_base_url_may_name_the_version(base_url: str, path: str) -> None:
     endpoint = Endpoint(name="g", kind=ProviderKind.GEMINI, base_url=base_url)
 
-    assert ADAPTER.write_request(ask(), endpoint=endpoint, model="m").path == path
+    assert UPSTREAM.write_request(ask(), endpoint=endpoint, model="m").path == path
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_the_base_url_may_name_the_version(base_url: str, path: str) -> None:
     ],
 )
 def test_the_model_stands_in_the_path(model: str, resource: str) -> None:
-    written = ADAPTER.write_request(ask(), endpoint=ENDPOINT, model=model)
+    written = UPSTREAM.write_request(ask(), endpoint=ENDPOINT, model=model)
 
     assert written.path == f"/v1beta/{resource}:generateContent"
 
@@ -112,16 +113,16 @@ def test_the_model_stands_in_the_path(model: str, resource: str) -> None:
 )
 def test_an_id_that_could_change_the_address_is_refused(model: str) -> None:
     with pytest.raises(CannotTranslate):
-        ADAPTER.write_request(ask(), endpoint=ENDPOINT, model=model)
+        UPSTREAM.write_request(ask(), endpoint=ENDPOINT, model=model)
     with pytest.raises(CannotTranslate):
-        ADAPTER.pass_request(b"{}", {}, endpoint=ENDPOINT, model=model, stream=False)
+        CLIENT.pass_request(b"{}", {}, endpoint=ENDPOINT, model=model, stream=False)
 
 
 def test_the_key_goes_into_a_header_and_never_into_the_address() -> None:
     requests: list[HttpRequest] = [
-        ADAPTER.write_request(ask(), endpoint=ENDPOINT, model="m"),
-        ADAPTER.models_request(endpoint=ENDPOINT),
-        count_request(b"{}", endpoint=ENDPOINT, model="m"),
+        UPSTREAM.write_request(ask(), endpoint=ENDPOINT, model="m"),
+        UPSTREAM.models_request(endpoint=ENDPOINT),
+        GeminiCounting().count_request(b"{}", {}, endpoint=ENDPOINT, model="m"),
     ]
 
     for request in requests:
@@ -130,7 +131,7 @@ def test_the_key_goes_into_a_header_and_never_into_the_address() -> None:
 
 
 def test_a_stream_is_asked_for_as_events() -> None:
-    written = ADAPTER.write_request(ask(stream=True), endpoint=ENDPOINT, model="m")
+    written = UPSTREAM.write_request(ask(stream=True), endpoint=ENDPOINT, model="m")
 
     assert written.path == "/v1beta/models/m:streamGenerateContent?alt=sse"
 
@@ -138,18 +139,21 @@ def test_a_stream_is_asked_for_as_events() -> None:
 def test_a_clients_bytes_pass_as_they_are() -> None:
     body = b'{ "contents":[],  "x": 1 }'
 
-    for adapter, query in ((ADAPTER, "?alt=sse"), (ARRAY, "")):
-        passed = adapter.pass_request(body, {}, endpoint=ENDPOINT, model="m", stream=True)
+    for client_format, query in ((CLIENT, "?alt=sse"), (ARRAY_CLIENT, "")):
+        passed = client_format.pass_request(body, {}, endpoint=ENDPOINT, model="m", stream=True)
         assert passed.body == body
         assert passed.path == f"/v1beta/models/m:streamGenerateContent{query}"
 
 
 def test_a_count_passes_but_for_the_model_named_inside() -> None:
+    def count(body: bytes) -> HttpRequest:
+        return GeminiCounting().count_request(body, json.loads(body), endpoint=ENDPOINT, model="m")
+
     plain = b'{"contents": [] }'
     inner = b'{"generateContentRequest":{"model":"models/mine","contents":[]}}'
 
-    assert count_request(plain, endpoint=ENDPOINT, model="m").body == plain
-    counted = count_request(inner, endpoint=ENDPOINT, model="m")
+    assert count(plain).body == plain
+    counted = count(inner)
     assert counted.path == "/v1beta/models/m:countTokens"
     assert json.loads(counted.body or b"") == {
         "generateContentRequest": {"model": "models/m", "contents": []}
@@ -159,7 +163,7 @@ def test_a_count_passes_but_for_the_model_named_inside() -> None:
 def test_embeddings_are_asked_for_in_one_request() -> None:
     request = EmbeddingRequest(model="e", inputs=("a", "b"), dimensions=8)
 
-    written = ADAPTER.embeddings_request(request, endpoint=ENDPOINT, model="e")
+    written = UPSTREAM.embeddings_request(request, endpoint=ENDPOINT, model="e")
 
     assert written.path == "/v1beta/models/e:batchEmbedContents"
     assert json.loads(written.body or b"") == {
@@ -494,7 +498,7 @@ def test_a_member_of_the_wrong_kind_is_named(body: dict[str, Any], field: str) -
 
 def test_a_request_without_a_model_says_where_to_name_it() -> None:
     with pytest.raises(BadRequest) as caught:
-        ADAPTER.read_request({}, model=None, stream=None)
+        CLIENT.read_request({}, model=None, stream=None)
 
     assert caught.value.field == "model"
 
@@ -536,7 +540,7 @@ def test_an_id_that_was_derived_is_the_same_one_turn_later() -> None:
     first = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}
     answer = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}
     before = read(contents=[first, answer])
-    reply = ADAPTER.read_reply(
+    reply = UPSTREAM.read_reply(
         json.dumps({"candidates": [{"content": first}]}).encode(), request=before
     )
 
@@ -652,4 +656,4 @@ def test_what_gemini_wrote_reads_back_as_it_was_asked() -> None:
         json_mode=JsonMode(schema=SCHEMA),
     )
 
-    assert ADAPTER.read_request(write(request), model="m", stream=False) == request
+    assert CLIENT.read_request(write(request), model="m", stream=False) == request

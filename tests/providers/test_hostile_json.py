@@ -19,12 +19,10 @@ from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.doors.faults import BadBody
 from helmdash.doors.validation import read_object
 from helmdash.gateway import message_digest
-from helmdash.gateway.formats import format_of
 from helmdash.gateway.options import parse
 from helmdash.gateway.refusals import Refusal
-from helmdash.gateway.routes import Shape
+from helmdash.providers import registry
 from helmdash.providers.protocols import BadRequest, CannotTranslate
-from helmdash.providers.registry import adapter
 from helmdash.shapes.jsontext import MAX_DEPTH, BadJson, find_too_deep, load_json
 from tests.gateway.mirror import SHAPES, UPSTREAMS, chat
 
@@ -56,7 +54,7 @@ def written(value: object) -> bytes:
 
 def verdict(shape: str, kind: str, text: bytes) -> str:
     """What becomes of a request: sent, or why not. Anything else that is raised is a 500."""
-    client, upstream = format_of(Shape(shape)), ProviderKind(kind)
+    client, upstream = registry.CLIENTS[shape], ProviderKind(kind)
     endpoint = Endpoint(name=kind, kind=upstream, base_url="http://upstream", api_key="key")
     is_native = client.kind is upstream
     in_path = shape.startswith("gemini")
@@ -70,7 +68,7 @@ def verdict(shape: str, kind: str, text: bytes) -> str:
                 text, parsed, endpoint=endpoint, model="other", stream=request.stream
             )
         else:
-            adapter(upstream).write_request(request, endpoint=endpoint, model=MODEL)
+            registry.UPSTREAMS[upstream].write_request(request, endpoint=endpoint, model=MODEL)
     except Refusal as refusal:
         return f"{refusal.error.status} {refusal.error.message}"
     except (BadRequest, CannotTranslate) as error:

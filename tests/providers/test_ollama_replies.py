@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.calls.usage import normalise_usage
-from helmdash.providers import ollama
-from helmdash.providers.ollama import ADAPTER, GENERATE, OllamaAdapter
-from helmdash.providers.protocols import Answer
+from helmdash.providers.ollama import CLIENT, GENERATE_CLIENT, UPSTREAM
+from helmdash.providers.ollama.listing import write_ps, write_show, write_version
+from helmdash.providers.protocols import Answer, ClientFormat
 from helmdash.providers.wire import (
     ChatRequest,
     Ended,
@@ -41,7 +41,7 @@ from helmdash.providers.wire import (
 
 REQUEST = ChatRequest(model="m", messages=())
 ANSWER = Answer(call_id="call-1", model="llama3.2", created=1_700_000_000)
-BOTH = pytest.mark.parametrize("adapter", [ADAPTER, GENERATE], ids=["chat", "generate"])
+BOTH = pytest.mark.parametrize("client_format", [CLIENT, GENERATE_CLIENT], ids=["chat", "generate"])
 
 TEXTS = st.text(min_size=1, max_size=12)
 ARGUMENTS = st.dictionaries(TEXTS, st.one_of(TEXTS, st.integers(-9, 9), st.booleans()), max_size=3)
@@ -65,7 +65,7 @@ USAGES = st.fixed_dictionaries(
 
 @settings(max_examples=70, deadline=None)
 @given(
-    adapter=st.sampled_from([ADAPTER, GENERATE]),
+    client_format=st.sampled_from([CLIENT, GENERATE_CLIENT]),
     reply=st.builds(
         Reply,
         model=st.just(ANSWER.model),
@@ -75,11 +75,11 @@ USAGES = st.fixed_dictionaries(
     ),
 )
 def test_a_reply_that_was_written_reads_as_the_same_reply(
-    adapter: OllamaAdapter, reply: Reply
+    client_format: ClientFormat, reply: Reply
 ) -> None:
-    body = adapter.write_reply(reply, answer=ANSWER)
+    body = client_format.write_reply(reply, answer=ANSWER)
 
-    assert adapter.read_reply(body, request=REQUEST) == reply
+    assert UPSTREAM.read_reply(body, request=REQUEST) == reply
 
 
 FOREIGN = Reply(
@@ -96,7 +96,7 @@ FOREIGN = Reply(
 
 
 def test_another_providers_reply_is_the_chat_that_the_sdk_expects() -> None:
-    found = sdk.ChatResponse.model_validate_json(ADAPTER.write_reply(FOREIGN, answer=ANSWER))
+    found = sdk.ChatResponse.model_validate_json(CLIENT.write_reply(FOREIGN, answer=ANSWER))
 
     assert (found.model, found.created_at) == ("llama3.2", "2023-11-14T22:13:20Z")
     assert (found.message.role, found.message.content) == ("assistant", "Low.")
@@ -110,7 +110,9 @@ def test_another_providers_reply_is_the_chat_that_the_sdk_expects() -> None:
 
 
 def test_another_providers_reply_is_the_completion_that_the_sdk_expects() -> None:
-    found = sdk.GenerateResponse.model_validate_json(GENERATE.write_reply(FOREIGN, answer=ANSWER))
+    found = sdk.GenerateResponse.model_validate_json(
+        GENERATE_CLIENT.write_reply(FOREIGN, answer=ANSWER)
+    )
 
     assert (found.response, found.thinking, found.done_reason) == ("Low.", "Hm.", "stop")
     assert (found.prompt_eval_count, found.eval_count) == (10, 7)
@@ -118,7 +120,7 @@ def test_another_providers_reply_is_the_completion_that_the_sdk_expects() -> Non
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None}])
 def test_unknown_usage_is_left_out(usage: dict[str, Any] | None) -> None:
-    body = json.loads(ADAPTER.write_reply(Reply(usage=usage), answer=ANSWER))
+    body = json.loads(CLIENT.write_reply(Reply(usage=usage), answer=ANSWER))
 
     assert not [name for name in body if "count" in name or "duration" in name]
 
@@ -137,7 +139,7 @@ def test_unknown_usage_is_left_out(usage: dict[str, Any] | None) -> None:
     ],
 )
 def test_a_finish_reason_is_a_done_reason(reason: str | None, word: str | None) -> None:
-    body = json.loads(ADAPTER.write_reply(Reply(finish_reason=reason), answer=ANSWER))
+    body = json.loads(CLIENT.write_reply(Reply(finish_reason=reason), answer=ANSWER))
 
     assert body.get("done_reason") == word
 
@@ -145,7 +147,7 @@ def test_a_finish_reason_is_a_done_reason(reason: str | None, word: str | None) 
 def test_a_refusal_is_content_and_an_image_does_not_break_the_sdk() -> None:
     reply = Reply(parts=(Image(media_type="image/png", data="aGk="),), refusal="I will not.")
 
-    found = sdk.ChatResponse.model_validate_json(ADAPTER.write_reply(reply, answer=ANSWER))
+    found = sdk.ChatResponse.model_validate_json(CLIENT.write_reply(reply, answer=ANSWER))
 
     assert found.message == sdk.Message(role="assistant", content="I will not.")
 
@@ -162,26 +164,26 @@ def test_a_refusal_is_content_and_an_image_does_not_break_the_sdk() -> None:
     ],
 )
 def test_an_error_says_what_the_body_says(status: int, body: bytes, message: str) -> None:
-    assert ADAPTER.read_error(status, body) == WireError(message=message, status=status)
+    assert UPSTREAM.read_error(status, body) == WireError(message=message, status=status)
 
 
 def test_an_error_reads_back_as_it_was_written() -> None:
     error = WireError(message="Too many", status=429)
 
-    assert ADAPTER.read_error(429, ADAPTER.write_error(error)) == error
-    assert ADAPTER.write_reply(Reply(error=error), answer=ANSWER) == ADAPTER.write_error(error)
+    assert UPSTREAM.read_error(429, CLIENT.write_error(error)) == error
+    assert CLIENT.write_reply(Reply(error=error), answer=ANSWER) == CLIENT.write_error(error)
 
 
 # --- streams
 
 
-def stream(adapter: OllamaAdapter, events: Iterable[Event]) -> bytes:
-    writer = adapter.stream_writer(answer=ANSWER, request=REQUEST)
+def stream(client_format: ClientFormat, events: Iterable[Event]) -> bytes:
+    writer = client_format.stream_writer(answer=ANSWER, request=REQUEST)
     return b"".join([*(writer.write(event) for event in events), writer.close(), writer.close()])
 
 
 def read(data: bytes) -> list[Event]:
-    reader = ADAPTER.stream_reader(request=REQUEST)
+    reader = UPSTREAM.stream_reader(request=REQUEST)
     return [*reader.feed(data), *reader.flush()]
 
 
@@ -201,9 +203,9 @@ def events_of(parts: Iterable[Part]) -> list[Event]:
 
 
 @settings(max_examples=70, deadline=None)
-@given(parts=PARTS, usage=USAGES, adapter=st.sampled_from([ADAPTER, GENERATE]))
+@given(parts=PARTS, usage=USAGES, client_format=st.sampled_from([CLIENT, GENERATE_CLIENT]))
 def test_a_stream_that_was_written_reads_as_the_same_events(
-    parts: tuple[Part, ...], usage: dict[str, Any], adapter: OllamaAdapter
+    parts: tuple[Part, ...], usage: dict[str, Any], client_format: ClientFormat
 ) -> None:
     events: list[Event] = [
         Started(model=ANSWER.model),
@@ -213,20 +215,20 @@ def test_a_stream_that_was_written_reads_as_the_same_events(
         Ended(),
     ]
 
-    assert read(stream(adapter, events)) == events
+    assert read(stream(client_format, events)) == events
 
 
 @BOTH
-def test_an_error_ends_the_stream(adapter: OllamaAdapter) -> None:
+def test_an_error_ends_the_stream(client_format: ClientFormat) -> None:
     failed = Failed(error=WireError(message="Overloaded"))
 
-    found = read(stream(adapter, [TextDelta(text="a"), failed, TextDelta(text="b"), Ended()]))
+    found = read(stream(client_format, [TextDelta(text="a"), failed, TextDelta(text="b"), Ended()]))
 
     assert found == [Started(model=ANSWER.model), TextDelta(text="a"), failed]
 
 
 def test_a_line_without_end_is_given_up_once() -> None:
-    reader = ADAPTER.stream_reader(request=REQUEST)
+    reader = UPSTREAM.stream_reader(request=REQUEST)
     found = [event for _ in range(3) for event in reader.feed(b"x" * 8 * 1024 * 1024)]
 
     assert [type(event) for event in [*found, *reader.flush()]] == [Failed]
@@ -234,7 +236,7 @@ def test_a_line_without_end_is_given_up_once() -> None:
 
 def test_reading_goes_on_after_a_line_that_cannot_be_read() -> None:
     said: list[Event] = [TextDelta(text="a"), TextDelta(text="b"), Finished(reason="stop")]
-    lines = stream(ADAPTER, [*said, UsageSeen(usage={"eval_count": 2}), Ended()]).splitlines(True)
+    lines = stream(CLIENT, [*said, UsageSeen(usage={"eval_count": 2}), Ended()]).splitlines(True)
     data = lines[0] + b'{"oops\n7\n' + lines[1] + b"<p>\n" + b"".join(lines[2:])
 
     events = read(data)
@@ -250,7 +252,7 @@ def test_reading_goes_on_after_a_line_that_cannot_be_read() -> None:
     ]
     assert isinstance(events[2], Failed)
     assert events[2].error.code == "undecodable_stream"
-    reader = ADAPTER.stream_reader(request=REQUEST)
+    reader = UPSTREAM.stream_reader(request=REQUEST)
     one_by_one = [event for at in range(len(data)) for event in reader.feed(data[at : at + 1])]
     assert [*one_by_one, *reader.flush()] == events
 
@@ -277,7 +279,7 @@ def client(answer: bytes, *, status: int = 200) -> sdk.Client:
 
 
 def test_the_sdk_reads_our_chat_stream() -> None:
-    lines = list(client(stream(ADAPTER, EVENTS)).chat(model="m", messages=[], stream=True))
+    lines = list(client(stream(CLIENT, EVENTS)).chat(model="m", messages=[], stream=True))
 
     assert "".join(line.message.content or "" for line in lines) == "Low water"
     assert lines[0].message.thinking == "Hm."
@@ -288,7 +290,9 @@ def test_the_sdk_reads_our_chat_stream() -> None:
 
 
 def test_the_sdk_reads_our_completion_stream() -> None:
-    lines = list(client(stream(GENERATE, EVENTS)).generate(model="m", prompt="x", stream=True))
+    lines = list(
+        client(stream(GENERATE_CLIENT, EVENTS)).generate(model="m", prompt="x", stream=True)
+    )
 
     assert "".join(line.response or "" for line in lines) == "Low water"
     assert lines[0].thinking == "Hm."
@@ -298,38 +302,41 @@ def test_the_sdk_reads_our_completion_stream() -> None:
 def test_the_sdk_raises_our_errors_as_its_own() -> None:
     error = WireError(message="No such model", status=404)
     with pytest.raises(sdk.ResponseError, match="No such model") as caught:
-        client(ADAPTER.write_error(error), status=404).chat(model="m", messages=[])
+        client(CLIENT.write_error(error), status=404).chat(model="m", messages=[])
     assert caught.value.status_code == 404
 
-    midway = stream(ADAPTER, [TextDelta(text="a"), Failed(error=error)])
+    midway = stream(CLIENT, [TextDelta(text="a"), Failed(error=error)])
     with pytest.raises(sdk.ResponseError, match="No such model"):
         list(client(midway).chat(model="m", messages=[], stream=True))
 
 
 def test_the_sdk_reads_what_we_say_about_models() -> None:
-    listed = client(ollama.write_tags(["a", "b/c:latest"], at=1_700_000_000)).list()
+    listed = client(
+        CLIENT.write_models([("a", "up"), ("b/c:latest", "up")], created=1_700_000_000)
+    ).list()
     assert [model.model for model in listed.models] == ["a", "b/c:latest"]
     assert all(model.digest and len(model.digest) == 64 for model in listed.models)
     assert all(model.size is None for model in listed.models)
 
     shown = client(
-        ollama.write_show(context_length=8192, capabilities=("completion", "tools"), at=0)
+        write_show(context_length=8192, capabilities=("completion", "tools"), at=0)
     ).show("a")
     assert shown.modelinfo is not None
     assert shown.modelinfo["helmdash.context_length"] == 8192
     assert shown.capabilities == ["completion", "tools"]
 
-    unknown = client(ollama.write_show()).show("a")
+    unknown = client(write_show()).show("a")
     assert unknown.modelinfo == {"general.architecture": "helmdash"}
-    assert client(ollama.write_ps()).ps().models == []
-    assert json.loads(ollama.write_version("0.1.0")) == {"version": "0.1.0"}
-    assert ADAPTER.read_models(ollama.write_tags(["a"], at=0)) == ("a",)
+    assert client(write_ps()).ps().models == []
+    assert json.loads(write_version("0.1.0")) == {"version": "0.1.0"}
+    assert UPSTREAM.read_models(CLIENT.write_models([("a", "up")], created=0)) == ("a",)
+    assert json.loads(CLIENT.write_model("a", owner="up", created=0))["model"] == "a"
 
 
 def test_usage_keeps_its_meaning_in_ollamas_names() -> None:
     usage = {"input_tokens": 3, "cache_read_input_tokens": 5, "output_tokens": 2}
 
-    body = json.loads(ADAPTER.write_reply(Reply(usage=usage), answer=ANSWER))
+    body = json.loads(CLIENT.write_reply(Reply(usage=usage), answer=ANSWER))
 
     found = normalise_usage(body)
     assert (found.prompt_tokens, found.completion_tokens) == (8, 2)

@@ -9,7 +9,7 @@ import ollama as sdk
 import pytest
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
-from helmdash.providers.ollama import ADAPTER, GENERATE
+from helmdash.providers.ollama import CLIENT, GENERATE_CLIENT, UPSTREAM
 from helmdash.providers.protocols import BadRequest, CannotTranslate
 from helmdash.providers.wire import (
     ChatRequest,
@@ -43,17 +43,17 @@ def ask(*messages: Message, **over: Any) -> ChatRequest:
 
 
 def write(request: ChatRequest, model: str = "llama3.2") -> dict[str, Any]:
-    written = ADAPTER.write_request(request, endpoint=ENDPOINT, model=model)
+    written = UPSTREAM.write_request(request, endpoint=ENDPOINT, model=model)
     body: dict[str, Any] = json.loads(written.body or b"")
     return body
 
 
 def read(**body: Any) -> ChatRequest:
-    return ADAPTER.read_request({"model": "m", **body}, model=None, stream=None)
+    return CLIENT.read_request({"model": "m", **body}, model=None, stream=None)
 
 
 def passed(body: bytes, *, stream: bool = True, model: str = "llama3.2") -> bytes:
-    request = ADAPTER.pass_request(
+    request = CLIENT.pass_request(
         body, json.loads(body), endpoint=ENDPOINT, model=model, stream=stream
     )
     return request.body or b""
@@ -75,24 +75,24 @@ def passed(body: bytes, *, stream: bool = True, model: str = "llama3.2") -> byte
 def test_the_base_url_may_end_in_api(base_url: str, path: str) -> None:
     endpoint = Endpoint(name="o", kind=ProviderKind.OLLAMA, base_url=base_url)
 
-    assert ADAPTER.write_request(ask(), endpoint=endpoint, model="m").path == path
+    assert UPSTREAM.write_request(ask(), endpoint=endpoint, model="m").path == path
 
 
 def test_a_key_is_sent_where_there_is_one() -> None:
     keyed = Endpoint(name="o", kind=ProviderKind.OLLAMA, base_url="https://ollama.com", api_key="k")
 
     for endpoint, expected in ((keyed, True), (ENDPOINT, False)):
-        request = ADAPTER.models_request(endpoint=endpoint)
+        request = UPSTREAM.models_request(endpoint=endpoint)
         assert (("authorization", "Bearer k") in request.headers) is expected
         assert (request.path, request.body) == ("/api/tags", None)
 
 
 def test_a_translated_completion_is_a_chat_and_a_native_one_stays_what_it_is() -> None:
     body = b'{"model":"m","prompt":"x"}'
-    request = GENERATE.read_request(json.loads(body), model=None, stream=None)
+    request = GENERATE_CLIENT.read_request(json.loads(body), model=None, stream=None)
 
-    assert GENERATE.write_request(request, endpoint=ENDPOINT, model="m").path == "/api/chat"
-    native = GENERATE.pass_request(
+    assert UPSTREAM.write_request(request, endpoint=ENDPOINT, model="m").path == "/api/chat"
+    native = GENERATE_CLIENT.pass_request(
         body, json.loads(body), endpoint=ENDPOINT, model="m", stream=True
     )
     assert (native.path, native.body) == ("/api/generate", body)
@@ -276,7 +276,7 @@ def test_images_by_url_and_foreign_parts_cannot_be_sent() -> None:
 def test_embeddings_are_asked_for_in_one_request() -> None:
     request = EmbeddingRequest(model="e", inputs=("a", "b"), dimensions=8)
 
-    written = ADAPTER.embeddings_request(request, endpoint=ENDPOINT, model="e")
+    written = UPSTREAM.embeddings_request(request, endpoint=ENDPOINT, model="e")
 
     assert written.path == "/api/embed"
     assert json.loads(written.body or b"") == {"model": "e", "input": ["a", "b"], "dimensions": 8}
@@ -297,7 +297,7 @@ def test_what_was_written_reads_back_as_it_was_asked() -> None:
         reasoning_effort="none",
     )
 
-    assert ADAPTER.read_request(write(request), model=None, stream=None) == request
+    assert CLIENT.read_request(write(request), model=None, stream=None) == request
 
 
 # --- what is read
@@ -310,8 +310,8 @@ def test_what_was_written_reads_back_as_it_was_asked() -> None:
 def test_a_request_streams_unless_it_says_no(
     body: dict[str, Any], url: bool | None, expected: bool
 ) -> None:
-    for adapter in (ADAPTER, GENERATE):
-        request = adapter.read_request({"model": "m", **body}, model=None, stream=url)
+    for client_format in (CLIENT, GENERATE_CLIENT):
+        request = client_format.read_request({"model": "m", **body}, model=None, stream=url)
         assert request.stream is expected
 
 
@@ -393,7 +393,7 @@ def test_answers_find_their_calls() -> None:
 
 
 def test_a_completion_with_an_image_is_one_message() -> None:
-    request = GENERATE.read_request(
+    request = GENERATE_CLIENT.read_request(
         {
             "model": "m",
             "prompt": "What is it?",

@@ -15,7 +15,12 @@ from openai.types import CreateEmbeddingResponse, Model
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
-from helmdash.providers.openai import ADAPTER
+from helmdash.providers.openai import CLIENT, UPSTREAM
+from helmdash.providers.openai.embeddings import (
+    pass_embedding_request,
+    read_embedding_request,
+    write_embeddings,
+)
 from helmdash.providers.openai.reply import write_finish_reason, write_usage
 from helmdash.providers.openai.stream_filter import OpenAIStreamFilter
 from helmdash.providers.protocols import Answer, BadRequest
@@ -80,7 +85,7 @@ REPLIES = st.builds(
 
 
 def stream(events: list[Event], *, request: ChatRequest = PLAIN) -> bytes:
-    writer = ADAPTER.stream_writer(answer=ANSWER, request=request)
+    writer = CLIENT.stream_writer(answer=ANSWER, request=request)
     return b"".join([*(writer.write(event) for event in events), writer.close()])
 
 
@@ -95,9 +100,9 @@ def chunks_of(data: bytes) -> list[Any]:
 @settings(max_examples=100, deadline=None)
 @given(reply=REPLIES)
 def test_a_written_reply_reads_the_same_and_openais_client_takes_it(reply: Reply) -> None:
-    body = ADAPTER.write_reply(reply, answer=ANSWER)
+    body = CLIENT.write_reply(reply, answer=ANSWER)
 
-    assert ADAPTER.read_reply(body, request=PLAIN) == reply
+    assert UPSTREAM.read_reply(body, request=PLAIN) == reply
     assert ChatCompletion.model_validate_json(body, strict=True).choices[0].message.content == (
         reply.text or None
     )
@@ -108,21 +113,21 @@ def test_a_written_reply_reads_the_same_and_openais_client_takes_it(reply: Reply
 def test_a_written_stream_collects_to_the_same_reply(reply: Reply) -> None:
     data = stream(events_of(reply), request=ASKING)
 
-    reader = ADAPTER.stream_reader(request=ASKING)
+    reader = UPSTREAM.stream_reader(request=ASKING)
     assert collect([*reader.feed(data), *reader.flush()]) == reply
     for chunk in chunks_of(data):
         ChatCompletionChunk.model_validate(chunk, strict=True)
 
 
 def test_a_reply_without_an_id_gets_the_calls() -> None:
-    body = json.loads(ADAPTER.write_reply(Reply(parts=(Text(text="x"),)), answer=ANSWER))
+    body = json.loads(CLIENT.write_reply(Reply(parts=(Text(text="x"),)), answer=ANSWER))
 
     assert (body["id"], body["model"], body["created"]) == ("chatcmpl-01J", "asked", 1700000000)
     assert "usage" not in body
 
 
 def test_an_error_inside_a_200_is_written_as_an_error() -> None:
-    body = ADAPTER.write_reply(Reply(error=WireError(message="No.", status=500)), answer=ANSWER)
+    body = CLIENT.write_reply(Reply(error=WireError(message="No.", status=500)), answer=ANSWER)
 
     assert json.loads(body)["error"]["message"] == "No."
 
@@ -253,8 +258,8 @@ def test_nothing_follows_an_error() -> None:
 
 def test_a_server_that_answers_a_stream_with_one_body_is_understood() -> None:
     reply = Reply(id="r", model="m", parts=(Text(text="x"),), finish_reason="stop")
-    body = ADAPTER.write_reply(reply, answer=ANSWER)
-    reader = ADAPTER.stream_reader(request=PLAIN)
+    body = CLIENT.write_reply(reply, answer=ANSWER)
+    reader = UPSTREAM.stream_reader(request=PLAIN)
 
     events = [*reader.feed(body[:9]), *reader.feed(body[9:]), *reader.flush()]
 
@@ -312,9 +317,9 @@ JSON = st.recursive(
 def test_malformed_bytes_never_raise(value: Any, junk: bytes) -> None:
     chunk = {"id": "r", "choices": [{"delta": value, "message": value}], "usage": value}
     for body in (orjson.dumps(value), orjson.dumps(chunk), junk, b'{"error":' + junk):
-        ADAPTER.read_reply(body, request=PLAIN)
-        ADAPTER.read_embeddings(body)
-        ADAPTER.read_error(500, body)
+        UPSTREAM.read_reply(body, request=PLAIN)
+        UPSTREAM.read_embeddings(body)
+        UPSTREAM.read_error(500, body)
         data = b"data: " + body + b"\n\n" + junk
         for hide_usage in (True, False):
             passing = OpenAIStreamFilter(hide_usage=hide_usage)
@@ -328,14 +333,14 @@ def test_deep_nesting_never_raises(depth: int) -> None:
     list_body = b'{"message":' + b"[" * depth + b"]" * depth + b"}"
 
     for one in (body, list_body):
-        assert ADAPTER.read_error(400, one).message
-        ADAPTER.read_reply(one, request=PLAIN)
+        assert UPSTREAM.read_error(400, one).message
+        UPSTREAM.read_reply(one, request=PLAIN)
         OpenAIStreamFilter(hide_usage=True).feed(b"data: " + one + b"\n\n")
 
 
 @pytest.mark.parametrize("piece", [b"<", b"<title", b"<head ", b"<script>", b"&"])
 def test_a_hostile_page_is_read_in_little_time(piece: bytes) -> None:
-    assert len(ADAPTER.read_error(502, piece * 200_000).message) <= 4000
+    assert len(UPSTREAM.read_error(502, piece * 200_000).message) <= 4000
 
 
 # --- errors, vectors, lists
@@ -356,7 +361,7 @@ def test_a_hostile_page_is_read_in_little_time(piece: bytes) -> None:
     ],
 )
 def test_errors_have_openais_envelope(error: WireError, kind: str, code: str | None) -> None:
-    body = json.loads(ADAPTER.write_error(error))
+    body = json.loads(CLIENT.write_error(error))
 
     assert body == {"error": {"message": "x", "type": kind, "param": None, "code": code}}
 
@@ -367,9 +372,9 @@ def test_vectors_are_written_and_read_in_both_encodings(encoding: str) -> None:
         model="e", vectors=((0.5, -1.0), (2.0, 0.25)), usage={"prompt_tokens": 4, "total_tokens": 4}
     )
 
-    body = ADAPTER.write_embeddings(reply, model="asked", encoding=encoding)
+    body = write_embeddings(reply, model="asked", encoding=encoding)
 
-    assert ADAPTER.read_embeddings(body) == reply
+    assert UPSTREAM.read_embeddings(body) == reply
     if encoding == "float":
         CreateEmbeddingResponse.model_validate_json(body, strict=True)
 
@@ -378,7 +383,7 @@ def test_vectors_come_in_the_order_of_their_numbers() -> None:
     packed = base64.b64encode(struct.pack("<2f", 1.0, 2.0)).decode()
     data = [{"index": 1, "embedding": [3]}, {"index": 0, "embedding": packed}]
 
-    reply = ADAPTER.read_embeddings(orjson.dumps({"data": data}))
+    reply = UPSTREAM.read_embeddings(orjson.dumps({"data": data}))
 
     assert reply.vectors == ((1.0, 2.0), (3.0,))
 
@@ -394,18 +399,18 @@ def test_vectors_come_in_the_order_of_their_numbers() -> None:
     ],
 )
 def test_unreadable_vectors_are_an_error(body: bytes, code: str) -> None:
-    error = ADAPTER.read_embeddings(body).error
+    error = UPSTREAM.read_embeddings(body).error
 
     assert error is not None
     assert error.code == code
 
 
 def test_a_request_for_vectors_goes_both_ways() -> None:
-    request = ADAPTER.read_embedding_request(
+    request = read_embedding_request(
         {"model": "e", "input": ["a", "b"], "encoding_format": "base64", "dimensions": 8}
     )
 
-    sent = ADAPTER.embeddings_request(request, endpoint=ENDPOINT, model="text-e")
+    sent = UPSTREAM.embeddings_request(request, endpoint=ENDPOINT, model="text-e")
 
     expected = EmbeddingRequest(model="e", inputs=("a", "b"), dimensions=8, encoding="base64")
     assert request == expected
@@ -421,7 +426,7 @@ def test_a_request_for_vectors_goes_both_ways() -> None:
 def test_vectors_of_another_vendor_say_their_prompt() -> None:
     reply = EmbeddingReply(model=None, vectors=(), usage={"prompt_eval_count": 4})
 
-    body = json.loads(ADAPTER.write_embeddings(reply, model="asked", encoding="float"))
+    body = json.loads(write_embeddings(reply, model="asked", encoding="float"))
 
     assert body["model"] == "asked"
     assert body["usage"] == {"prompt_tokens": 4, "total_tokens": 4}
@@ -430,7 +435,7 @@ def test_vectors_of_another_vendor_say_their_prompt() -> None:
 def test_a_clients_own_request_for_vectors_is_passed_on() -> None:
     body = b'{"input" : [[1, 2]], "model":"up/e"}'
 
-    sent = ADAPTER.pass_embeddings(body, json.loads(body), endpoint=ENDPOINT, model="e")
+    sent = pass_embedding_request(body, json.loads(body), endpoint=ENDPOINT, model="e")
 
     assert sent.body == b'{"input" : [[1, 2]], "model":"e"}'
 
@@ -447,26 +452,26 @@ def test_a_clients_own_request_for_vectors_is_passed_on() -> None:
 )
 def test_a_request_for_vectors_that_cannot_be_read_is_named(body: Any, field: str) -> None:
     with pytest.raises(BadRequest) as caught:
-        ADAPTER.read_embedding_request(body)
+        read_embedding_request(body)
 
     assert caught.value.field == field
 
 
 def test_lists_of_models_are_written_and_read() -> None:
-    body = ADAPTER.write_models([("a", "up"), ("b", "rack")], created=5)
+    body = CLIENT.write_models([("a", "up"), ("b", "rack")], created=5)
 
-    assert ADAPTER.read_models(body) == ("a", "b")
-    assert ADAPTER.read_models(b'[{"id": "together"}]') == ("together",)
+    assert UPSTREAM.read_models(body) == ("a", "b")
+    assert UPSTREAM.read_models(b'[{"id": "together"}]') == ("together",)
     Model.model_validate(json.loads(body)["data"][0], strict=True)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"data": {}}', b"5"])
 def test_what_is_no_list_of_models_is_said(body: bytes) -> None:
     with pytest.raises(ValueError, match="list of models"):
-        ADAPTER.read_models(body)
+        UPSTREAM.read_models(body)
 
 
 def test_the_list_of_models_is_a_get() -> None:
-    asked = ADAPTER.models_request(endpoint=ENDPOINT)
+    asked = UPSTREAM.models_request(endpoint=ENDPOINT)
 
     assert (asked.path, asked.headers, asked.body) == ("/models", (), None)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
-from helmdash.providers.openai import ADAPTER
+from helmdash.providers.openai import CLIENT, UPSTREAM
 from helmdash.providers.protocols import BadRequest, CannotTranslate
 from helmdash.providers.quirks import FINISH_ODDITIES, QUIRKS, quirk_of
 from helmdash.providers.wire import (
@@ -44,13 +44,13 @@ def make_endpoint(host: str = "llm.example", name: str = "up") -> Endpoint:
 
 
 def read(body: dict[str, Any]) -> ChatRequest:
-    return ADAPTER.read_request(
+    return CLIENT.read_request(
         {"model": "m", "messages": MESSAGES, **body}, model=None, stream=None
     )
 
 
 def written(request: ChatRequest, *, host: str = "llm.example", model: str = "m") -> dict[str, Any]:
-    sent = ADAPTER.write_request(request, endpoint=make_endpoint(host), model=model)
+    sent = UPSTREAM.write_request(request, endpoint=make_endpoint(host), model=model)
     assert sent.path == "/chat/completions"
     assert sent.body is not None
     body: dict[str, Any] = json.loads(sent.body)
@@ -65,7 +65,7 @@ def make_request(*messages: Message, **over: Any) -> ChatRequest:
 def passed(
     body: bytes, *, host: str = "llm.example", model: str = "m", stream: bool = False
 ) -> Any:
-    sent = ADAPTER.pass_request(
+    sent = CLIENT.pass_request(
         body, json.loads(body), endpoint=make_endpoint(host), model=model, stream=stream
     )
     return sent.body
@@ -75,7 +75,7 @@ def passed(
 
 
 def test_a_conversation_with_everything_is_read() -> None:
-    request = ADAPTER.read_request(
+    request = CLIENT.read_request(
         {
             "model": "openai/gpt-4o",
             "messages": [
@@ -274,8 +274,8 @@ def test_an_assistants_turn_and_its_tools_are_written() -> None:
 
 
 def test_the_key_is_sent_and_not_shown() -> None:
-    sent = ADAPTER.write_request(make_request(), endpoint=make_endpoint(), model="m")
-    azure = ADAPTER.write_request(
+    sent = UPSTREAM.write_request(make_request(), endpoint=make_endpoint(), model="m")
+    azure = UPSTREAM.write_request(
         make_request(), endpoint=make_endpoint("x.openai.azure.com"), model="m"
     )
 
@@ -461,7 +461,7 @@ CONVERSATIONS = st.lists(
 def test_a_written_request_reads_the_same(messages: tuple[Message, ...], **over: Any) -> None:
     request = ChatRequest(model="m", messages=messages, **over)
 
-    again = ADAPTER.read_request(written(request), model=None, stream=None)
+    again = CLIENT.read_request(written(request), model=None, stream=None)
 
     assert again == dataclasses.replace(request, wants_usage=True)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.providers.openai import ADAPTER
+from helmdash.providers.openai import UPSTREAM
 from helmdash.providers.openai.stream_filter import OpenAIStreamFilter
 from helmdash.providers.shared.collecting import collect
 from helmdash.providers.wire import ChatRequest, Event, Text, UsageSeen
@@ -49,7 +49,7 @@ def named(value: Any) -> dict[str, Any]:
 
 
 def read(pieces: list[bytes]) -> list[Event]:
-    reader = ADAPTER.stream_reader(request=REQUEST)
+    reader = UPSTREAM.stream_reader(request=REQUEST)
     events = [event for piece in pieces for event in reader.feed(piece)]
     return events + reader.flush()
 
@@ -87,7 +87,7 @@ def test_every_sample_says_where_it_comes_from() -> None:
 def test_a_reply_reads_as_its_sample_says(name: str) -> None:
     sample = load(name)
 
-    reply = ADAPTER.read_reply(body_of(sample), request=REQUEST)
+    reply = UPSTREAM.read_reply(body_of(sample), request=REQUEST)
 
     shown = said(reply)
     if reply.parts:
@@ -101,7 +101,7 @@ def test_a_reply_reads_as_its_sample_says(name: str) -> None:
 def test_an_error_reads_as_its_sample_says(name: str) -> None:
     sample = load(name)
 
-    error = ADAPTER.read_error(sample["status"], body_of(sample))
+    error = UPSTREAM.read_error(sample["status"], body_of(sample))
 
     assert said(error) == sample["reads_as"]
 

@@ -7,7 +7,7 @@ import pytest
 from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, ProviderKind
 from helmdash.providers.openai.stream_filter import OpenAIStreamFilter
 from helmdash.providers.protocols import Mirror
-from helmdash.providers.registry import adapter, choose, family_of, pass_through
+from helmdash.providers.registry import CLIENTS, UPSTREAMS, choose, family_of
 from helmdash.providers.wire import ChatRequest
 
 
@@ -89,8 +89,11 @@ def test_only_environment_endpoints_without_models_have_a_family() -> None:
 
 
 @pytest.mark.parametrize("kind", ProviderKind)
-def test_every_format_has_its_adapter(kind: ProviderKind) -> None:
-    assert adapter(kind).kind is kind
+def test_every_kind_of_upstream_is_spoken_and_has_a_client_format_of_its_name(
+    kind: ProviderKind,
+) -> None:
+    assert UPSTREAMS[kind].kind is kind
+    assert CLIENTS[kind.value].kind is kind
 
 
 @pytest.mark.parametrize(
@@ -100,11 +103,11 @@ def test_every_format_has_its_adapter(kind: ProviderKind) -> None:
 def test_only_openai_streams_have_something_to_hide(kind: ProviderKind, expected: type) -> None:
     request = ChatRequest(model="m", messages=(), stream=True)
 
-    assert isinstance(pass_through(kind, request=request), expected)
+    assert isinstance(CLIENTS[kind.value].pass_stream(request=request), expected)
 
 
 def test_a_mirror_hands_on_what_came() -> None:
-    passing = pass_through(ProviderKind.ANTHROPIC, request=ChatRequest(model="m", messages=()))
+    passing = CLIENTS["anthropic"].pass_stream(request=ChatRequest(model="m", messages=()))
     data = b'event: ping\ndata: {"type": "ping"}\n\n'
 
     assert passing.feed(data) == (data, [])

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from helmdash.providers import anthropic, gemini, ollama, openai
-from helmdash.providers.protocols import Adapter, Answer
+from helmdash.providers.protocols import Answer, ClientFormat
 from helmdash.providers.shared.collecting import events_of
 from helmdash.providers.wire import (
     ChatRequest,
@@ -25,20 +25,20 @@ from helmdash.providers.wire import (
 
 ANSWER = Answer(call_id="0198c0de", model="m", created=1_700_000_000)
 REQUEST = ChatRequest(model="m", messages=())
-ADAPTERS: list[Adapter] = [
-    anthropic.ADAPTER,
-    gemini.ADAPTER,
-    ollama.ADAPTER,
-    ollama.GENERATE,
-    openai.ADAPTER,
+ADAPTERS: list[ClientFormat] = [
+    anthropic.CLIENT,
+    gemini.CLIENT,
+    ollama.CLIENT,
+    ollama.GENERATE_CLIENT,
+    openai.CLIENT,
 ]
 EVERY_FORMAT = pytest.mark.parametrize(
-    "adapter", ADAPTERS, ids=["anthropic", "gemini", "ollama", "ollama-generate", "openai"]
+    "client_format", ADAPTERS, ids=["anthropic", "gemini", "ollama", "ollama-generate", "openai"]
 )
 
 
-def stream(adapter: Adapter, events: list[Event]) -> bytes:
-    writer = adapter.stream_writer(answer=ANSWER, request=REQUEST)
+def stream(client_format: ClientFormat, events: list[Event]) -> bytes:
+    writer = client_format.stream_writer(answer=ANSWER, request=REQUEST)
     return b"".join(writer.write(event) for event in events) + writer.close()
 
 
@@ -59,16 +59,16 @@ def reasons_in(data: bytes) -> set[str | None]:
 @EVERY_FORMAT
 # an empty 200, and text whose upstream did not say why it ended
 @pytest.mark.parametrize("reply", [Reply(), Reply(id="r", parts=(Text(text="x"),))])
-def test_no_finish_reason_is_made_up(adapter: Adapter, reply: Reply) -> None:
-    data = stream(adapter, events_of(reply))
+def test_no_finish_reason_is_made_up(client_format: ClientFormat, reply: Reply) -> None:
+    data = stream(client_format, events_of(reply))
 
     assert reasons_in(data) <= {None}
     assert b"[DONE]" not in data
 
 
 @EVERY_FORMAT
-def test_a_finish_reason_that_was_given_is_told(adapter: Adapter) -> None:
-    data = stream(adapter, events_of(Reply(parts=(Text(text="x"),), finish_reason="stop")))
+def test_a_finish_reason_that_was_given_is_told(client_format: ClientFormat) -> None:
+    data = stream(client_format, events_of(Reply(parts=(Text(text="x"),), finish_reason="stop")))
 
     assert reasons_in(data) - {None} in ({"stop"}, {"STOP"}, {"end_turn"})
 
@@ -86,9 +86,9 @@ def test_a_finish_reason_that_was_given_is_told(adapter: Adapter) -> None:
         UsageSeen(usage={}),
     ],
 )
-def test_only_an_error_and_the_end_stop_a_writer(adapter: Adapter, event: Event) -> None:
+def test_only_an_error_and_the_end_stop_a_writer(client_format: ClientFormat, event: Event) -> None:
     data = stream(
-        adapter,
+        client_format,
         [Started(id="r"), event, ToolCallDelta(index=0, arguments="{}"), TextDelta(text="later")],
     )
 

@@ -9,7 +9,7 @@ import pytest
 
 from helmdash.core.calls.beside import Beside, ToolUse
 from helmdash.core.upstreams.endpoints import ProviderKind
-from helmdash.providers.registry import adapter
+from helmdash.providers.registry import UPSTREAMS
 from helmdash.providers.wire import ChatRequest, Message, Role, Text
 from helmdash.upstream.completing import beside_of
 
@@ -82,7 +82,7 @@ def ollama(**message: Any) -> Any:
 )
 def test_calls_and_thoughts_are_handed_on(kind: ProviderKind, called: Any, thought: Any) -> None:
     def read(body: Any) -> Beside | None:
-        return beside_of(adapter(kind).read_reply(json.dumps(body).encode(), request=REQUEST))
+        return beside_of(UPSTREAMS[kind].read_reply(json.dumps(body).encode(), request=REQUEST))
 
     calls = read(called)
     assert calls is not None

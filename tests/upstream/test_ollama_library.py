@@ -20,7 +20,7 @@ from helmdash.core.budgets.budgets import Budget, BudgetTable, EffectiveBudget, 
 from helmdash.core.budgets.windows import wanted_window, within_window
 from helmdash.providers.ollama.context_array import ContextDropper, without_context
 from helmdash.providers.ollama.shown import num_ctx_of, read_show, with_num_ctx
-from helmdash.providers.ollama.stream_reader import OllamaReader
+from helmdash.providers.ollama.stream_reader import OllamaStreamReader
 from helmdash.providers.wire import ChatRequest
 from helmdash.upstream.ollama import (
     ContextManager,
@@ -218,7 +218,7 @@ def test_only_the_context_of_a_reply_is_dropped() -> None:
 @given(st.lists(st.integers(1, 40), max_size=12))
 def test_a_stream_without_context_is_the_same_however_it_is_split(cuts: list[int]) -> None:
     lines = b'{"response":"a","done":false}\n\n {"response":"","done":true,"context":[1,2]}\r\n'
-    dropper = ContextDropper(OllamaReader(request=ChatRequest(model="m", messages=())))
+    dropper = ContextDropper(OllamaStreamReader(request=ChatRequest(model="m", messages=())))
     out, rest = b"", lines
     for cut in cuts:
         out += dropper.feed(rest[:cut])[0]

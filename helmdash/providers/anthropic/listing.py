@@ -1,4 +1,4 @@
-"""The Messages API's lists of models and its token counts, both ways."""
+"""Lists of models in Anthropic's shape, both ways."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from datetime import UTC, datetime
 import orjson
 
 from helmdash.core.upstreams.endpoints import Endpoint
-from helmdash.providers.anthropic.http import credentials, path_for, post
-from helmdash.providers.anthropic.pass_request import with_model
+from helmdash.providers.anthropic.http import get
 from helmdash.providers.protocols import HttpRequest
-from helmdash.providers.wire import Json, Object
+from helmdash.providers.wire import Json
 
 _LARGEST_PAGE = 1000  # the vendor's own limit, and far more models than it has
 
 
 def models_request(*, endpoint: Endpoint) -> HttpRequest:
     """Ask for the list of models, all on one page."""
-    path = path_for(endpoint, f"/models?limit={_LARGEST_PAGE}")
-    return HttpRequest(path=path, headers=credentials(endpoint))
+    return get(endpoint, f"/models?limit={_LARGEST_PAGE}")
 
 
 def read_models(body: bytes) -> tuple[str, ...]:
@@ -32,53 +30,30 @@ def read_models(body: bytes) -> tuple[str, ...]:
     return tuple(found for found in ids if isinstance(found, str) and found)
 
 
-def write_models(ids: Iterable[str], created: int | None = None) -> bytes:
-    """The list as Anthropic sends it; `created` in seconds since the epoch, None unknown."""
-    models = [_model(one, created) for one in ids]
+def write_models(models: Iterable[tuple[str, str]], *, created: int) -> bytes:
+    """A list of models, on one page; Anthropic names no owners."""
+    data = [_model(model, created) for model, _ in models]
     return orjson.dumps(
         {
-            "data": models,
+            "data": data,
             "has_more": False,
-            "first_id": models[0]["id"] if models else None,
-            "last_id": models[-1]["id"] if models else None,
+            "first_id": data[0]["id"] if data else None,
+            "last_id": data[-1]["id"] if data else None,
         }
     )
 
 
-def write_model(identifier: str, created: int | None = None) -> bytes:
+def write_model(model: str, *, owner: str, created: int) -> bytes:
     """One model, as `GET /v1/models/{id}` answers."""
-    return orjson.dumps(_model(identifier, created))
+    return orjson.dumps(_model(model, created))
 
 
-def _model(identifier: str, created: int | None) -> dict[str, Json]:
-    # The vendor says an epoch date where a release date is unknown.
-    at = datetime.fromtimestamp(created or 0, UTC)
+def _model(model: str, created: int) -> dict[str, Json]:
+    at = datetime.fromtimestamp(created, UTC)
     return {
         "type": "model",
-        "id": identifier,
-        "display_name": identifier,
+        "id": model,
+        "display_name": model,
         "created_at": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "lifecycle": "active",
     }
-
-
-def count_request(body: bytes, parsed: Object, *, endpoint: Endpoint, model: str) -> HttpRequest:
-    """Ask for a count with the client's own bytes; only the model's id may change."""
-    return post(endpoint, "/messages/count_tokens", with_model(body, parsed, model))
-
-
-def read_count(body: bytes) -> int | None:
-    """The count of input tokens; None where the answer has none. Never raises."""
-    try:
-        parsed = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    count = parsed.get("input_tokens") if isinstance(parsed, dict) else None
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        return None
-    return count
-
-
-def write_count(tokens: int) -> bytes:
-    """A count as Anthropic sends it."""
-    return orjson.dumps({"input_tokens": tokens})

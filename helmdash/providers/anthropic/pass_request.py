@@ -10,8 +10,12 @@ from helmdash.providers.shared.bodies import with_members
 from helmdash.providers.wire import Object
 
 
-def pass_request(body: bytes, parsed: Object, *, endpoint: Endpoint, model: str) -> HttpRequest:
+def pass_request(
+    body: bytes, parsed: Object, *, endpoint: Endpoint, model: str, stream: bool
+) -> HttpRequest:
     """The bytes as they came, with the model's id in place; the same object if it was there.
+
+    Streams report usage whether they are asked to or not.
 
     Raises CannotTranslate for a body nested a thousand deep that has to be written anew.
     """

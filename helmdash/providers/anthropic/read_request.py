@@ -40,21 +40,19 @@ _CHOICES = {
 _EFFORTS = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
 
 
-def read_request(
-    body: Object, *, model: str | None, stream: bool | None, is_count: bool = False
-) -> ChatRequest:
-    """Read a Messages request, or with `is_count` one of `/v1/messages/count_tokens`.
+def read_request(body: Object, *, model: str | None, stream: bool | None) -> ChatRequest:
+    """Read a Messages request.
 
     Raises BadRequest naming the member by its path, as `messages.2.content.0.type`. A maximum of
     0 tokens is allowed: it warms the prompt cache without a reply.
     """
     try:
-        return _read(body, model=model, stream=stream, is_count=is_count)
+        return _read(body, model=model, stream=stream)
     except RecursionError as error:
         raise BadRequest("messages", "Nest the arguments of tools less deeply.") from error
 
 
-def _read(body: Object, *, model: str | None, stream: bool | None, is_count: bool) -> ChatRequest:
+def _read(body: Object, *, model: str | None, stream: bool | None) -> ChatRequest:
     effort, budget, thinking_left = _thinking(body)
     tools, tools_left = _tools(body.get("tools"))
     choice, is_parallel = _tool_choice(body.get("tool_choice"), tools)
@@ -67,7 +65,7 @@ def _read(body: Object, *, model: str | None, stream: bool | None, is_count: boo
         tool_choice=choice,
         parallel_tool_calls=is_parallel,
         json_mode=_json_mode(body),
-        max_tokens=_max_tokens(body.get("max_tokens"), is_count=is_count),
+        max_tokens=_max_tokens(body.get("max_tokens")),
         temperature=number_at(body.get("temperature"), "temperature"),
         top_p=number_at(body.get("top_p"), "top_p"),
         top_k=whole_at(body.get("top_k"), "top_k"),
@@ -172,9 +170,7 @@ def _json_mode(body: Object) -> JsonMode | None:
     return None
 
 
-def _max_tokens(value: Json, *, is_count: bool) -> int | None:
-    if value is None and is_count:
-        return None
+def _max_tokens(value: Json) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise BadRequest(
             "max_tokens", "Say how many tokens the reply may have, as a positive whole number."

@@ -21,6 +21,7 @@ from helmdash.providers.anthropic.outcomes import (
 from helmdash.providers.anthropic.write_messages import OWN_BLOCKS, input_of
 from helmdash.providers.protocols import Answer
 from helmdash.providers.wire import (
+    UNDECODABLE_REPLY,
     ChatRequest,
     Json,
     Object,
@@ -107,7 +108,7 @@ def write_reply(reply: Reply, *, answer: Answer) -> bytes:
 
 
 def _unreadable(message: str) -> Reply:
-    return Reply(error=WireError(message=message, code="undecodable_reply"))
+    return Reply(error=WireError(message=message, code=UNDECODABLE_REPLY))
 
 
 def _finish(reason: Json, parts: tuple[Part, ...], *, json_tool: str | None) -> str | None:

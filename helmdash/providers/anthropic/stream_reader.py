@@ -25,6 +25,7 @@ from helmdash.providers.anthropic.reply import is_unasked_tool_end
 from helmdash.providers.anthropic.unstreamed import begins_like_json, read_unstreamed
 from helmdash.providers.shared.sse import LARGEST_EVENT_BYTES, SseDecoder, SseEvent
 from helmdash.providers.wire import (
+    UNDECODABLE_STREAM,
     ChatRequest,
     Ended,
     Event,
@@ -144,7 +145,7 @@ class AnthropicStreamReader:
         if self._has_unreadable:
             return []
         self._has_unreadable = True
-        return [Failed(error=WireError(message=message, code="undecodable_stream"))]
+        return [Failed(error=WireError(message=message, code=UNDECODABLE_STREAM))]
 
     def _end(self) -> list[Event]:
         self._is_over = True

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from helmdash.providers.anthropic.reply import read_reply
 from helmdash.providers.wire import (
+    UNDECODABLE_REPLY,
+    UNDECODABLE_STREAM,
     ChatRequest,
     Ended,
     Event,
@@ -37,9 +39,9 @@ def _events_of(reply: Reply) -> list[Event]:
     """A whole reply as if it had been streamed."""
     if reply.error is not None:
         code = reply.error.code
-        if code != "undecodable_reply":
+        if code != UNDECODABLE_REPLY:
             return [Failed(error=reply.error)]
-        return [Failed(error=WireError(message=reply.error.message, code="undecodable_stream"))]
+        return [Failed(error=WireError(message=reply.error.message, code=UNDECODABLE_STREAM))]
     events: list[Event] = [Started(id=reply.id, model=reply.model)]
     calls = 0
     for part in reply.parts:

@@ -14,7 +14,7 @@ import orjson
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.members import without_nones
 from helmdash.providers.shared.pages import visible_text
-from helmdash.providers.wire import Json, Object, WireError
+from helmdash.providers.wire import UNDECODABLE_REPLY, Json, Object, WireError
 
 # google.rpc.Code, by the HTTP status each is sent with.
 _STATUSES = {
@@ -74,6 +74,11 @@ def read_error(status: int, body: bytes) -> WireError:
         text = visible_text(body)[:_LONGEST_MESSAGE]
         return WireError(message=text or f"Gemini answered {status}.", status=status)
     return error_of(error, status=status)
+
+
+def undecodable() -> WireError:
+    """The error of a body that is none of Gemini's."""
+    return WireError(message="Gemini's reply is not JSON as expected.", code=UNDECODABLE_REPLY)
 
 
 def find_error(value: Json) -> Object | str | None:

@@ -9,7 +9,7 @@ import re
 from urllib.parse import quote, urlsplit
 
 from helmdash.core.upstreams.endpoints import Endpoint
-from helmdash.providers.protocols import CannotTranslate
+from helmdash.providers.protocols import CannotTranslate, HttpRequest
 
 # What stands in ids of models, tuned models and Vertex resources; a `?`, `#` or `%` would let an
 # id change the address that is asked.
@@ -30,21 +30,31 @@ def model_path(model: str) -> str:
     return quote(model if is_resource else f"models/{model}", safe="/")
 
 
-def versioned(endpoint: Endpoint, path: str) -> str:
+def post(endpoint: Endpoint, model: str, method: str, body: bytes) -> HttpRequest:
+    """A request for a method of a model. Raises CannotTranslate for an impossible id."""
+    headers = (("content-type", "application/json"), *_credentials(endpoint))
+    path = _versioned(endpoint, f"/{model_path(model)}:{method}")
+    return HttpRequest(path=path, headers=headers, body=body)
+
+
+def get(endpoint: Endpoint, path: str) -> HttpRequest:
+    """A request without a body. `path` is the API's, without its version."""
+    return HttpRequest(path=_versioned(endpoint, path), headers=_credentials(endpoint))
+
+
+def chat_method(*, stream: bool, as_events: bool = True) -> str:
+    """The method that answers a chat; a stream as server-sent events or as one JSON array."""
+    if not stream:
+        return "generateContent"
+    return "streamGenerateContent?alt=sse" if as_events else "streamGenerateContent"
+
+
+def _versioned(endpoint: Endpoint, path: str) -> str:
     """A path below the API's version: the base URL's own (`…/v1beta`), or the newest."""
     pieces = urlsplit(endpoint.base_url).path.split("/")
     has_version = any(_VERSION.fullmatch(piece) for piece in pieces)
     return path if has_version else f"/{_NEWEST_VERSION}{path}"
 
 
-def method_path(endpoint: Endpoint, model: str, method: str) -> str:
-    """The path of a method of a model. Raises CannotTranslate for an impossible id."""
-    return versioned(endpoint, f"/{model_path(model)}:{method}")
-
-
-def headers(endpoint: Endpoint, *, has_body: bool = True) -> tuple[tuple[str, str], ...]:
-    """The headers of a request, its key among them."""
-    found = [("content-type", "application/json")] if has_body else []
-    if endpoint.api_key:
-        found.append(("x-goog-api-key", endpoint.api_key))
-    return tuple(found)
+def _credentials(endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
+    return (("x-goog-api-key", endpoint.api_key),) if endpoint.api_key else ()

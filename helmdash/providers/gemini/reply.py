@@ -6,28 +6,17 @@ was blocked gives `promptFeedback` and no candidates; a candidate may come witho
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import orjson
 
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.calls.usage import normalise_usage
-from helmdash.providers.gemini.errors import error_of, find_error, write_error
+from helmdash.providers.gemini.errors import error_of, find_error, undecodable, write_error
 from helmdash.providers.gemini.parts import camel_members, read_part, write_reply_parts
 from helmdash.providers.protocols import LARGEST_COUNT, Answer
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.members import without_nones
 from helmdash.providers.shared.tool_ids import CallIds, next_number
-from helmdash.providers.wire import (
-    ChatRequest,
-    EmbeddingReply,
-    Json,
-    Object,
-    Part,
-    Reply,
-    Text,
-    WireError,
-)
+from helmdash.providers.wire import ChatRequest, Json, Object, Part, Reply, Text
 
 # https://ai.google.dev/api/generate-content#FinishReason: a reason of Gemini's stays as it is.
 _FINISH_REASONS = frozenset(
@@ -62,7 +51,7 @@ def read_reply(body: bytes, *, request: ChatRequest) -> Reply:
     if error is not None:
         return Reply(error=error_of(error))
     if not isinstance(value, dict):
-        return _undecodable()
+        return Reply(error=undecodable())
     chunk = camel_members(value)
     return Reply(
         id=text_of(chunk, "responseId"),
@@ -106,62 +95,12 @@ def text_of(value: Object, name: str) -> str | None:
     return found if isinstance(found, str) and found else None
 
 
-def read_embeddings(body: bytes) -> EmbeddingReply:
-    """Read the answer of `batchEmbedContents`. Never raises."""
-    value = read_json(body)
-    error = find_error(value)
-    if error is not None:
-        return EmbeddingReply(model=None, vectors=(), error=error_of(error))
-    vectors = _vectors(value.get("embeddings")) if isinstance(value, dict) else None
-    if vectors is None:
-        return EmbeddingReply(model=None, vectors=(), error=_undecodable().error)
-    return EmbeddingReply(model=None, vectors=vectors, usage=usage_of(value))
-
-
-def read_models(body: bytes) -> tuple[str, ...]:
-    """The ids in a list of models, without `models/`. Raises ValueError for no such list."""
-    value = orjson.loads(body)
-    models = value.get("models") if isinstance(value, dict) else None
-    if not isinstance(models, list):
-        raise ValueError("This is no list of Gemini models: `models` is missing.")
-    names = [text_of(model, "name") for model in models if isinstance(model, dict)]
-    return tuple(name.removeprefix("models/") for name in names if name)
-
-
-def read_count(body: bytes) -> int | None:
-    """The tokens that `countTokens` counted; None where it did not say."""
-    value = read_json(body)
-    count = value.get("totalTokens") if isinstance(value, dict) else None
-    return count if isinstance(count, int) and not isinstance(count, bool) else None
-
-
 def _candidate(chunk: Object) -> dict[str, Json]:
     """The candidate of index 0; only the first of several is read."""
     candidates = chunk.get("candidates")
     items = candidates if isinstance(candidates, list) else []
     first = next((item for item in items if isinstance(item, dict) and not item.get("index")), {})
     return camel_members(first)
-
-
-def _vectors(value: Json) -> tuple[tuple[float, ...], ...] | None:
-    if not isinstance(value, list):
-        return None
-    found: list[tuple[float, ...]] = []
-    for item in value:
-        row = item.get("values") if isinstance(item, dict) else None
-        if not isinstance(row, list) or not all(map(_is_number, row)):
-            return None
-        found.append(tuple(map(float, row)))
-    return tuple(found)
-
-
-def _is_number(value: Json) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _undecodable() -> Reply:
-    error = WireError(message="Gemini's reply is not JSON as expected.", code="undecodable_reply")
-    return Reply(error=error)
 
 
 # --- to a client
@@ -241,26 +180,3 @@ def write_usage(usage: Object | None) -> dict[str, Json] | None:
         totalTokenCount=found.total_tokens,
     )
     return counts or None
-
-
-def write_count(count: int) -> bytes:
-    """The answer of `countTokens`."""
-    return orjson.dumps({"totalTokens": count})
-
-
-def write_models(ids: Iterable[str]) -> bytes:
-    """A list of models in Gemini's shape."""
-    return orjson.dumps({"models": [_model(model_id) for model_id in ids]})
-
-
-def write_model(model_id: str) -> bytes:
-    """One model in Gemini's shape."""
-    return orjson.dumps(_model(model_id))
-
-
-def _model(model_id: str) -> dict[str, Json]:
-    return {
-        "name": f"models/{model_id}",
-        "displayName": model_id,
-        "supportedGenerationMethods": ["generateContent", "countTokens"],
-    }

@@ -18,6 +18,7 @@ from helmdash.providers.gemini.reply import finish_of, parts_of, text_of, usage_
 from helmdash.providers.shared.sse import SseSplitter, parse_block
 from helmdash.providers.shared.tool_ids import CallIds, next_number
 from helmdash.providers.wire import (
+    UNDECODABLE_STREAM,
     ChatRequest,
     Ended,
     Event,
@@ -45,7 +46,7 @@ _BAD_CHUNK = "A chunk of Gemini's stream is no JSON object."
 _BAD_END = "Gemini's stream cannot be read from here on."
 
 
-class GeminiReader:
+class GeminiStreamReader:
     """A Gemini stream to events, whichever of the two forms it has. Never raises.
 
     Nothing follows an error of Gemini's. A chunk that cannot be read is passed over and told once.
@@ -113,7 +114,7 @@ class GeminiReader:
         if self._has_unreadable:
             return []
         self._has_unreadable = True
-        return [Failed(error=WireError(message=message, code="undecodable_stream"))]
+        return [Failed(error=WireError(message=message, code=UNDECODABLE_STREAM))]
 
 
 class _Events:

@@ -31,7 +31,7 @@ from helmdash.providers.wire import (
 )
 
 
-class GeminiWriter:
+class GeminiStreamWriter:
     """Events to a Gemini stream, of server-sent events or of one array.
 
     Function calls are held back until the end: Gemini gives each in one piece.

@@ -11,17 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from helmdash.core.upstreams.endpoints import Endpoint
-from helmdash.providers.gemini.http import headers, method_path, versioned
+from helmdash.providers.gemini.http import chat_method, post
 from helmdash.providers.gemini.parts import write_image, write_request_parts
 from helmdash.providers.gemini.thinking import thinking_config, thinking_of
 from helmdash.providers.protocols import CannotTranslate, HttpRequest
-from helmdash.providers.shared.bodies import read_object
 from helmdash.providers.shared.members import body_of, without_nones
 from helmdash.providers.shared.tool_ids import is_derived, names_of_calls, object_of, result_text
 from helmdash.providers.wire import (
     ChatRequest,
     Choice,
-    EmbeddingRequest,
     Image,
     Json,
     Message,
@@ -39,8 +37,6 @@ from helmdash.providers.wire import (
 # thought-signatures, "migrating from other models").
 _FOREIGN_SEAL = "skip_thought_signature_validator"
 _MODES = {Choice.AUTO: "AUTO", Choice.NONE: "NONE", Choice.REQUIRED: "ANY", Choice.ONE: "ANY"}
-# The most models a page may have; no key of ours sees as many.
-_LARGEST_PAGE = 1000
 
 
 def write_request(request: ChatRequest, *, endpoint: Endpoint, model: str) -> HttpRequest:
@@ -58,68 +54,7 @@ def write_request(request: ChatRequest, *, endpoint: Endpoint, model: str) -> Ht
         toolConfig=_tool_config(request.tool_choice) if request.tools else None,
         generationConfig=_config(request, model) or None,
     )
-    path = stream_path(endpoint, model) if request.stream else _whole_path(endpoint, model)
-    return HttpRequest(path=path, headers=headers(endpoint), body=body_of(body))
-
-
-def pass_request(
-    body: bytes, *, endpoint: Endpoint, model: str, stream: bool, as_events: bool
-) -> HttpRequest:
-    """A client's bytes as they are: the model stands in the path alone, and usage always comes.
-
-    `as_events`: the stream as server-sent events, not as one JSON array.
-    """
-    path = _whole_path(endpoint, model)
-    if stream:
-        path = stream_path(endpoint, model, as_events=as_events)
-    return HttpRequest(path=path, headers=headers(endpoint), body=body)
-
-
-def stream_path(endpoint: Endpoint, model: str, *, as_events: bool = True) -> str:
-    """The path of a stream, of server-sent events or of one JSON array."""
-    path = method_path(endpoint, model, "streamGenerateContent")
-    return f"{path}?alt=sse" if as_events else path
-
-
-def count_request(body: bytes, *, endpoint: Endpoint, model: str) -> HttpRequest:
-    """Ask Gemini to count a client's `countTokens` body; only a model named inside is changed."""
-    path = method_path(endpoint, model, "countTokens")
-    return HttpRequest(path=path, headers=headers(endpoint), body=_with_inner_model(body, model))
-
-
-def models_request(*, endpoint: Endpoint) -> HttpRequest:
-    """Ask for the list of models."""
-    path = versioned(endpoint, f"/models?pageSize={_LARGEST_PAGE}")
-    return HttpRequest(path=path, headers=headers(endpoint, has_body=False))
-
-
-def embeddings_request(request: EmbeddingRequest, *, endpoint: Endpoint, model: str) -> HttpRequest:
-    """Ask for the embeddings of all texts at once."""
-    path = method_path(endpoint, model, "batchEmbedContents")
-    name = model if "/" in model else f"models/{model}"
-    asked = [
-        without_nones(
-            model=name,
-            content={"parts": [{"text": text}]},
-            outputDimensionality=request.dimensions,
-        )
-        for text in request.inputs
-    ]
-    return HttpRequest(path=path, headers=headers(endpoint), body=body_of({"requests": asked}))
-
-
-def _whole_path(endpoint: Endpoint, model: str) -> str:
-    return method_path(endpoint, model, "generateContent")
-
-
-def _with_inner_model(body: bytes, model: str) -> bytes:
-    parsed = read_object(body)
-    name = "generateContentRequest"
-    inner = parsed.get(name) if parsed is not None else None
-    if parsed is None or not isinstance(inner, dict) or "model" not in inner:
-        return body
-    named = model if "/" in model else f"models/{model}"
-    return body_of({**parsed, name: {**inner, "model": named}})
+    return post(endpoint, model, chat_method(stream=request.stream), body_of(body))
 
 
 # --- messages

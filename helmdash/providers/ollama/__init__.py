@@ -1,114 +1,93 @@
-"""Ollama's `/api/chat` and `/api/generate`, as provider and towards clients.
+"""Ollama's own API, towards clients and as an upstream.
 
-Two adapters: `ADAPTER` reads and writes the chat's shape, `GENERATE` that of `/api/generate`.
-Towards an Ollama server they differ only in where a client's own bytes go: every request that is
-written anew is a chat. Source: https://docs.ollama.com/api.
+Clients have two formats: `CLIENT` that of `/api/chat`, `GENERATE_CLIENT` that of `/api/generate`.
+An upstream is only ever asked for a chat, unless a client's own bytes pass. Source:
+https://docs.ollama.com/api.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
-from helmdash.providers.ollama import read_request as requests
-from helmdash.providers.ollama import reply as replies
-from helmdash.providers.ollama import write_request as upstream
-from helmdash.providers.ollama.listing import write_ps, write_show, write_tags, write_version
-from helmdash.providers.ollama.stream_reader import OllamaReader, OllamaWriter
-from helmdash.providers.protocols import Answer, HttpRequest
-from helmdash.providers.wire import (
-    ChatRequest,
-    EmbeddingReply,
-    EmbeddingRequest,
-    Object,
-    Reply,
-    WireError,
+from helmdash.core.upstreams.endpoints import ProviderKind
+from helmdash.providers.ollama.embeddings import embeddings_request, read_embeddings
+from helmdash.providers.ollama.errors import read_error, write_error
+from helmdash.providers.ollama.listing import models_request, read_models, write_model, write_models
+from helmdash.providers.ollama.pass_request import pass_chat, pass_generate
+from helmdash.providers.ollama.read_request import read_chat, read_generate
+from helmdash.providers.ollama.reply import read_reply, write_chat_reply, write_generate_reply
+from helmdash.providers.ollama.stream_reader import OllamaStreamReader
+from helmdash.providers.ollama.stream_writer import OllamaStreamWriter
+from helmdash.providers.ollama.write_request import write_request
+from helmdash.providers.protocols import (
+    Answer,
+    ClientFormat,
+    Mirror,
+    PassThrough,
+    StreamReader,
+    StreamWriter,
+    UpstreamFormat,
 )
+from helmdash.providers.wire import ChatRequest
 
-__all__ = [
-    "ADAPTER",
-    "GENERATE",
-    "OllamaAdapter",
-    "write_ps",
-    "write_show",
-    "write_tags",
-    "write_version",
-]
+__all__ = ["CLIENT", "GENERATE_CLIENT", "UPSTREAM"]
 
 
-@dataclass(frozen=True, slots=True)
-class OllamaAdapter:
-    """Ollama's wire format, both ways: see `base.Adapter`."""
+class OllamaClient:
+    """See protocols.ClientFormat."""
 
-    as_generate: bool = False
-    kind: ProviderKind = ProviderKind.OLLAMA
-    stream_type: str = "application/x-ndjson"
+    name = "ollama"
+    kind = ProviderKind.OLLAMA
+    stream_type = "application/x-ndjson"
+    too_long_words = "prompt too long; exceeded max context length by {over} tokens"
+    counting = None
 
-    # --- client side
+    read_request = staticmethod(read_chat)
+    pass_request = staticmethod(pass_chat)
+    write_reply = staticmethod(write_chat_reply)
+    write_error = staticmethod(write_error)
+    write_models = staticmethod(write_models)
+    write_model = staticmethod(write_model)
 
-    def read_request(self, body: Object, *, model: str | None, stream: bool | None) -> ChatRequest:
-        """Read a client's request; it streams unless it says that it does not."""
-        if self.as_generate:
-            return requests.read_generate(body, model=model, stream=stream)
-        return requests.read_chat(body, model=model, stream=stream)
+    def pass_stream(self, *, request: ChatRequest) -> PassThrough:
+        """Nothing in it is hidden; `context_array` hides the one thing that may be."""
+        return Mirror(OllamaStreamReader(request=request))
 
-    def write_reply(self, reply: Reply, *, answer: Answer) -> bytes:
-        """A whole reply."""
-        return replies.write_reply(reply, answer=answer, as_generate=self.as_generate)
-
-    def stream_writer(self, *, answer: Answer, request: ChatRequest) -> OllamaWriter:
-        """Start a stream of lines."""
-        return OllamaWriter(answer=answer, as_generate=self.as_generate)
-
-    def write_error(self, error: WireError) -> bytes:
-        """An error."""
-        return replies.write_error(error)
-
-    # --- upstream side
-
-    def write_request(self, request: ChatRequest, *, endpoint: Endpoint, model: str) -> HttpRequest:
-        """The request for Ollama, as a chat."""
-        return upstream.write_request(request, endpoint=endpoint, model=model)
-
-    def pass_request(
-        self, body: bytes, parsed: Object, *, endpoint: Endpoint, model: str, stream: bool
-    ) -> HttpRequest:
-        """A client's own bytes; only the model's id is changed."""
-        method = "generate" if self.as_generate else "chat"
-        return upstream.pass_request(
-            body, parsed, endpoint=endpoint, model=model, stream=stream, method=method
-        )
-
-    def read_reply(self, body: bytes, *, request: ChatRequest) -> Reply:
-        """Read a whole reply, of either method."""
-        return replies.read_reply(body, request=request)
-
-    def read_error(self, status: int, body: bytes) -> WireError:
-        """Read an error."""
-        return replies.read_error(status, body)
-
-    def stream_reader(self, *, request: ChatRequest) -> OllamaReader:
-        """Start reading a stream, of either method."""
-        return OllamaReader(request=request)
-
-    def models_request(self, *, endpoint: Endpoint) -> HttpRequest:
-        """Ask for the list of models."""
-        return upstream.models_request(endpoint=endpoint)
-
-    def read_models(self, body: bytes) -> tuple[str, ...]:
-        """The ids, with their tags."""
-        return replies.read_models(body)
-
-    def embeddings_request(
-        self, request: EmbeddingRequest, *, endpoint: Endpoint, model: str
-    ) -> HttpRequest:
-        """Ask for embeddings."""
-        return upstream.embeddings_request(request, endpoint=endpoint, model=model)
-
-    def read_embeddings(self, body: bytes) -> EmbeddingReply:
-        """Read embeddings."""
-        return replies.read_embeddings(body)
+    def stream_writer(self, *, answer: Answer, request: ChatRequest) -> StreamWriter:
+        """One JSON object a line."""
+        return OllamaStreamWriter(answer=answer)
 
 
-ADAPTER = OllamaAdapter()
-GENERATE = OllamaAdapter(as_generate=True)
+class OllamaGenerateClient(OllamaClient):
+    """The same for the completion of a prompt."""
+
+    name = "ollama_generate"
+
+    read_request = staticmethod(read_generate)
+    pass_request = staticmethod(pass_generate)
+    write_reply = staticmethod(write_generate_reply)
+
+    def stream_writer(self, *, answer: Answer, request: ChatRequest) -> StreamWriter:
+        """The text stands at the top of each line."""
+        return OllamaStreamWriter(answer=answer, as_generate=True)
+
+
+class OllamaUpstream:
+    """See protocols.UpstreamFormat."""
+
+    kind = ProviderKind.OLLAMA
+
+    write_request = staticmethod(write_request)
+    read_reply = staticmethod(read_reply)
+    read_error = staticmethod(read_error)
+    models_request = staticmethod(models_request)
+    read_models = staticmethod(read_models)
+    embeddings_request = staticmethod(embeddings_request)
+    read_embeddings = staticmethod(read_embeddings)
+
+    def stream_reader(self, *, request: ChatRequest) -> StreamReader:
+        """The ids of tool calls go on from those in the request."""
+        return OllamaStreamReader(request=request)
+
+
+CLIENT: ClientFormat = OllamaClient()
+GENERATE_CLIENT: ClientFormat = OllamaGenerateClient()
+UPSTREAM: UpstreamFormat = OllamaUpstream()

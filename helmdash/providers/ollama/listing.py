@@ -11,29 +11,39 @@ from hashlib import sha256
 
 import orjson
 
-from helmdash.providers.ollama.reply import timestamp
+from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.providers.ollama.http import get
+from helmdash.providers.ollama.reply import text_of, timestamp
+from helmdash.providers.protocols import HttpRequest
+from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.members import without_nones
-from helmdash.providers.wire import Json
+from helmdash.providers.wire import (
+    Json,
+)
 
 # Clients look for `<architecture>.context_length`, whatever the architecture is called.
 _ARCHITECTURE = "helmdash"
 
 
-def write_tags(ids: Iterable[str], *, at: int) -> bytes:
-    """The list of models; `at` is in seconds since the epoch."""
-    modified_at = timestamp(at)
-    models = [
-        {
-            "name": model_id,
-            "model": model_id,
-            "modified_at": modified_at,
-            # The command line client cuts twelve letters off without looking for them.
-            "digest": sha256(model_id.encode()).hexdigest(),
-            "details": {},
-        }
-        for model_id in ids
-    ]
-    return orjson.dumps({"models": models})
+def write_models(models: Iterable[tuple[str, str]], *, created: int) -> bytes:
+    """The list of models (`/api/tags`); Ollama names no owners."""
+    return orjson.dumps({"models": [_model(model, created) for model, _ in models]})
+
+
+def write_model(model: str, *, owner: str, created: int) -> bytes:
+    """One entry of the list; Ollama's own clients ask `/api/show` instead (write_show)."""
+    return orjson.dumps(_model(model, created))
+
+
+def _model(model: str, created: int) -> dict[str, Json]:
+    return {
+        "name": model,
+        "model": model,
+        "modified_at": timestamp(created),
+        # The command line client cuts twelve letters off without looking for them.
+        "digest": sha256(model.encode()).hexdigest(),
+        "details": {},
+    }
 
 
 def write_show(
@@ -64,3 +74,19 @@ def write_ps() -> bytes:
 def write_version(version: str) -> bytes:
     """The server's version."""
     return orjson.dumps({"version": version})
+
+
+def read_models(body: bytes) -> tuple[str, ...]:
+    """The ids in a list of models, tags included. Raises ValueError for no such list."""
+    value = read_json(body)
+    models = value.get("models") if isinstance(value, dict) else None
+    if not isinstance(models, list):
+        raise ValueError("This is no list of Ollama models: `models` is missing.")
+    items = [model for model in models if isinstance(model, dict)]
+    names = (text_of(model, "model") or text_of(model, "name") for model in items)
+    return tuple(name for name in names if name)
+
+
+def models_request(*, endpoint: Endpoint) -> HttpRequest:
+    """Ask for the list of models."""
+    return get(endpoint, "tags")

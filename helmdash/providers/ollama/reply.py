@@ -13,11 +13,11 @@ import orjson
 
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.calls.usage import normalise_usage
+from helmdash.providers.ollama.errors import find_error, undecodable, write_error
 from helmdash.providers.protocols import Answer
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.images import image_from_url
 from helmdash.providers.shared.members import without_nones
-from helmdash.providers.shared.pages import visible_text
 from helmdash.providers.shared.tool_ids import (
     CallIds,
     arguments_object,
@@ -26,7 +26,6 @@ from helmdash.providers.shared.tool_ids import (
 )
 from helmdash.providers.wire import (
     ChatRequest,
-    EmbeddingReply,
     Json,
     Object,
     Part,
@@ -34,7 +33,6 @@ from helmdash.providers.wire import (
     Reply,
     Text,
     ToolCall,
-    WireError,
 )
 
 # What a reply reports about its cost: counts in tokens, durations in nanoseconds.
@@ -48,8 +46,6 @@ _USAGE = (
 )
 # The reasons that Ollama itself gives; calls of tools end in its "stop".
 _DONE_REASONS = frozenset({"stop", "length", "load", "unload"})
-# A page of HTML from a proxy is cut to its beginning.
-_LONGEST_MESSAGE = 2000
 
 
 # --- from Ollama
@@ -59,7 +55,7 @@ def read_reply(body: bytes, *, request: ChatRequest) -> Reply:
     """Read a whole reply of either method. Never raises: what cannot be read is an error."""
     value = read_json(body)
     if not isinstance(value, dict):
-        return Reply(error=_undecodable())
+        return Reply(error=undecodable())
     error = find_error(value)
     if error is not None:
         return Reply(error=error)
@@ -107,72 +103,24 @@ def text_of(value: Object, name: str) -> str | None:
     return found if isinstance(found, str) and found else None
 
 
-def find_error(value: Object, *, status: int | None = None) -> WireError | None:
-    """The error of a body or a line; None where it has none."""
-    error = value.get("error")
-    if isinstance(error, dict):  # as Ollama's OpenAI-shaped API and proxies write it
-        error = error.get("message") or error.get("error")
-    if not isinstance(error, str) or not error:
-        return None
-    return WireError(message=error[:_LONGEST_MESSAGE], status=status)
-
-
-def read_error(status: int, body: bytes) -> WireError:
-    """The error of a body, whatever it is. Never raises."""
-    value = read_json(body)
-    found = find_error(value, status=status) if isinstance(value, dict) else None
-    if found is not None:
-        return found
-    text = visible_text(body)[:_LONGEST_MESSAGE]
-    return WireError(message=text or f"Ollama answered {status}.", status=status)
-
-
-def read_models(body: bytes) -> tuple[str, ...]:
-    """The ids in a list of models, tags included. Raises ValueError for no such list."""
-    value = read_json(body)
-    models = value.get("models") if isinstance(value, dict) else None
-    if not isinstance(models, list):
-        raise ValueError("This is no list of Ollama models: `models` is missing.")
-    items = [model for model in models if isinstance(model, dict)]
-    names = (text_of(model, "model") or text_of(model, "name") for model in items)
-    return tuple(name for name in names if name)
-
-
-def read_embeddings(body: bytes) -> EmbeddingReply:
-    """Read the answer of `/api/embed`. Never raises."""
-    value = read_json(body)
-    if not isinstance(value, dict):
-        return EmbeddingReply(model=None, vectors=(), error=_undecodable())
-    error = find_error(value)
-    model = text_of(value, "model")
-    if error is not None:
-        return EmbeddingReply(model=model, vectors=(), error=error)
-    rows = value.get("embeddings")
-    if not isinstance(rows, list) or not all(map(_is_vector, rows)):
-        return EmbeddingReply(model=model, vectors=(), error=_undecodable())
-    vectors = tuple(tuple(map(float, row)) for row in rows)
-    return EmbeddingReply(model=model, vectors=vectors, usage=usage_of(value))
-
-
-def _is_vector(row: Json) -> bool:
-    return isinstance(row, list) and all(
-        isinstance(item, int | float) and not isinstance(item, bool) for item in row
-    )
-
-
 def _list(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []
-
-
-def _undecodable() -> WireError:
-    return WireError(message="Ollama's reply is not JSON as expected.", code="undecodable_reply")
 
 
 # --- to a client
 
 
-def write_reply(reply: Reply, *, answer: Answer, as_generate: bool) -> bytes:
-    """A whole reply as Ollama would send it; an error inside a 200 becomes Ollama's error."""
+def write_chat_reply(reply: Reply, *, answer: Answer) -> bytes:
+    """A whole reply of `/api/chat`; an error inside a 200 becomes Ollama's error."""
+    return _write_reply(reply, answer, as_generate=False)
+
+
+def write_generate_reply(reply: Reply, *, answer: Answer) -> bytes:
+    """A whole reply of `/api/generate`; an error inside a 200 becomes Ollama's error."""
+    return _write_reply(reply, answer, as_generate=True)
+
+
+def _write_reply(reply: Reply, answer: Answer, *, as_generate: bool) -> bytes:
     if reply.error is not None:
         return write_error(reply.error)
     calls = [write_call(call, index) for index, call in enumerate(reply.tool_calls)]
@@ -237,8 +185,3 @@ def _counts(usage: Object | None) -> dict[str, Json]:
         return own
     found = normalise_usage(usage)
     return without_nones(prompt_eval_count=found.prompt_tokens, eval_count=found.completion_tokens)
-
-
-def write_error(error: WireError) -> bytes:
-    """An error body, or the last line of a stream."""
-    return orjson.dumps({"error": error.message})

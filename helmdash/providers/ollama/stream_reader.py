@@ -5,35 +5,26 @@ Source: https://docs.ollama.com/api/streaming and /api/errors.
 
 from __future__ import annotations
 
-import orjson
-
+from helmdash.providers.ollama.errors import find_error
 from helmdash.providers.ollama.reply import (
-    content_of,
-    ending_of,
-    find_error,
-    opening_of,
     parts_of,
     text_of,
     usage_of,
-    write_call,
-    write_error,
 )
-from helmdash.providers.protocols import Answer
 from helmdash.providers.shared.bodies import read_object
 from helmdash.providers.shared.ndjson import NdjsonDecoder
 from helmdash.providers.shared.tool_ids import CallIds, next_number
 from helmdash.providers.wire import (
+    UNDECODABLE_STREAM,
     ChatRequest,
     Ended,
     Event,
     Failed,
     Finished,
-    Json,
     Object,
     Part,
     Reasoning,
     ReasoningDelta,
-    RefusalDelta,
     Started,
     Text,
     TextDelta,
@@ -49,7 +40,7 @@ _BAD_LINE = "A line of Ollama's stream is no JSON object."
 _BAD_END = "Ollama's stream cannot be read from here on."
 
 
-class OllamaReader:
+class OllamaStreamReader:
     """A stream of either method to events. Never raises.
 
     Nothing follows an error of Ollama's or the end. A line that cannot be read is passed over and
@@ -84,7 +75,7 @@ class OllamaReader:
         if self._has_unreadable:
             return []
         self._has_unreadable = True
-        return [Failed(error=WireError(message=message, code="undecodable_stream"))]
+        return [Failed(error=WireError(message=message, code=UNDECODABLE_STREAM))]
 
     def _read(self, lines: list[bytes], *, bad_line: str = _BAD_LINE) -> list[Event]:
         found: list[Event] = []
@@ -140,74 +131,3 @@ def _end(value: Object) -> list[Event]:
     if usage is not None:
         found.append(UsageSeen(usage=usage))
     return [*found, Ended()]
-
-
-class OllamaWriter:
-    """Events to lines. Tool calls are held back until the end: Ollama gives each in one piece."""
-
-    __slots__ = ("_answer", "_arguments", "_as_generate", "_calls", "_is_over", "_reason", "_usage")
-
-    def __init__(self, *, answer: Answer, as_generate: bool) -> None:
-        self._answer = answer
-        self._as_generate = as_generate
-        self._calls: dict[int, ToolCallStarted] = {}
-        self._arguments: dict[int, list[str]] = {}
-        self._reason: str | None = None
-        self._usage: Object | None = None
-        self._is_over = False
-
-    def write(self, event: Event) -> bytes:
-        """The bytes for one event; none after the end."""
-        if self._is_over:
-            return b""
-        match event:
-            case TextDelta() | RefusalDelta():
-                return self._said(text=event.text) if event.text else b""
-            case ReasoningDelta():
-                return self._said(thinking=event.text) if event.text else b""
-            case ToolCallStarted():
-                self._calls[event.index] = event
-                self._arguments[event.index] = []
-            case ToolCallDelta():
-                self._arguments.setdefault(event.index, []).append(event.arguments)
-            case Finished():
-                self._reason = event.reason
-            case UsageSeen():
-                self._usage = event.usage
-            case Failed():
-                self._is_over = True
-                return write_error(event.error) + b"\n"
-            case Ended():
-                return self.close()
-            case Started():
-                pass  # a reply has no id, and the model is named as the client named it
-        return b""
-
-    def close(self) -> bytes:
-        """The tool calls and the last line, if they have not been written."""
-        if self._is_over:
-            return b""
-        self._is_over = True
-        calls = [
-            write_call(
-                ToolCall(
-                    id=started.id,
-                    name=started.name,
-                    arguments="".join(self._arguments[index]),
-                ),
-                place,
-            )
-            for place, (index, started) in enumerate(self._calls.items())
-        ]
-        before = self._said(calls=calls) if calls else b""
-        last = content_of("", "", [], as_generate=self._as_generate)
-        return before + self._line({**last, **ending_of(self._reason, self._usage)})
-
-    def _said(
-        self, *, text: str = "", thinking: str = "", calls: list[dict[str, Json]] | None = None
-    ) -> bytes:
-        said = content_of(text, thinking, calls or [], as_generate=self._as_generate)
-        return self._line({**said, "done": False})
-
-    def _line(self, members: Object) -> bytes:
-        return orjson.dumps({**opening_of(self._answer), **members}) + b"\n"

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 
 from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.providers.ollama.http import post
 from helmdash.providers.protocols import CannotTranslate, HttpRequest
-from helmdash.providers.shared.bodies import with_members
 from helmdash.providers.shared.members import body_of, without_nones
 from helmdash.providers.shared.tool_ids import (
     arguments_object,
@@ -23,12 +23,10 @@ from helmdash.providers.shared.tool_ids import (
 from helmdash.providers.wire import (
     ChatRequest,
     Choice,
-    EmbeddingRequest,
     Image,
     Json,
     JsonMode,
     Message,
-    Object,
     Other,
     Part,
     Reasoning,
@@ -59,66 +57,6 @@ def write_request(request: ChatRequest, *, endpoint: Endpoint, model: str) -> Ht
         options=_options(request) or None,
     )
     return post(endpoint, "chat", body_of(body))
-
-
-def pass_request(
-    body: bytes, parsed: Object, *, endpoint: Endpoint, model: str, stream: bool, method: str
-) -> HttpRequest:
-    """A client's bytes for `/api/<method>`: only the model's id is changed, in its place."""
-    changes: dict[str, Json] = {"model": model}
-    if parsed.get("stream", True) is not stream:
-        changes["stream"] = stream
-    if _has_doubles(parsed, changes):
-        body = body_of(_without_doubles(parsed, ("model", "stream")) | changes)
-    else:
-        body = with_members(body, parsed, changes)
-    return post(endpoint, method, body)
-
-
-def models_request(*, endpoint: Endpoint) -> HttpRequest:
-    """Ask for the list of models."""
-    return HttpRequest(path=_path(endpoint, "tags"), headers=_headers(endpoint))
-
-
-def embeddings_request(request: EmbeddingRequest, *, endpoint: Endpoint, model: str) -> HttpRequest:
-    """Ask for the embeddings of all texts at once."""
-    body = without_nones(model=model, input=list(request.inputs), dimensions=request.dimensions)
-    return post(endpoint, "embed", body_of(body))
-
-
-def post(endpoint: Endpoint, method: str, body: bytes) -> HttpRequest:
-    """A request with a body for one of Ollama's methods."""
-    headers = (("content-type", "application/json"), *_headers(endpoint))
-    return HttpRequest(path=_path(endpoint, method), headers=headers, body=body)
-
-
-def get(endpoint: Endpoint, method: str) -> HttpRequest:
-    """A request without a body."""
-    return HttpRequest(path=_path(endpoint, method), headers=_headers(endpoint))
-
-
-def _path(endpoint: Endpoint, method: str) -> str:
-    has_api = endpoint.base_url.rstrip("/").endswith("/api")
-    return f"/{method}" if has_api else f"/api/{method}"
-
-
-def _headers(endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
-    """A key is only wanted by ollama.com and by proxies in front of a server."""
-    return (("authorization", f"Bearer {endpoint.api_key}"),) if endpoint.api_key else ()
-
-
-def _has_doubles(parsed: Object, changes: Object) -> bool:
-    """Whether a name stands there in other letters, too: Go would take `Model` for `model`."""
-    names = {"model", "stream", *changes}
-    return any(name not in names and name.casefold() in names for name in parsed)
-
-
-def _without_doubles(parsed: Object, names: tuple[str, ...]) -> dict[str, Json]:
-    return {
-        name: value
-        for name, value in parsed.items()
-        if name in names or name.casefold() not in names
-    }
 
 
 # --- messages

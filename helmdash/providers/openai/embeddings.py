@@ -9,18 +9,22 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from helmdash.core.calls.usage import normalise_usage
 from helmdash.core.upstreams.endpoints import Endpoint
-from helmdash.providers.openai.errors import UNDECODABLE_REPLY, error_in
-from helmdash.providers.openai.write_request import headers_of
+from helmdash.providers.openai.errors import error_in
+from helmdash.providers.openai.http import EMBEDDINGS_PATH, post
 from helmdash.providers.protocols import BadRequest, HttpRequest
 from helmdash.providers.shared.bodies import read_json, to_json, with_members
-from helmdash.providers.wire import EmbeddingReply, EmbeddingRequest, Json, Object, WireError
-
-EMBEDDINGS_PATH = "/embeddings"
-MODELS_PATH = "/models"
+from helmdash.providers.wire import (
+    UNDECODABLE_REPLY,
+    EmbeddingReply,
+    EmbeddingRequest,
+    Json,
+    Object,
+    WireError,
+)
 
 _FLOAT_BYTES = 4
 
@@ -60,21 +64,6 @@ def write_embeddings(reply: EmbeddingReply, *, model: str, encoding: str) -> byt
     return to_json(body)
 
 
-def write_models(models: Iterable[tuple[str, str]], *, created: int) -> bytes:
-    """A list of models: pairs of an id and who serves it; `created` in seconds."""
-    data = [_model(model, owner, created) for model, owner in models]
-    return to_json({"object": "list", "data": data})
-
-
-def write_model(model: str, *, owner: str, created: int) -> bytes:
-    """One model, as `GET /v1/models/{id}` answers."""
-    return to_json(_model(model, owner, created))
-
-
-def _model(model: str, owner: str, created: int) -> dict[str, Json]:
-    return {"id": model, "object": "model", "created": created, "owned_by": owner}
-
-
 def _inputs(value: Json) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
@@ -104,9 +93,7 @@ def _embedding_usage(raw: Object | None) -> Object | None:
 # --- an upstream's side
 
 
-def write_embedding_request(
-    request: EmbeddingRequest, *, endpoint: Endpoint, model: str
-) -> HttpRequest:
+def embeddings_request(request: EmbeddingRequest, *, endpoint: Endpoint, model: str) -> HttpRequest:
     """The request for an upstream."""
     body: dict[str, Json] = {
         "model": model,
@@ -115,7 +102,7 @@ def write_embedding_request(
     }
     if request.dimensions is not None:
         body["dimensions"] = request.dimensions
-    return HttpRequest(path=EMBEDDINGS_PATH, headers=headers_of(endpoint), body=to_json(body))
+    return post(endpoint, EMBEDDINGS_PATH, to_json(body))
 
 
 def pass_embedding_request(
@@ -123,10 +110,10 @@ def pass_embedding_request(
 ) -> HttpRequest:
     """A client's own bytes, but for the model's id."""
     changed = with_members(body, parsed, {"model": model})
-    return HttpRequest(path=EMBEDDINGS_PATH, headers=headers_of(endpoint), body=changed)
+    return post(endpoint, EMBEDDINGS_PATH, changed)
 
 
-def read_embedding_reply(body: bytes) -> EmbeddingReply:
+def read_embeddings(body: bytes) -> EmbeddingReply:
     """Read the vectors, lists or base64, in the order of the inputs. Never raises."""
     value = read_json(body)
     if not isinstance(value, dict):
@@ -146,24 +133,6 @@ def read_embedding_reply(body: bytes) -> EmbeddingReply:
         vectors=vectors,
         usage=usage if isinstance(usage, dict) else None,
     )
-
-
-def models_list_request(endpoint: Endpoint) -> HttpRequest:
-    """Ask for the list of models."""
-    return HttpRequest(path=MODELS_PATH, headers=headers_of(endpoint, has_body=False))
-
-
-def read_models_list(body: bytes) -> tuple[str, ...]:
-    """The ids of a list of models; Together sends the list without an object around it.
-
-    Raises ValueError when it is none.
-    """
-    value = read_json(body)
-    items = value.get("data") if isinstance(value, dict) else value
-    if not isinstance(items, list):
-        raise ValueError("The reply is not a list of models.")
-    ids = (item.get("id") for item in items if isinstance(item, dict))
-    return tuple(name for name in ids if isinstance(name, str) and name)
 
 
 def _failed(error: WireError) -> EmbeddingReply:

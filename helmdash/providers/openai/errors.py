@@ -12,16 +12,13 @@ from helmdash.providers.shared.bodies import json_text, read_json, to_json
 from helmdash.providers.shared.pages import LONGEST_TEXT_CHARS, visible_text
 from helmdash.providers.wire import Json, Object, WireError
 
-UNDECODABLE_REPLY = "undecodable_reply"
-UNDECODABLE_STREAM = "undecodable_stream"
-
 _NO_MESSAGE = "The upstream reported an error without a message."
 
 # What OpenAI calls an error of each status; anything else below 500 is an invalid request.
 _TYPES = {429: "rate_limit_error", 403: "permission_error", 401: "authentication_error"}
 
 
-def read_error_body(status: int, body: bytes) -> WireError:
+def read_error(status: int, body: bytes) -> WireError:
     """The error in a reply of a status of 400 and more. Never raises."""
     value = read_json(body)
     found = error_in(value[0] if isinstance(value, list) and value else value, is_failure=True)
@@ -39,7 +36,7 @@ def error_in(value: Json, *, is_failure: bool = False) -> WireError | None:
         return WireError(message=_cut(value)) if is_failure and _is_words(value) else None
     error = value.get("error")
     if error:
-        return _read_error(error, beside=value)
+        return _from_value(error, beside=value)
     if is_failure or value.get("object") == "error":
         return _flat_error(value)
     return None
@@ -48,10 +45,10 @@ def error_in(value: Json, *, is_failure: bool = False) -> WireError | None:
 def error_of_choice(choice: Object) -> WireError | None:
     """An error inside a choice: OpenRouter, when a provider fails midway."""
     error = choice.get("error")
-    return _read_error(error, beside={}) if error else None
+    return _from_value(error, beside={}) if error else None
 
 
-def write_error_body(error: WireError) -> bytes:
+def write_error(error: WireError) -> bytes:
     """The error as OpenAI would send it."""
     return to_json({"error": error_object(error)})
 
@@ -66,7 +63,7 @@ def error_object(error: WireError) -> dict[str, Json]:
     }
 
 
-def _read_error(error: Json, *, beside: Object) -> WireError:
+def _from_value(error: Json, *, beside: Object) -> WireError:
     if not isinstance(error, dict):
         flat = _flat_error(beside) if not _is_words(error) else None
         return flat or WireError(message=_cut(error), code=_word(beside.get("code")))

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.providers.openai.http import CHAT_PATH, post
 from helmdash.providers.openai.read_request import wants_usage
-from helmdash.providers.openai.write_request import CHAT_PATH, headers_of
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.quirks import (
     DEFAULT,
@@ -20,7 +20,7 @@ from helmdash.providers.shared.bodies import to_json, with_members, without_memb
 from helmdash.providers.wire import Json, Object
 
 
-def pass_chat_request(
+def pass_request(
     body: bytes, parsed: Object, *, endpoint: Endpoint, model: str, stream: bool
 ) -> HttpRequest:
     """A client's own bytes, but for the model's id, the usage of streams and a limit's name."""
@@ -34,7 +34,7 @@ def pass_chat_request(
     )
     if usage.is_refused:
         changed = _without_stream_options(changed, parsed)
-    return HttpRequest(path=CHAT_PATH, headers=headers_of(endpoint), body=changed)
+    return post(endpoint, CHAT_PATH, changed)
 
 
 class _Usage(NamedTuple):

@@ -25,7 +25,7 @@ _MODES = {"auto": Choice.AUTO, "none": Choice.NONE, "required": Choice.REQUIRED}
 _MODES["any"] = Choice.REQUIRED  # Mistral's word
 
 
-def read_chat_request(body: Object, *, model: str | None, stream: bool | None) -> ChatRequest:
+def read_request(body: Object, *, model: str | None, stream: bool | None) -> ChatRequest:
     """Read a client's request. Raises BadRequest naming the member."""
     streams = _flag(body, "stream") or False if stream is None else stream
     effort, reasoning_tokens = _reasoning(body)

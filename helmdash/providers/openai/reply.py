@@ -5,17 +5,16 @@ from __future__ import annotations
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.calls.usage import normalise_usage
 from helmdash.providers.openai.errors import (
-    UNDECODABLE_REPLY,
     error_in,
     error_of_choice,
-    write_error_body,
+    write_error,
 )
 from helmdash.providers.openai.read_messages import read_parts
 from helmdash.providers.openai.write_messages import reasoning_details, write_tool_call
 from helmdash.providers.protocols import Answer, BadRequest
 from helmdash.providers.quirks import USAGE_PLACES
 from helmdash.providers.shared.bodies import read_json, to_json
-from helmdash.providers.wire import Json, Object, Reasoning, Reply, WireError
+from helmdash.providers.wire import UNDECODABLE_REPLY, Json, Object, Reasoning, Reply, WireError
 
 # The finish reasons OpenAI itself gives; clients compare with them.
 _OWN_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
@@ -33,7 +32,7 @@ _REASONS = {
 # --- reading
 
 
-def read_chat_reply(body: bytes) -> Reply:
+def read_reply(body: bytes) -> Reply:
     """Read the body of a 200. Never raises: what cannot be read is `reply.error`."""
     value = read_json(body)
     if not isinstance(value, dict):
@@ -116,10 +115,10 @@ def _text(value: Json) -> str | None:
 # --- writing
 
 
-def write_chat_reply(reply: Reply, *, answer: Answer) -> bytes:
+def write_reply(reply: Reply, *, answer: Answer) -> bytes:
     """A reply as OpenAI would send it; an error without a reply as OpenAI's error."""
     if reply.error is not None and not reply.parts:
-        return write_error_body(reply.error)
+        return write_error(reply.error)
     finish = write_finish_reason(reply.finish_reason, has_tool_calls=bool(reply.tool_calls))
     body: dict[str, Json] = {
         "id": reply.id or completion_id(answer),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import orjson
 
 from helmdash.providers.openai.errors import (
-    UNDECODABLE_STREAM,
     error_in,
     error_of_choice,
 )
@@ -21,12 +20,13 @@ from helmdash.providers.openai.read_messages import (
 from helmdash.providers.openai.reply import (
     find_usage,
     first_choice,
-    read_chat_reply,
+    read_reply,
 )
 from helmdash.providers.openai.tool_call_deltas import ToolCalls
 from helmdash.providers.shared.collecting import events_of
 from helmdash.providers.shared.sse import SseSplitter, parse_block
 from helmdash.providers.wire import (
+    UNDECODABLE_STREAM,
     Ended,
     Event,
     Failed,
@@ -202,7 +202,7 @@ class BlockReader:
 
     def _read_other(self, body: bytes, events: list[Event]) -> None:
         if body.startswith((b"{", b"[")):
-            events += events_of(read_chat_reply(body))
+            events += events_of(read_reply(body))
         elif body.startswith(b"<"):
             self.fail("The stream is a page, not events.", events)
 

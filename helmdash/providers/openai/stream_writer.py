@@ -12,7 +12,6 @@ from helmdash.providers.openai.write_messages import reasoning_details
 from helmdash.providers.protocols import Answer
 from helmdash.providers.shared.bodies import to_json
 from helmdash.providers.wire import (
-    ChatRequest,
     Ended,
     Event,
     Failed,
@@ -135,11 +134,6 @@ class OpenAIStreamWriter:
         if usage is None:
             return b""
         return self._head + b',"choices":[],"usage":' + to_json(usage) + b"}\n\n"
-
-
-def start_stream(*, answer: Answer, request: ChatRequest) -> OpenAIStreamWriter:
-    """The writer for a client's request."""
-    return OpenAIStreamWriter(answer=answer, wants_usage=request.wants_usage)
 
 
 def _reasoning_delta(event: ReasoningDelta) -> dict[str, Json]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.providers.openai.http import CHAT_PATH, post
 from helmdash.providers.openai.write_messages import write_messages
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.quirks import (
@@ -24,10 +25,8 @@ from helmdash.providers.wire import (
     Tool,
 )
 
-CHAT_PATH = "/chat/completions"
 
-
-def write_chat_request(request: ChatRequest, *, endpoint: Endpoint, model: str) -> HttpRequest:
+def write_request(request: ChatRequest, *, endpoint: Endpoint, model: str) -> HttpRequest:
     """The request for an upstream. Raises CannotTranslate.
 
     Neither `extra`, which is another format's, nor `metadata`, which OpenAI refuses for calls it
@@ -47,17 +46,7 @@ def write_chat_request(request: ChatRequest, *, endpoint: Endpoint, model: str) 
     }
     if request.json_mode is not None:
         body["response_format"] = _response_format(request.json_mode, quirk)
-    return HttpRequest(path=CHAT_PATH, headers=headers_of(endpoint), body=to_json(body))
-
-
-def headers_of(endpoint: Endpoint, *, has_body: bool = True) -> tuple[tuple[str, str], ...]:
-    """The headers of a request: the content type, and the key as the vendor wants it."""
-    content = (("content-type", "application/json"),) if has_body else ()
-    if endpoint.api_key is None:
-        return content
-    header = quirk_of(endpoint).key_header
-    key = f"Bearer {endpoint.api_key}" if header == "authorization" else endpoint.api_key
-    return (*content, (header, key))
+    return post(endpoint, CHAT_PATH, to_json(body))
 
 
 def _stream(request: ChatRequest, quirk: Quirk) -> dict[str, Json]:

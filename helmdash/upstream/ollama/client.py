@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from time import monotonic
 from uuid import uuid4
 
-from helmdash.providers.ollama.reply import read_models
+from helmdash.providers.ollama.listing import read_models
 from helmdash.providers.ollama.shown import Shown, read_show
 from helmdash.providers.shared.bodies import to_json
 from helmdash.providers.shared.members import without_nones

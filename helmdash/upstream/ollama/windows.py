@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.providers.ollama.http import get, post
 from helmdash.providers.ollama.shown import Shown, read_running, read_show
-from helmdash.providers.ollama.write_request import get, post
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.bodies import to_json
 from helmdash.upstream.client import UpstreamClient

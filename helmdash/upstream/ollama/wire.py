@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import NoReturn, Self
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
-from helmdash.providers.ollama.reply import find_error, read_error
+from helmdash.providers.ollama.errors import find_error, read_error
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.bodies import read_object, to_json
 from helmdash.providers.shared.ndjson import NdjsonDecoder
