@@ -113,8 +113,8 @@ def untold(care: CareView, level: Level) -> str:
         return f"Asked up to generation {care.generation:,}; nothing had to be said."
     if level in (Level.CAUTION, Level.CRITICAL):
         return (
-            "Not cared for so far: nobody asked "
-            "what to do before a generation, be it the gateway or an agent."
+            "Care has not run: neither the gateway nor an agent asked what to do before a "
+            "generation."
         )
     return "Nobody asked so far, and its newest call is not above a line."
 

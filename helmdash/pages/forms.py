@@ -146,7 +146,7 @@ class ConversationFilterForm(ClientForm):
         choices=[("", "Any number"), ("2", "More than one"), ("10", "10 or more")],
         error_messages={"invalid_choice": "%(value)s is not one of: 2, 10"},
     )
-    order = one_of(("newest",), blank="needs me first")
+    order = one_of(("newest",), blank="needs attention first")
 
     @property
     def is_narrowed(self) -> bool:

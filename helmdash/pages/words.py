@@ -22,19 +22,19 @@ _SOURCES = {
     LimitSource.INPUT_LENGTH: "input length",
     LimitSource.BUDGET: "input budget",
     LimitSource.REFUSAL: "window named by a refusal",
-    LimitSource.SERVER: "window told by the server",
+    LimitSource.SERVER: "window reported by the server",
     LimitSource.CLIENT: "window the client counts on",
 }
 _STATES = {
     ClaimState.USED: "counts",
-    ClaimState.OUTRANKED: "somebody who comes first has told one",
+    ClaimState.OUTRANKED: "a source that comes first names one",
     ClaimState.DISPROVED: "disproved: a longer prompt was answered",
     ClaimState.USED_ALTHOUGH_DISPROVED: "counts, for it is yours, although a longer prompt was "
     "answered",
 }
 _REASONS = {
     HealthReason.USAGE_UNAVAILABLE: "usage not reported",
-    HealthReason.MODEL_LIMIT_UNAVAILABLE: "limit unknown: none is told, or it was disproved",
+    HealthReason.MODEL_LIMIT_UNAVAILABLE: "limit unknown: no source names one, or it was disproved",
     HealthReason.SUSPECTED_CUT: "probably cut upstream",
 }
 _ADVICE = {
@@ -235,5 +235,5 @@ def field_name(name: str) -> str:
 _FIELD_NAMES = {
     "content": "What must survive",
     "reminder_content": "Add this to the package",
-    "remediation": "The gateway cares for conversations",
+    "remediation": "Care in the gateway",
 }

@@ -70,7 +70,7 @@ class ReminderView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeedsMe:
+class NeedsAttention:
     """A conversation that somebody should look at, and what is done about it meanwhile."""
 
     id: str
@@ -175,7 +175,7 @@ def reminder_view(row: Reminder) -> ReminderView:
     )
 
 
-def needs_me(*, project_id: int, limit: int = 10) -> tuple[NeedsMe, ...]:
+def needs_attention(*, project_id: int, limit: int = 10) -> tuple[NeedsAttention, ...]:
     """Conversations that somebody should look at; two queries at most.
 
     First those in critical, then those in caution, each by the newest call; then those whose level
@@ -188,10 +188,10 @@ def needs_me(*, project_id: int, limit: int = 10) -> tuple[NeedsMe, ...]:
     if len(found) < limit:
         dim = _dim(rows).annotate(urgency=_urgency()).order_by("-urgency", "-latest_at", "-id")
         found += dim.select_related("project")[: limit - len(found)]
-    return tuple(_needs_me(row) for row in found)
+    return tuple(_needs_attention(row) for row in found)
 
 
-def count_needs_me(*, project_id: int) -> int:
+def count_needs_attention(*, project_id: int) -> int:
     """How many conversations somebody should look at. Two queries."""
     rows = Conversation.objects.filter(project_id=project_id)
     return rows.filter(severity__in=_SEVERE).count() + _dim(rows).count()
@@ -232,7 +232,7 @@ def _holds(*levels: Level) -> Exists:
     return Exists(opened.filter(care__l__in=[level.value for level in levels]))
 
 
-def _needs_me(row: Conversation) -> NeedsMe:
+def _needs_attention(row: Conversation) -> NeedsAttention:
     stored: object = getattr(row, "care", None)
     unfollowed: int | None = getattr(row, "unfollowed_from", None)
     care = care_view(
@@ -242,7 +242,7 @@ def _needs_me(row: Conversation) -> NeedsMe:
         recorded=row.generation,
     )
     is_early = care.is_waiting and unfollowed is not None and unfollowed >= care.generation
-    return NeedsMe(
+    return NeedsAttention(
         id=row.name,
         model=row.model,
         round_number=row.round_number,

@@ -162,13 +162,13 @@ def page(
     filters: ConversationFilters,
     cursor: str | None = None,
     limit: int = 50,
-    needs_me_first: bool = False,
+    needs_attention_first: bool = False,
 ) -> Page[ConversationView]:
     """Conversations, newest first, or the most severe level first. One query, two more with a
     model. Raises BadCursor.
     """
     rows = _filtered(project_id, filters)
-    if needs_me_first:
+    if needs_attention_first:
         rows = rows.order_by("-severity", "-latest_at", "-id")
         if cursor:
             rank, at, pk = decode_ranked_cursor(cursor)
@@ -187,7 +187,7 @@ def page(
     more = found[limit - 1] if len(found) > limit else None
     after = None
     if more is not None:
-        rank_part = (more.severity,) if needs_me_first else ()
+        rank_part = (more.severity,) if needs_attention_first else ()
         after = encode_cursor(*rank_part, more.latest_at, more.pk)
     return Page(items=tuple(_view(row) for row in found[:limit]), next=after)
 

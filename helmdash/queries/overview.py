@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from helmdash.core.budgets.health import Level
 from helmdash.queries import calls, care, conversations
 from helmdash.queries.calls import CallFilters, CallView
-from helmdash.queries.care import NeedsMe
+from helmdash.queries.care import NeedsAttention
 from helmdash.queries.conversations import ConversationFilters, ConversationView
 
 _SHOWN = 10
@@ -18,8 +18,8 @@ class Overview:
     """Everything the first page shows, for one project."""
 
     counters: dict[Level, int]
-    needs_me: tuple[NeedsMe, ...]
-    needs_me_count: int
+    needs_attention: tuple[NeedsAttention, ...]
+    needs_attention_count: int
     recent: tuple[ConversationView, ...]
     latest_calls: tuple[CallView, ...]
 
@@ -34,12 +34,14 @@ def overview(*, project_id: int) -> Overview:
     everything = ConversationFilters()
     recent = conversations.page(project_id=project_id, filters=everything, limit=_SHOWN)
     latest = calls.page(project_id=project_id, filters=CallFilters(), limit=_SHOWN)
-    needs_me = care.needs_me(project_id=project_id, limit=_SHOWN)
-    is_full = len(needs_me) == _SHOWN
+    needs_attention = care.needs_attention(project_id=project_id, limit=_SHOWN)
+    is_full = len(needs_attention) == _SHOWN
     return Overview(
         counters=conversations.counters(project_id=project_id),
-        needs_me=needs_me,
-        needs_me_count=care.count_needs_me(project_id=project_id) if is_full else len(needs_me),
+        needs_attention=needs_attention,
+        needs_attention_count=care.count_needs_attention(project_id=project_id)
+        if is_full
+        else len(needs_attention),
         recent=recent.items,
         latest_calls=latest.items,
     )

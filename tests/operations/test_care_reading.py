@@ -10,7 +10,7 @@ import pytest
 from helmdash.core.budgets.health import Level
 from helmdash.queries import care, conversations
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.care import CareView, needs_me
+from helmdash.queries.care import CareView, needs_attention
 from helmdash.records.models import Conversation, Project
 from tests.operations.care_support import Talk
 from tests.recording.support import CAUTION, CRITICAL, HEALTHY, make_ruled_project
@@ -134,7 +134,7 @@ def test_critical_comes_first_then_caution_then_what_was_not_followed(
     talk_at(make_ruled_project(slug="other", name="Other"), "theirs", CRITICAL, 1)
 
     with django_assert_num_queries(2):
-        found = needs_me(project_id=project.id, limit=10)
+        found = needs_attention(project_id=project.id, limit=10)
 
     assert [each.id for each in found] == ["red", "yellow", "followed", "ignored"]
     assert [each.care.countdown for each in found] == [3, None, None, None]
@@ -152,17 +152,17 @@ def test_a_held_level_and_a_probable_cut_need_somebody_though_their_level_is_unk
     # One reading below the lines does not end the countdown.
     Conversation.objects.filter(name="red").update(known_level="healthy")
 
-    assert [each.id for each in needs_me(project_id=project.id)] == ["red", "cut", "yellow"]
-    assert care.count_needs_me(project_id=project.id) == 3
+    assert [each.id for each in needs_attention(project_id=project.id)] == ["red", "cut", "yellow"]
+    assert care.count_needs_attention(project_id=project.id) == 3
 
 
 def test_a_guidance_is_judged_when_its_generation_was_recorded(project: ProjectInfo) -> None:
     talk = talk_at(project, "talk", CAUTION, 3)
     talk.advance()
 
-    waiting = needs_me(project_id=project.id)[0]
+    waiting = needs_attention(project_id=project.id)[0]
     talk.call(CAUTION)
-    judged = needs_me(project_id=project.id)[0]
+    judged = needs_attention(project_id=project.id)[0]
 
     assert (waiting.care.is_waiting, waiting.is_unfollowed) == (True, False)
     assert (judged.care.is_waiting, judged.is_unfollowed) == (False, True)
@@ -173,14 +173,14 @@ def test_the_newest_of_a_level_comes_first(project: ProjectInfo) -> None:
     talk_at(project, "second", CRITICAL, 2)
     first.turns(CRITICAL, 4)
 
-    assert [each.id for each in needs_me(project_id=project.id)] == ["first", "second"]
-    assert [each.id for each in needs_me(project_id=project.id, limit=1)] == ["first"]
+    assert [each.id for each in needs_attention(project_id=project.id)] == ["first", "second"]
+    assert [each.id for each in needs_attention(project_id=project.id, limit=1)] == ["first"]
 
 
 def test_a_cleared_conversation_needs_nobody(project: ProjectInfo) -> None:
     talk_at(project, "talk", CRITICAL, 2).clear()
 
-    assert needs_me(project_id=project.id) == ()
+    assert needs_attention(project_id=project.id) == ()
 
 
 # --- the timeline

@@ -234,7 +234,7 @@ def calm(project: ProjectInfo) -> None:
 # what happened; what is said of it
 UNTOLD = [
     (asked, "Asked up to generation 8; nothing had to be said."),
-    (not_asked, "Not cared for so far: nobody asked"),
+    (not_asked, "Care has not run: neither the gateway nor an agent asked"),
     (calm, "Nobody asked so far, and its newest call is not above a line."),
 ]
 
@@ -266,7 +266,7 @@ def test_an_unknown_conversation_that_counts_down_and_a_cut_one_need_somebody(
         level="unknown", severity=1, level_reason="suspected_cut"
     )
 
-    said = part(owner.get("/").content.decode(), "needs-me")
+    said = part(owner.get("/").content.decode(), "needs-attention")
 
     assert "until HelmDash clears" in said
     assert said.index("dim") < said.index("shortened")
@@ -282,7 +282,7 @@ def test_more_that_need_somebody_than_are_shown_are_counted(
             make_capture(id=f"c{number}", conversation=f"c{number}", usage=usage), project=project
         )
 
-    said = part(owner.get("/").content.decode(), "needs-me")
+    said = part(owner.get("/").content.decode(), "needs-attention")
 
     assert "10 of 12, the worst first" in said
 

@@ -364,13 +364,13 @@ def test_a_viewer_reads_reminders_and_gets_no_forms(viewer: Client, project: Pro
 # --- the overview -----------------------------------------------------------------------------
 
 
-def test_needs_me_says_what_comes_next(owner: Client, project: ProjectInfo) -> None:
+def test_needs_attention_says_what_comes_next(owner: Client, project: ProjectInfo) -> None:
     play(project, 20_000, CRITICAL, CRITICAL, name="worst")
     play(project, 20_000, *[CAUTION] * 5, name="heedless")
     play(project, 20_000, *[CAUTION] * 4, name="asked")
     play(project, 20_000, name="fine")
 
-    said = part(owner.get("/").content.decode(), "needs-me")
+    said = part(owner.get("/").content.decode(), "needs-attention")
 
     assert "3 generations until HelmDash clears" in said
     assert said.count("Hard guidance not followed") == 1
@@ -378,14 +378,16 @@ def test_needs_me_says_what_comes_next(owner: Client, project: ProjectInfo) -> N
     assert "fine" not in said
 
 
-def test_needs_me_says_which_kind_of_empty_it_is(owner: Client, project: ProjectInfo) -> None:
+def test_needs_attention_says_which_kind_of_empty_it_is(
+    owner: Client, project: ProjectInfo
+) -> None:
     record(make_capture(conversation=None), project=project)
-    nothing = part(owner.get("/").content.decode(), "needs-me")
+    nothing = part(owner.get("/").content.decode(), "needs-attention")
     play(project, 20_000)
-    calm = part(owner.get("/").content.decode(), "needs-me")
+    calm = part(owner.get("/").content.decode(), "needs-attention")
 
     assert "Nothing to watch over" in nothing
-    assert "Nothing needs you" in calm
+    assert "Nothing needs attention" in calm
 
 
 # --- suspected cuts ---------------------------------------------------------------------------

@@ -407,9 +407,9 @@ def test_the_ledger_adds_up_over_all_processes(owner: Client, project: ProjectIn
 NOW_ISH = timedelta(seconds=20)
 # stopped before, seen before, said
 ENDS = [
-    (timedelta(hours=2), timedelta(hours=2), "ended in order"),
-    (timedelta(hours=1), timedelta(hours=2), "ended by force"),  # closed by its heir
-    (None, timedelta(minutes=9), "silent; perhaps ended by force"),
+    (timedelta(hours=2), timedelta(hours=2), "shut down"),
+    (timedelta(hours=1), timedelta(hours=2), "crashed"),  # closed by its heir
+    (None, timedelta(minutes=9), "not responding; perhaps crashed"),
     (None, NOW_ISH, "running"),
 ]
 
@@ -428,7 +428,7 @@ def test_each_process_says_how_it_goes_or_how_it_ended(
     assert f" other {said} " in text(owner, RECORDER)
 
 
-# what its row counts, said below "ended by force"
+# what its row counts, said below "crashed"
 LOSSES = [(0, "nothing lost in flight"), (1_017, "1,017 lost in flight")]
 
 
@@ -443,7 +443,7 @@ def test_a_process_that_ended_by_force_says_what_it_lost(
 
     page = text(owner, RECORDER)
 
-    assert f" killed ended by force {said} " in page
+    assert f" killed crashed {said} " in page
     assert page.count(said) == 1
 
 

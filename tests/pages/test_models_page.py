@@ -80,8 +80,8 @@ def test_the_latest_calls_are_the_rows_of_the_adr_as_three_stories(
 ) -> None:
     html, text = read(owner, "/models/")
 
-    assert text.count("One story of 2 calls") == 3
-    assert "One story of 2 calls, 2 min 9 s in all: plan_0" in text
+    assert text.count("2 related calls") == 3
+    assert "2 related calls, 2 min 9 s in all: plan_0" in text
     # The story that is a plan of ours leads to it, the others to their calls.
     assert 'href="/plans/plan_0/"' in html
     assert 'href="/calls/?q=plan_1"' in html

@@ -225,7 +225,7 @@ def test_filters_narrow_the_lists(owner: Client, filled: str) -> None:
     assert "/conversations/plans/" not in critical
 
 
-def test_needs_me_comes_first_unless_asked_otherwise(owner: Client, filled: str) -> None:
+def test_needs_attention_comes_first_unless_asked_otherwise(owner: Client, filled: str) -> None:
     worst_first = owner.get("/conversations/").content.decode()
     newest_first = owner.get("/conversations/?order=newest").content.decode()
 

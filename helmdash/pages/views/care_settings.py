@@ -1,4 +1,4 @@
-"""Settings of care: whether the gateway cares for conversations, and the words of guidance."""
+"""Settings of care: whether it is on in the gateway, and the texts of guidance."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def conversation_list(request: PageRequest) -> HttpResponse:
                 project_id=project.id,
                 filters=form.filters(),
                 cursor=request.GET.get("cursor"),
-                needs_me_first=form.cleaned_data["order"] != "newest",
+                needs_attention_first=form.cleaned_data["order"] != "newest",
             )
         except BadCursor:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")

@@ -40,8 +40,8 @@ _STATES = {
     RecorderState.SPOOLING: StateWords(
         level=Level.CAUTION,
         word="Spooling",
-        sentence="The database is away, or was until just now. Calls wait on disk and are stored "
-        "in order; clients of the gateway notice nothing.",
+        sentence="The database is unavailable, or was until just now. Calls wait on disk and are "
+        "stored in order; clients of the gateway notice nothing.",
     ),
     RecorderState.FULL: StateWords(
         level=Level.CRITICAL,
@@ -111,9 +111,9 @@ def _standing(process: ProcessLedger, now: datetime) -> tuple[str, bool]:
     stopped_at = process.stopped_at
     if stopped_at is not None:
         is_forced = stopped_at > process.seen_at
-        return ("ended by force", True) if is_forced else ("ended in order", False)
+        return ("crashed", True) if is_forced else ("shut down", False)
     if process.is_own:
         return "running: it answers this page", False
     if now - process.seen_at > _SILENT:
-        return "silent; perhaps ended by force", True
+        return "not responding; perhaps crashed", True
     return "running", False

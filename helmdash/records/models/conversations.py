@@ -20,7 +20,7 @@ from helmdash.records.models.access import Project
 from helmdash.records.models.rules import rules_field
 
 LEVELS = [level.value for level in Level]
-# How much a level needs somebody: the order of the "needs me" list.
+# How much a level needs somebody: the order of the "Needs attention" list.
 SEVERITY = {Level.HEALTHY: 0, Level.UNKNOWN: 1, Level.CAUTION: 2, Level.CRITICAL: 3}
 ROUND_OPENERS = ["", "clear", "compaction"]
 STATUSES = ["success", "error", "cancelled"]
@@ -76,7 +76,7 @@ class Conversation(models.Model):
         indexes = [
             # The list, newest first, and its time range.
             models.Index(fields=["project", "latest_at", "id"], name="conversation_by_time"),
-            # "Needs me first", the level filter and the four counters of the overview.
+            # "Needs attention first", the level filter and the four counters of the overview.
             models.Index(
                 fields=["project", "severity", "latest_at", "id"], name="conversation_by_severity"
             ),
