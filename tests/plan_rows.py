@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.hiding import hide_intent
+from helmdash.records.keyed_hash import hash_intent
 from helmdash.records.models import PlanAttempt, PlanRecord, PlanStep
 from tests.factories import NOW
 
@@ -26,7 +26,7 @@ def make_plan(
     **over: Any,
 ) -> PlanRecord:
     """A finished plan of `days` ago; an entry "" is a gap. `learned` is that of every step."""
-    sha, sketch = hide_intent(project.id, intent)
+    sha, sketch = hash_intent(project.id, intent)
     gaps = sum(not entry for entry in entries)
     given: dict[str, Any] = {
         "kind": "plan",

@@ -24,7 +24,7 @@ from helmdash.operations import rule_sets
 from helmdash.operations.fitting import Fitted, fit_catalog
 from helmdash.operations.recording import record_calls
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.hiding import hide_intent, hide_value
+from helmdash.records.keyed_hash import hash_intent, hash_text
 from helmdash.records.models import Call, Fit, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
 
 _PLANS = ROOT / "fixtures" / "demo_plans.json"
@@ -125,7 +125,7 @@ def _store(
     answer: Told | None = told["answer"]
     steps = _steps(told["kind"], answer)
     gaps = sum("gap" in step for step in steps)
-    sha, sketch = hide_intent(project.id, told["intent"])
+    sha, sketch = hash_intent(project.id, told["intent"])
     last = calls[-1]
     took = sum(call.latency_ms or 0 for call in calls)
     row = PlanRecord(
@@ -210,7 +210,7 @@ def _step_row(plan: PlanRecord, position: int, step: Told) -> PlanStep:
         asked=gap.get("asked", ""),
         gap=gap.get("reason", ""),
         args=args,
-        args_sha=hide_value(plan.project_id, compact_json(args)),
+        args_sha=hash_text(plan.project_id, compact_json(args)),
         learned=learned_inputs(args.get("inputs", {}) if is_pipeline else args) or None,
         rationale=step["rationale"],
     )

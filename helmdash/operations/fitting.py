@@ -22,7 +22,7 @@ from helmdash.queries import budgets
 from helmdash.queries import catalog as catalogs
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.bulk import insert_rows
-from helmdash.records.hiding import hide_intent
+from helmdash.records.keyed_hash import hash_intent
 from helmdash.records.models import Fit, Payload
 
 logger = logging.getLogger(__name__)
@@ -188,7 +188,7 @@ def _store(
     now: datetime,
 ) -> None:
     keeps_text = project.payload == Payload.FULL.value
-    intent_sha, _ = hide_intent(project.id, intent)
+    intent_sha, _ = hash_intent(project.id, intent)
     row = {
         "project_id": project.id,
         "name": fitted.fit_id,

@@ -37,7 +37,7 @@ BOARD = PastPlan(intent="prepare the board meeting", tools=("slides.render",))
 EXPENSES = PastPlan(intent="file my travel expenses", tools=("sheet.fill",))
 
 
-def hide(word: str) -> str:
+def hash_word(word: str) -> str:
     """Any function that gives different words different results."""
     return word[::-1] + "!"
 
@@ -47,7 +47,7 @@ def history_of(found: Sequence[Ranked], tool: str) -> float:
 
 
 def sketched(plan: PastPlan) -> PastPlan:
-    return replace(plan, intent="", sketch=sketch_of(plan.intent, hide))
+    return replace(plan, intent="", sketch=sketch_of(plan.intent, hash_word))
 
 
 # Intents that share some words and not others, also pasted and empty ones.
@@ -201,9 +201,9 @@ def test_hidden_words_rank_as_readable_ones_do(
     # Some plans with their text, some with a sketch only, as after a change of the setting.
     mixed = [sketched(plan) if data.draw(st.booleans()) else plan for plan in history]
 
-    assert rank(OFFICE, intent, mixed, hide=hide) == readable
-    assert rank(OFFICE, intent, history, hide=hide) == readable
-    assert similar(mixed, intent, hide) == similar(history, intent)
+    assert rank(OFFICE, intent, mixed, hash_word=hash_word) == readable
+    assert rank(OFFICE, intent, history, hash_word=hash_word) == readable
+    assert similar(mixed, intent, hash_word) == similar(history, intent)
 
 
 @settings(max_examples=60, deadline=None)

@@ -90,7 +90,7 @@ def select(
     history: Sequence[PastPlan] = (),
     fixed_bytes: int = 0,
     clock: Callable[[], float] | None = None,
-    hide: Callable[[str], str] | None = None,
+    hash_word: Callable[[str], str] | None = None,
     preferred: Sequence[str] = (),
     stable: bool = False,
 ) -> Selection:
@@ -105,7 +105,7 @@ def select(
     """
     started = clock() if clock else 0.0
     room = room_for_catalog(budget, fixed_bytes)
-    ranking = order_entries(prepared.index, intent, history, hide=hide)
+    ranking = order_entries(prepared.index, intent, history, hash_word=hash_word)
     ranked = clock() if clock else 0.0
     board = _stable_board(prepared, budget, room) if stable else None
     is_stable = board is not None

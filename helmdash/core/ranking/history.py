@@ -23,12 +23,12 @@ from typing import Final
 
 from helmdash.core.ranking.history_index import (
     SATURATION,
-    Hide,
+    HashWord,
     Past,
     Plan,
     Postings,
     Query,
-    hidden,
+    hashed,
     queries_of,
     read_past,
     words_of_intent,
@@ -78,19 +78,19 @@ _MOST_PLANS: Final = 2_000  # the newest; more would not fit into a fit's time
 def past_scores(
     history: Sequence[PastPlan],
     clauses: Sequence[Clause],
-    hide: Hide | None = None,
+    hash_word: HashWord | None = None,
     likeness: Callable[[str], float] | None = None,
 ) -> dict[str, float]:
     """What the past adds to the score of each tool that it knows. Plans come oldest first.
 
-    hide: passes every word through the function that made the sketches in this history.
+    hash_word: passes every word through the function that made the sketches in this history.
     likeness: the lexical score of a tool, 0 for one that is not in the catalog.
     """
     queries: Sequence[Query] = queries_of(clauses) if history else ()
     if not queries:
         return {}
-    past, hide = _read(tuple(history[-_MOST_PLANS:]), hide)
-    queries = hidden(queries, hide)
+    past, hash_word = _read(tuple(history[-_MOST_PLANS:]), hash_word)
+    queries = hashed(queries, hash_word)
     votes, words = _votes(past, queries), _likeness_to_words(past, queries)
     scores = [
         trust * (_VOTE * vote + _WORDS * word) + _HABIT * past.trust * habit
@@ -105,22 +105,22 @@ def past_scores(
     }
 
 
-def sketch_of(intent: str, hide: Hide) -> tuple[Query, ...]:
-    """The words of an intent's clauses, each made unreadable by `hide` (a keyed hash).
+def sketch_of(intent: str, hash_word: HashWord) -> tuple[Query, ...]:
+    """The words of an intent's clauses, each made unreadable by `hash_word` (a keyed hash).
 
     Enough to tell how near later intents are, to whoever has the key, and nobody else.
     """
-    return tuple(hidden(words_of_intent(intent), hide))
+    return tuple(hashed(words_of_intent(intent), hash_word))
 
 
 def similar(
-    history: Sequence[PastPlan], intent: str, hide: Hide | None = None, limit: int = 5
+    history: Sequence[PastPlan], intent: str, hash_word: HashWord | None = None, limit: int = 5
 ) -> tuple[tuple[int, float], ...]:
     """Positions in `history` of the plans with the nearest intents, and how near: up to 1.
 
     Nearest first, the newer one first where two are as near. Age and weight play no part.
     """
-    return _nearest(history, words_of_intent(intent), hide, limit)
+    return _nearest(history, words_of_intent(intent), hash_word, limit)
 
 
 def similar_to_sketch(
@@ -131,25 +131,27 @@ def similar_to_sketch(
 
 
 def _nearest(
-    history: Sequence[PastPlan], queries: Sequence[Query], hide: Hide | None, limit: int
+    history: Sequence[PastPlan], queries: Sequence[Query], hash_word: HashWord | None, limit: int
 ) -> tuple[tuple[int, float], ...]:
     if not history or not queries:
         return ()
     first = max(0, len(history) - _MOST_PLANS)
-    past, hide = _read(tuple(replace(plan, weight=1.0) for plan in history[first:]), hide)
-    found = enumerate(_nearness(past, hidden(queries, hide)), start=first)
+    past, hash_word = _read(tuple(replace(plan, weight=1.0) for plan in history[first:]), hash_word)
+    found = enumerate(_nearness(past, hashed(queries, hash_word)), start=first)
     near = [(at, min(round(value, _DIGITS), 1.0)) for at, value in found]
     near.sort(key=lambda pair: (-pair[1], -pair[0]))
     return tuple(pair for pair in near[:limit] if pair[1] > 0)
 
 
 @lru_cache(maxsize=16)
-def _read(history: tuple[PastPlan, ...], hide: Hide | None) -> tuple[Past, Hide | None]:
-    """The index of a history, and how to hide an intent from it, if it has to be."""
+def _read(
+    history: tuple[PastPlan, ...], hash_word: HashWord | None
+) -> tuple[Past, HashWord | None]:
+    """The index of a history, and how to hash the words of an intent, if it has to be done."""
     plans = tuple(_plan(plan) for plan in history if plan.weight > 0)
     # Hiding changes no score, and costs a hash a word: only where sketches have to be met.
-    hide = hide if any(plan.sketch for plan in plans) else None
-    return read_past(plans, hide), hide
+    hash_word = hash_word if any(plan.sketch for plan in plans) else None
+    return read_past(plans, hash_word), hash_word
 
 
 def _plan(plan: PastPlan) -> Plan:

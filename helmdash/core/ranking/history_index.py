@@ -25,7 +25,7 @@ _PICKS_BEFORE_COMPANY: Final = 1.0  # one shared pick is no habit yet
 _PLANS_BEFORE_HABIT: Final = 5.0  # nor is a tool of the first plan what everybody wants
 
 Query = tuple[str, ...]
-Hide = Callable[[str], str]
+HashWord = Callable[[str], str]
 # Where a stem occurs, by number of clause, of plan or of tool, and what it weighs there.
 Postings = Mapping[str, Sequence[tuple[int, float]]]
 
@@ -78,16 +78,16 @@ def words_of_intent(intent: str) -> tuple[Query, ...]:
     return tuple(queries_of(at_most(MOST_CLAUSES, clauses_of(intent))))
 
 
-def hidden(queries: Sequence[Query], hide: Hide | None) -> Sequence[Query]:
-    """The same words as `hide` shows them."""
-    return queries if hide is None else [tuple(map(hide, query)) for query in queries]
+def hashed(queries: Sequence[Query], hash_word: HashWord | None) -> Sequence[Query]:
+    """The same words as `hash_word` shows them."""
+    return queries if hash_word is None else [tuple(map(hash_word, query)) for query in queries]
 
 
 @lru_cache(maxsize=16)
-def read_past(plans: tuple[Plan, ...], hide: Hide | None) -> Past:
+def read_past(plans: tuple[Plan, ...], hash_word: HashWord | None) -> Past:
     """Index a history. Pure; kept, since one history serves many intents."""
-    queries = [_words_of(plan, hide) for plan in plans]
-    common = COMMON_STEMS if hide is None else frozenset(map(hide, COMMON_STEMS))
+    queries = [_words_of(plan, hash_word) for plan in plans]
+    common = COMMON_STEMS if hash_word is None else frozenset(map(hash_word, COMMON_STEMS))
     rarity = _plan_rarity(queries, common)
     parts = [found[:-1] or found for found in queries]
     tools = tuple(dict.fromkeys(tool for plan in plans for tool in plan.tools))
@@ -116,10 +116,10 @@ def read_past(plans: tuple[Plan, ...], hide: Hide | None) -> Past:
     )
 
 
-def _words_of(plan: Plan, hide: Hide | None) -> Sequence[Query]:
+def _words_of(plan: Plan, hash_word: HashWord | None) -> Sequence[Query]:
     if plan.sketch is not None:
         return plan.sketch
-    return hidden(words_of_intent(plan.intent), hide)
+    return hashed(words_of_intent(plan.intent), hash_word)
 
 
 def _stems(clause: Clause) -> Query:

@@ -102,14 +102,14 @@ def rank(
     intent: str,
     history: Sequence[PastPlan] = (),
     *,
-    hide: Callable[[str], str] | None = None,
+    hash_word: Callable[[str], str] | None = None,
 ) -> tuple[Ranked, ...]:
     """Every entry, best first, ties by id. An intent without a known word scores all 0.
 
-    history: past plans, oldest first; tools this catalog does not have are ignored. hide: how
-    the words of past plans were hidden that come as sketches (see `past.sketch_of`).
+    history: past plans, oldest first; tools this catalog does not have are ignored. hash_word: how
+    the words of past plans were hashed that come as sketches (see `history.sketch_of`).
     """
-    found = order_entries(index, intent, history, hide=hide)
+    found = order_entries(index, intent, history, hash_word=hash_word)
     return tuple(
         Ranked(
             id=index.entries[at].id,
@@ -127,7 +127,7 @@ def order_entries(
     intent: str,
     history: Sequence[PastPlan] = (),
     *,
-    hide: Callable[[str], str] | None = None,
+    hash_word: Callable[[str], str] | None = None,
 ) -> Ranking:
     """The same as `rank`, by position: what fitting works with."""
     intent = both_ends(intent)
@@ -137,7 +137,7 @@ def order_entries(
     lexical = [round(score, _DIGITS) if score else 0.0 for score in lexical]
     places = index.positions
     found = past_scores(
-        history, clauses, hide, lambda tool: lexical[places[tool]] if tool in places else 0.0
+        history, clauses, hash_word, lambda tool: lexical[places[tool]] if tool in places else 0.0
     )
     past = {places[tool]: round(score, _DIGITS) for tool, score in found.items() if tool in places}
     scores = lexical

@@ -21,7 +21,7 @@ from helmdash.operations.fitting import NoCatalog, find_catalog
 from helmdash.operations.planning.chain import Chain, Likeness, guessed_chain, named_chain
 from helmdash.queries import budgets, defaults, plan_history
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.hiding import hide_intent, hide_value, hider
+from helmdash.records.keyed_hash import hash_intent, hash_text, word_hasher
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class Question:
     prepared: PreparedCatalog
     catalog_name: str
     history: tuple[PastPlan, ...]
-    hide: Callable[[str], str]
+    hash_word: Callable[[str], str]
     defaults: Mapping[str, object] | None
     taken: tuple[TakenStep, ...]  # what the model is told was done
     known_taken: tuple[TakenStep, ...]  # the same, told apart where their texts are not kept
@@ -111,7 +111,7 @@ def read_question(
         raise AskProblem("user_intent", "say what is to be done; it is blank")
     model = _model_of(ask)
     prepared, catalog_name = _catalog_of(project, ask)
-    intent_sha, sketch = hide_intent(project.id, intent)
+    intent_sha, sketch = hash_intent(project.id, intent)
     # An agent that lists what it did knows better than any chain what came of it.
     listed = taken_steps(ask.context)
     likeness = Likeness(
@@ -119,7 +119,7 @@ def read_question(
         caller=caller,
         model=model,
         intent_sha=intent_sha,
-        text_sha=hide_value(project.id, intent),
+        text_sha=hash_text(project.id, intent),
         context_bytes=json_bytes(ask.context) if ask.context and not listed else 0,
     )
     chain = _chain_of(ask, likeness, now, plan_id)
@@ -138,7 +138,7 @@ def read_question(
         prepared=prepared,
         catalog_name=catalog_name,
         history=plan_history.past_plans(project_id=project.id, now=now),
-        hide=hider(project.id),
+        hash_word=word_hasher(project.id),
         defaults=_defaults(project, caller, now),
         taken=listed or chain.taken,
         known_taken=listed or chain.known_taken,

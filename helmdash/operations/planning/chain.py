@@ -14,7 +14,7 @@ from datetime import datetime
 
 from helmdash.core.planning.plans import PIPELINE_RUN, Step, TakenStep
 from helmdash.core.text.messages import canonical_json
-from helmdash.records.hiding import hide_value
+from helmdash.records.keyed_hash import hash_text
 from helmdash.records.models import PlanRecord, PlanStep
 
 # A chain longer than this is a loop with variations: the longest plans that were measured have six
@@ -72,7 +72,7 @@ class Chain:
 
 def args_mark(project_id: int, step: Step) -> str:
     """A short hash that tells equal arguments, whatever the order of their members."""
-    return hide_value(project_id, canonical_json(step.args))
+    return hash_text(project_id, canonical_json(step.args))
 
 
 def named_chain(*, project_id: int, plan_id: str) -> Chain | None:

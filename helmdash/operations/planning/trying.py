@@ -176,7 +176,7 @@ class Teller:
             intent=question.intent,
             budget=budget,
             history=question.history,
-            hide=question.hide,
+            hash_word=question.hash_word,
             fixed_bytes=fixed,
             preferred=self._picks or (),
             stable=stable,

@@ -21,26 +21,26 @@ _WORD_BYTES = 5
 _PURPOSE = b"helmdash hidden words 1"
 
 
-def hider(project_id: int) -> Callable[[str], str]:
-    """The function that hides words of one project; the same word, the same hash."""
-    return _hider(conf.secret_key(conf.env()), project_id)
+def word_hasher(project_id: int) -> Callable[[str], str]:
+    """The function that hashes single words of one project; the same word, the same hash."""
+    return _word_hasher(conf.secret_key(conf.env()), project_id)
 
 
-def hide_intent(project_id: int, intent: str) -> tuple[str, tuple[tuple[str, ...], ...]]:
+def hash_intent(project_id: int, intent: str) -> tuple[str, tuple[tuple[str, ...], ...]]:
     """An intent's short hash (16 hex digits) and its sketch.
 
     The hash is that of the words of what is asked for, whatever their order, and without the text
     that was pasted around them: the same request about another paste is the same intent.
     """
-    hide = hider(project_id)
-    sketch = sketch_of(intent, hide)
+    hash_word = word_hasher(project_id)
+    sketch = sketch_of(intent, hash_word)
     said = " ".join(sorted(sketch[-1])) if sketch else intent.strip().lower()
     key = _key(conf.secret_key(conf.env()), project_id)
     digest = hmac.digest(key, f"intent {said}".encode("utf-8", "surrogatepass"), hashlib.sha256)
     return digest[:8].hex(), sketch
 
 
-def hide_value(project_id: int, text: str) -> str:
+def hash_text(project_id: int, text: str) -> str:
     """A short keyed hash (16 hex digits) of any text, such as a step's arguments."""
     key = _key(conf.secret_key(conf.env()), project_id)
     said = f"value {text}".encode("utf-8", "surrogatepass")
@@ -48,15 +48,15 @@ def hide_value(project_id: int, text: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _hider(signing_key: str, project_id: int) -> Callable[[str], str]:
+def _word_hasher(signing_key: str, project_id: int) -> Callable[[str], str]:
     key = _key(signing_key, project_id)
 
     @lru_cache(maxsize=20_000)
-    def hide(word: str) -> str:
+    def hash_word(word: str) -> str:
         said = f"word {word}".encode("utf-8", "surrogatepass")
         return hmac.digest(key, said, hashlib.sha256)[:_WORD_BYTES].hex()
 
-    return hide
+    return hash_word
 
 
 def _key(signing_key: str, project_id: int) -> bytes:
