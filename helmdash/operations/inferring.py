@@ -20,13 +20,13 @@ from helmdash.core.conversations.chains import (
     Placing,
     Seen,
     Size,
+    fingerprints_of,
     is_fresh_start,
-    marks_of,
     place,
 )
 from helmdash.core.conversations.first_retries import (
     FIRST_RETRY_VERSION,
-    failed_mark,
+    failed_fingerprint,
     is_same_again,
 )
 from helmdash.operations.conversation_rows import (
@@ -36,20 +36,21 @@ from helmdash.operations.conversation_rows import (
     make_row,
 )
 from helmdash.operations.judging import Judged
-from helmdash.records.marks import (
+from helmdash.records.fingerprints import (
     MOST_SEEN,
-    SeenMark,
-    find_marks,
-    forget_marks,
-    leave_marks,
+    SeenFingerprint,
+    delete_fingerprints,
+    find_fingerprints,
+    store_fingerprints,
 )
 from helmdash.records.models import Call
 
-# How far back a branch is recognized as one: so many calls. Old marks go when the count passes a
-# multiple of the second number, for a statement with every call would cost more than they do.
+# How far back a branch is recognized as one: so many calls. Old fingerprints go when the count
+# passes a multiple of the second number, for a statement with every call would cost more than they
+# do.
 KEPT_GENERATIONS = 64
 _FORGOTTEN_EVERY = 32
-# Between reading marks and locking their conversations another writer may have moved them.
+# Between reading fingerprints and locking their conversations another writer may have moved them.
 _LOOKS = 5
 
 
@@ -78,7 +79,9 @@ class Inference:
         self._ids = ids
         # A client may also name a conversation that was inferred: one row, two ways to it.
         self._named = {row.id: row for row in named}
-        self._marks: dict[str, dict[int, int]] = {}  # mark -> conversation -> generation
+        self._fingerprints: dict[
+            str, dict[int, int]
+        ] = {}  # fingerprint -> conversation -> generation
         self._newest: dict[int, int] = {}  # of conversations that cannot be gone on with
         self._names: dict[int, str] = {}
         self._rows: dict[int, ConversationRow] = {}
@@ -93,7 +96,7 @@ class Inference:
     def place(self, item: Judged, links: ChainLinks) -> Inferred:
         """The conversation of the next call, made where it is new."""
         caller = _caller_tag(item.caller)
-        found = place(links, lambda mark: self._seen(mark + caller))
+        found = place(links, lambda fingerprint: self._seen(fingerprint + caller))
         how = f"{CHAIN_VERSION} {found.placing}"
         if found.conversation is None:
             failed = self._failed_before(item, links)
@@ -111,21 +114,21 @@ class Inference:
         return Inferred(row=row, placed_by=how, opened_by=Placing.COMPACTION.value)
 
     def leave(self, row: ConversationRow, item: Judged, links: ChainLinks) -> None:
-        """Note the marks of a call that its conversation has just taken in."""
+        """Note the fingerprints of a call that its conversation has just taken in."""
         caller = _caller_tag(item.caller)
         self._grown.setdefault(row.id, row.generation - 1)
         self._sizes[row.id] = _size(item)
         self._ends[row.id] = (item.started_at, item.capture.latency_ms)
-        failed = failed_mark(links.head) if _is_failed_first(item, links) else ""
-        for mark in filter(None, (*marks_of(links, row.generation), failed)):
-            self._marks.setdefault(mark + caller, {})[row.id] = row.generation
-            self._left[row.id, mark + caller] = row.generation
+        failed = failed_fingerprint(links.head) if _is_failed_first(item, links) else ""
+        for fingerprint in filter(None, (*fingerprints_of(links, row.generation), failed)):
+            self._fingerprints.setdefault(fingerprint + caller, {})[row.id] = row.generation
+            self._left[row.id, fingerprint + caller] = row.generation
 
     def _failed_before(self, item: Judged, links: ChainLinks) -> ConversationRow | None:
         """The conversation of this very request, if its only call so far has failed before it."""
         if links.prefixes or not links.head:
             return None
-        for seen in self._seen(failed_mark(links.head) + _caller_tag(item.caller)):
+        for seen in self._seen(failed_fingerprint(links.head) + _caller_tag(item.caller)):
             row = self._rows.get(seen.conversation) if seen.is_tip else None
             if row is None or row.model_key != item.model_key:
                 continue
@@ -152,22 +155,22 @@ class Inference:
         return found if found is not None else (row.latest_at, None)
 
     def write(self, now: datetime) -> None:
-        """Write the marks of the batch, after its conversations."""
+        """Write the fingerprints of the batch, after its conversations."""
         fresh: list[dict[str, object]] = []
         repeated: list[dict[str, object]] = []
-        for (pk, mark), generation in self._left.items():
+        for (pk, fingerprint), generation in self._left.items():
             is_new = self._rows[pk].is_new
             (fresh if is_new else repeated).append(
                 {
                     "project_id": self._project_id,
                     "conversation_id": pk,
-                    "hash": mark,
+                    "hash": fingerprint,
                     "generation": generation,
                     "at": now,
                 }
             )
-        leave_marks(fresh, repeated)
-        forget_marks(
+        store_fingerprints(fresh, repeated)
+        delete_fingerprints(
             [
                 (pk, self._rows[pk].generation - KEPT_GENERATIONS)
                 for pk, before in self._grown.items()
@@ -177,7 +180,7 @@ class Inference:
         )
 
     def _newest_size(self, row: ConversationRow) -> Size:
-        """The size of the conversation's newest call, which has left a mark."""
+        """The size of the conversation's newest call, which has left a fingerprint."""
         known = self._sizes.get(row.id)
         if known is not None:
             return known
@@ -194,8 +197,8 @@ class Inference:
         self._names[row.id] = name
         return row
 
-    def _seen(self, mark: str) -> Sequence[Seen]:
-        left = self._marks.get(mark)
+    def _seen(self, fingerprint: str) -> Sequence[Seen]:
+        left = self._fingerprints.get(fingerprint)
         if not left:
             return ()
         return [
@@ -208,7 +211,7 @@ class Inference:
         return self._newest[pk] if row is None else row.generation
 
     def _learn(self, items: Sequence[Judged]) -> None:
-        """Read the marks that the batch looks for, and lock the conversations it may go on with."""
+        """Read what the batch looks for, and lock the conversations it may go on with."""
         first: set[str] = set()
         second: list[tuple[set[str], set[str]]] = []
         for item in items:
@@ -216,47 +219,49 @@ class Inference:
             if links is None:
                 continue
             caller = _caller_tag(item.caller)
-            near = {mark + caller for mark in links.near}
-            itself = {mark + caller for mark in links.itself}
+            near = {fingerprint + caller for fingerprint in links.near}
+            itself = {fingerprint + caller for fingerprint in links.itself}
             first |= near | itself
             if links.head and not links.prefixes:
-                first.add(failed_mark(links.head) + caller)
+                first.add(failed_fingerprint(links.head) + caller)
             if links.is_retry:
                 self._retried |= itself
-            far = {mark + caller for mark in links.far}
+            far = {fingerprint + caller for fingerprint in links.far}
             if far:
                 second.append((near, far))
         for _ in range(_LOOKS):
-            self._marks.clear()
+            self._fingerprints.clear()
             self._read(first)
-            known = self._marks.keys()
+            known = self._fingerprints.keys()
             self._read(set().union(*(far for near, far in second if not near & known)))
             if self._lock():
                 return
 
-    def _read(self, marks: Collection[str]) -> None:
-        for mark in find_marks(self._project_id, marks):
-            self._marks.setdefault(mark.hash, {})[mark.conversation_id] = mark.generation
-            self._newest[mark.conversation_id] = mark.newest
-            self._names[mark.conversation_id] = mark.name
+    def _read(self, fingerprints: Collection[str]) -> None:
+        for fingerprint in find_fingerprints(self._project_id, fingerprints):
+            self._fingerprints.setdefault(fingerprint.hash, {})[fingerprint.conversation_id] = (
+                fingerprint.generation
+            )
+            self._newest[fingerprint.conversation_id] = fingerprint.newest
+            self._names[fingerprint.conversation_id] = fingerprint.name
 
     def _lock(self) -> bool:
         """Lock the conversations that may be gone on with; False: they have moved meanwhile.
 
-        Those are the ones whose newest call left a mark, and those of a call that is tried again.
-        Whatever else is known here can only be branched off, and needs no lock.
+        Those are the ones whose newest call left a fingerprint, and those of a call that is tried
+        again. Whatever else is known here can only be branched off, and needs no lock.
         """
         tips = {
             pk
-            for mark, left in self._marks.items()
+            for fingerprint, left in self._fingerprints.items()
             for pk, generation in left.items()
-            if generation == self._newest[pk] or pk in self._rows or mark in self._retried
+            if generation == self._newest[pk] or pk in self._rows or fingerprint in self._retried
         }
         if not tips:
             return True
         locked = lock_by_id(self._project_id, tips)
         self._rows = {row.id: self._named.get(row.id, row) for row in locked}
-        for left in self._marks.values():
+        for left in self._fingerprints.values():
             for pk in [pk for pk in left if pk in tips and pk not in self._rows]:
                 del left[pk]  # deleted meanwhile
         is_steady = all(row.generation == self._newest[pk] for pk, row in self._rows.items())
@@ -270,21 +275,23 @@ def find_conversation(*, project_id: int, caller: str, links: ChainLinks) -> str
     the recorder places the call by itself when it is over.
     """
     tag = _caller_tag(caller)
-    found: dict[str, list[SeenMark]] = {}
+    found: dict[str, list[SeenFingerprint]] = {}
 
-    def read(marks: Iterable[str]) -> None:
-        for mark in find_marks(project_id, [mark + tag for mark in marks]):
-            found.setdefault(mark.hash, []).append(mark)
+    def read(fingerprints: Iterable[str]) -> None:
+        for fingerprint in find_fingerprints(
+            project_id, [fingerprint + tag for fingerprint in fingerprints]
+        ):
+            found.setdefault(fingerprint.hash, []).append(fingerprint)
 
-    def look(mark: str) -> list[Seen]:
-        left = sorted(found.get(mark + tag, ()), key=lambda one: -one.conversation_id)
+    def look(fingerprint: str) -> list[Seen]:
+        left = sorted(found.get(fingerprint + tag, ()), key=lambda one: -one.conversation_id)
         return [
             Seen(conversation=one.conversation_id, generation=one.generation, newest=one.newest)
             for one in left
         ]
 
     read({*links.near, *links.itself})
-    if not any(look(mark) for mark in links.near):
+    if not any(look(fingerprint) for fingerprint in links.near):
         read(links.far)
     belongs = place(links, look)
     if belongs.placing not in (Placing.CONTINUE, Placing.RETRY):
@@ -312,5 +319,5 @@ def conversation_name(call_id: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _caller_tag(caller: str) -> str:
-    """What tells callers apart in a mark: the same words from two of them are two chats."""
+    """What tells callers apart in a fingerprint: the same words from two of them are two chats."""
     return "." + blake2b(caller.encode(), digest_size=6, person=b"caller").hexdigest()

@@ -15,9 +15,9 @@ from helmdash.core.conversations.chains import (
     Seen,
     Size,
     Turn,
+    fingerprints_of,
     is_fresh_start,
     links_of,
-    marks_of,
     place,
 )
 
@@ -45,10 +45,10 @@ def turns(*texts: str, system: str = "") -> list[Turn]:
 
 
 class Book:
-    """The marks of one caller's conversations: what the database keeps, without it."""
+    """The fingerprints of one caller's conversations: what the database keeps, without it."""
 
     def __init__(self) -> None:
-        self._marks: dict[str, dict[int, int]] = {}
+        self._fingerprints: dict[str, dict[int, int]] = {}
         self._newest: dict[int, int] = {}
 
     def take(
@@ -62,14 +62,14 @@ class Book:
         number = len(self._newest) + 1 if is_new else found.conversation
         assert number is not None
         generation = self._newest[number] = self._newest.get(number, 0) + 1
-        marks = marks_of(links, generation)
-        assert len(marks) <= 3
-        for mark in marks:
-            self._marks.setdefault(mark, {})[number] = generation
+        fingerprints = fingerprints_of(links, generation)
+        assert len(fingerprints) <= 3
+        for fingerprint in fingerprints:
+            self._fingerprints.setdefault(fingerprint, {})[number] = generation
         return f"{found.placing} {number}.{generation}"
 
-    def _look(self, mark: str) -> list[Seen]:
-        left = self._marks.get(mark, {})
+    def _look(self, fingerprint: str) -> list[Seen]:
+        left = self._fingerprints.get(fingerprint, {})
         return [
             Seen(conversation=number, generation=left[number], newest=self._newest[number])
             for number in sorted(left, reverse=True)

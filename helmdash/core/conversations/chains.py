@@ -1,8 +1,8 @@
 """Which conversation a request belongs to when nobody says: rule "chain-1".
 
 A client that keeps a conversation sends the whole of it with every call. So each call leaves a few
-marks (hashes), and each request looks for the marks of earlier ones. System turns are left out:
-agents put the date in them. In this order, the longest known beginning first:
+fingerprints (hashes), and each request looks for the fingerprints of earlier ones. System turns are
+left out: agents put the date in them. In this order, the longest known beginning first:
 
 - RETRY: the client's library says that it tries again, and this very request is known.
 - CONTINUE: a beginning of the request is all that a conversation's newest call asked, and the
@@ -22,13 +22,13 @@ To join two chats that have nothing to do with each other is worse than to miss 
 - A first turn that looks the same starts a new chat. Its reply tells such chats apart later on.
 - A short first turn whose reply the client has changed is not looked for.
 - Turns that every chat of an agent begins with (examples written by hand) were never the end of a
-  call, so they leave no mark.
+  call, so they leave no fingerprint.
 - A conversation is compacted only by what its newest call left, and only when no other one left
   the same. Two replies of a few words ("ok", "done") are no sign.
-- A reply leaves a mark as a summary only if the last turn asked for one, and by a sentence that its
-  own request does not hold. A plan that one agent hands to the next is no summary.
+- A reply leaves a fingerprint as a summary only if the last turn asked for one, and by a sentence
+  that its own request does not hold. A plan that one agent hands to the next is no summary.
 
-Marks count within one project and one caller; the recorder sees to that.
+Fingerprints count within one project and one caller; the recorder sees to that.
 """
 
 from __future__ import annotations
@@ -115,18 +115,18 @@ class ChainLinks:
 
     @property
     def near(self) -> tuple[str, ...]:
-        """The marks of the longest beginnings: to look for first."""
+        """The fingerprints of the longest beginnings: to look for first."""
         pairs = (*self.prefixes[:NEAR_PREFIXES], *self.replies[:NEAR_PREFIXES])
         return tuple(filter(None, pairs))
 
     @property
     def itself(self) -> tuple[str, ...]:
-        """The mark of this very request, where it could have been made before."""
+        """The fingerprint of this very request, where it could have been made before."""
         return (self.head,) if self.head and (self.is_retry or self.prefixes) else ()
 
     @property
     def far(self) -> tuple[str, ...]:
-        """The marks to look for when none of the near ones is known."""
+        """The fingerprints to look for when none of the near ones is known."""
         older = (*self.prefixes[NEAR_PREFIXES:], *self.replies[NEAR_PREFIXES:])
         return (*filter(None, older), *self.runs, *self.sentences)
 
@@ -147,7 +147,7 @@ COMPACTED = f"{CHAIN_VERSION} {Placing.COMPACTION}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A mark that is there: which conversation left it, at which call, and its newest call."""
+    """A known fingerprint: which conversation left it, at which call, and its newest call."""
 
     conversation: int
     generation: int
@@ -204,7 +204,9 @@ def links_of(turns: Sequence[Turn], *, reply: Turn | None, is_retry: bool) -> Ch
         head=chain.head,
         reply=chain.with_reply("".join(turn.text for turn in said[asked:]), answer),
         run=_newest_run(said, answer) if answer and len(said) == asked else "",
-        summary=_summary_mark(turns, said[asked - 1], answer) if answer and asked > 1 else "",
+        summary=_summary_fingerprint(turns, said[asked - 1], answer)
+        if answer and asked > 1
+        else "",
         is_retry=is_retry,
         prefixes=tuple(reversed(chain.prefixes)),
         replies=tuple(reversed(chain.replies)),
@@ -214,17 +216,17 @@ def links_of(turns: Sequence[Turn], *, reply: Turn | None, is_retry: bool) -> Ch
 
 
 def place(links: ChainLinks, look: Look) -> Place:
-    """Say where a call belongs. `look` gives who left a mark, newest conversation first.
+    """Say where a call belongs. `look` gives who left a fingerprint, newest conversation first.
 
-    Pure: the same marks give the same place. `look` is asked for marks of `itself` and `near`, and
-    for those of `far` only where nobody left one of `near`.
+    Pure: the same fingerprints give the same place. `look` is asked for those of `itself` and
+    `near`, and for those of `far` only where nobody left one of `near`.
     """
-    itself = [one for mark in links.itself for one in look(mark)]
+    itself = [one for fingerprint in links.itself for one in look(fingerprint)]
     if links.is_retry and itself:
         return _at(Placing.RETRY, next((one for one in itself if one.is_tip), itself[0]))
     # Links come back from a spool, where nothing promises that they are whole.
     pairs = list(zip(links.prefixes, links.replies, strict=False))
-    if any(look(mark) for mark in links.near):
+    if any(look(fingerprint) for fingerprint in links.near):
         known = _longest_known(pairs[:NEAR_PREFIXES], look)
     else:
         known = _longest_known(pairs[NEAR_PREFIXES:], look) or _compacted(links, look)
@@ -236,8 +238,8 @@ def place(links: ChainLinks, look: Look) -> Place:
     return known
 
 
-def marks_of(links: ChainLinks, generation: int) -> tuple[str, ...]:
-    """The marks that the call leaves as that generation of its conversation; at most three.
+def fingerprints_of(links: ChainLinks, generation: int) -> tuple[str, ...]:
+    """The fingerprints that the call leaves as that generation of its conversation; at most three.
 
     The reply tells apart chats that begin alike; later on a conversation's turns do. Only what has
     gone on can be summed up.
@@ -319,7 +321,7 @@ def _at(placing: Placing, seen: Seen, *, by_run: bool = False) -> Place:
     )
 
 
-# --- making the marks
+# --- making the fingerprints
 
 
 class _Said(NamedTuple):
@@ -395,15 +397,15 @@ def _followed(digest: blake2b, turn: _Said) -> str:
 
 
 def _runs(said: Sequence[_Said]) -> Iterator[str]:
-    """Marks of each two replies in a row, newest first; nothing stands before the first reply."""
+    """Of each two replies in a row, newest first; nothing stands before the first reply."""
     replies = [_NOTHING, *(turn for turn in said if turn.is_assistant)]
     for number in range(len(replies) - 1, max(len(replies) - 1 - _MOST_RUNS, 0), -1):
-        mark = _run_mark(replies[number - 1], replies[number])
-        if mark:
-            yield mark
+        fingerprint = _run_fingerprint(replies[number - 1], replies[number])
+        if fingerprint:
+            yield fingerprint
 
 
-def _run_mark(before: _Said, reply: _Said) -> str:
+def _run_fingerprint(before: _Said, reply: _Said) -> str:
     if len(before.text) + len(reply.text) < _TELLING_RUN_CHARS:
         return ""
     digest = _digest()
@@ -414,16 +416,16 @@ def _run_mark(before: _Said, reply: _Said) -> str:
 
 def _newest_run(said: Sequence[_Said], answer: _Said) -> str:
     before = next((turn for turn in reversed(said) if turn.is_assistant), _NOTHING)
-    return _run_mark(before, answer)
+    return _run_fingerprint(before, answer)
 
 
-def _summary_mark(turns: Sequence[Turn], asking: _Said, answer: _Said) -> str:
+def _summary_fingerprint(turns: Sequence[Turn], asking: _Said, answer: _Said) -> str:
     if len(answer.text) < _SUMMARY_CHARS or not _asks_for_summary(asking.text):
         return ""
     longest = heapq.nlargest(_EARLY_TURNS, _sentences(answer.text), key=len)
     for sentence in longest:
         if not any(sentence in turn.text for turn in turns):
-            return _sentence_mark(sentence)
+            return _sentence_fingerprint(sentence)
     return ""
 
 
@@ -436,7 +438,7 @@ def _asks_for_summary(text: str) -> bool:
 
 
 def _early_sentences(turns: Sequence[Turn], count: int) -> Iterable[str]:
-    """Marks of the longest sentences where a summary could have been handed in."""
+    """Fingerprints of the longest sentences where a summary could have been handed in."""
     if count > _MOST_TURNS_AFTER_SUMMARY:
         return
     others = 0
@@ -454,7 +456,7 @@ def _early_sentences(turns: Sequence[Turn], count: int) -> Iterable[str]:
 @lru_cache(maxsize=32)
 def _longest_sentences(text: str) -> tuple[str, ...]:
     found = sorted(set(_sentences(text)))
-    return tuple(map(_sentence_mark, heapq.nlargest(_SENTENCES_PER_TURN, found, key=len)))
+    return tuple(map(_sentence_fingerprint, heapq.nlargest(_SENTENCES_PER_TURN, found, key=len)))
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -469,7 +471,7 @@ def _sentences(text: str) -> Iterator[str]:
                 yield sentence
 
 
-def _sentence_mark(sentence: str) -> str:
+def _sentence_fingerprint(sentence: str) -> str:
     digest = _digest()
     digest.update(sentence.encode("utf-8", "surrogatepass"))
     return "s" + digest.hexdigest()

@@ -2,10 +2,10 @@
 
 Chats that begin alike are told apart by their replies (core.conversations.chains), so each first
 request starts one of its own. One that got no reply has none to be told by: clients that try again
-without saying so would leave a conversation for every try. So a failed first call leaves a mark of
-its own, and the same request joins it when all of this holds: same project, caller and model;
-nearly the same size; it began after the failed one was over, and not long after. Calls in parallel,
-and those that were answered, stay apart.
+without saying so would leave a conversation for every try. So a failed first call leaves a
+fingerprint of its own, and the same request joins it when all of this holds: same project, caller
+and model; nearly the same size; it began after the failed one was over, and not long after. Calls
+in parallel, and those that were answered, stay apart.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _ROUNDING = timedelta(milliseconds=5)
 _MOST_OTHER_BYTES = 64
 
 
-def failed_mark(head: str) -> str:
-    """The mark that a failed first call leaves, by the mark of its whole request; "" for none."""
+def failed_fingerprint(head: str) -> str:
+    """What a failed first call leaves, by the fingerprint of its whole request; "" for none."""
     return f"f{head[1:]}" if head else ""
 
 

@@ -1,4 +1,7 @@
-"""Marks of conversations (core.conversations.chains): who left them, and leaving them."""
+"""Stored fingerprints of requests (core.conversations.fingerprints): found, written, deleted.
+
+Their table is ConversationMark.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ MOST_SEEN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class SeenMark:
-    """A mark of the newest conversations that left it, with their names and newest calls."""
+class SeenFingerprint:
+    """A fingerprint of the newest conversations that left it, with their names and newest calls."""
 
     hash: str
     conversation_id: int
@@ -29,39 +32,41 @@ class SeenMark:
     name: str
 
 
-def find_marks(project_id: int, hashes: Collection[str]) -> list[SeenMark]:
-    """Who left these marks: for each at most the MOST_SEEN newest conversations. One query."""
+def find_fingerprints(project_id: int, hashes: Collection[str]) -> list[SeenFingerprint]:
+    """Who left these: for each at most the MOST_SEEN newest conversations. One query."""
     if not hashes:
         return []
     is_postgres = connection.vendor == "postgresql"
     wanted = list(hashes) if is_postgres else json.dumps(list(hashes))
     with connection.cursor() as cursor:
         cursor.execute(_search(connection.vendor), [wanted, project_id])
-        return [SeenMark(*row) for row in cursor.fetchall()]
+        return [SeenFingerprint(*row) for row in cursor.fetchall()]
 
 
 @cache
 def _search(vendor: str) -> str:
-    marks = connection.ops.quote_name(ConversationMark._meta.db_table)
+    fingerprints = connection.ops.quote_name(ConversationMark._meta.db_table)
     conversations = connection.ops.quote_name(Conversation._meta.db_table)
     newest = (
-        f"FROM {marks} x WHERE x.project_id = %s AND x.hash = w.value"
+        f"FROM {fingerprints} x WHERE x.project_id = %s AND x.hash = w.value"
         f" ORDER BY x.conversation_id DESC LIMIT {MOST_SEEN}"
     )
     if vendor == "postgresql":
         source = f"unnest(%s::text[]) AS w(value) CROSS JOIN LATERAL (SELECT * {newest}) m"
     else:
-        source = f"json_each(%s) w JOIN {marks} m ON m.id IN (SELECT x.id {newest})"
+        source = f"json_each(%s) w JOIN {fingerprints} m ON m.id IN (SELECT x.id {newest})"
     return (
         f"SELECT m.hash, m.conversation_id, m.generation, c.generation, c.name FROM {source}"
         f" JOIN {conversations} c ON c.id = m.conversation_id"
     )
 
 
-def leave_marks(fresh: Sequence[Mapping[str, Any]], repeated: Sequence[Mapping[str, Any]]) -> None:
-    """Write marks: `fresh` of conversations that are new, `repeated` of all others.
+def store_fingerprints(
+    fresh: Sequence[Mapping[str, Any]], repeated: Sequence[Mapping[str, Any]]
+) -> None:
+    """Write fingerprints: `fresh` of conversations that are new, `repeated` of all others.
 
-    A conversation that leaves a mark again has left it with its newer call.
+    A conversation that leaves a fingerprint again has left it with its newer call.
     """
     insert_rows(ConversationMark, fresh)
     upsert_rows(
@@ -72,7 +77,7 @@ def leave_marks(fresh: Sequence[Mapping[str, Any]], repeated: Sequence[Mapping[s
     )
 
 
-def forget_marks(before: Sequence[tuple[int, int]]) -> None:
-    """Delete the marks of (conversation, generation) pairs up to that generation."""
+def delete_fingerprints(before: Sequence[tuple[int, int]]) -> None:
+    """Delete the fingerprints of (conversation, generation) pairs up to that generation."""
     table = connection.ops.quote_name(ConversationMark._meta.db_table)
     execute_many(f"DELETE FROM {table} WHERE conversation_id = %s AND generation <= %s", before)
