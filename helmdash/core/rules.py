@@ -20,7 +20,7 @@ from helmdash.core.care.guidance import TEXTS_VERSION
 from helmdash.core.care.remediation import REMEDIATION_VERSION
 from helmdash.core.care.reminders import PACKAGE_VERSION
 from helmdash.core.care.restarts import RESTART_VERSION
-from helmdash.core.conversations.chains import CHAIN_VERSION
+from helmdash.core.conversations.fingerprints import CHAIN_VERSION
 from helmdash.core.conversations.first_retries import FIRST_RETRY_VERSION
 from helmdash.core.conversations.placement import PLACEMENT_VERSION
 from helmdash.core.decoding.decoding import DECODING_VERSION

@@ -29,7 +29,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.error_words import ErrorKind, kind_of_error
 from helmdash.core.care.reminders import package_bytes
 from helmdash.core.care.restarts import Beginning, arrange, prompt_of
-from helmdash.core.conversations import chains
+from helmdash.core.conversations import fingerprints
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway import budgeting, message_digest
 from helmdash.gateway.beginnings import Beginnings, Who
@@ -409,10 +409,10 @@ def _find(exchange: Exchange) -> str | None:
     return find_conversation(project_id=caller.project.id, caller=caller.name, links=links)
 
 
-def _links(exchange: Exchange) -> chains.ChainLinks:
+def _links(exchange: Exchange) -> fingerprints.ChainLinks:
     """The traces of the request, by which its conversation is known."""
     assert exchange.request is not None
-    return chains.links_of(
+    return fingerprints.links_of(
         message_digest.turns_of(exchange.request.messages),
         reply=None,
         is_retry=exchange.options.is_retry,

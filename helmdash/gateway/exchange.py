@@ -12,7 +12,7 @@ from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.health import Level, assess
 from helmdash.core.calls.capture import Capture, Sent, Status
 from helmdash.core.calls.usage import Usage, normalise_usage
-from helmdash.core.conversations import chains
+from helmdash.core.conversations import fingerprints
 from helmdash.core.conversations.clients import Client
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.truncation.sizes import Sizes
@@ -246,10 +246,10 @@ class Exchange:
             images=self.images if request else None,
         )
 
-    def _links(self, reply: Reply) -> chains.ChainLinks | None:
+    def _links(self, reply: Reply) -> fingerprints.ChainLinks | None:
         if self.request is None:
             return None
-        return chains.links_of(
+        return fingerprints.links_of(
             message_digest.turns_of(self.request.messages),
             reply=message_digest.reply_turn(reply),
             is_retry=self.options.is_retry,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from helmdash.core.conversations.chains import NEAR_PREFIXES, ChainLinks
+from helmdash.core.conversations.fingerprints import NEAR_PREFIXES, ChainLinks
 
 # Conversations under way at once in one process, by far; an entry is some hundred bytes.
 _MOST = 10_000

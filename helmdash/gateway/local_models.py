@@ -13,7 +13,7 @@ from helmdash.core.budgets.windows import wanted_window, with_room_of, within_wi
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.usage import normalise_usage
 from helmdash.core.calls.withheld import without_words
-from helmdash.core.conversations.chains import CHAIN_VERSION
+from helmdash.core.conversations.fingerprints import CHAIN_VERSION
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.gateway.exchange import KEEPS_NOTHING, Exchange

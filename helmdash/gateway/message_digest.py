@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from helmdash.core.conversations.chains import Turn
+from helmdash.core.conversations.fingerprints import Turn
 from helmdash.providers.wire import (
     ChatRequest,
     Image,

@@ -14,16 +14,8 @@ from hashlib import blake2b
 
 from django.db import connection
 
-from helmdash.core.conversations.chains import (
-    CHAIN_VERSION,
-    ChainLinks,
-    Placing,
-    Seen,
-    Size,
-    fingerprints_of,
-    is_fresh_start,
-    place,
-)
+from helmdash.core.conversations.chains import Placing, Seen, Size, is_fresh_start, place
+from helmdash.core.conversations.fingerprints import CHAIN_VERSION, ChainLinks, fingerprints_of
 from helmdash.core.conversations.first_retries import (
     FIRST_RETRY_VERSION,
     failed_fingerprint,

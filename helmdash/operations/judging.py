@@ -17,7 +17,7 @@ from helmdash.core.calls.failures import Cause, FailureCause, classify
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.calls.usage import Usage, normalise_usage
 from helmdash.core.calls.withheld import without_words
-from helmdash.core.conversations.chains import CHAIN_VERSION
+from helmdash.core.conversations.fingerprints import CHAIN_VERSION
 from helmdash.core.text.messages import canonical_hash, canonical_json
 from helmdash.core.text.reasoning import strip_reasoning
 from helmdash.core.text.tokens import utf8_bytes

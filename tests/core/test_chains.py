@@ -10,16 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helmdash.core.conversations.chains import (
-    ChainLinks,
-    Seen,
-    Size,
-    Turn,
-    fingerprints_of,
-    is_fresh_start,
-    links_of,
-    place,
-)
+from helmdash.core.conversations.chains import Seen, Size, is_fresh_start, place
+from helmdash.core.conversations.fingerprints import ChainLinks, Turn, fingerprints_of, links_of
 
 # Long enough to tell one chat from another by itself.
 TASK = (

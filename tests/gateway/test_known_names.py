@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helmdash.core.conversations.chains import ChainLinks, Turn, links_of
+from helmdash.core.conversations.fingerprints import ChainLinks, Turn, links_of
 from helmdash.gateway.known_names import KnownNames
 
 WHO = (1, "agent")

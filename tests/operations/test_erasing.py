@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from helmdash.core.access.permissions import SHELL, Forbidden, KeyHolder
-from helmdash.core.conversations.chains import Turn, links_of
+from helmdash.core.conversations.fingerprints import Turn, links_of
 from helmdash.operations import care
 from helmdash.operations.erasing import (
     UNSEEN,

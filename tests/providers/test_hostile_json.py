@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.conversations import chains
+from helmdash.core.conversations import fingerprints
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.doors.faults import BadBody
 from helmdash.doors.validation import read_object
@@ -75,7 +75,7 @@ def verdict(shape: str, kind: str, text: bytes) -> str:
         return f"400 {error}"
     # What the record is made of.
     message_digest.kept_messages(request)
-    chains.links_of(message_digest.turns_of(request.messages), reply=None, is_retry=False)
+    fingerprints.links_of(message_digest.turns_of(request.messages), reply=None, is_retry=False)
     return "sent"
 
 

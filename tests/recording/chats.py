@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from helmdash.core.calls.capture import Capture
-from helmdash.core.conversations.chains import Turn, links_of
+from helmdash.core.conversations.fingerprints import Turn, links_of
 from tests.factories import make_capture
 
 TASK = (

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Literal
 
 from helmdash.core.calls.beside import Beside
-from helmdash.core.conversations.chains import ChainLinks
+from helmdash.core.conversations.fingerprints import ChainLinks
 
 Status = Literal["success", "error", "cancelled"]
 

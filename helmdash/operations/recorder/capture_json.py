@@ -14,7 +14,7 @@ from typing import Any, assert_never, cast
 import orjson
 
 from helmdash.core.calls.capture import Capture, CapturedTrim, Sent
-from helmdash.core.conversations.chains import ChainLinks
+from helmdash.core.conversations.fingerprints import ChainLinks
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.records.bulk import storable
 from helmdash.records.models import Call, Conversation

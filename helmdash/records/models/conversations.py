@@ -305,9 +305,9 @@ class ConversationMark(models.Model):
     conversation = models.ForeignKey(
         Conversation, on_delete=models.CASCADE, related_name="+", db_index=False
     )
-    # Kind and hash in one word: see core.conversations.chains.
+    # Kind and hash in one word: see core.conversations.fingerprints.
     hash = models.CharField(max_length=48)
-    # The generation that left it: the newest call's marks tell continuing from branching off.
+    # The generation that left it: by the newest call's, continuing is told from branching off.
     generation = models.PositiveBigIntegerField()
     at = models.DateTimeField()
 

@@ -1,0 +1,291 @@
+"""Fingerprints: the hashes by which a request finds the conversation that it goes on with.
+
+Each call leaves at most three of them and looks for some dozens (core.conversations.chains says
+which rule reads what). What is kept of a text is its hash alone.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from typing import NamedTuple
+
+from helmdash.core.text.reasoning import strip_reasoning
+
+CHAIN_VERSION = "chain-1"
+_ASSISTANT = frozenset({"assistant", "model"})
+_SYSTEM = frozenset({"system", "developer"})
+# 16 bytes: accidental collisions stay out of reach for any number of calls one database holds.
+_DIGEST_BYTES = 16
+# A client goes on from the newest reply, or drops a few turns to write an older one anew.
+_MOST_PREFIXES = 16
+# These are looked for first; the others only when none of them is known.
+NEAR_PREFIXES = 2
+# What clients keep when they compact: seldom more than the newest dozen of turns.
+_MOST_RUNS = 8
+# By itself, a first turn shorter than this is no sign of one conversation ("hi", "continue").
+_TELLING_CHARS = 120
+_TELLING_RUN_CHARS = 200
+# A shorter reply is no summary of anything.
+_SUMMARY_CHARS = 200
+_SENTENCE_CHARS = 60
+# Where a summary is handed in: the system turns and so many of the others.
+_EARLY_TURNS = 3
+_SENTENCES_PER_TURN = 8
+# A request with more turns than this was not compacted just now, and would cost much to read.
+_MOST_TURNS_AFTER_SUMMARY = 32
+_READ_CHARS = 64_000
+_ASKED_CHARS = 4_000
+# What clients ask when they compact: "summarize the conversation so far", "condense the above",
+# "CONTEXT CHECKPOINT COMPACTION", "generate the <state_snapshot>". One word of each tuple.
+_SUMMARY_WORDS = ("summar", "compaction", "compact the", "compact this", "condens", "snapshot")
+_HISTORY_WORDS = (
+    "conversation", "session", "context", "history", "so far", "dialog", "discussion", "chat",
+    "above", "state_snapshot",
+)  # fmt: skip
+_AROUND_SENTENCES = " \t-*•>#\"'`.!?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One message as the rule sees it, whatever API it came by.
+
+    `text` is all that the message says: its texts, names and arguments of tool calls, results of
+    tools, digests of images; no cache markers, no ids that a client makes up anew.
+    """
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainLinks:
+    """The traces of one request and its reply, made by `links_of`: all that is kept of them.
+
+    The first four are what the call leaves, the others what it looks for. Plain strings, and not
+    many: at most 16 prefixes and replies, 8 runs, some dozens of sentences.
+    """
+
+    head: str = ""  # all turns of the request; "" where it has none
+    reply: str = ""  # the same and the reply
+    run: str = ""  # the reply and the one before it
+    summary: str = ""  # a sentence of the reply, where that is a summary
+    is_retry: bool = False
+    # Beginnings, the longest first; "" for one that says too little by itself ...
+    prefixes: tuple[str, ...] = ()
+    replies: tuple[str, ...] = ()  # ... and the same with the assistant's turn after it
+    runs: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
+
+    @property
+    def near(self) -> tuple[str, ...]:
+        """The fingerprints of the longest beginnings: to look for first."""
+        pairs = (*self.prefixes[:NEAR_PREFIXES], *self.replies[:NEAR_PREFIXES])
+        return tuple(filter(None, pairs))
+
+    @property
+    def itself(self) -> tuple[str, ...]:
+        """The fingerprint of this very request, where it could have been made before."""
+        return (self.head,) if self.head and (self.is_retry or self.prefixes) else ()
+
+    @property
+    def far(self) -> tuple[str, ...]:
+        """The fingerprints to look for when none of the near ones is known."""
+        older = (*self.prefixes[NEAR_PREFIXES:], *self.replies[NEAR_PREFIXES:])
+        return (*filter(None, older), *self.runs, *self.sentences)
+
+
+def links_of(turns: Sequence[Turn], *, reply: Turn | None, is_retry: bool) -> ChainLinks:
+    """The traces of a request (`turns`, in order) and of what came back.
+
+    `reply` None: nothing came back. `is_retry`: the client's library says that it tries again.
+    Costs one hash over the whole request; never raises.
+    """
+    said = [_Said.of(turn) for turn in turns if turn.role.lower() not in _SYSTEM]
+    asked = len(said)
+    while asked and said[asked - 1].is_assistant:
+        asked -= 1  # the beginning of a reply, put into the model's mouth
+    if not asked:
+        return ChainLinks()
+    answer = None if reply is None else _Said.of(reply, is_assistant=True)
+    chain = _Chain(said, asked)
+    return ChainLinks(
+        head=chain.head,
+        reply=chain.with_reply("".join(turn.text for turn in said[asked:]), answer),
+        run=_newest_run(said, answer) if answer and len(said) == asked else "",
+        summary=_summary_fingerprint(turns, said[asked - 1], answer)
+        if answer and asked > 1
+        else "",
+        is_retry=is_retry,
+        prefixes=tuple(reversed(chain.prefixes)),
+        replies=tuple(reversed(chain.replies)),
+        runs=tuple(_runs(said[:asked])),
+        sentences=tuple(_early_sentences(turns, len(said))),
+    )
+
+
+def fingerprints_of(links: ChainLinks, generation: int) -> tuple[str, ...]:
+    """The fingerprints that the call leaves as that generation of its conversation; at most three.
+
+    The reply tells apart chats that begin alike; later on a conversation's turns do. Only what has
+    gone on can be summed up.
+    """
+    if generation == 1 or not links.prefixes:
+        return tuple(filter(None, (links.head, links.reply, links.run)))
+    return tuple(filter(None, (links.head, links.run, links.summary)))
+
+
+class _Said(NamedTuple):
+    """A turn, its text trimmed and without reasoning, which clients drop."""
+
+    role: str
+    text: str
+    is_assistant: bool
+
+    @classmethod
+    def of(cls, turn: Turn, *, is_assistant: bool = False) -> _Said:
+        role = turn.role.lower()
+        text = turn.text.strip()
+        if not is_assistant and role not in _ASSISTANT:
+            return cls(role, text, is_assistant=False)
+        # Reasoning comes first; where the template wrote its opening tag, only the closing one is
+        # there to see.
+        if text[:1] in ("<", "[", "◁") or "</think" in text:
+            text = strip_reasoning(text).text
+        return cls("assistant", text, is_assistant=True)
+
+
+_NOTHING = _Said("assistant", "", is_assistant=True)
+
+
+class _Chain:
+    """One pass over the turns, which leaves a hash wherever the assistant spoke next."""
+
+    def __init__(self, said: Sequence[_Said], asked: int) -> None:
+        self.prefixes: list[str] = []
+        self.replies: list[str] = []
+        spoken = [n for n in range(len(said) - 1) if _is_answered(said, n)]
+        kept = set(spoken[-_MOST_PREFIXES:])
+        chars, has_history = 0, False
+        digest = _digest()
+        for number, turn in enumerate(said[:asked]):
+            chars += len(turn.text)
+            digest.update(_framed(turn))
+            if number in kept:
+                # After the last turn of all stands a beginning that a client puts into the
+                # model's mouth, often the same in every chat: it needs the very words of a reply.
+                is_telling = number + 1 < asked and (has_history or chars >= _TELLING_CHARS)
+                self.prefixes.append("h" + digest.hexdigest() if is_telling else "")
+                self.replies.append(_followed(digest, said[number + 1]))
+            has_history = has_history or turn.is_assistant
+        self._end = digest
+        self.head = "h" + digest.hexdigest()
+
+    def with_reply(self, begun: str, answer: _Said | None) -> str:
+        if answer is None:
+            return ""
+        return _followed(self._end, _Said("assistant", begun + answer.text, is_assistant=True))
+
+
+def _is_answered(said: Sequence[_Said], number: int) -> bool:
+    return said[number + 1].is_assistant and not said[number].is_assistant
+
+
+def _digest() -> blake2b:
+    return blake2b(digest_size=_DIGEST_BYTES, person=CHAIN_VERSION.encode())
+
+
+def _framed(turn: _Said) -> bytes:
+    """Role, length and text: no two lists of turns give the same bytes."""
+    body = turn.text.encode("utf-8", "surrogatepass")
+    return b"%b\0%d\0%b" % (turn.role.encode("utf-8", "surrogatepass"), len(body), body)
+
+
+def _followed(digest: blake2b, turn: _Said) -> str:
+    longer = digest.copy()
+    longer.update(_framed(turn))
+    return "f" + longer.hexdigest()
+
+
+def _runs(said: Sequence[_Said]) -> Iterator[str]:
+    """Of each two replies in a row, newest first; nothing stands before the first reply."""
+    replies = [_NOTHING, *(turn for turn in said if turn.is_assistant)]
+    for number in range(len(replies) - 1, max(len(replies) - 1 - _MOST_RUNS, 0), -1):
+        fingerprint = _run_fingerprint(replies[number - 1], replies[number])
+        if fingerprint:
+            yield fingerprint
+
+
+def _run_fingerprint(before: _Said, reply: _Said) -> str:
+    if len(before.text) + len(reply.text) < _TELLING_RUN_CHARS:
+        return ""
+    digest = _digest()
+    digest.update(_framed(before))
+    digest.update(_framed(reply))
+    return "r" + digest.hexdigest()
+
+
+def _newest_run(said: Sequence[_Said], answer: _Said) -> str:
+    before = next((turn for turn in reversed(said) if turn.is_assistant), _NOTHING)
+    return _run_fingerprint(before, answer)
+
+
+def _summary_fingerprint(turns: Sequence[Turn], asking: _Said, answer: _Said) -> str:
+    if len(answer.text) < _SUMMARY_CHARS or not _asks_for_summary(asking.text):
+        return ""
+    longest = heapq.nlargest(_EARLY_TURNS, _sentences(answer.text), key=len)
+    for sentence in longest:
+        if not any(sentence in turn.text for turn in turns):
+            return _sentence_fingerprint(sentence)
+    return ""
+
+
+def _asks_for_summary(text: str) -> bool:
+    if len(text) > 2 * _ASKED_CHARS:
+        text = text[:_ASKED_CHARS] + text[-_ASKED_CHARS:]
+    words = text.lower()
+    is_sum = any(word in words for word in _SUMMARY_WORDS)
+    return is_sum and any(word in words for word in _HISTORY_WORDS)
+
+
+def _early_sentences(turns: Sequence[Turn], count: int) -> Iterable[str]:
+    """Fingerprints of the longest sentences where a summary could have been handed in."""
+    if count > _MOST_TURNS_AFTER_SUMMARY:
+        return
+    others = 0
+    for turn in turns:
+        role, text = turn.role.lower(), turn.text
+        if role not in _SYSTEM:
+            others += 1
+            if others > _EARLY_TURNS or role in _ASSISTANT:
+                continue
+        if len(text) >= _SUMMARY_CHARS:
+            yield from _longest_sentences(text[-_READ_CHARS:])
+
+
+# An agent sends the same system prompt with every call.
+@lru_cache(maxsize=32)
+def _longest_sentences(text: str) -> tuple[str, ...]:
+    found = sorted(set(_sentences(text)))
+    return tuple(map(_sentence_fingerprint, heapq.nlargest(_SENTENCES_PER_TURN, found, key=len)))
+
+
+def _sentences(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        if len(line) < _SENTENCE_CHARS:
+            continue
+        # Plain splits: a pattern with look-behind costs ten times as much.
+        pieces = line.replace("! ", ". ").replace("? ", ". ").replace("。", ". ").split(". ")
+        for piece in [piece for piece in pieces if len(piece) >= _SENTENCE_CHARS]:
+            sentence = piece.strip(_AROUND_SENTENCES)
+            if len(sentence) >= _SENTENCE_CHARS:
+                yield sentence
+
+
+def _sentence_fingerprint(sentence: str) -> str:
+    digest = _digest()
+    digest.update(sentence.encode("utf-8", "surrogatepass"))
+    return "s" + digest.hexdigest()
