@@ -11,7 +11,7 @@ from helmdash.pages.forms import ConversationFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.notes import notes_at
 from helmdash.pages.render import PageRequest, live, live_with, show
-from helmdash.queries import budgets, calls, conversations, departures, seen
+from helmdash.queries import budgets, calls, conversations, dropped_context, seen
 from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations import ConversationDetail
 from helmdash.queries.paging import BadCursor
@@ -58,7 +58,11 @@ def conversation_list(request: PageRequest) -> HttpResponse:
 def _care_mark(request: PageRequest, name: str) -> str:
     """What the page shows besides its calls: a clear or a guidance comes without one."""
     project = scope.current_project(request)
-    return "" if "\x00" in name else departures.care_mark(project_id=project.id, conversation=name)
+    return (
+        ""
+        if "\x00" in name
+        else dropped_context.care_mark(project_id=project.id, conversation=name)
+    )
 
 
 @require_safe
@@ -83,7 +87,7 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
         "countdown": care_parts.countdown(found.care, found.guidance),
         "told": care_parts.told(found.guidance, found.care, most=_GUIDANCE_SHOWN),
         "untold": care_parts.untold(found.care, found.conversation.health.level),
-        "gone": departures.departures(project_id=project.id, conversation=name),
+        "gone": dropped_context.dropped_context(project_id=project.id, conversation=name),
         "table": found.curve[-_TABLE_ROWS:],
         "page": calls.page(
             project_id=project.id, filters=CallFilters(conversation=name), limit=_CALLS_SHOWN

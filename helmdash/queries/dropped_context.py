@@ -75,7 +75,7 @@ class TrimmedCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Departures:
+class DroppedContext:
     """Newest first; `clears` and `compactions` count all there are."""
 
     starts: tuple[FreshStart, ...]
@@ -84,7 +84,7 @@ class Departures:
     compactions: int
 
 
-def departures(*, project_id: int, conversation: str) -> Departures:
+def dropped_context(*, project_id: int, conversation: str) -> DroppedContext:
     """Fresh starts with what went, and the newest Trims. Three queries."""
     rows = Round.objects.filter(project_id=project_id, conversation__name=conversation)
     rounds = [_Span(*row) for row in rows.order_by("number").values_list(*_Span._fields)]
@@ -92,7 +92,7 @@ def departures(*, project_id: int, conversation: str) -> Departures:
     edges = _edges(project_id, conversation, shown)
     starts = [_start(ended, begun, edges) for ended, begun in pairwise(shown)]
     openers = [each.opened_by for each in rounds]
-    return Departures(
+    return DroppedContext(
         starts=tuple(reversed(starts)),
         trims=_trims(project_id, conversation),
         clears=openers.count("clear"),
