@@ -16,7 +16,7 @@ from django.shortcuts import redirect
 from helmdash.core.access.permissions import Forbidden, Person, Right, may, readable
 from helmdash.queries import access, calls
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.whereabouts import Kind, find_project_of
+from helmdash.queries.project_lookup import Kind, find_project_of
 
 _SESSION_KEY = "project"
 # Sent by HTMX with each request: the project the page in the browser shows.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from helmdash.queries import whereabouts
+from helmdash.queries import project_lookup
 
 # How our plan ids begin (operations/planning); clients choose other correlation ids.
 _PREFIX = "plan_"
@@ -15,4 +15,4 @@ def plans_among(correlation_ids: Iterable[str | None], *, project_id: int) -> fr
     names = {each for each in correlation_ids if each and each.startswith(_PREFIX)}
     if not names:
         return frozenset()
-    return whereabouts.known(kind="plan", names=names, project_id=project_id)
+    return project_lookup.known(kind="plan", names=names, project_id=project_id)

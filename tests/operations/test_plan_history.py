@@ -15,7 +15,7 @@ from helmdash.queries import plan_history, plans
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.paging import BadCursor
 from helmdash.queries.plans.detail import STALLED
-from helmdash.queries.whereabouts import find_project_of
+from helmdash.queries.project_lookup import find_project_of
 from helmdash.records.models import Fit, PlanCatalog, PlanRecord
 from tests.factories import NOW, make_capture
 from tests.plan_rows import add_attempt, make_plan
