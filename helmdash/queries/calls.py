@@ -17,8 +17,8 @@ from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.usage import Usage
 from helmdash.core.conversations.clients import Client
+from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
-from helmdash.queries.seen import model_keys
 from helmdash.records.models import Call, CallPayload, Conversation, StoredMessage
 from helmdash.records.querysets import starts_with
 

@@ -14,6 +14,7 @@ from helmdash.core.conversations.clients import Client
 from helmdash.queries import care
 from helmdash.queries.calls import client_of_row, health_of
 from helmdash.queries.care import CareView, GuidanceView, ReminderView
+from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.paging import (
     Page,
     decode_number_cursor,
@@ -21,7 +22,6 @@ from helmdash.queries.paging import (
     decode_time_cursor,
     encode_cursor,
 )
-from helmdash.queries.seen import model_keys
 from helmdash.records.models import Call, Conversation, HealthChange, Round
 from helmdash.records.models.conversations import SEVERITY
 

@@ -18,7 +18,7 @@ from django.db.models import Q
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.calls.outcomes import CallOutcome, outcome_of
 from helmdash.core.text.wilson import wilson
-from helmdash.queries.seen import model_keys
+from helmdash.queries.distinct_values import model_keys
 from helmdash.records.models import Call
 
 # The newest of the range. They are read and counted in about a quarter of a second.

@@ -13,7 +13,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.conversations.clients import Client
 from helmdash.operations.recording import record_calls
 from helmdash.operations.shipped import load_budgets
-from helmdash.queries import calls, conversations, models, plans, seen
+from helmdash.queries import calls, conversations, distinct_values, models, plans
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations import ConversationFilters
@@ -91,7 +91,7 @@ def test_figures_have_one_row_for_one_model(recorded: ProjectInfo) -> None:
     assert row.model == "gpt-4o"
     recent = models.recent_calls(project_id=recorded.id, model="openai/gpt-4o")
     assert {call.id for call in recent} == {"c0", "c1", "c2", "c3"}
-    assert seen.values(project_id=recorded.id, column="model_key") == tuple(sorted(rows))
+    assert distinct_values.values(project_id=recorded.id, column="model_key") == tuple(sorted(rows))
 
 
 def test_a_name_without_its_provider_finds_it_everywhere(project: ProjectInfo) -> None:
@@ -155,7 +155,7 @@ def test_clients_are_kept_and_found(project: ProjectInfo) -> None:
     assert found(min_calls=2) == ["two"]
     assert found(min_calls=1) == ["one", "three", "two"]
     assert found(min_calls=3) == []
-    assert seen.values(project_id=project.id, column="client_name") == (
+    assert distinct_values.values(project_id=project.id, column="client_name") == (
         "claude-code", "codex", "curl",
     )  # fmt: skip
     view = conversations.standing(project_id=project.id, conversation_id="two")

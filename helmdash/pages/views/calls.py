@@ -10,7 +10,7 @@ from helmdash.pages.forms import CallFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.render import PageRequest, live, show
 from helmdash.pages.stories import plans_among
-from helmdash.queries import budgets, calls, fitting, seen
+from helmdash.queries import budgets, calls, distinct_values, fitting
 from helmdash.queries.paging import BadCursor
 
 
@@ -30,10 +30,10 @@ def call_list(request: PageRequest) -> HttpResponse:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
     if not request.htmx:
         context |= {
-            "models": seen.values(project_id=project.id, column="model_key"),
-            "clients": seen.values(project_id=project.id, column="client_name"),
-            "purposes": seen.values(project_id=project.id, column="purpose"),
-            "packs": seen.values(project_id=project.id, column="pack"),
+            "models": distinct_values.values(project_id=project.id, column="model_key"),
+            "clients": distinct_values.values(project_id=project.id, column="client_name"),
+            "purposes": distinct_values.values(project_id=project.id, column="purpose"),
+            "packs": distinct_values.values(project_id=project.id, column="pack"),
         }
     return show(
         request,

@@ -11,7 +11,7 @@ from helmdash.pages.forms import ConversationFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.notes import notes_at
 from helmdash.pages.render import PageRequest, live, live_with, show
-from helmdash.queries import budgets, calls, conversations, dropped_context, seen
+from helmdash.queries import budgets, calls, conversations, distinct_values, dropped_context
 from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations import ConversationDetail
 from helmdash.queries.paging import BadCursor
@@ -43,8 +43,8 @@ def conversation_list(request: PageRequest) -> HttpResponse:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
     if not request.htmx:
         context |= {
-            "models": seen.values(project_id=project.id, column="model_key"),
-            "clients": seen.values(project_id=project.id, column="client_name"),
+            "models": distinct_values.values(project_id=project.id, column="model_key"),
+            "clients": distinct_values.values(project_id=project.id, column="client_name"),
         }
     return show(
         request,

@@ -18,7 +18,7 @@ from helmdash.pages.guards import takes
 from helmdash.pages.offered import offered_models, usable_upstreams
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.snippets import KEY_VARIABLE
-from helmdash.queries import knocks, seen
+from helmdash.queries import distinct_values, knocks
 from helmdash.queries.upstreams import UpstreamInfo
 
 # The longest model id the gateway takes.
@@ -63,7 +63,7 @@ def _show(request: PageRequest, *, refused: ProjectError | None = None) -> HttpR
     usable = usable_upstreams(project_id=project.id)
     wanted = request.GET.get("model", "").strip()
     problem = _problem(wanted)
-    recorded = seen.values(project_id=project.id, column="model_key")
+    recorded = distinct_values.values(project_id=project.id, column="model_key")
     example = _example(usable, recorded)
     if wanted and not problem:
         example = Example(model=wanted, is_blank=False)

@@ -15,7 +15,7 @@ from helmdash.pages import scope
 from helmdash.pages.forms import ModelFilterForm
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.stories import plans_among
-from helmdash.queries import models, seen
+from helmdash.queries import distinct_values, models
 from helmdash.queries.models import ModelRow, RecentCall
 
 # What helmdeck ADR 053's table is about; other calls say little of a model's plans.
@@ -60,8 +60,8 @@ def model_page(request: PageRequest) -> HttpResponse:
         }
     if not request.htmx:
         context |= {
-            "models": seen.values(project_id=project.id, column="model_key"),
-            "purposes": seen.values(project_id=project.id, column="purpose"),
+            "models": distinct_values.values(project_id=project.id, column="model_key"),
+            "purposes": distinct_values.values(project_id=project.id, column="purpose"),
         }
     return show(
         request,
@@ -73,7 +73,7 @@ def model_page(request: PageRequest) -> HttpResponse:
 
 
 def _keys(project_id: int, model: str | None) -> tuple[str, ...] | None:
-    return None if model is None else seen.model_keys(project_id=project_id, model=model)
+    return None if model is None else distinct_values.model_keys(project_id=project_id, model=model)
 
 
 def _is_wanted(row: ModelRow, keys: tuple[str, ...] | None, purpose: str | None) -> bool:

@@ -25,7 +25,7 @@ from helmdash.pages.render import (
     show,
     unless_known,
 )
-from helmdash.queries import catalog, plans, seen
+from helmdash.queries import catalog, distinct_values, plans
 from helmdash.queries.paging import BadCursor, Page
 from helmdash.queries.plans import PlanItem, PlanView
 
@@ -113,7 +113,7 @@ def _list(request: PageRequest, form: PlanFilterForm, found: Mapping[str, object
         context |= _first_plan(request)
     if not request.htmx:
         project = scope.current_project(request)
-        context["models"] = seen.values(project_id=project.id, column="model_key")
+        context["models"] = distinct_values.values(project_id=project.id, column="model_key")
     return show(
         request,
         "pages/plans.html",

@@ -15,7 +15,7 @@ from helmdash.operations.fitting import Fitted, NoCatalog
 from helmdash.pages import scope
 from helmdash.pages.forms import FitForm, catalog_faults
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries import catalog, seen
+from helmdash.queries import catalog, distinct_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ def try_fit(request: PageRequest) -> HttpResponse:
         if fitted is not None:
             context |= {"fitted": fitted, "fit": _tried(fitted)}
     context["current"] = catalog.find(project_id=project.id)
-    context["models"] = seen.values(project_id=project.id, column="model_key")
+    context["models"] = distinct_values.values(project_id=project.id, column="model_key")
     is_wrong = form.is_bound and not form.is_valid()
     return show(
         request,

@@ -21,7 +21,7 @@ from helmdash.pages.offered import offered_models, usable_upstreams
 from helmdash.pages.plan_again import asked_variant
 from helmdash.pages.planning import Trial
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries import catalog, plans, seen
+from helmdash.queries import catalog, distinct_values, plans
 from helmdash.queries.plans import PlanView
 from helmdash.upstream.sharing import Stopping
 
@@ -65,7 +65,7 @@ def _try(request: PageRequest, kind: Kind) -> HttpResponse:
         if plan_id is not None:
             return _go_to(request, reverse("plan", args=[plan_id]))
     usable = usable_upstreams(project_id=project.id)
-    recorded = seen.values(project_id=project.id, column="model_key")
+    recorded = distinct_values.values(project_id=project.id, column="model_key")
     context = {
         "form": form,
         "kind": kind,

@@ -9,9 +9,9 @@ from typing import Final
 
 from django.db.models import Q, QuerySet
 
+from helmdash.queries.distinct_values import planned_models
 from helmdash.queries.following import shown_by_a_call, was_followed
 from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
-from helmdash.queries.seen import planned_models
 from helmdash.records.models import PlanRecord, PlanStep
 from helmdash.records.querysets import starts_with
 
