@@ -17,8 +17,8 @@ from helmdash.mcp.tools.conversations import read_health
 from helmdash.mcp.visit import Visit
 from helmdash.queries import budgets, upstreams
 from helmdash.queries.defaults import caller_defaults
-from helmdash.queries.moments import rfc3339
 from helmdash.queries.plans import my_plans
+from helmdash.queries.timestamps import rfc3339
 
 MIME_TYPE: Final = "application/json"
 _SCHEME: Final = "helmdeck://"

@@ -17,7 +17,7 @@ from django.db.models import Q
 
 from helmdash.core.planning.plans import META_TOOLS
 from helmdash.queries.following import PLANNING_PURPOSES
-from helmdash.queries.moments import rfc3339
+from helmdash.queries.timestamps import rfc3339
 from helmdash.records.models import Call, PlanStep
 
 _DAYS: Final = 30

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from helmdash.core.planning.plans import META_TOOLS
-from helmdash.queries.moments import rfc3339
+from helmdash.queries.timestamps import rfc3339
 from helmdash.records.models import PlanRecord, PlanStep
 
 # A caller's habits of last year are no help.
