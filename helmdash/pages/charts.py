@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from helmdash.core.budgets.health import HealthReason, Level
-from helmdash.pages.cliffs import Cliff, cliffs
+from helmdash.pages.clear_markers import ClearMarker, clear_markers
 from helmdash.pages.shapes import shape, short
 from helmdash.queries.conversations import CurvePoint, RoundView
 
@@ -67,7 +67,7 @@ class Curve:
     areas: tuple[str, ...]
     markers: tuple[Marker, ...]
     trims: tuple[str, ...]
-    cliffs: tuple[Cliff, ...]
+    clear_markers: tuple[ClearMarker, ...]
     has_untrusted: bool = False
 
     @property
@@ -118,7 +118,7 @@ def curve(
         markers=_markers(points, x, y, bottom, spacing=(right - left) / max(len(points), 1)),
         trims=tuple(f"M{x(p.generation) - 4},{top - 8} h8 l-4,6 z" for p in points if p.is_trimmed),
         has_untrusted=any(p.prompt_tokens is not None and not p.is_trusted for p in points),
-        cliffs=cliffs(points, rounds, x=x, y=y, top=top, bottom=bottom, right=right),
+        clear_markers=clear_markers(points, rounds, x=x, y=y, top=top, bottom=bottom, right=right),
     )
 
 

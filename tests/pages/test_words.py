@@ -218,7 +218,7 @@ def test_rounds_and_trims_are_marked() -> None:
 
     drawn = charts.curve(points, width=940, height=270)
 
-    assert [cliff.label for cliff in drawn.cliffs] == ["round 2"]
+    assert [marker.label for marker in drawn.clear_markers] == ["round 2"]
     assert len(drawn.trims) == 1
 
 

@@ -1,6 +1,6 @@
-"""Where a conversation's context was given a fresh start, as a cliff in its fill curve.
+"""Where a conversation's context was given a fresh start, as a marker in its fill curve.
 
-A cliff goes down from the last prompt of a round to the first of the next; a round that was opened
+A marker goes down from the last prompt of a round to the first of the next; a round that was opened
 and has no call yet ends in the open.
 """
 
@@ -18,7 +18,7 @@ _LETTER_WIDTH, _GAP, _CLEAR = 6.0, 4.0, 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cliff:
+class ClearMarker:
     """One fresh start. `path` is empty where usage is unknown on either side.
 
     anchor: on which side of the line the label stands. number: of the round that begins. open_at:
@@ -37,7 +37,7 @@ class Cliff:
     open_at: float | None = None
 
 
-def cliffs(
+def clear_markers(
     points: Sequence[CurvePoint],
     rounds: Sequence[RoundView],
     *,
@@ -46,10 +46,10 @@ def cliffs(
     top: float,
     bottom: float,
     right: float,
-) -> tuple[Cliff, ...]:
+) -> tuple[ClearMarker, ...]:
     """Every fresh start among the points that are drawn, and one after the last of them."""
     opened_by = {each.number: each.opened_by for each in rounds}
-    found: list[Cliff] = []
+    found: list[ClearMarker] = []
     borders = [(a, b) for a, b in pairwise(points) if a.round_number != b.round_number]
     for a, b in borders:
         at = x((a.generation + b.generation) / 2)
@@ -63,7 +63,7 @@ def cliffs(
             end = f"{x(b.generation)},{y(b.prompt_tokens)}"
             path = f"M{x(a.generation)},{y(a.prompt_tokens)} H{at} V{y(b.prompt_tokens)} L{end}"
         word = opened_by.get(b.round_number, "")
-        found.append(_cliff(at, word, b.round_number, path, top=top, text=_text(a, b)))
+        found.append(_marker(at, word, b.round_number, path, top=top, text=_text(a, b)))
     newest = max(opened_by, default=0)
     if points and newest > points[-1].round_number:
         found.append(_open(points[-1], newest, opened_by[newest], x, y, top, bottom))
@@ -79,18 +79,18 @@ def _open(
     y: Callable[[float], float],
     top: float,
     bottom: float,
-) -> Cliff:
+) -> ClearMarker:
     at, end = x(latest.generation + 0.5), x(latest.generation + 1)
     path = ""
     if latest.is_trusted and latest.prompt_tokens is not None:
         path = f"M{x(latest.generation)},{y(latest.prompt_tokens)} H{at} V{bottom} H{end}"
     text = f"Round {number} is open and has no call yet"
-    made = _cliff(at, opener, number, path, top=top, text=text)
+    made = _marker(at, opener, number, path, top=top, text=text)
     return replace(made, open_at=end)
 
 
-def _cliff(at: float, word: str, number: int, path: str, *, top: float, text: str) -> Cliff:
-    return Cliff(
+def _marker(at: float, word: str, number: int, path: str, *, top: float, text: str) -> ClearMarker:
+    return ClearMarker(
         at=at,
         label=f"{word}, round {number}" if word else f"round {number}",
         label_at=at + _GAP,
@@ -118,7 +118,7 @@ def _tokens(point: CurvePoint) -> str:
     return f"{point.prompt_tokens:,} tokens{doubt}"
 
 
-def _labeled(found: Sequence[Cliff], *, left: float, right: float) -> tuple[Cliff, ...]:
+def _labeled(found: Sequence[ClearMarker], *, left: float, right: float) -> tuple[ClearMarker, ...]:
     """Each with its name where no label is crossed by a line or by another label; else each with
     the bare number of its round, as far as there is room."""
     named = _placed(found, left=left, right=right)
@@ -128,9 +128,9 @@ def _labeled(found: Sequence[Cliff], *, left: float, right: float) -> tuple[Clif
     return _placed(bare, left=left, right=right)
 
 
-def _placed(found: Sequence[Cliff], *, left: float, right: float) -> tuple[Cliff, ...]:
+def _placed(found: Sequence[ClearMarker], *, left: float, right: float) -> tuple[ClearMarker, ...]:
     """Labels on the right of their line, else on its left, else none."""
-    kept: list[Cliff] = []
+    kept: list[ClearMarker] = []
     taken = left
     ends = [*(each.at for each in found), right][1:]
     for each, after in zip(found, ends, strict=True):

@@ -10,7 +10,7 @@ import pytest
 
 from helmdash.core.budgets.health import HealthReason
 from helmdash.pages.charts import Curve, curve
-from helmdash.pages.cliffs import Cliff
+from helmdash.pages.clear_markers import ClearMarker
 from helmdash.queries.conversations import CurvePoint, RoundView
 from tests.pages.test_words import NOW, make_point
 
@@ -47,46 +47,46 @@ def draw(shown: Sequence[CurvePoint], rounds: Sequence[RoundView], **over: objec
     return curve(shown, **{"width": 940, "height": 270, "rounds": rounds, **over})  # type: ignore[arg-type]
 
 
-def test_a_clear_is_a_cliff_with_its_name_and_figures() -> None:
+def test_a_clear_is_a_marker_with_its_name_and_figures() -> None:
     chart = draw(points(2), [make_round(1), make_round(2)])
 
-    (cliff,) = chart.cliffs
-    assert cliff.label == "clear, round 2"
+    (marker,) = chart.clear_markers
+    assert marker.label == "clear, round 2"
     assert (
-        cliff.text == "Round 2 begins with generation 4: 30,000 tokens before, 10,000 tokens after"
+        marker.text == "Round 2 begins with generation 4: 30,000 tokens before, 10,000 tokens after"
     )
-    assert cliff.path
-    assert cliff.is_clear
+    assert marker.path
+    assert marker.is_clear
     # The curve itself does not run over the edge: each round is a stretch of its own.
     assert len(chart.segments) == 2
 
 
 def test_a_compaction_of_the_client_is_told_apart_from_a_clear() -> None:
-    (cliff,) = draw(points(2), [make_round(1), make_round(2, "compaction")]).cliffs
+    (marker,) = draw(points(2), [make_round(1), make_round(2, "compaction")]).clear_markers
 
-    assert cliff.label == "compaction, round 2"
-    assert not cliff.is_clear
+    assert marker.label == "compaction, round 2"
+    assert not marker.is_clear
 
 
 def test_a_round_without_a_call_stands_at_the_open_end() -> None:
     chart = draw(points(1), [make_round(1), make_round(2)])
 
-    (cliff,) = chart.cliffs
-    assert cliff.text == "Round 2 is open and has no call yet"
-    assert cliff.open_at is not None
-    assert cliff.at < cliff.open_at <= chart.right
+    (marker,) = chart.clear_markers
+    assert marker.text == "Round 2 is open and has no call yet"
+    assert marker.open_at is not None
+    assert marker.at < marker.open_at <= chart.right
 
 
 @pytest.mark.parametrize("prompts", [(None, 9_000), (9_000, None)])
-def test_no_cliff_is_drawn_to_or_from_an_unknown_prompt(
+def test_no_marker_is_drawn_to_or_from_an_unknown_prompt(
     prompts: tuple[int | None, int | None],
 ) -> None:
     shown = [make_point(1, prompts[0]), make_point(2, prompts[1], round_number=2)]
 
-    (cliff,) = draw(shown, [make_round(1), make_round(2)]).cliffs
+    (marker,) = draw(shown, [make_round(1), make_round(2)]).clear_markers
 
-    assert cliff.path == ""
-    assert "unknown" in cliff.text
+    assert marker.path == ""
+    assert "unknown" in marker.text
 
 
 # how many rounds, the width of the curve; the label of the second round and of the last
@@ -109,18 +109,18 @@ def test_labels_are_as_long_as_the_room_between_the_lines_allows(
     chart = draw(points(rounds), numbers, width=width)
 
     # The sign stays, whatever becomes of the label.
-    assert len(chart.cliffs) == rounds - 1
-    assert (chart.cliffs[0].label, chart.cliffs[-1].label) == (first, last)
-    spans = [span(each) for each in chart.cliffs if each.label]
+    assert len(chart.clear_markers) == rounds - 1
+    assert (chart.clear_markers[0].label, chart.clear_markers[-1].label) == (first, last)
+    spans = [span(each) for each in chart.clear_markers if each.label]
     assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
     for begin, end in spans:
-        assert not any(begin < each.at < end for each in chart.cliffs)
+        assert not any(begin < each.at < end for each in chart.clear_markers)
 
 
-def span(cliff: Cliff) -> tuple[float, float]:
+def span(marker: ClearMarker) -> tuple[float, float]:
     """From where to where its label goes."""
-    width = 6.0 * len(cliff.label)
-    begin = cliff.label_at - (width if cliff.anchor == "end" else 0)
+    width = 6.0 * len(marker.label)
+    begin = marker.label_at - (width if marker.anchor == "end" else 0)
     return begin, begin + width
 
 
