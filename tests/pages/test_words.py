@@ -9,7 +9,7 @@ import pytest
 
 from helmdash.core.budgets.budgets import Alias, Budget, BudgetTable, LimitSource, Tier
 from helmdash.core.budgets.health import Health, HealthReason, Level
-from helmdash.pages import charts, origins, shapes, words
+from helmdash.pages import charts, figure_sources, shapes, words
 from helmdash.pages.forms import parse_moment
 from helmdash.pages.render import etag
 from helmdash.pages.templatetags import formats
@@ -301,14 +301,14 @@ ROW = Budget(
     ],
 )
 def test_each_effective_number_says_where_it_comes_from(
-    model: str, row: Budget, name: str, value: object, origin: str
+    model: str, row: Budget, name: str, value: object, source: str
 ) -> None:
     table = BudgetTable([FALLBACK, ROW], [Alias(prefix="acme-", target="acme/")])
 
-    figures = {figure.name: figure for figure in origins.figures(table.resolve(model), row)}
+    figures = {figure.name: figure for figure in figure_sources.figures(table.resolve(model), row)}
 
     assert figures[name].value == value
-    assert origin in figures[name].origin
+    assert source in figures[name].source
 
 
 def test_a_tag_depends_on_the_address_and_the_state() -> None:

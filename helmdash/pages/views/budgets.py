@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from helmdash.core.access.permissions import Right, may
-from helmdash.pages import origins, scope
+from helmdash.pages import figure_sources, scope
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import budgets
 
@@ -31,7 +31,7 @@ def budget_list(request: PageRequest) -> HttpResponse:
         owner = project.id if row is not None and row.project else None
         actor = scope.current_actor(request)
         context["may_edit_row"] = may(actor, Right.CHANGE_BUDGETS, project_id=owner)
-        context["figures"] = origins.figures(resolution, row.budget if row else None)
+        context["figures"] = figure_sources.figures(resolution, row.budget if row else None)
     return show(
         request,
         "pages/budgets.html",

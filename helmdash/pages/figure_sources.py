@@ -48,12 +48,12 @@ _PLAIN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One effective member of a budget, with its unit and the sentence where it comes from."""
+    """One effective member of a budget, with its unit; `source` says where it comes from."""
 
     name: str
     value: object
     unit: str
-    origin: str
+    source: str
 
 
 def figures(resolution: Resolution, row: Budget | None) -> tuple[Figure, ...]:
@@ -65,7 +65,7 @@ def figures(resolution: Resolution, row: Budget | None) -> tuple[Figure, ...]:
             name=label,
             value=getattr(budget, member),
             unit=unit,
-            origin=_plain_origin(member, resolution, row, whose),
+            source=_plain_source(member, resolution, row, whose),
         )
         for member, label, unit in _PLAIN
     ]
@@ -76,35 +76,35 @@ def _judged(resolution: Resolution, row: Budget | None, whose: str) -> tuple[Fig
     budget = resolution.budget
     limit = _LIMITS[budget.limit_source] if budget.limit_source else _why_unknown(budget)
     return (
-        Figure(name="Limit", value=budget.limit_tokens, unit="tokens", origin=limit),
+        Figure(name="Limit", value=budget.limit_tokens, unit="tokens", source=limit),
         Figure(
             name="Critical above",
             value=budget.critical_max_tokens,
             unit="tokens",
-            origin=_CRITICAL.get(budget.critical_source, whose),
+            source=_CRITICAL.get(budget.critical_source, whose),
         ),
         Figure(
             name="Caution above",
             value=budget.optimal_max_tokens,
             unit="tokens",
-            origin=_CAUTION.get(budget.optimal_source, whose),
+            source=_CAUTION.get(budget.optimal_source, whose),
         ),
         Figure(
             name="Caution cadence",
             value=budget.caution_cadence,
             unit="generations",
-            origin=_or_default(row and row.caution_cadence, whose, "default: 10"),
+            source=_or_default(row and row.caution_cadence, whose, "default: 10"),
         ),
         Figure(
             name="Prompt variant",
             value=budget.prompt_variant.value,
             unit="",
-            origin=_or_default(row and row.prompt_variant, whose, f"default of tier {budget.tier}"),
+            source=_or_default(row and row.prompt_variant, whose, f"default of tier {budget.tier}"),
         ),
     )
 
 
-def _plain_origin(member: str, resolution: Resolution, row: Budget | None, whose: str) -> str:
+def _plain_source(member: str, resolution: Resolution, row: Budget | None, whose: str) -> str:
     is_freed = resolution.rule is MatchRule.FREE_SUFFIX
     if is_freed and row is not None and getattr(row, member) != getattr(resolution.budget, member):
         return f"the :free rule (the row says {_plain(getattr(row, member))})"
