@@ -17,6 +17,7 @@ from helmdash.core.budgets.health import HealthReason, Level
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.catalog.catalog import CatalogError, parse_catalog
+from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
 from helmdash.queries.access import SCOPES
 from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations import ConversationFilters
@@ -227,13 +228,15 @@ def _json_object(text: str, *, must_be: str) -> dict[str, object] | None:
     """What somebody typed as a JSON object; None for nothing. Raises ValidationError."""
     if not text.strip():
         return None
+    if is_too_deep(text):
+        raise forms.ValidationError(f"is not JSON: nested more than {MAX_DEPTH} levels deep")
     try:
         value: object = json.loads(text)
     except json.JSONDecodeError as error:
         raise forms.ValidationError(
             f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
         ) from None
-    except (RecursionError, ValueError):
+    except ValueError:  # a number of thousands of digits
         raise forms.ValidationError("is not JSON that can be read") from None
     if not isinstance(value, dict):
         raise forms.ValidationError(must_be)

@@ -81,6 +81,8 @@ def test_a_catalog_can_be_stored_without_being_put_in_force(
         ({"text": '{"packs": [], "x": NaN}'}, "text", "cannot carry"),
         # deeper than anybody means
         ({"text": "[" * 100_000}, "text", "nested too deeply"),
+        # one level more than can be given back, on every Python
+        ({"text": '{"x":' * 201 + "1" + "}" * 201}, "text", "nested too deeply"),
         # not UTF-8
         ({"text": "", "file": b"\xff\xfe{}"}, "file", "The file is not UTF-8"),
     ],

@@ -287,6 +287,7 @@ WRONG_FITS: list[tuple[dict[str, str], str]] = [
     ({"catalog": "{not json"}, "Catalog: is not JSON: line 1, column 2"),
     ({"catalog": "null"}, "Catalog: must be an object"),
     ({"catalog": "[" * 100_000}, "Catalog: is not JSON"),
+    ({"catalog": '{"x":' * 201 + "1" + "}" * 201}, "Catalog: is not JSON: nested more than 200"),
     ({"catalog": '{"packs":[{"name":""}]}'}, "Catalog: packs.0.name"),
     ({"catalog": '{"packs":[{"name":"a"},{"name":"a"}]}'}, "packs.1.name"),
     ({"catalog": '{"packs":7}'}, "Catalog: packs"),

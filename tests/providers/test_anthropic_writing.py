@@ -219,6 +219,7 @@ def test_embeddings_are_refused() -> None:
         # what is no object is kept where the model can still see it
         ("[1]", {"_arguments": "[1]"}),
         ('{"a":', {"_arguments": '{"a":'}),
+        pytest.param('{"a":' * 201 + "1" + "}" * 201, None, id="a level too many"),
         pytest.param('{"a":' * 1000 + "1" + "}" * 1000, None, id="a thousand levels"),
         # more than 64 bits
         ('{"a":123456789012345678901234567890}', {"a": 123456789012345678901234567890}),

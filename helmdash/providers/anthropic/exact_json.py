@@ -7,6 +7,7 @@ import re
 
 import orjson
 
+from helmdash.core.text.jsontext import is_too_deep
 from helmdash.providers.wire import Json
 
 # From here on a whole number may need more than 64 bits.
@@ -16,19 +17,24 @@ _LONG_NUMBER = re.compile(r"\d{19}")
 def from_json(text: str) -> Json:
     """Read JSON and keep long whole numbers exact; orjson makes floats of them.
 
-    Raises ValueError for what is no JSON, RecursionError for a thousand levels of it.
+    Raises ValueError for what is no JSON, RecursionError for what nests too deeply (is_too_deep).
     """
     value = orjson.loads(text)
+    if is_too_deep(text):
+        raise RecursionError("nested too deeply")
     return json.loads(text) if _LONG_NUMBER.search(text) else value
 
 
 def to_json(value: Json) -> bytes:
-    """Compact JSON. Raises RecursionError for a value nested about a thousand deep.
+    """Compact JSON. Raises RecursionError for a value that nests too deeply.
 
-    orjson refuses whole numbers over 64 bits, lone surrogates and more than 254 levels; clients
-    send them, and the standard library writes them.
+    orjson refuses whole numbers over 64 bits and lone surrogates; clients send them, and the
+    standard library writes them. It also refuses more than 254 levels, and so does this.
     """
     try:
         return orjson.dumps(value)
     except TypeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+        text = json.dumps(value, separators=(",", ":"))
+    if is_too_deep(text):
+        raise RecursionError("nested too deeply")
+    return text.encode()

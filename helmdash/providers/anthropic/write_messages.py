@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from helmdash.providers.anthropic.exact_json import from_json, to_json
+from helmdash.providers.anthropic.exact_json import from_json
 from helmdash.providers.anthropic.traits import Traits
 from helmdash.providers.protocols import CannotTranslate
 from helmdash.providers.shared.tool_ids import UNREADABLE_ARGUMENTS
@@ -42,8 +42,6 @@ _GO_ON = "Go on."
 _BEGINNING = "(the conversation begins with your message)"
 
 _NOT_IN_AN_ID = re.compile(r"[^a-zA-Z0-9_-]")
-# Fewer brackets than this nest no deeper than any JSON writer goes.
-_DEEP = 250
 
 
 def write_conversation(request: ChatRequest, notes: list[str], traits: Traits) -> dict[str, Any]:
@@ -202,8 +200,6 @@ def input_of(arguments: str) -> dict[str, Json]:
     """Arguments as the object the API wants; text that is no object is kept as a member."""
     try:
         value = from_json(arguments.strip() or "{}")
-        if arguments.count("[") + arguments.count("{") > _DEEP:
-            to_json(value)
     except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {UNREADABLE_ARGUMENTS: arguments}

@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 
 from helmdash import conf
 from helmdash.core.catalog.catalog import CatalogError, parse_catalog
+from helmdash.core.text.jsontext import is_too_deep
 from helmdash.records.admin.clock import now
 from helmdash.records.admin.scoped import ModelAdmin
 from helmdash.records.admin.typed import ModelForm
@@ -169,6 +170,8 @@ def _file_text(file: Any) -> str:
 
 
 def _read_catalog(text: str) -> object:
+    if is_too_deep(text):
+        raise ValidationError("This is nested too deeply.")
     try:
         body = json.loads(text)
         parse_catalog(body)
@@ -176,8 +179,6 @@ def _read_catalog(text: str) -> object:
         raise ValidationError(
             f"This is not JSON: {error.msg} in line {error.lineno}, column {error.colno}."
         ) from None
-    except RecursionError:
-        raise ValidationError("This is nested too deeply.") from None
     except CatalogError as error:
         said = [f"{fault.field} {fault.message}." for fault in error.errors[:_MOST_FAULTS]]
         rest = len(error.errors) - _MOST_FAULTS

@@ -27,6 +27,7 @@ from import_export.forms import ExportForm
 from import_export.tmp_storages import BaseStorage
 from tablib import Dataset  # type: ignore[import-untyped]
 
+from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
 from helmdash.records.admin.formulas import SafeCSV
 from helmdash.records.admin.scoped import may
 from helmdash.records.rights import person_of
@@ -139,6 +140,8 @@ class StrictJSON(base_formats.JSON):  # type: ignore[misc]
     """A list of objects; each may leave members out, in any order."""
 
     def create_dataset(self, in_stream: str, **kwargs: Any) -> Dataset:
+        if is_too_deep(in_stream):
+            raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
         rows = json.loads(in_stream)
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise ValueError("it must be a list of objects, as an export is")

@@ -12,6 +12,7 @@ from django.utils import timezone
 from helmdash.cli.base import BaseCommand
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.catalog.catalog import CatalogError
+from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
 from helmdash.operations import catalog
 from helmdash.queries.access import default_project, find_project
 
@@ -30,7 +31,10 @@ class Command(BaseCommand):
         if project is None:
             raise CommandError(f"there is no project called {slug}")
         try:
-            body = json.loads(options["file"].read_text(encoding="utf-8"))
+            text = options["file"].read_text(encoding="utf-8")
+            if is_too_deep(text):
+                raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+            body = json.loads(text)
             done = catalog.import_catalog(
                 actor=SHELL,
                 project_id=project.id,
