@@ -15,15 +15,18 @@ ifneq ($(shell test -f $(MADE) && $(PY) -c '' 2>/dev/null && echo whole),whole)
 endif
 # Twice quiet: errors only.
 PIP := $(PY) -m pip -qq --disable-pip-version-check --no-input
+# Of each run on a database; both go on at the same time.
 WORKERS ?= auto
-# Twice the cores: what is left there mostly waits for servers and the database.
-WORKERS_POSTGRES ?= $(shell $(PY) -c 'import os; print(2 * (os.cpu_count() or 1))')
+# Byte code is kept, even where the shell says not to: compiling the tests takes a worker as long as
+# collecting them, and each of the suite's hundreds of processes would compile HelmDash again.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -q -n $(WORKERS) --dist loadgroup
+POSTGRES_LOG := $(VENV)/test-postgres.log
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-sqlite test-postgres check check-format check-lint check-types \
-	check-layers check-django bench lock golden clean
+.PHONY: help run setup test test-fast test-sqlite test-postgres check check-format check-lint \
+	check-types check-layers check-django bench lock golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,25 +34,31 @@ help: ## list the targets
 run: $(RUNTIME) ## set up and serve; HOST, PORT, HELMDASH_* and DATABASE_URL steer it
 	@exec $(PY) manage.py up
 
-# Two runs: all of it on SQLite, and on PostgreSQL what touches the database.
-test: $(DEV) ## set up and run the suite on SQLite and on PostgreSQL
+setup: $(DEV) ## install what the tests and the checks need
+
+# Two runs at once, since tests wait a lot: all of it on SQLite; on PostgreSQL what the database can
+# make a difference to, shown when the first has ended. ARGS go to both.
+test: $(DEV) ## run the suite on SQLite and on PostgreSQL; ARGS=tests/core runs a part of it
 	@$(PY) -m tests.support.provide
-	@failed=0; \
+	@$(MAKE) --no-print-directory test-postgres >$(POSTGRES_LOG) 2>&1 & postgres=$$!; \
+	trap 'kill $$postgres 2>/dev/null' EXIT INT TERM; \
+	failed=0; \
 	$(MAKE) --no-print-directory test-sqlite || failed=1; \
-	$(MAKE) --no-print-directory test-postgres || failed=1; \
+	wait $$postgres || failed=1; \
+	cat $(POSTGRES_LOG); \
 	exit $$failed
 
-test-sqlite: $(DEV) ## the whole suite on SQLite
-	@HELMDASH_TEST_DB=sqlite $(PY) -m pytest -q -n $(WORKERS) --dist loadgroup --durations=25 $(ARGS)
+test-sqlite: $(DEV) ## the suite, or ARGS, on SQLite
+	@echo "On SQLite:"
+	@HELMDASH_TEST_DB=sqlite exec $(PYTEST) --durations=25 $(ARGS)
+
+test-postgres: $(DEV) ## what touches the database, of the suite or of ARGS, on PostgreSQL
+	@echo "On PostgreSQL:"
+	@HELMDASH_TEST_DB=postgres exec $(PYTEST) --second-database \
+		-m "not browser and not model" --durations=25 $(ARGS)
 
 test-fast: $(DEV) ## a lane for in between: SQLite, without browser, model and what is slow
-	@HELMDASH_TEST_DB=sqlite $(PY) -m pytest -q -n $(WORKERS) --dist loadgroup \
-		-m "not browser and not model and not slow" $(ARGS)
-
-test-postgres: $(DEV) ## on PostgreSQL: the tests that touch the database
-	@HELMDASH_TEST_DB=postgres $(PY) -m pytest -q -n $(WORKERS_POSTGRES) --dist loadgroup \
-		--ignore=tests/core --ignore=tests/providers --ignore=tests/upstream \
-		-m "not browser and not model and not one_database" --durations=25
+	@HELMDASH_TEST_DB=sqlite $(PYTEST) -m "not browser and not model and not slow" $(ARGS)
 
 check: check-format check-lint check-types check-layers check-django ## format, lint, types, layers, Django's own checks
 
