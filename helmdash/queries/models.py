@@ -150,9 +150,9 @@ def model_rows(
 def recent_calls(
     *, project_id: int, model: str, purpose: str | None = None, limit: int = 20
 ) -> tuple[RecentCall, ...]:
-    """The newest calls of a model, newest story first, in a story the earliest call first.
+    """The newest calls of a model, newest group first, in a group the earliest call first.
 
-    The calls of a story (one correlation id: a filter pass and its plan) stand next to each other;
+    The calls of a group (one correlation id: a filter pass and its plan) stand next to each other;
     without `purpose` also those that another model answered. At most four queries.
     """
     rows = Call.objects.filter(project_id=project_id)
@@ -161,14 +161,14 @@ def recent_calls(
     if purpose is not None:
         mine = mine.filter(purpose=purpose)
     found = list(mine.order_by("-started_at", "-id").only(*_SHOWN)[:limit])
-    stories = {call.correlation_id for call in found if call.correlation_id}
+    groups = {call.correlation_id for call in found if call.correlation_id}
     others: list[Call] = []
-    if stories and purpose is None:
+    if groups and purpose is None:
         # `~Q(correlation_id="")` in the words of the partial index: SQLite uses it only then.
-        told = rows.filter(~Q(correlation_id=""), correlation_id__in=stories)
+        told = rows.filter(~Q(correlation_id=""), correlation_id__in=groups)
         told = told.exclude(model_key__in=keys)
         others = list(told.order_by("-started_at").only(*_SHOWN)[:limit])
-    return tuple(map(_recent, _by_story([*found, *others])))
+    return tuple(map(_recent, _by_group([*found, *others])))
 
 
 class _Facts(NamedTuple):
@@ -305,18 +305,18 @@ _SHOWN: Final = (
 )
 
 
-def _by_story(calls: Iterable[Call]) -> list[Call]:
-    stories: dict[str, list[Call]] = {}
+def _by_group(calls: Iterable[Call]) -> list[Call]:
+    groups: dict[str, list[Call]] = {}
     for call in calls:
-        # A call that names no story is one of its own; no correlation id holds a NUL.
+        # A call that names no group is one of its own; no correlation id holds a NUL.
         key = call.correlation_id or f"\0{call.pk}"
-        stories.setdefault(key, []).append(call)
-    for story in stories.values():
-        story.sort(key=lambda call: (call.started_at, call.pk))
+        groups.setdefault(key, []).append(call)
+    for group in groups.values():
+        group.sort(key=lambda call: (call.started_at, call.pk))
     newest_first = sorted(
-        stories.values(), key=lambda story: (story[-1].started_at, story[-1].pk), reverse=True
+        groups.values(), key=lambda group: (group[-1].started_at, group[-1].pk), reverse=True
     )
-    return [call for story in newest_first for call in story]
+    return [call for group in newest_first for call in group]
 
 
 def _recent(call: Call) -> RecentCall:

@@ -34,7 +34,7 @@ ADR_053 = [
 
 @pytest.fixture
 def nemotron(project: ProjectInfo) -> str:
-    """The six calls as three stories of a filter pass and its plan. Gives the model's id."""
+    """The six calls as three groups of a filter pass and its plan. Gives the model's id."""
     for row, (end, latency, finish, tokens, size) in enumerate(ADR_053):
         ended = datetime.fromisoformat(f"2026-06-05T{end}").replace(tzinfo=UTC)
         story = f"plan_{row // 2}"
@@ -82,7 +82,7 @@ def test_the_latest_calls_are_the_rows_of_the_adr_as_three_stories(
 
     assert text.count("2 related calls") == 3
     assert "2 related calls, 2 min 9 s in all: plan_0" in text
-    # The story that is a plan of ours leads to it, the others to their calls.
+    # The group that is a plan of ours leads to it, the others to their calls.
     assert 'href="/plans/plan_0/"' in html
     assert 'href="/calls/?q=plan_1"' in html
     latest = text.split("Latest calls of", 1)[1]

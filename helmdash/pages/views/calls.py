@@ -6,10 +6,10 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from helmdash.pages import scope, snippets
+from helmdash.pages.call_groups import plans_among
 from helmdash.pages.forms import CallFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.render import PageRequest, live, show
-from helmdash.pages.stories import plans_among
 from helmdash.queries import budgets, calls, distinct_values, fitting
 from helmdash.queries.paging import BadCursor
 

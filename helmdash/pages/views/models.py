@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from helmdash.pages import scope
+from helmdash.pages.call_groups import plans_among
 from helmdash.pages.forms import ModelFilterForm
 from helmdash.pages.render import PageRequest, show
-from helmdash.pages.stories import plans_among
 from helmdash.queries import distinct_values, models
 from helmdash.queries.models import ModelRow, RecentCall
 
@@ -23,7 +23,7 @@ _PLANNING = ("plan", "route", "filter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class CallGroup:
     """Calls of one correlation id, in their order: a filter pass and the plan after it, say."""
 
     correlation_id: str | None
@@ -56,7 +56,7 @@ def model_page(request: PageRequest) -> HttpResponse:
             "rows": shown,
             "is_sample": any(row.is_sample for row in rows),
             "latest_of": latest_of,
-            "stories": _stories(project.id, latest_of, wanted["purpose"]) if latest_of else (),
+            "call_groups": _call_groups(project.id, latest_of, wanted["purpose"]) if latest_of else (),
         }
     if not request.htmx:
         context |= {
@@ -99,15 +99,15 @@ def _first(rows: Sequence[ModelRow]) -> str | None:
     return next(iter([*planning, *(row.model for row in rows)]), None)
 
 
-def _stories(project_id: int, model: str, purpose: str | None) -> tuple[Story, ...]:
-    """Neighbors of one correlation id; a call without one is a story of its own."""
+def _call_groups(project_id: int, model: str, purpose: str | None) -> tuple[CallGroup, ...]:
+    """Neighbors of one correlation id; a call without one is a group of its own."""
     calls = models.recent_calls(project_id=project_id, model=model, purpose=purpose)
     plans = plans_among((call.correlation_id for call in calls), project_id=project_id)
     grouped = groupby(enumerate(calls), key=lambda pair: pair[1].correlation_id or pair[0])
     found = (tuple(call for _, call in pairs) for _, pairs in grouped)
-    return tuple(_story(each, plans) for each in found)
+    return tuple(_call_group(each, plans) for each in found)
 
 
-def _story(calls: tuple[RecentCall, ...], plans: frozenset[str]) -> Story:
+def _call_group(calls: tuple[RecentCall, ...], plans: frozenset[str]) -> CallGroup:
     told = calls[0].correlation_id
-    return Story(correlation_id=told, plan_id=told if told in plans else None, calls=calls)
+    return CallGroup(correlation_id=told, plan_id=told if told in plans else None, calls=calls)
