@@ -1,6 +1,6 @@
-"""Seating: who is shown how richly, once a catalog has to fit a room.
+"""Allocation of room: which entries are shown, and how richly, once a catalog has to fit.
 
-`selection` tells the story; here are its steps on the board.
+`selection` tells the story; here are its steps on the layout.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from helmdash.core.budgets.budgets import Tier
-from helmdash.core.fitting.layout import Board
+from helmdash.core.fitting.layout import CatalogLayout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """How the room is shared out when entries have to go. A shipped version is never edited.
 
-    rich_entries: how many of the best-ranked are sure of a seat and shown richly, by tier (the
+    rich_entries: how many of the best-ranked are sure of a place and shown richly, by tier (the
         top-N of helmdeck ADR 050).
     name_share: the part of the room that bare names of further entries may take before anything
         is told about any entry: breadth before wealth, as a tool not shown cannot be planned.
@@ -44,116 +44,116 @@ SELECTION_VERSION: Final = POLICY.version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seats:
-    """Who is seated first: all by relevance, the filter's picks, those that stand in for named
-    packs, and how many of the first are sure of a seat."""
+class Allocation:
+    """Who comes first: all by relevance, the filter's picks, substitutes for packs that the intent
+    names, and how many of the first (`rich`) are sure of a place."""
 
     order: Sequence[int]
     picked: Sequence[int]
-    stand_ins: Collection[int]
+    substitutes: Collection[int]
     rich: int
 
 
-def fit_board(board: Board, seats: Seats) -> None:
-    """Bring the board within its room, and use that room."""
-    order = seats.order
-    if compact_board(board, order):
+def fit_layout(layout: CatalogLayout, allocation: Allocation) -> None:
+    """Bring the layout within its room, and use that room."""
+    order = allocation.order
+    if compact_layout(layout, order):
         return
-    board.show_level(len(board.prepared.totals) - 1)
-    board.hide_extras()
-    if board.left < 0 and order:
-        board.clear()
-        _seat(board, seats)
-    _refill(board, order)
-    if not board.filled and order:
-        board.show(order[0], board.layouts[order[0]].bare)
+    layout.show_level(len(layout.prepared.totals) - 1)
+    layout.hide_extras()
+    if layout.left < 0 and order:
+        layout.clear()
+        _allocate(layout, allocation)
+    _refill(layout, order)
+    if not layout.filled and order:
+        layout.show(order[0], layout.items[order[0]].bare)
 
 
-def compact_board(board: Board, order: Sequence[int]) -> bool:
+def compact_layout(layout: CatalogLayout, order: Sequence[int]) -> bool:
     """Show every entry with what the ladder leaves of it; False where that does not suffice."""
-    totals = board.prepared.totals
-    board.show_level(0)
-    if board.left >= 0:
+    totals = layout.prepared.totals
+    layout.show_level(0)
+    if layout.left >= 0:
         return True
     for step in range(1, len(totals)):
-        if totals[step] <= board.room:
-            _step_down(board, order, step)
-            _refill(board, order)
+        if totals[step] <= layout.room:
+            _step_down(layout, order, step)
+            _refill(layout, order)
             return True
     return False
 
 
-def _step_down(board: Board, order: Sequence[int], step: int) -> None:
+def _step_down(layout: CatalogLayout, order: Sequence[int], step: int) -> None:
     """The last step needed: from the least relevant entry up, only until it fits."""
-    board.show_level(step - 1)
+    layout.show_level(step - 1)
     for at in reversed(order):
-        if board.left >= 0:
+        if layout.left >= 0:
             return
-        board.show(at, board.layouts[at].levels[step])
+        layout.show(at, layout.items[at].levels[step])
 
 
-def _seat(board: Board, seats: Seats) -> None:
+def _allocate(layout: CatalogLayout, allocation: Allocation) -> None:
     """Entries have to go: decide who is shown, and the best how richly."""
-    best = seats.order[: seats.rich]
-    _seat_best(board, seats)
-    named = _name_others(board, seats.order[seats.rich :])
-    _tell_in_one_line(board, [*best, *named])
-    spare = board.spare_beyond(POLICY.rich_share)
+    best = allocation.order[: allocation.rich]
+    _allocate_best(layout, allocation)
+    named = _name_others(layout, allocation.order[allocation.rich :])
+    _tell_in_one_line(layout, [*best, *named])
+    spare = layout.spare_beyond(POLICY.rich_share)
     for at in best:
-        if not board.is_hidden(at):
-            board.try_show(at, board.layouts[at].levels[-1], spare)
+        if not layout.is_hidden(at):
+            layout.try_show(at, layout.items[at].levels[-1], spare)
     for at in best:
-        board.enrich(at, spare)
+        layout.enrich(at, spare)
 
 
-def _seat_best(board: Board, seats: Seats) -> None:
+def _allocate_best(layout: CatalogLayout, allocation: Allocation) -> None:
     """Bare names of the best, and of those that stand in for a pack the intent names.
 
-    All of the best are seated where they fit. Where they do not, some have to go anyway: the
-    picks of a filter pass come first, then the stand-ins.
+    All of the best are shown where they fit. Where they do not, some have to go anyway: the
+    picks of a filter pass come first, then the substitutes.
     """
-    layouts = board.layouts
-    best = seats.order[: seats.rich]
-    stand_ins = [at for at in seats.order if at in seats.stand_ins]
-    if not all(board.try_show(at, layouts[at].bare) for at in best):
-        board.clear()
-        best, stand_ins = [*seats.picked, *stand_ins], list(best)
-    for at in (*best, *stand_ins):
-        if board.is_hidden(at):
-            board.try_show(at, layouts[at].bare)
+    items = layout.items
+    best = allocation.order[: allocation.rich]
+    substitutes = [at for at in allocation.order if at in allocation.substitutes]
+    if not all(layout.try_show(at, items[at].bare) for at in best):
+        layout.clear()
+        best, substitutes = [*allocation.picked, *substitutes], list(best)
+    for at in (*best, *substitutes):
+        if layout.is_hidden(at):
+            layout.try_show(at, items[at].bare)
 
 
-def _name_others(board: Board, others: Sequence[int]) -> list[int]:
+def _name_others(layout: CatalogLayout, others: Sequence[int]) -> list[int]:
     """Bare names of further entries in rank order; tells which of them are shown now."""
-    spare = board.spare_beyond(POLICY.name_share)
+    spare = layout.spare_beyond(POLICY.name_share)
     for reached, at in enumerate(others):
-        if board.left - spare < board.prepared.smallest_bare:
+        if layout.left - spare < layout.prepared.smallest_bare:
             others = others[:reached]
             break
-        if board.is_hidden(at):
-            board.try_show(at, board.layouts[at].bare, spare)
-    return [at for at in others if not board.is_hidden(at)]
+        if layout.is_hidden(at):
+            layout.try_show(at, layout.items[at].bare, spare)
+    return [at for at in others if not layout.is_hidden(at)]
 
 
-def _tell_in_one_line(board: Board, seated: Sequence[int]) -> None:
+def _tell_in_one_line(layout: CatalogLayout, chosen: Sequence[int]) -> None:
     """One-liners in rank order, with something kept back for the detail of the best."""
-    spare = int(board.room * POLICY.rich_share)
-    longest = int(board.room * POLICY.long_line_share)
-    for at in seated:
-        line = board.layouts[at].one_line
-        if not board.is_hidden(at) and board.price(at, line) <= longest:
-            board.try_show(at, line, spare)
+    spare = int(layout.room * POLICY.rich_share)
+    longest = int(layout.room * POLICY.long_line_share)
+    for at in chosen:
+        line = layout.items[at].one_line
+        if not layout.is_hidden(at) and layout.price(at, line) <= longest:
+            layout.try_show(at, line, spare)
 
 
-def _refill(board: Board, order: Sequence[int]) -> None:
+def _refill(layout: CatalogLayout, order: Sequence[int]) -> None:
     """Use the room that is left: bare names of hidden entries, then dropped detail, by rank."""
     for at in order:
-        if board.left < board.prepared.smallest_bare:
+        if layout.left < layout.prepared.smallest_bare:
             break
-        if board.is_hidden(at):
-            board.try_show(at, board.layouts[at].bare)
+        if layout.is_hidden(at):
+            layout.try_show(at, layout.items[at].bare)
     for at in order:
-        if board.left < board.prepared.cheapest_unit:
+        if layout.left < layout.prepared.cheapest_unit:
             break
-        board.enrich(at)
-    board.refill_extras()
+        layout.enrich(at)
+    layout.refill_extras()

@@ -1,4 +1,4 @@
-"""The board on which a catalog is fitted: what is shown of each entry, and the room left.
+"""The layout of a catalog while it is fitted: what is shown of each entry, and the room left.
 
 Every change is arithmetic on sizes measured beforehand; nothing is rendered here.
 """
@@ -14,12 +14,12 @@ from helmdash.core.fitting.prepared import PreparedCatalog
 HIDDEN: Final = -1  # the mask of an entry that is not shown at all
 
 
-class Board:
+class CatalogLayout:
     """What is shown so far, and the room that is left."""
 
     def __init__(self, prepared: PreparedCatalog, room: int) -> None:
         self.prepared = prepared
-        self.layouts = prepared.layouts
+        self.items = prepared.layouts
         self.room = room
         self.filled: set[EntryKind] = set()
         self.extras: frozenset[int] = frozenset()
@@ -41,22 +41,22 @@ class Board:
 
     def is_only_named(self, at: int) -> bool:
         """Whether an entry is shown by its name alone, though there is more to tell."""
-        layout = self.layouts[at]
-        return self.masks[at] == layout.bare.mask != layout.one_line.mask
+        item = self.items[at]
+        return self.masks[at] == item.bare.mask != item.one_line.mask
 
     def clear(self) -> None:
         """Hide every entry; what the frame shows stays."""
-        self.masks = [HIDDEN] * len(self.layouts)
-        self.sizes = [0] * len(self.layouts)
+        self.masks = [HIDDEN] * len(self.items)
+        self.sizes = [0] * len(self.items)
         self.filled = set()
         self.left = self.room - self.prepared.frame.size(0, self.extra_bytes)
 
     def show_level(self, level: int) -> None:
         """Show everything, each entry at a rung of the ladder, whether it fits or not."""
-        views = [layout.levels[level] for layout in self.layouts]
+        views = [item.levels[level] for item in self.items]
         self.masks = [view.mask for view in views]
         self.sizes = [view.size for view in views]
-        self.filled = {layout.entry.kind for layout in self.layouts}
+        self.filled = {item.entry.kind for item in self.items}
         self.left = self.room - self.prepared.totals[level]
         self.extras = frozenset(range(len(self.prepared.frame.extras)))
 
@@ -65,12 +65,12 @@ class Board:
         if self.masks[at] != HIDDEN:
             return view.size - self.sizes[at]
         # The comma before an entry, unless it is the first of its list.
-        return view.size + (self.layouts[at].entry.kind in self.filled)
+        return view.size + (self.items[at].entry.kind in self.filled)
 
     def show(self, at: int, view: View) -> None:
         """Show an entry so, whether it fits or not."""
         self.left -= self.price(at, view)
-        self.filled.add(self.layouts[at].entry.kind)
+        self.filled.add(self.items[at].entry.kind)
         self.masks[at] = view.mask
         self.sizes[at] = view.size
 
@@ -87,14 +87,14 @@ class Board:
 
     def enrich(self, at: int, spare: int = 0) -> None:
         """Bring back what fits of an entry that is shown, `spare` bytes staying free."""
-        layout, mask, room = self.layouts[at], self.masks[at], self.left - spare
-        full = layout.levels[0]
-        if mask in (full.mask, HIDDEN) or room < layout.cheapest:
+        item, mask, room = self.items[at], self.masks[at], self.left - spare
+        full = item.levels[0]
+        if mask in (full.mask, HIDDEN) or room < item.cheapest:
             return
         if full.size - self.sizes[at] <= room:
             self.show(at, full)
             return
-        self.masks[at], used = enrich(layout, mask, room)
+        self.masks[at], used = enrich(item, mask, room)
         self.sizes[at] += used
         self.left -= used
 

@@ -7,7 +7,7 @@ compacted one), and room that is left is filled again (ADR 8).
 2. The ladder of `compaction.STEPS`, each step over the whole catalog; the last one needed goes
    entry by entry from the least relevant up, and stops as soon as it fits.
 3. Unknown members of the catalog itself go.
-4. Entries have to go: the best-ranked are sure of a seat, if only by their bare names; then come
+4. Entries have to go: the best-ranked are sure of a place, if only by their bare names; then come
    the names of further entries, then one-liners, then detail of the best, each within its share.
 5. Whatever room is left brings dropped detail back, the best-ranked entry first.
 
@@ -26,12 +26,12 @@ from helmdash.core.catalog.trim import LLM_FILTER, LOW_CONFIDENCE, Trim
 from helmdash.core.fitting.allocation import (
     POLICY,
     SELECTION_VERSION,
-    Seats,
-    compact_board,
-    fit_board,
+    Allocation,
+    compact_layout,
+    fit_layout,
 )
 from helmdash.core.fitting.doubt import FILTER_VERSION, Doubt, doubt_of
-from helmdash.core.fitting.layout import Board
+from helmdash.core.fitting.layout import CatalogLayout
 from helmdash.core.fitting.prepared import PreparedCatalog, prepare
 from helmdash.core.fitting.receipt import list_fates, list_steps
 from helmdash.core.ranking.ranking import RANKING_VERSION, PastPlan, Ranking, order_entries
@@ -79,7 +79,7 @@ def stable_fits(
 
     It does where compaction suffices and `fixed_bytes` leave room for the layout without them.
     """
-    return _stable_board(prepared, budget, room_for_catalog(budget, fixed_bytes)) is not None
+    return _stable_layout(prepared, budget, room_for_catalog(budget, fixed_bytes)) is not None
 
 
 def select(
@@ -107,29 +107,32 @@ def select(
     room = room_for_catalog(budget, fixed_bytes)
     ranking = order_entries(prepared.index, intent, history, hash_word=hash_word)
     ranked = clock() if clock else 0.0
-    board = _stable_board(prepared, budget, room) if stable else None
-    is_stable = board is not None
+    layout = _stable_layout(prepared, budget, room) if stable else None
+    is_stable = layout is not None
     picked = _picked(prepared, ranking, preferred)
     order = (
         [*picked, *(at for at in ranking.order if at not in picked)] if picked else ranking.order
     )
-    if board is None:
-        board = Board(prepared, room)
+    if layout is None:
+        layout = CatalogLayout(prepared, room)
         rich = max(POLICY.rich_entries[budget.tier], len(picked))
-        fit_board(board, Seats(order=order, picked=picked, stand_ins=ranking.stand_ins, rich=rich))
-    catalog = _assemble(board, order)
-    hidden = frozenset(at for at in ranking.order if board.is_hidden(at))
-    named = frozenset(at for at in ranking.order if board.is_only_named(at))
+        fit_layout(
+            layout,
+            Allocation(order=order, picked=picked, substitutes=ranking.substitutes, rich=rich),
+        )
+    catalog = _assemble(layout, order)
+    hidden = frozenset(at for at in ranking.order if layout.is_hidden(at))
+    named = frozenset(at for at in ranking.order if layout.is_only_named(at))
     recalled = max(ranking.history.values(), default=0.0)
     doubt = doubt_of(prepared, intent, hidden=hidden, named=named, recalled=recalled)
     flags = [LOW_CONFIDENCE] if doubt or preferred else []
     if preferred:
-        kept = sum(not board.is_hidden(at) for at in picked)
+        kept = sum(not layout.is_hidden(at) for at in picked)
         flags.append(LLM_FILTER.format(picks=len(preferred), kept=kept))
     timings = {}
     if clock:
         timings = {"rank": (ranked - started) * 1e3, "fit": (clock() - ranked) * 1e3}
-    trim = _receipt(board, ranking, room, flags, timings)
+    trim = _receipt(layout, ranking, room, flags, timings)
     return Selection(
         catalog=catalog, trim=trim, order=ranking.order, is_stable=is_stable, doubt=doubt
     )
@@ -144,7 +147,9 @@ def _picked(
     return tuple(at for at in ranking.order if at in wanted) if wanted else ()
 
 
-def _stable_board(prepared: PreparedCatalog, budget: EffectiveBudget, room: int) -> Board | None:
+def _stable_layout(
+    prepared: PreparedCatalog, budget: EffectiveBudget, room: int
+) -> CatalogLayout | None:
     """The layout for any intent: by id, into the room there is with nothing else sent.
 
     None where entries would have to go, or where the layout does not fit into `room`.
@@ -152,34 +157,34 @@ def _stable_board(prepared: PreparedCatalog, budget: EffectiveBudget, room: int)
     widest = room_for_catalog(budget)
     if prepared.totals[-1] > room:
         return None
-    board = Board(prepared, widest)
-    compact_board(board, prepared.index.by_id)
-    return board if board.used <= room else None
+    layout = CatalogLayout(prepared, widest)
+    compact_layout(layout, prepared.index.by_id)
+    return layout if layout.used <= room else None
 
 
-def _assemble(board: Board, order: Sequence[int]) -> dict[str, object]:
+def _assemble(layout: CatalogLayout, order: Sequence[int]) -> dict[str, object]:
     """The catalog as it is shown: in the order given, or by rank once entries are missing."""
-    prepared = board.prepared
-    by_rank = board.has_hidden
+    prepared = layout.prepared
+    by_rank = layout.has_hidden
     lists: dict[str, list[object]] = {key: [] for key in prepared.frame.lists.values()}
     for at in order if by_rank else range(len(prepared.layouts)):
-        layout = prepared.layouts[at]
-        if not board.is_hidden(at):
-            lists[prepared.frame.lists[layout.entry.kind]].append(render(layout, board.masks[at]))
+        item = prepared.layouts[at]
+        if not layout.is_hidden(at):
+            lists[prepared.frame.lists[item.entry.kind]].append(render(item, layout.masks[at]))
     extras = enumerate(prepared.frame.extras)
-    gone = {key for at, extra in extras if at not in board.extras for key in extra.keys}
+    gone = {key for at, extra in extras if at not in layout.extras for key in extra.keys}
     raw = prepared.catalog.raw
     return {key: lists.get(key, raw[key]) for key in raw if key not in gone}
 
 
 def _receipt(
-    board: Board,
+    layout: CatalogLayout,
     ranking: Ranking,
     room: int,
     flags: Sequence[str],
     timings_ms: Mapping[str, float],
 ) -> Trim:
-    kept, removed = list_fates(board, ranking)
+    kept, removed = list_fates(layout, ranking)
     versions = {
         "ranking": RANKING_VERSION,
         "compaction": COMPACTION_VERSION,
@@ -188,11 +193,11 @@ def _receipt(
     if flags:
         versions["filter"] = FILTER_VERSION
     return Trim(
-        before_bytes=board.prepared.totals[0],
-        after_bytes=board.used,
-        fits=board.used <= room,
+        before_bytes=layout.prepared.totals[0],
+        after_bytes=layout.used,
+        fits=layout.used <= room,
         limit_bytes=max(room, 0),
-        steps=list_steps(board),
+        steps=list_steps(layout),
         kept=kept,
         removed=removed,
         versions=versions,

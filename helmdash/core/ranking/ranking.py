@@ -62,11 +62,11 @@ class Ranking:
     scores: Sequence[float]
     lexical: Sequence[float]
     history: Mapping[int, float]
-    stand_ins: frozenset[int]  # entries that supersede a pack which the intent names
+    substitutes: frozenset[int]  # entries that supersede a pack which the intent names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandIn:
+class Substitute:
     """An entry that supersedes a pack: the words that name it, and where it is, if it is here."""
 
     at: int
@@ -82,7 +82,7 @@ class Index:
     positions: Mapping[str, int]
     by_id: tuple[int, ...]
     lexicon: Lexicon
-    stand_ins: tuple[StandIn, ...]
+    substitutes: tuple[Substitute, ...]
 
 
 def prepare_index(catalog: Catalog) -> Index:
@@ -93,7 +93,7 @@ def prepare_index(catalog: Catalog) -> Index:
         positions=positions,
         by_id=tuple(sorted(range(len(catalog.entries)), key=lambda at: catalog.entries[at].id)),
         lexicon=read_catalog(catalog),
-        stand_ins=tuple(_stand_ins(catalog, positions)),
+        substitutes=tuple(_substitutes(catalog, positions)),
     )
 
 
@@ -133,7 +133,7 @@ def order_entries(
     intent = both_ends(intent)
     clauses = at_most(MOST_CLAUSES, clauses_of(intent))
     lexical = score_clauses(index.lexicon, clauses)
-    stand_ins = _prefer_stand_ins(index, intent, lexical)
+    substitutes = _prefer_substitutes(index, intent, lexical)
     lexical = [round(score, _DIGITS) if score else 0.0 for score in lexical]
     places = index.positions
     found = past_scores(
@@ -146,13 +146,13 @@ def order_entries(
     # A stable sort of what is sorted by id already leaves ties in the order of their ids.
     order = sorted(index.by_id, key=scores.__getitem__, reverse=True)
     return Ranking(
-        order=tuple(order), scores=scores, lexical=lexical, history=past, stand_ins=stand_ins
+        order=tuple(order), scores=scores, lexical=lexical, history=past, substitutes=substitutes
     )
 
 
-def _stand_ins(catalog: Catalog, positions: Mapping[str, int]) -> list[StandIn]:
+def _substitutes(catalog: Catalog, positions: Mapping[str, int]) -> list[Substitute]:
     return [
-        StandIn(at=at, pack_at=positions.get(pack), runs=_runs(pack))
+        Substitute(at=at, pack_at=positions.get(pack), runs=_runs(pack))
         for at, entry in enumerate(catalog.entries)
         for pack in entry.supersedes
     ]
@@ -165,12 +165,12 @@ def _runs(pack: str) -> tuple[str, ...]:
     return tuple(run for run in runs if run.strip())
 
 
-def _prefer_stand_ins(index: Index, intent: str, lexical: list[float]) -> frozenset[int]:
+def _prefer_substitutes(index: Index, intent: str, lexical: list[float]) -> frozenset[int]:
     """Lift entries above the named packs they supersede; tell which entries those are."""
-    if not index.stand_ins:
+    if not index.substitutes:
         return frozenset()
     said = run_of(intent)
-    named = [found for found in index.stand_ins if any(run in said for run in found.runs)]
+    named = [found for found in index.substitutes if any(run in said for run in found.runs)]
     for found in named:
         if found.pack_at is not None and found.pack_at != found.at:
             lead = lexical[found.pack_at] * _STAND_IN_LEAD
