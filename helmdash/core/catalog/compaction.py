@@ -17,7 +17,7 @@ from typing import Final
 from helmdash.core.catalog.catalog import Entry
 from helmdash.core.catalog.detail import (
     Detail,
-    Loss,
+    DropOrder,
     Member,
     Shape,
     field_names,
@@ -33,18 +33,18 @@ class Step:
     """One rung of the ladder: the units it drops, and the label that says so."""
 
     label: str
-    drops: Loss
+    drops: DropOrder
 
 
 # The six of helmdeck ADR 050, in its order; then the members nobody has described to us.
 STEPS: Final[tuple[Step, ...]] = (
-    Step("pack.intent_keywords[]", Loss.PACK_KEYWORDS),
-    Step("pack.typical_use", Loss.PACK_TYPICAL_USE),
-    Step("pack.limitations[]", Loss.PACK_LIMITATIONS),
-    Step("pipeline.steps[].body", Loss.STEP_BODIES),
-    Step("pipeline.inputs/outputs.schema", Loss.SCHEMAS),
-    Step("description.firstSentence", Loss.DESCRIPTION),
-    Step("entry.extra", Loss.EXTRA),
+    Step("pack.intent_keywords[]", DropOrder.PACK_KEYWORDS),
+    Step("pack.typical_use", DropOrder.PACK_TYPICAL_USE),
+    Step("pack.limitations[]", DropOrder.PACK_LIMITATIONS),
+    Step("pipeline.steps[].body", DropOrder.STEP_BODIES),
+    Step("pipeline.inputs/outputs.schema", DropOrder.SCHEMAS),
+    Step("description.firstSentence", DropOrder.DESCRIPTION),
+    Step("entry.extra", DropOrder.EXTRA),
 )
 # Beyond the ladder, in this order: unknown members of the catalog itself, whole entries, and
 # what an entry shown in one line lacks besides.
@@ -52,7 +52,7 @@ CATALOG_EXTRA: Final = "catalog.extra"
 TOP_N: Final = "lexical.top_n"
 ONE_LINE: Final = "entry.one_line"
 
-Saved = tuple[tuple[Loss, int], ...]
+Saved = tuple[tuple[DropOrder, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Layout:
 def lay_out(entry: Entry) -> Layout:
     """Measure an entry: its units, and the sizes of its views."""
     detail = take_apart(entry)
-    dropped_by = {loss: _mask_of(detail, loss) for loss in Loss}
+    dropped_by = {drop: _mask_of(detail, drop) for drop in DropOrder}
     shown = (1 << len(detail.units)) - 1
     levels = [_view(detail, shown)]
     for step in STEPS:
@@ -136,24 +136,24 @@ def saved_by_step(detail: Detail, mask: int) -> Saved:
 
     A member's own brackets count for the last step that took from it, likewise metadata's.
     """
-    saved: dict[Loss, int] = {}
-    closing: dict[int, tuple[Loss, int]] = {}
+    saved: dict[DropOrder, int] = {}
+    closing: dict[int, tuple[DropOrder, int]] = {}
     last_in_metadata = -1
     for unit in detail.units:
         if mask & unit.bit:
             continue
-        loss = unit.loss
-        saved[loss] = saved.get(loss, 0) + unit.cost
+        drop = unit.drop
+        saved[drop] = saved.get(drop, 0) + unit.cost
         if unit.opening and not mask & unit.member_mask:
             before = closing.get(unit.member_mask)
-            if before is None or loss > before[0]:
-                closing[unit.member_mask] = (loss, unit.opening)
-        if unit.in_metadata and loss > last_in_metadata:
-            last_in_metadata = loss
-    for loss, opening in closing.values():
-        saved[loss] += opening
+            if before is None or drop > before[0]:
+                closing[unit.member_mask] = (drop, unit.opening)
+        if unit.in_metadata and drop > last_in_metadata:
+            last_in_metadata = drop
+    for drop, opening in closing.values():
+        saved[drop] += opening
     if detail.metadata_opening and not mask & detail.metadata_mask:
-        saved[Loss(last_in_metadata)] += detail.metadata_opening
+        saved[DropOrder(last_in_metadata)] += detail.metadata_opening
     return tuple(saved.items())
 
 
@@ -165,8 +165,8 @@ def render(layout: Layout, mask: int) -> Mapping[str, object]:
     return _render_members(raw, layout.detail.members, mask)
 
 
-def _mask_of(detail: Detail, loss: Loss) -> int:
-    return sum(unit.bit for unit in detail.units if unit.loss is loss)
+def _mask_of(detail: Detail, drop: DropOrder) -> int:
+    return sum(unit.bit for unit in detail.units if unit.drop is drop)
 
 
 def _view(detail: Detail, mask: int) -> View:

@@ -21,7 +21,7 @@ from helmdash.core.text.tokens import json_bytes
 MAX_UNITS: Final = 64
 
 
-class Loss(IntEnum):
+class DropOrder(IntEnum):
     """Which step drops a unit. The order is the order in which they are dropped."""
 
     PACK_KEYWORDS = 0
@@ -77,7 +77,7 @@ class Unit:
     member_mask: int
     opening: int
     in_metadata: bool
-    loss: Loss
+    drop: DropOrder
     worth: Worth
 
 
@@ -113,10 +113,10 @@ class Detail:
 _KEPT_IN_ENTRY: Final = frozenset({"id", "name", "supersedes"})
 _KEPT_IN_METADATA: Final = frozenset({"supersedes"})
 _KEPT_IN_STEP: Final = frozenset({"id", "name", "pack"})
-_PACK_LOSSES: Final[Mapping[str, Loss]] = {
-    "intent_keywords": Loss.PACK_KEYWORDS,
-    "typical_use": Loss.PACK_TYPICAL_USE,
-    "limitations": Loss.PACK_LIMITATIONS,
+_PACK_DROPS: Final[Mapping[str, DropOrder]] = {
+    "intent_keywords": DropOrder.PACK_KEYWORDS,
+    "typical_use": DropOrder.PACK_TYPICAL_USE,
+    "limitations": DropOrder.PACK_LIMITATIONS,
 }
 _LIST_WORTH: Final[Mapping[str, Worth]] = {
     "accepts": Worth.ACCEPTS,
@@ -183,7 +183,7 @@ class _Walk:
         for start, end in _slices(len(unknown)):
             keys = unknown[start:end]
             cost = sum(_opening(key) + json_bytes(raw[key]) for key in keys)
-            bit = self._add(cost, loss=Loss.EXTRA, worth=Worth.EXTRA)
+            bit = self._add(cost, drop=DropOrder.EXTRA, worth=Worth.EXTRA)
             found.update((key, Member(key, Shape.WHOLE, bit)) for key in keys)
         return tuple(found[key] for key in raw)
 
@@ -201,13 +201,13 @@ class _Walk:
         return None
 
     def _metadata_member(self, key: str, value: object) -> Member | None:
-        loss = Loss.ONE_LINE
+        drop = DropOrder.ONE_LINE
         if self._kind is EntryKind.PACK:
-            loss = _PACK_LOSSES.get(key, Loss.ONE_LINE)
+            drop = _PACK_DROPS.get(key, DropOrder.ONE_LINE)
         if key in _LIST_WORTH and isinstance(value, list):
-            return self._list(key, value, loss)
+            return self._list(key, value, drop)
         if key == "typical_use" and isinstance(value, str):
-            return self._text(key, value, loss, Worth.TYPICAL_USE)
+            return self._text(key, value, drop, Worth.TYPICAL_USE)
         if self._kind is EntryKind.PIPELINE:
             if key == "steps" and isinstance(value, list):
                 return self._steps(key, value)
@@ -230,9 +230,9 @@ class _Walk:
 
     def _description(self, key: str, value: str) -> Member:
         self._first_sentence = 1 << len(self._units)
-        return self._text(key, value, Loss.DESCRIPTION, Worth.DESCRIPTION)
+        return self._text(key, value, DropOrder.DESCRIPTION, Worth.DESCRIPTION)
 
-    def _text(self, key: str, value: str, loss: Loss, worth: Worth) -> Member:
+    def _text(self, key: str, value: str, drop: DropOrder, worth: Worth) -> Member:
         ends = _thin_out(sentence_ends(value) or (0,))
         mask = _bits(len(self._units), len(ends))
         opening = _opening(key) + 2  # and its quotes
@@ -244,33 +244,37 @@ class _Walk:
                 member_mask=mask,
                 opening=opening,
                 needs=needs,
-                loss=Loss.ONE_LINE if is_first else loss,
+                drop=DropOrder.ONE_LINE if is_first else drop,
                 worth=Worth.FIRST_SENTENCE if is_first else worth,
             )
             start = end
         return Member(key, Shape.TEXT, mask, _each_bit(mask), ends)
 
-    def _list(self, key: str, value: list[object], loss: Loss) -> Member:
+    def _list(self, key: str, value: list[object], drop: DropOrder) -> Member:
         worth = _LIST_WORTH[key]
         if not value:
-            return self._whole(key, value, loss, worth)
+            return self._whole(key, value, drop, worth)
         slices = _slices(len(value))
         mask = _bits(len(self._units), len(slices))
         for start, end in slices:
             cost = sum(json_bytes(item) + 1 for item in value[start:end])
             opening = _opening(key) + 1  # and its opening bracket
-            self._add(cost, member_mask=mask, opening=opening, loss=loss, worth=worth)
+            self._add(cost, member_mask=mask, opening=opening, drop=drop, worth=worth)
         return Member(key, Shape.LIST, mask, _each_bit(mask), tuple(end for _, end in slices))
 
     def _steps(self, key: str, value: list[object]) -> Member:
         slim = [slim_step(step) for step in value]
-        first = self._add(_opening(key) + json_bytes(slim), loss=Loss.ONE_LINE, worth=Worth.STEPS)
+        first = self._add(
+            _opening(key) + json_bytes(slim), drop=DropOrder.ONE_LINE, worth=Worth.STEPS
+        )
         mask, bits, slices = first, [first], _slices(len(value))
         for start, end in slices:
             body = json_bytes(value[start:end]) - json_bytes(slim[start:end])
             bit = 0
             if body:
-                bit = self._add(body, needs=first, loss=Loss.STEP_BODIES, worth=Worth.STEP_BODIES)
+                bit = self._add(
+                    body, needs=first, drop=DropOrder.STEP_BODIES, worth=Worth.STEP_BODIES
+                )
             bits.append(bit)
             mask |= bit
         return Member(key, Shape.STEPS, mask, tuple(bits), tuple(end for _, end in slices))
@@ -278,22 +282,22 @@ class _Walk:
     def _schema(self, key: str, value: object) -> Member:
         names = json_bytes(field_names(value))
         cost = _opening(key) + names
-        bit = self._add(cost, loss=Loss.ONE_LINE, worth=Worth.FIELD_NAMES)
+        bit = self._add(cost, drop=DropOrder.ONE_LINE, worth=Worth.FIELD_NAMES)
         rest = json_bytes(value) - names
         if not rest:
             return Member(key, Shape.WHOLE, bit)
-        full = self._add(rest, needs=bit, loss=Loss.SCHEMAS, worth=Worth.SCHEMAS)
+        full = self._add(rest, needs=bit, drop=DropOrder.SCHEMAS, worth=Worth.SCHEMAS)
         return Member(key, Shape.SCHEMA, bit | full)
 
-    def _whole(self, key: str, value: object, loss: Loss, worth: Worth) -> Member:
-        bit = self._add(_opening(key) + json_bytes(value), loss=loss, worth=worth)
+    def _whole(self, key: str, value: object, drop: DropOrder, worth: Worth) -> Member:
+        bit = self._add(_opening(key) + json_bytes(value), drop=drop, worth=worth)
         return Member(key, Shape.WHOLE, bit)
 
     def _add(
         self,
         cost: int,
         *,
-        loss: Loss,
+        drop: DropOrder,
         worth: Worth,
         needs: int = 0,
         member_mask: int = 0,
@@ -301,7 +305,7 @@ class _Walk:
     ) -> int:
         bit = 1 << len(self._units)
         mask = member_mask or bit
-        self._units.append(Unit(bit, cost, needs, mask, opening, self._in_metadata, loss, worth))
+        self._units.append(Unit(bit, cost, needs, mask, opening, self._in_metadata, drop, worth))
         return bit
 
 

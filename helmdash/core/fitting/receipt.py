@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from helmdash.core.catalog.compaction import CATALOG_EXTRA, ONE_LINE, STEPS, TOP_N, saved_by_step
-from helmdash.core.catalog.detail import Loss
+from helmdash.core.catalog.detail import DropOrder
 from helmdash.core.catalog.trim import TrimEntry, TrimStep
 from helmdash.core.fitting.layout import HIDDEN, CatalogLayout
 from helmdash.core.ranking.ranking import Ranking
@@ -31,17 +31,17 @@ def list_steps(layout: CatalogLayout) -> tuple[TrimStep, ...]:
     """The steps that changed anything, in order; their bytes add up to all that was saved."""
     if layout.used == layout.prepared.totals[0]:
         return ()
-    counts = dict.fromkeys(Loss, 0)
-    saved = dict.fromkeys(Loss, 0)
+    counts = dict.fromkeys(DropOrder, 0)
+    saved = dict.fromkeys(DropOrder, 0)
     for item, mask in zip(layout.items, layout.masks, strict=True):
         if mask == item.full.mask or mask == HIDDEN:
             continue
-        for loss, size in item.saved.get(mask) or saved_by_step(item.detail, mask):
-            counts[loss] += 1
-            saved[loss] += size
-    steps = [TrimStep(label, counts[loss], saved[loss]) for loss, label in _LABELS.items()]
+        for drop, size in item.saved.get(mask) or saved_by_step(item.detail, mask):
+            counts[drop] += 1
+            saved[drop] += size
+    steps = [TrimStep(label, counts[drop], saved[drop]) for drop, label in _LABELS.items()]
     steps += [_extras_step(layout), _removal_step(layout)]
-    steps.append(TrimStep(ONE_LINE, counts[Loss.ONE_LINE], saved[Loss.ONE_LINE]))
+    steps.append(TrimStep(ONE_LINE, counts[DropOrder.ONE_LINE], saved[DropOrder.ONE_LINE]))
     return tuple(step for step in steps if step.entries)
 
 
