@@ -27,9 +27,9 @@ from helmdash.core.planning.plans import (
     PIPELINE_RUN,
     UNKNOWN_TOOL,
     ArgFault,
+    CompletedStep,
     Complexity,
     Plan,
-    TakenStep,
     UnusablePlan,
 )
 from tests.core.catalogs import make_pack, make_pipeline
@@ -60,7 +60,7 @@ def make_plan(
     value: object,
     variant: PromptVariant = FULL,
     *,
-    taken: Sequence[TakenStep] = (),
+    completed: Sequence[CompletedStep] = (),
     catalog: object = CATALOG,
     suggest: Callable[[str], tuple[str, ...]] = lambda text: (),
     check_args: Any = no_faults,
@@ -74,7 +74,7 @@ def make_plan(
         intent=intent,
         check_args=check_args,
         suggest=suggest,
-        taken=taken,
+        completed=completed,
         partial=partial,
     )
 
@@ -503,36 +503,40 @@ def test_an_unsaid_promise_and_extra_steps_are_noted() -> None:
 @pytest.mark.parametrize("variant", [SINGLE, FULL])
 @pytest.mark.parametrize("says", [{"done": True}, {"done": "yes"}, {"more_steps_likely": False}])
 def test_a_chain_may_say_that_it_is_done(says: dict[str, object], variant: PromptVariant) -> None:
-    plan = make_plan({"steps": [], **says}, variant, taken=[TakenStep(tool="fs.read")])
+    plan = make_plan({"steps": [], **says}, variant, completed=[CompletedStep(tool="fs.read")])
 
     assert (plan.is_done, plan.steps, plan.rewritten_prompt) == (True, (), "")
     assert plan.more_steps_likely is (False if variant is SINGLE else None)
 
 
 def test_a_chain_that_neither_goes_on_nor_ends_is_refused() -> None:
-    assert rule_of({"steps": []}, SINGLE, taken=[TakenStep(tool="fs.read")]) == "plan.no_steps"
+    assert (
+        rule_of({"steps": []}, SINGLE, completed=[CompletedStep(tool="fs.read")]) == "plan.no_steps"
+    )
 
 
 def test_a_step_that_was_taken_is_refused_by_name() -> None:
-    taken = [TakenStep(tool="helmdeck__fs-read", args={"path": "a"})]
+    completed = [CompletedStep(tool="helmdeck__fs-read", args={"path": "a"})]
 
     with pytest.raises(UnusablePlan, match=r"fs\.read") as refused:
-        make_plan({"steps": [READ_A]}, SINGLE, taken=taken)
+        make_plan({"steps": [READ_A]}, SINGLE, completed=completed)
 
     assert refused.value.rule == "plan.repeats_itself"
 
 
 @pytest.mark.parametrize("tool", ["fs.read", "nope"])
 def test_a_chain_without_end_is_refused(tool: str) -> None:
-    taken = [TakenStep(tool="web.scrape", args={"n": n}) for n in range(12)]
+    completed = [CompletedStep(tool="web.scrape", args={"n": n}) for n in range(12)]
 
-    assert rule_of({"steps": [{"tool": tool}]}, SINGLE, taken=taken) == "plan.too_many_steps"
+    assert (
+        rule_of({"steps": [{"tool": tool}]}, SINGLE, completed=completed) == "plan.too_many_steps"
+    )
 
 
 def test_a_whole_plan_may_repeat_a_step() -> None:
-    taken = [TakenStep(tool="fs.read", args={"path": "a"})]
+    completed = [CompletedStep(tool="fs.read", args={"path": "a"})]
 
-    assert make_plan({"steps": [READ_A]}, FULL, taken=taken).steps
+    assert make_plan({"steps": [READ_A]}, FULL, completed=completed).steps
 
 
 # --- laws --------------------------------------------------------------------------------------
@@ -556,7 +560,7 @@ likely_plans = st.fixed_dictionaries(
 )
 takens = st.lists(
     st.builds(
-        TakenStep,
+        CompletedStep,
         tool=tools,
         args=st.none() | st.dictionaries(words, json_values, max_size=2),
     ),
@@ -567,10 +571,10 @@ takens = st.lists(
 @settings(max_examples=100, deadline=None)
 @given(json_values | likely_plans, st.sampled_from([SINGLE, FULL]), takens, st.booleans())
 def test_any_value_becomes_a_plan_or_is_refused(
-    value: object, variant: PromptVariant, taken: list[TakenStep], partial: bool
+    value: object, variant: PromptVariant, completed: list[CompletedStep], partial: bool
 ) -> None:
     try:
-        plan = make_plan(value, variant, taken=taken, partial=partial)
+        plan = make_plan(value, variant, completed=completed, partial=partial)
     except UnusablePlan:
         return
 

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.budgets.budgets import PromptVariant
-from helmdash.core.planning.plans import META_TOOLS, PIPELINE_RUN, Complexity, TakenStep
+from helmdash.core.planning.plans import META_TOOLS, PIPELINE_RUN, CompletedStep, Complexity
 from helmdash.core.planning.prompts import (
     CATALOG_HEADER,
+    COMPLETED_HEADER,
     CONTEXT_HEADER,
     DEFAULTS_HEADER,
     LAST_LINE,
     NOTE_HEADER,
     REQUEST_HEADER,
-    TAKEN_HEADER,
     Prompt,
     Task,
     build_prompt,
@@ -40,9 +40,9 @@ CATALOG = {
 DEFAULTS = {"packs": [{"id": "blog.publish", "calls": 5, "common_inputs": {"persona": "dev"}}]}
 INTENT = "Remember this launch, then draft a blog about it.\n\nGrüße!"
 CONTEXT = {"repo": "acme/site", "note": "line\nbreak"}
-TAKEN = (
-    TakenStep(tool="helmdeck.memory_store", args={"key": "launch"}),
-    TakenStep(tool="web.scrape"),
+COMPLETED = (
+    CompletedStep(tool="helmdeck.memory_store", args={"key": "launch"}),
+    CompletedStep(tool="web.scrape"),
 )
 
 # Every task with every variant it has.
@@ -90,7 +90,7 @@ def test_the_whole_prompt_is_as_agreed(
         in_system=in_system,
         defaults=DEFAULTS,
         context=CONTEXT,
-        taken=TAKEN if variant is SINGLE else (),
+        completed=COMPLETED if variant is SINGLE else (),
         note="Answer with the JSON object only." if variant is SINGLE else "",
     )
 
@@ -194,13 +194,13 @@ def test_the_catalog_stands_in_one_message_as_the_bytes_that_were_counted(
 
 
 def test_the_user_message_has_its_blocks_in_order() -> None:
-    found = ask(defaults=DEFAULTS, context=CONTEXT, taken=TAKEN, note="Try\nharder.")
+    found = ask(defaults=DEFAULTS, context=CONTEXT, completed=COMPLETED, note="Try\nharder.")
 
     headers = [
         CATALOG_HEADER,
         DEFAULTS_HEADER,
         REQUEST_HEADER,
-        TAKEN_HEADER,
+        COMPLETED_HEADER,
         CONTEXT_HEADER,
         NOTE_HEADER,
         LAST_LINE,
@@ -217,14 +217,14 @@ def test_the_user_message_has_its_blocks_in_order() -> None:
 def test_what_is_empty_leaves_no_trace(empty: dict[str, object] | None) -> None:
     found = ask(defaults=empty, context=empty)
 
-    for header in (DEFAULTS_HEADER, CONTEXT_HEADER, TAKEN_HEADER, NOTE_HEADER):
+    for header in (DEFAULTS_HEADER, CONTEXT_HEADER, COMPLETED_HEADER, NOTE_HEADER):
         assert header not in found.user
 
 
 def test_steps_taken_are_numbered_one_line_each() -> None:
-    long = TakenStep(tool="a\nb", args={"text": "x\n" * 5_000})
+    long = CompletedStep(tool="a\nb", args={"text": "x\n" * 5_000})
 
-    lines = block(ask(taken=(*TAKEN, long)).user, TAKEN_HEADER).split("\n")
+    lines = block(ask(completed=(*COMPLETED, long)).user, COMPLETED_HEADER).split("\n")
 
     assert lines[0] == '1. helmdeck.memory_store {"key":"launch"}'
     assert lines[1] == "2. web.scrape"
@@ -234,9 +234,9 @@ def test_steps_taken_are_numbered_one_line_each() -> None:
 
 
 def test_of_very_many_steps_taken_the_latest_are_told_with_their_numbers() -> None:
-    many = [TakenStep(tool=f"pack.n{number}") for number in range(1, 201)]
+    many = [CompletedStep(tool=f"pack.n{number}") for number in range(1, 201)]
 
-    lines = block(ask(taken=many).user, TAKEN_HEADER).split("\n")
+    lines = block(ask(completed=many).user, COMPLETED_HEADER).split("\n")
 
     assert len(lines) == 50
     assert lines[0] == "151. pack.n151"
@@ -253,13 +253,13 @@ tricky = words | st.sampled_from(
 )
 intents = st.lists(tricky, max_size=4).map(" ".join)
 objects = st.none() | st.dictionaries(tricky, tricky | st.integers(), max_size=3)
-steps = st.lists(st.builds(TakenStep, tool=tricky, args=objects), max_size=3)
+steps = st.lists(st.builds(CompletedStep, tool=tricky, args=objects), max_size=3)
 blocks = st.fixed_dictionaries(
     {
         "intent": intents,
         "defaults": objects,
         "context": objects,
-        "taken": steps,
+        "completed": steps,
         "note": words,
         "in_system": st.booleans(),
     }

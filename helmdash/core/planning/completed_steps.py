@@ -1,4 +1,4 @@
-"""Steps taken: what a caller's context says has been done, and not doing it again.
+"""Completed steps: what a caller's context says has been done, and not doing it again.
 
 Source: helmdeck ADR 053 (single_pick: the agent calls again with what it has done).
 The context is the caller's own; nothing names its members, so the usual words are understood.
@@ -13,7 +13,7 @@ from typing import Final
 from helmdash.core.planning.arguments import ARGS_MEMBERS, Given, as_args, read_args
 from helmdash.core.planning.plan_calls import Call, Miss, resolve
 from helmdash.core.planning.plan_shapes import TOOL_MEMBERS, text_in, text_of
-from helmdash.core.planning.plans import TakenStep, UnusablePlan
+from helmdash.core.planning.plans import CompletedStep, UnusablePlan
 from helmdash.core.planning.tool_names import ToolNames
 
 # Members that say what was done: a name alone counts there.
@@ -48,14 +48,14 @@ _LOOSE_MEMBERS: Final = ("history", "progress", "tool_calls", "calls")
 _FAILED: Final = frozenset(("failed", "failure", "error", "errored", "cancelled", "canceled"))
 # A chain of the catalog's pipelines has at most five steps, and an intent rarely asks for more than
 # three things; an agent that is further goes in a circle.
-MOST_TAKEN: Final = 12
+MOST_COMPLETED: Final = 12
 # How often an entry may have been taken before a step that nothing tells apart is a repeat.
 _MOST_ALIKE: Final = 2
 # The newest listed; far more than a chain may have.
 _MOST_LISTED: Final = 200
 
 
-def taken_steps(context: Mapping[str, object] | None) -> tuple[TakenStep, ...]:
+def completed_steps(context: Mapping[str, object] | None) -> tuple[CompletedStep, ...]:
     """The steps that a context lists as done, oldest first; steps that failed are not done.
 
     Never raises: what cannot be read as a step is not one.
@@ -66,7 +66,7 @@ def taken_steps(context: Mapping[str, object] | None) -> tuple[TakenStep, ...]:
     return tuple(found[-_MOST_LISTED:])
 
 
-def refuse_loop(call: Call | None, taken: Sequence[TakenStep], names: ToolNames) -> None:
+def refuse_loop(call: Call | None, completed: Sequence[CompletedStep], names: ToolNames) -> None:
     """Refuse a step that was taken already, and any step (None: a gap) of a chain without end.
 
     The same entry with other arguments is fine. Arguments nobody knows (the context lists none, or
@@ -74,15 +74,15 @@ def refuse_loop(call: Call | None, taken: Sequence[TakenStep], names: ToolNames)
     first one again. So those count as a repeat only where the entry was taken twice already. Raises
     UnusablePlan.
     """
-    if len(taken) >= MOST_TAKEN:
+    if len(completed) >= MOST_COMPLETED:
         raise UnusablePlan(
             "plan.too_many_steps",
-            f"{len(taken)} steps were taken already, and a chain may have {MOST_TAKEN}.",
+            f"{len(completed)} steps were taken already, and a chain may have {MOST_COMPLETED}.",
         )
     if call is None:
         return
     alike = 0
-    for step in taken:
+    for step in completed:
         earlier = resolve(step.tool, _given(step), names)
         if isinstance(earlier, Miss) or earlier.entry.id != call.entry.id:
             continue
@@ -93,7 +93,7 @@ def refuse_loop(call: Call | None, taken: Sequence[TakenStep], names: ToolNames)
         raise _repeats(call, "and nothing tells the calls apart; list their args under steps_done")
 
 
-def _given(step: TakenStep) -> Given:
+def _given(step: CompletedStep) -> Given:
     return Given(None) if step.args is None else as_args(step.args)
 
 
@@ -112,7 +112,7 @@ def _holders(context: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
             yield inner
 
 
-def _listed(holder: Mapping[str, object]) -> Iterator[TakenStep]:
+def _listed(holder: Mapping[str, object]) -> Iterator[CompletedStep]:
     for member in _LAST_MEMBERS:
         last = _step(holder.get(member), names_count=True)
         if last is not None:
@@ -127,11 +127,11 @@ def _listed(holder: Mapping[str, object]) -> Iterator[TakenStep]:
                 yield step
 
 
-def _step(item: object, *, names_count: bool) -> TakenStep | None:
+def _step(item: object, *, names_count: bool) -> CompletedStep | None:
     if isinstance(item, str):
         name = item.strip()
         is_name = names_count and name and not any(letter.isspace() for letter in name)
-        return TakenStep(tool=name) if is_name else None
+        return CompletedStep(tool=name) if is_name else None
     if not isinstance(item, Mapping) or _has_failed(item):
         return None
     inner = item.get("function")
@@ -140,7 +140,7 @@ def _step(item: object, *, names_count: bool) -> TakenStep | None:
     tool = text_in(item, TOOL_MEMBERS)
     if not tool or (not names_count and not _is_call(item)):
         return None
-    return TakenStep(tool=tool, args=read_args(item).args)
+    return CompletedStep(tool=tool, args=read_args(item).args)
 
 
 def _is_call(item: Mapping[str, object]) -> bool:

@@ -38,11 +38,11 @@ from helmdash.core.planning.plans import (
     MOST_STEPS,
     UNKNOWN_TOOL,
     CheckArgs,
+    CompletedStep,
     Complexity,
     Gap,
     Plan,
     Step,
-    TakenStep,
     UnusablePlan,
 )
 from helmdash.core.planning.tool_names import ToolNames, client_name
@@ -78,13 +78,13 @@ def read_plan(
     intent: str,
     check_args: CheckArgs,
     suggest: Suggest,
-    taken: Sequence[TakenStep] = (),
+    completed: Sequence[CompletedStep] = (),
     partial: bool = False,
 ) -> Plan:
     """Turn a decoded answer into a plan against the catalog that stands behind it.
 
     catalog: the whole one, as it was before it was fitted. suggest: ids of entries like a text,
-    nearest first. taken: the steps before this one. partial: the reply was cut off. Raises
+    nearest first. completed: the steps before this one. partial: the reply was cut off. Raises
     UnusablePlan for an answer that leaves nothing to do, or (single_pick) goes in a circle; nothing
     else, whatever the value.
     """
@@ -95,14 +95,14 @@ def read_plan(
     if partial:
         reading.note("The reply was cut off; the steps that were written to their end are kept.")
     if not answer.items:
-        return _without_steps(answer, variant, taken, reading)
+        return _without_steps(answer, variant, completed, reading)
     is_single = variant is PromptVariant.SINGLE_PICK
     found = reading.steps(answer.items, 1 if is_single else MOST_STEPS)
     if not found:
         raise UnusablePlan("plan.no_steps", "None of the steps in the answer can be read.")
     more = None
     if is_single:
-        refuse_loop(found[0].call, taken, reading.names)
+        refuse_loop(found[0].call, completed, reading.names)
         more = _more_steps(answer, found[0].step, reading, is_cut=partial)
     steps = tuple(each.step for each in found)
     return Plan(
@@ -247,13 +247,13 @@ class _Reading:
 
 
 def _without_steps(
-    answer: Answer, variant: PromptVariant, taken: Sequence[TakenStep], reading: _Reading
+    answer: Answer, variant: PromptVariant, completed: Sequence[CompletedStep], reading: _Reading
 ) -> Plan:
     says_done = to_bool(answer.members.get("done")) is True
     says_last = to_bool(answer.members.get("more_steps_likely")) is False
     if reading.is_partial and not says_done:
         raise UnusablePlan("plan.cut_off", "The reply ended before its first step was complete.")
-    if not taken or not (says_done or says_last):
+    if not completed or not (says_done or says_last):
         raise UnusablePlan("plan.no_steps", "The plan has no steps.")
     return Plan(
         steps=(),

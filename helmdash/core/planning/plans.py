@@ -98,7 +98,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakenStep:
+class CompletedStep:
     """A step that the agent says it has taken, or an earlier answer of ours for the same work."""
 
     tool: str

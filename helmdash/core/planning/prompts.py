@@ -20,7 +20,7 @@ from helmdash.core.planning.plans import (
     MOST_STEPS,
     PIPELINE_RUN,
     UNKNOWN_TOOL,
-    TakenStep,
+    CompletedStep,
 )
 from helmdash.core.text.tokens import compact_json, utf8_bytes
 
@@ -30,7 +30,7 @@ PROMPTS_VERSION: Final = "prompts-1"
 CATALOG_HEADER: Final = "CATALOG:"
 DEFAULTS_HEADER: Final = "CALLER DEFAULTS:"
 REQUEST_HEADER: Final = "USER REQUEST:"
-TAKEN_HEADER: Final = "STEPS TAKEN (done already; never repeat one):"
+COMPLETED_HEADER: Final = "STEPS TAKEN (done already; never repeat one):"
 CONTEXT_HEADER: Final = "OPTIONAL CONTEXT:"
 NOTE_HEADER: Final = "NOTE:"
 # No more than this: told how its answer begins as well, a small model talks about it instead
@@ -76,19 +76,19 @@ def build_prompt(
     intent: str,
     context: Mapping[str, object] | None,
     in_system: bool,
-    taken: Sequence[TakenStep] = (),
+    completed: Sequence[CompletedStep] = (),
     note: str = "",
 ) -> Prompt:
     """Write the messages for a plan or a route.
 
     in_system: the catalog ends the system message (prefix-cache layout). defaults: what the
-    caller usually passes. taken: the steps done so far. note: a hint for this try alone. Empty
+    caller usually passes. completed: the steps done so far. note: a hint for this try alone. Empty
     defaults, context, steps and notes leave no trace.
     """
     return _lay_out(
         role_of(task, variant),
         f"{CATALOG_HEADER}\n{compact_json(catalog)}",
-        list(_asking(defaults, intent, taken, context, note)),
+        list(_asking(defaults, intent, completed, context, note)),
         in_system=in_system,
     )
 
@@ -101,11 +101,11 @@ def fixed_bytes(
     intent: str,
     context: Mapping[str, object] | None,
     in_system: bool,
-    taken: Sequence[TakenStep] = (),
+    completed: Sequence[CompletedStep] = (),
     note: str = "",
 ) -> int:
     """UTF-8 bytes of the prompt without its catalog, to the byte: what `select` has to spare."""
-    asking = list(_asking(defaults, intent, taken, context, note))
+    asking = list(_asking(defaults, intent, completed, context, note))
     empty = _lay_out(role_of(task, variant), f"{CATALOG_HEADER}\n", asking, in_system=in_system)
     return empty.bytes
 
@@ -129,7 +129,7 @@ def _lay_out(role: str, catalog: str, asking: Sequence[str], *, in_system: bool)
 def _asking(
     defaults: Mapping[str, object] | None,
     intent: str,
-    taken: Sequence[TakenStep],
+    completed: Sequence[CompletedStep],
     context: Mapping[str, object] | None,
     note: str,
 ) -> Iterator[str]:
@@ -137,8 +137,8 @@ def _asking(
     if defaults:
         yield f"{DEFAULTS_HEADER}\n{_json(defaults)}"
     yield f"{REQUEST_HEADER}\n{tagged(intent)}"
-    if taken:
-        yield "\n".join([TAKEN_HEADER, *_lines_of(taken)])
+    if completed:
+        yield "\n".join([COMPLETED_HEADER, *_lines_of(completed)])
     if context:
         yield f"{CONTEXT_HEADER}\n{_json(context)}"
     if note:
@@ -146,10 +146,10 @@ def _asking(
     yield LAST_LINE
 
 
-def _lines_of(taken: Sequence[TakenStep]) -> Iterator[str]:
+def _lines_of(completed: Sequence[CompletedStep]) -> Iterator[str]:
     """A line for each step; of very many, the latest, each with its own number."""
-    first = max(len(taken) - MOST_STEPS, 0)
-    for number, step in enumerate(taken[first:], start=first + 1):
+    first = max(len(completed) - MOST_STEPS, 0)
+    for number, step in enumerate(completed[first:], start=first + 1):
         tool = _shortened(" ".join(sound(step.tool).split()), _LONGEST_TOOL)
         args = f" {_shortened(_json(step.args), _LONGEST_ARGS)}" if step.args else ""
         yield f"{number}. {_untagged(tool)}{args}"

@@ -26,7 +26,7 @@ _MANY: Final = 2
 _MOST_READ: Final = 200
 
 
-def likely_entries(index: Index, text: str, limit: int) -> tuple[str, ...]:
+def suggest_entries(index: Index, text: str, limit: int) -> tuple[str, ...]:
     """The ids most like a text, best first, of those whose own words tell what it asks for.
 
     Own words are those of the id, the name, the description, the keywords and the typical use. The

@@ -12,8 +12,8 @@ from typing import Literal
 from helmdash import conf
 from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget, PromptVariant
 from helmdash.core.fitting.prepared import PreparedCatalog
-from helmdash.core.planning.completed_steps import taken_steps
-from helmdash.core.planning.plans import META_TOOLS, TakenStep
+from helmdash.core.planning.completed_steps import completed_steps
+from helmdash.core.planning.plans import META_TOOLS, CompletedStep
 from helmdash.core.planning.prompts import Task
 from helmdash.core.ranking.history import PastPlan
 from helmdash.core.text.tokens import json_bytes
@@ -83,8 +83,9 @@ class Question:
     history: tuple[PastPlan, ...]
     hash_word: Callable[[str], str]
     defaults: Mapping[str, object] | None
-    taken: tuple[TakenStep, ...]  # what the model is told was done
-    known_taken: tuple[TakenStep, ...]  # the same, told apart where their texts are not kept
+    completed: tuple[CompletedStep, ...]  # what the model is told was done
+    # The same, told apart where their texts are not kept.
+    known_completed: tuple[CompletedStep, ...]
     chain: Chain
     asked_at: datetime
 
@@ -113,7 +114,7 @@ def read_question(
     prepared, catalog_name = _catalog_of(project, ask)
     intent_sha, sketch = hash_intent(project.id, intent)
     # An agent that lists what it did knows better than any chain what came of it.
-    listed = taken_steps(ask.context)
+    listed = completed_steps(ask.context)
     likeness = Likeness(
         project_id=project.id,
         caller=caller,
@@ -140,8 +141,8 @@ def read_question(
         history=plan_history.past_plans(project_id=project.id, now=now),
         hash_word=word_hasher(project.id),
         defaults=_defaults(project, caller, now),
-        taken=listed or chain.taken,
-        known_taken=listed or chain.known_taken,
+        completed=listed or chain.completed,
+        known_completed=listed or chain.known_completed,
         chain=chain,
         asked_at=now,
     )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from helmdash.core.planning.plans import PIPELINE_RUN, Step, TakenStep
+from helmdash.core.planning.plans import PIPELINE_RUN, CompletedStep, Step
 from helmdash.core.text.messages import canonical_json
 from helmdash.records.keyed_hash import hash_text
 from helmdash.records.models import PlanRecord, PlanStep
@@ -44,14 +44,15 @@ class Likeness:
 class Chain:
     """Earlier answers to the same piece of work, oldest first.
 
-    `marks` are (entry, hash of its arguments). `taken` have no arguments where texts are not kept;
-    in `known_taken` the hash stands for them. `is_named`: the agent said so, it was not guessed.
+    `marks` are (entry, hash of its arguments). `completed` have no arguments where texts are not
+    kept; in `known_completed` the hash stands for them. `is_named`: the agent said so, it was not
+    guessed.
     """
 
     plan_ids: tuple[str, ...] = ()
     marks: tuple[tuple[str, str], ...] = ()
-    taken: tuple[TakenStep, ...] = ()
-    known_taken: tuple[TakenStep, ...] = ()
+    completed: tuple[CompletedStep, ...] = ()
+    known_completed: tuple[CompletedStep, ...] = ()
     is_named: bool = False
 
     @property
@@ -132,22 +133,22 @@ def _chain(plans: Sequence[PlanRecord], *, is_named: bool) -> Chain:
         plan_ids=tuple(plan.name for plan in plans),
         marks=tuple((step.entry or _gap(step.asked), step.args_sha) for step in steps),
         # A guess is only for the guard: what the agent has really done, its context says.
-        taken=tuple(_taken(step) for step in real) if is_named else (),
-        known_taken=tuple(_known(step) for step in real) if is_named else (),
+        completed=tuple(_completed(step) for step in real) if is_named else (),
+        known_completed=tuple(_known(step) for step in real) if is_named else (),
         is_named=is_named,
     )
 
 
-def _taken(step: PlanStep) -> TakenStep:
+def _completed(step: PlanStep) -> CompletedStep:
     args = step.args if isinstance(step.args, dict) else None
     if step.is_pipeline:
-        return TakenStep(tool=PIPELINE_RUN, args=args or {"id": step.entry})
-    return TakenStep(tool=step.entry, args=args)
+        return CompletedStep(tool=PIPELINE_RUN, args=args or {"id": step.entry})
+    return CompletedStep(tool=step.entry, args=args)
 
 
-def _known(step: PlanStep) -> TakenStep:
-    taken = _taken(step)
-    return taken if step.args is not None else replace(taken, args={"hash": step.args_sha})
+def _known(step: PlanStep) -> CompletedStep:
+    completed = _completed(step)
+    return completed if step.args is not None else replace(completed, args={"hash": step.args_sha})
 
 
 def _name_of(step: Step) -> str:

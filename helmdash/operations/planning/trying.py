@@ -20,7 +20,7 @@ from helmdash.core.planning.plans import Plan, Route, RouteKind, UnusablePlan
 from helmdash.core.planning.prompts import Prompt, Task, build_prompt, fixed_bytes
 from helmdash.core.planning.recovery import TrySettings
 from helmdash.core.planning.route_reading import decode_route, read_route
-from helmdash.core.planning.suggestions import likely_entries
+from helmdash.core.planning.suggestions import suggest_entries
 from helmdash.operations.arguments import check_args
 from helmdash.operations.fitting import Fitted, goes_in_prefix, keep_fit, new_fit_id
 from helmdash.operations.planning.asking import Question
@@ -190,7 +190,7 @@ class Teller:
             intent=question.intent,
             context=question.ask.context,
             in_system=selection.is_stable,
-            taken=question.taken,
+            completed=question.completed,
             note=settings.note,
         )
         return _Fit(selection=selection, prompt=prompt, budget=budget)
@@ -206,7 +206,7 @@ class Teller:
             intent=question.intent,
             context=question.ask.context,
             in_system=in_system,
-            taken=question.taken,
+            completed=question.completed,
             note=settings.note,
         )
 
@@ -279,7 +279,7 @@ class Teller:
                 intent=question.intent,
                 check_args=check_args,
                 suggest=self._suggest,
-                taken=question.known_taken,
+                completed=question.known_completed,
                 partial=partial,
             )
             self._guard(plan, variant)
@@ -302,7 +302,7 @@ class Teller:
 
     def _suggest(self, asked: str) -> tuple[str, ...]:
         """The entries nearest to a text, best first."""
-        return likely_entries(self._question.prepared.index, asked, _SUGGESTIONS)
+        return suggest_entries(self._question.prepared.index, asked, _SUGGESTIONS)
 
 
 def _calls_something(answer: Plan | Route) -> bool:

@@ -56,7 +56,7 @@ def model_page(request: PageRequest) -> HttpResponse:
             "rows": shown,
             "is_sample": any(row.is_sample for row in rows),
             "latest_of": latest_of,
-            "call_groups": _call_groups(project.id, latest_of, wanted["purpose"]) if latest_of else (),
+            "call_groups": _call_groups(project.id, latest_of, wanted["purpose"]),
         }
     if not request.htmx:
         context |= {
@@ -99,8 +99,10 @@ def _first(rows: Sequence[ModelRow]) -> str | None:
     return next(iter([*planning, *(row.model for row in rows)]), None)
 
 
-def _call_groups(project_id: int, model: str, purpose: str | None) -> tuple[CallGroup, ...]:
+def _call_groups(project_id: int, model: str | None, purpose: str | None) -> tuple[CallGroup, ...]:
     """Neighbors of one correlation id; a call without one is a group of its own."""
+    if not model:
+        return ()
     calls = models.recent_calls(project_id=project_id, model=model, purpose=purpose)
     plans = plans_among((call.correlation_id for call in calls), project_id=project_id)
     grouped = groupby(enumerate(calls), key=lambda pair: pair[1].correlation_id or pair[0])

@@ -1,4 +1,4 @@
-"""Steps taken: reading them from a context, and not taking them again."""
+"""Completed steps: reading them from a context, and not taking them again."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hypothesis import given, settings
 
 from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.planning.arguments import Given
-from helmdash.core.planning.completed_steps import MOST_TAKEN, refuse_loop, taken_steps
+from helmdash.core.planning.completed_steps import MOST_COMPLETED, completed_steps, refuse_loop
 from helmdash.core.planning.plan_calls import Call, resolve
-from helmdash.core.planning.plans import PIPELINE_RUN, TakenStep, UnusablePlan
+from helmdash.core.planning.plans import PIPELINE_RUN, CompletedStep, UnusablePlan
 from helmdash.core.planning.tool_names import ToolNames
 from tests.core.catalogs import make_pack, make_pipeline, odd
 
@@ -23,11 +23,11 @@ NAMES = ToolNames(
         }
     )
 )
-READ, READ_A = TakenStep(tool="fs.read"), TakenStep(tool="fs.read", args={"path": "a"})
+READ, READ_A = CompletedStep(tool="fs.read"), CompletedStep(tool="fs.read", args={"path": "a"})
 
 
 @pytest.mark.parametrize(
-    ("context", "taken"),
+    ("context", "completed"),
     [
         (None, ()),
         ({}, ()),
@@ -38,7 +38,7 @@ READ, READ_A = TakenStep(tool="fs.read"), TakenStep(tool="fs.read", args={"path"
         ({"progress": {"done": ["fs.read", {"tool": "fs.read"}]}}, (READ, READ)),
         (
             {"tool_calls": [{"function": {"name": "fs.read", "arguments": "{}"}}]},
-            (TakenStep(tool="fs.read", args={}),),
+            (CompletedStep(tool="fs.read", args={}),),
         ),
         # The last step alone: with its args, and by name, which must not be picked again.
         ({"previous_step": {"tool": "fs.read", "args": {"path": "a"}}}, (READ_A,)),
@@ -57,13 +57,13 @@ READ, READ_A = TakenStep(tool="fs.read"), TakenStep(tool="fs.read", args={"path"
     ],
 )
 def test_a_context_lists_steps_in_the_usual_words(
-    context: dict[str, Any] | None, taken: tuple[TakenStep, ...]
+    context: dict[str, Any] | None, completed: tuple[CompletedStep, ...]
 ) -> None:
-    assert taken_steps(context) == taken
+    assert completed_steps(context) == completed
 
 
 def test_of_many_steps_the_newest_are_heard() -> None:
-    found = taken_steps({"taken": [f"tool{n}" for n in range(1_000)]})
+    found = completed_steps({"taken": [f"tool{n}" for n in range(1_000)]})
 
     assert (len(found), found[-1].tool) == (200, "tool999")
 
@@ -76,7 +76,7 @@ def test_any_context_is_read(value: object) -> None:
         {"done": [value]},
         {"history": [{"tool": "a", "args": value}]},
     ):
-        assert all(step.tool for step in taken_steps(context))
+        assert all(step.tool for step in completed_steps(context))
 
 
 def call_of(tool: str, **args: object) -> Call:
@@ -85,46 +85,56 @@ def call_of(tool: str, **args: object) -> Call:
     return found
 
 
-def rule_of(call: Call, *taken: TakenStep) -> str | None:
+def rule_of(call: Call, *completed: CompletedStep) -> str | None:
     try:
-        refuse_loop(call, taken, NAMES)
+        refuse_loop(call, completed, NAMES)
     except UnusablePlan as refused:
         return refused.rule
     return None
 
 
 REPEATS = "plan.repeats_itself"
-RUN = TakenStep(tool=PIPELINE_RUN, args={"id": "builtin.blog", "inputs": {"brief": "b"}})
+RUN = CompletedStep(tool=PIPELINE_RUN, args={"id": "builtin.blog", "inputs": {"brief": "b"}})
 
 
 @pytest.mark.parametrize(
-    ("call", "taken", "rule"),
+    ("call", "completed", "rule"),
     [
         (call_of("fs.read", path="a"), [], None),
         (call_of("fs.read", path="a"), [READ_A], REPEATS),
         (call_of("fs.read", path="b"), [READ_A], None),  # a second file
-        (call_of("fs.read", path="a"), [TakenStep(tool="web.scrape", args={"path": "a"})], None),
-        (call_of("fs.read"), [TakenStep(tool="fs.read", args={})], REPEATS),
+        (
+            call_of("fs.read", path="a"),
+            [CompletedStep(tool="web.scrape", args={"path": "a"})],
+            None,
+        ),
+        (call_of("fs.read"), [CompletedStep(tool="fs.read", args={})], REPEATS),
         # In other spellings, other number formats.
-        (call_of("fs.read", n=1), [TakenStep(tool="helmdeck__fs-read", args={"n": 1.0})], REPEATS),
+        (
+            call_of("fs.read", n=1),
+            [CompletedStep(tool="helmdeck__fs-read", args={"n": 1.0})],
+            REPEATS,
+        ),
         (call_of("builtin.blog", brief="b"), [RUN], REPEATS),
         (call_of("builtin.blog", brief="c"), [RUN], None),
         # Where arguments are not known, twice is fine and three times is not.
         (call_of("fs.read", path="a"), [READ], None),
         (call_of("fs.read", path="a"), [READ, READ], REPEATS),
         (call_of("fs.read"), [READ_A], None),
-        (call_of("fs.read"), [READ_A, TakenStep(tool="fs.read", args={"path": "b"})], REPEATS),
+        (call_of("fs.read"), [READ_A, CompletedStep(tool="fs.read", args={"path": "b"})], REPEATS),
         # Steps the catalog does not know are told apart from all others.
-        (call_of("fs.read"), [TakenStep(tool="unknown"), TakenStep(tool="")], None),
-        (call_of("fs.read"), [TakenStep(tool="helmdeck.plan")] * 3, None),
+        (call_of("fs.read"), [CompletedStep(tool="unknown"), CompletedStep(tool="")], None),
+        (call_of("fs.read"), [CompletedStep(tool="helmdeck.plan")] * 3, None),
     ],
 )
-def test_a_step_is_not_taken_again(call: Call, taken: list[TakenStep], rule: str | None) -> None:
-    assert rule_of(call, *taken) == rule
+def test_a_step_is_not_taken_again(
+    call: Call, completed: list[CompletedStep], rule: str | None
+) -> None:
+    assert rule_of(call, *completed) == rule
 
 
 def test_a_chain_comes_to_an_end() -> None:
-    others = [TakenStep(tool="web.scrape", args={"n": n}) for n in range(MOST_TAKEN)]
+    others = [CompletedStep(tool="web.scrape", args={"n": n}) for n in range(MOST_COMPLETED)]
 
     assert rule_of(call_of("fs.read"), *others[1:]) is None
     assert rule_of(call_of("fs.read"), *others) == "plan.too_many_steps"

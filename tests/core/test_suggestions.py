@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.catalog.catalog import parse_catalog
-from helmdash.core.planning.suggestions import likely_entries
+from helmdash.core.planning.suggestions import suggest_entries
 from helmdash.core.ranking.ranking import prepare_index
 from tests.core.catalogs import catalogs, make_pack
 
@@ -51,11 +51,11 @@ INDEX = prepare_index(
     ],
 )
 def test_entries_are_likely_that_tell_what_is_asked_for(text: str, ids: tuple[str, ...]) -> None:
-    assert set(likely_entries(INDEX, text, 3)) == set(ids)
+    assert set(suggest_entries(INDEX, text, 3)) == set(ids)
 
 
 def test_so_many_are_told_at_most() -> None:
-    assert len(likely_entries(INDEX, "publish a blog post, send a mail to a team", 1)) == 1
+    assert len(suggest_entries(INDEX, "publish a blog post, send a mail to a team", 1)) == 1
 
 
 def test_a_large_catalog_is_read_in_time() -> None:
@@ -63,7 +63,7 @@ def test_a_large_catalog_is_read_in_time() -> None:
     index = prepare_index(parse_catalog({"packs": packs}))
     before = time.process_time()
 
-    likely_entries(index, "send a thing", 3)
+    suggest_entries(index, "send a thing", 3)
 
     # Measured 0.03 s.
     assert time.process_time() - before < 1
@@ -74,7 +74,7 @@ def test_a_large_catalog_is_read_in_time() -> None:
 def test_any_text_gives_entries_of_the_catalog(given_catalog: object, text: str) -> None:
     catalog = parse_catalog(given_catalog)
 
-    found = likely_entries(prepare_index(catalog), text, 3)
+    found = suggest_entries(prepare_index(catalog), text, 3)
 
     assert set(found) <= {entry.id for entry in catalog.entries}
     assert len(set(found)) == len(found) <= 3
