@@ -275,7 +275,7 @@ ROW = Budget(
 
 
 @pytest.mark.parametrize(
-    ("model", "row", "name", "value", "origin"),
+    ("model", "row", "name", "value", "source"),
     [
         ("acme/big", ROW, "Limit", 100_000, "the row's context length"),
         ("acme/big", ROW, "Critical above", 70_000, "row acme/big"),
