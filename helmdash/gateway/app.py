@@ -45,7 +45,7 @@ from helmdash.gateway.responder import Header, Responder
 from helmdash.gateway.routes import Action, Route, find_route
 from helmdash.gateway.sizes import check_sizes
 from helmdash.operations.recorder import Recorder
-from helmdash.providers.protocols import BadRequest
+from helmdash.providers.errors import BadRequest
 from helmdash.providers.wire import ChatRequest, WireError
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listings import Listings

@@ -13,7 +13,8 @@ from helmdash.gateway.message_digest import images_of
 from helmdash.gateway.placing import place
 from helmdash.gateway.request import GatewayRequest, checked_model
 from helmdash.gateway.responder import Responder, passed_headers
-from helmdash.providers.protocols import BadRequest, TokenCounting
+from helmdash.providers.errors import BadRequest
+from helmdash.providers.protocols import TokenCounting
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed
 from helmdash.upstream.listings import Listings

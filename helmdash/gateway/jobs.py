@@ -15,10 +15,11 @@ from helmdash.gateway.pipes import Pipe, native_pipe, translating_pipe
 from helmdash.gateway.refusals import Refusal, bad_request, in_a_circle
 from helmdash.gateway.responder import Header, Responder, passed_headers
 from helmdash.providers import gemini
+from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.ollama.context_array import without_context
 from helmdash.providers.ollama.shown import with_num_ctx
 from helmdash.providers.openai import embeddings
-from helmdash.providers.protocols import Answer, CannotTranslate, HttpRequest
+from helmdash.providers.protocols import Answer, HttpRequest
 from helmdash.providers.registry import UPSTREAMS
 from helmdash.providers.shared.collecting import events_of
 from helmdash.providers.wire import (

@@ -22,23 +22,6 @@ from helmdash.providers.wire import (
     WireError,
 )
 
-# No count of tokens comes near. JavaScript and every double round beyond it, and orjson, which
-# reads larger numbers as floats, does not write the whole numbers they become.
-LARGEST_COUNT = 2**53
-
-
-class BadRequest(Exception):
-    """A client's request cannot be read; `field` is the path of the member that is wrong."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(f"{field}: {message}" if field else message)
-        self.field = field
-        self.message = message
-
-
-class CannotTranslate(Exception):
-    """The request is sound, but this provider's format has no way to say it."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:

@@ -20,7 +20,7 @@ from helmdash.core.calls.capture import Capture, Sent
 from helmdash.core.calls.completion import Completion, UnknownModel
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.upstreams.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
-from helmdash.providers.protocols import CannotTranslate
+from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.registry import UPSTREAMS, Route
 from helmdash.providers.wire import ChatRequest, JsonMode, Message, Reply, Role, Text, WireError
 from helmdash.upstream.client import UpstreamClient

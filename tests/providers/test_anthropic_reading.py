@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.anthropic import CLIENT
 from helmdash.providers.anthropic.write_request import request_body
-from helmdash.providers.protocols import BadRequest
+from helmdash.providers.errors import BadRequest
 from helmdash.providers.wire import (
     ChatRequest,
     Choice,

@@ -9,11 +9,12 @@ import pytest
 from google.genai import types
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
+from helmdash.providers.errors import BadRequest, CannotTranslate
 from helmdash.providers.gemini import ARRAY_CLIENT, CLIENT, UPSTREAM
 from helmdash.providers.gemini.counting import GeminiCounting
 from helmdash.providers.gemini.schema import to_json_schema
 from helmdash.providers.gemini.thinking import thinking_config
-from helmdash.providers.protocols import BadRequest, CannotTranslate, HttpRequest
+from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.wire import (
     ChatRequest,
     Choice,

@@ -22,7 +22,7 @@ from helmdash.gateway import message_digest
 from helmdash.gateway.options import parse
 from helmdash.gateway.refusals import Refusal
 from helmdash.providers import registry
-from helmdash.providers.protocols import BadRequest, CannotTranslate
+from helmdash.providers.errors import BadRequest, CannotTranslate
 from helmdash.shapes.jsontext import MAX_DEPTH, BadJson, find_too_deep, load_json
 from tests.gateway.mirror import SHAPES, UPSTREAMS, chat
 

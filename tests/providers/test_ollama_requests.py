@@ -9,8 +9,8 @@ import ollama as sdk
 import pytest
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
+from helmdash.providers.errors import BadRequest, CannotTranslate
 from helmdash.providers.ollama import CLIENT, GENERATE_CLIENT, UPSTREAM
-from helmdash.providers.protocols import BadRequest, CannotTranslate
 from helmdash.providers.wire import (
     ChatRequest,
     Choice,

@@ -15,6 +15,7 @@ from openai.types import CreateEmbeddingResponse, Model
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
+from helmdash.providers.errors import BadRequest
 from helmdash.providers.openai import CLIENT, UPSTREAM
 from helmdash.providers.openai.embeddings import (
     pass_embedding_request,
@@ -23,7 +24,7 @@ from helmdash.providers.openai.embeddings import (
 )
 from helmdash.providers.openai.reply import write_finish_reason, write_usage
 from helmdash.providers.openai.stream_filter import OpenAIStreamFilter
-from helmdash.providers.protocols import Answer, BadRequest
+from helmdash.providers.protocols import Answer
 from helmdash.providers.shared.collecting import collect, events_of
 from helmdash.providers.wire import (
     ChatRequest,

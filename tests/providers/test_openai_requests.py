@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
+from helmdash.providers.errors import BadRequest, CannotTranslate
 from helmdash.providers.openai import CLIENT, UPSTREAM
-from helmdash.providers.protocols import BadRequest, CannotTranslate
 from helmdash.providers.quirks import FINISH_ODDITIES, QUIRKS, quirk_of
 from helmdash.providers.wire import (
     ChatRequest,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 USAGE_VERSION = "usage-2"
 
 # The largest whole number every JSON reader keeps exact; no prompt comes near it.
-_LARGEST_COUNT = 2**53
+LARGEST_COUNT = 2**53
 # What an entry of Anthropic's `iterations` says of its prompt.
 _OF_A_PROMPT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
@@ -226,7 +226,7 @@ def _prompt(raw: Mapping[str, object], shape: Shape) -> int | None:
             if part is None:
                 return None  # a counter that cannot be read makes the sum unknown, not smaller
             prompt += part
-    if not prompt or prompt > _LARGEST_COUNT:
+    if not prompt or prompt > LARGEST_COUNT:
         return None
     return prompt
 
@@ -300,9 +300,9 @@ def _at(raw: Mapping[str, object], path: str) -> object:
 def _count(value: object) -> int | None:
     """Accept whole numbers from 0 to 2**53, written as 12 or 12.0."""
     if type(value) is int:
-        return value if 0 <= value <= _LARGEST_COUNT else None
+        return value if 0 <= value <= LARGEST_COUNT else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    if not 0 <= value <= _LARGEST_COUNT or value != int(value):  # NaN fails the first comparison
+    if not 0 <= value <= LARGEST_COUNT or value != int(value):  # NaN fails the first comparison
         return None
     return int(value)

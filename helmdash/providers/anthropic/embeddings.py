@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from helmdash.core.upstreams.endpoints import Endpoint
-from helmdash.providers.protocols import CannotTranslate, HttpRequest
+from helmdash.providers.errors import CannotTranslate
+from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.wire import UNDECODABLE_REPLY, EmbeddingReply, EmbeddingRequest, WireError
 
 _NONE = "Anthropic has no embeddings; send them to a model of another upstream."

@@ -11,6 +11,7 @@ import orjson
 from helmdash.core.calls.error_words import ErrorKind, kind_of_error
 from helmdash.providers.anthropic.exact_json import to_json
 from helmdash.providers.shared.pages import visible_text
+from helmdash.providers.shared.reported import text_in
 from helmdash.providers.wire import Json, WireError
 
 _TYPE_OF_STATUS = {
@@ -87,12 +88,12 @@ def error_of(body: dict[str, Json], *, status: int | None = None) -> WireError |
 
 
 def _from_object(inner: dict[str, Json], *, status: int | None) -> WireError:
-    kind = _text(inner.get("type"))
+    kind = text_in(inner, "type")
     details = inner.get("details")
-    code = _text(details.get("error_code")) if isinstance(details, dict) else None
+    code = text_in(details, "error_code") if isinstance(details, dict) else None
     return WireError(
-        message=_text(inner.get("message")) or kind or "The upstream reports an error.",
-        code=code or kind or _text(inner.get("code")),
+        message=text_in(inner, "message") or kind or "The upstream reports an error.",
+        code=code or kind or text_in(inner, "code"),
         type=kind,
         status=status if status is not None else _STATUS_OF_TYPE.get(kind or ""),
     )
@@ -113,7 +114,3 @@ def _type_of_status(status: int) -> str:
         return _TYPE_OF_STATUS[status]
     # The vendor uses this type for the other 4xx as well.
     return "invalid_request_error" if 400 <= status < 500 else _FALLBACK_TYPE
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -12,7 +12,7 @@ from typing import Any
 
 from helmdash.providers.anthropic.schema import to_structured_schema
 from helmdash.providers.anthropic.traits import Traits, traits_of
-from helmdash.providers.protocols import CannotTranslate
+from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.wire import ChatRequest, Event, TextDelta
 
 _NAME = "json_reply"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.anthropic.exact_json import to_json
 from helmdash.providers.anthropic.http import post
-from helmdash.providers.protocols import CannotTranslate, HttpRequest
+from helmdash.providers.errors import CannotTranslate
+from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.bodies import with_members
 from helmdash.providers.wire import Object
 

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 
 from helmdash.providers.anthropic.exact_json import to_json
-from helmdash.providers.anthropic.values import (
+from helmdash.providers.errors import BadRequest
+from helmdash.providers.shared.members import (
+    filled_text_at,
     flag_at,
-    object_at,
-    optional_text_at,
-    string_at,
+    object_item,
+    required_object_at,
+    required_text_at,
     text_at,
 )
-from helmdash.providers.protocols import BadRequest
 from helmdash.providers.wire import (
     Image,
     Json,
@@ -47,7 +48,7 @@ def read_messages(value: Json) -> Iterable[Message]:
 
 
 def _message(item: Json, path: str) -> Iterable[Message]:
-    message = object_at(item, path)
+    message = object_item(item, path)
     role = message.get("role")
     content = message.get("content")
     if role == "system":
@@ -83,27 +84,27 @@ def _content(value: Json, path: str) -> list[Part]:
 
 
 def _block(item: Json, path: str) -> Part:
-    block = object_at(item, path)
-    kind = string_at(block.get("type"), f"{path}.type", "Name the kind of the block.")
+    block = object_item(item, path)
+    kind = filled_text_at(block, "type", path=path, fix="Name the kind of the block.")
     read = _BLOCKS.get(kind)
     return read(block, path) if read else Other(kind=kind, raw=block)
 
 
 def _text(block: Object, path: str) -> Part:
     is_marked = "cache_control" in block and isinstance(block["cache_control"], dict)
-    return Text(text=text_at(block.get("text"), f"{path}.text"), cache=is_marked or None)
+    return Text(text=required_text_at(block, "text", path=path), cache=is_marked or None)
 
 
 def _image(block: Object, path: str) -> Part:
-    source = object_at(block.get("source"), f"{path}.source")
+    source = required_object_at(block, "source", path=path)
     match source.get("type"):
         case "base64":
             return Image(
-                media_type=string_at(source.get("media_type"), f"{path}.source.media_type"),
-                data=string_at(source.get("data"), f"{path}.source.data"),
+                media_type=filled_text_at(source, "media_type", path=f"{path}.source"),
+                data=filled_text_at(source, "data", path=f"{path}.source"),
             )
         case "url":
-            return Image(url=string_at(source.get("url"), f"{path}.source.url"))
+            return Image(url=filled_text_at(source, "url", path=f"{path}.source"))
         case str():
             return Other(kind="image", raw=block)  # a file that was uploaded to Anthropic
         case _:
@@ -112,17 +113,17 @@ def _image(block: Object, path: str) -> Part:
 
 def _thought(block: Object, path: str) -> Part:
     return Reasoning(
-        text=text_at(block.get("thinking"), f"{path}.thinking"),
+        text=required_text_at(block, "thinking", path=path),
         # A thought of another vendor went out with an empty seal; it comes back without one.
-        signature=optional_text_at(block.get("signature"), f"{path}.signature") or None,
+        signature=text_at(block, "signature", path=path) or None,
     )
 
 
 def _tool_use(block: Object, path: str) -> Part:
     return ToolCall(
-        id=string_at(block.get("id"), f"{path}.id"),
-        name=string_at(block.get("name"), f"{path}.name"),
-        arguments=to_json(object_at(block.get("input"), f"{path}.input")).decode(),
+        id=filled_text_at(block, "id", path=path),
+        name=filled_text_at(block, "name", path=path),
+        arguments=to_json(required_object_at(block, "input", path=path)).decode(),
     )
 
 
@@ -133,9 +134,9 @@ def _tool_result(block: Object, path: str) -> Part:
     if len(plain) != len(parts):
         return Other(kind="tool_result", raw=block)  # it holds a document or a search result
     return ToolResult(
-        call_id=string_at(block.get("tool_use_id"), f"{path}.tool_use_id"),
+        call_id=filled_text_at(block, "tool_use_id", path=path),
         parts=plain,
-        is_error=flag_at(block.get("is_error"), f"{path}.is_error") or False,
+        is_error=flag_at(block, "is_error", path=path) or False,
     )
 
 

@@ -13,17 +13,18 @@ from __future__ import annotations
 from typing import Any
 
 from helmdash.providers.anthropic.read_messages import read_messages, read_system
-from helmdash.providers.anthropic.values import (
+from helmdash.providers.errors import BadRequest
+from helmdash.providers.shared.members import (
+    count_at,
+    filled_text_at,
     flag_at,
+    list_at,
     number_at,
     object_at,
-    optional_object_at,
-    optional_text_at,
-    string_at,
-    texts_at,
-    whole_at,
+    object_item,
+    required_object_at,
+    text_at,
 )
-from helmdash.providers.protocols import BadRequest
 from helmdash.providers.wire import ChatRequest, Choice, Json, JsonMode, Object, Tool, ToolChoice
 
 _READ = frozenset(
@@ -54,25 +55,25 @@ def read_request(body: Object, *, model: str | None, stream: bool | None) -> Cha
 
 def _read(body: Object, *, model: str | None, stream: bool | None) -> ChatRequest:
     effort, budget, thinking_left = _thinking(body)
-    tools, tools_left = _tools(body.get("tools"))
-    choice, is_parallel = _tool_choice(body.get("tool_choice"), tools)
+    tools, tools_left = _tools(body)
+    choice, is_parallel = _tool_choice(body, tools)
     extra = {name: value for name, value in body.items() if name not in _READ}
     return ChatRequest(
-        model=model or string_at(body.get("model"), "model", "Name the model."),
+        model=model or filled_text_at(body, "model", fix="Name the model."),
         messages=(*read_system(body.get("system"), "system"), *read_messages(body.get("messages"))),
-        stream=flag_at(body.get("stream"), "stream") or False if stream is None else stream,
+        stream=flag_at(body, "stream") or False if stream is None else stream,
         tools=tools,
         tool_choice=choice,
         parallel_tool_calls=is_parallel,
         json_mode=_json_mode(body),
         max_tokens=_max_tokens(body.get("max_tokens")),
-        temperature=number_at(body.get("temperature"), "temperature"),
-        top_p=number_at(body.get("top_p"), "top_p"),
-        top_k=whole_at(body.get("top_k"), "top_k"),
-        stop=texts_at(body.get("stop_sequences"), "stop_sequences"),
+        temperature=number_at(body, "temperature"),
+        top_p=number_at(body, "top_p"),
+        top_k=count_at(body, "top_k"),
+        stop=_stop(body),
         reasoning_effort=effort,
         reasoning_tokens=budget,
-        metadata=optional_object_at(body.get("metadata"), "metadata"),
+        metadata=object_at(body, "metadata"),
         extra={**extra, **tools_left, **thinking_left},
     )
 
@@ -80,16 +81,12 @@ def _read(body: Object, *, model: str | None, stream: bool | None) -> ChatReques
 # --- tools
 
 
-def _tools(value: Json) -> tuple[tuple[Tool, ...], dict[str, Any]]:
+def _tools(body: Object) -> tuple[tuple[Tool, ...], dict[str, Any]]:
     """The client's own tools, and the vendor's, which stay as they came."""
-    if value is None:
-        return (), {}
-    if not isinstance(value, list):
-        raise BadRequest("tools", "Send a list of tools.")
     own: list[Tool] = []
     vendors: list[Json] = []
-    for index, item in enumerate(value):
-        tool = object_at(item, f"tools.{index}")
+    for index, item in enumerate(list_at(body, "tools")):
+        tool = object_item(item, f"tools.{index}")
         if tool.get("type") in (None, "custom"):
             own.append(_tool(tool, f"tools.{index}"))
         else:
@@ -99,27 +96,25 @@ def _tools(value: Json) -> tuple[tuple[Tool, ...], dict[str, Any]]:
 
 def _tool(tool: Object, path: str) -> Tool:
     return Tool(
-        name=string_at(tool.get("name"), f"{path}.name"),
-        description=optional_text_at(tool.get("description"), f"{path}.description"),
-        parameters=object_at(tool.get("input_schema"), f"{path}.input_schema"),
-        strict=flag_at(tool.get("strict"), f"{path}.strict"),
+        name=filled_text_at(tool, "name", path=path),
+        description=text_at(tool, "description", path=path),
+        parameters=required_object_at(tool, "input_schema", path=path),
+        strict=flag_at(tool, "strict", path=path),
     )
 
 
-def _tool_choice(value: Json, tools: tuple[Tool, ...]) -> tuple[ToolChoice | None, bool | None]:
-    choice = optional_object_at(value, "tool_choice")
+def _tool_choice(body: Object, tools: tuple[Tool, ...]) -> tuple[ToolChoice | None, bool | None]:
+    choice = object_at(body, "tool_choice")
     if choice is None:
         return None, None
     kind = choice.get("type")
     if not isinstance(kind, str) or kind not in _CHOICES:
         raise BadRequest("tool_choice.type", 'Use "auto", "any", "tool" or "none".')
-    no_parallel = flag_at(
-        choice.get("disable_parallel_tool_use"), "tool_choice.disable_parallel_tool_use"
-    )
+    no_parallel = flag_at(choice, "disable_parallel_tool_use", path="tool_choice")
     is_parallel = None if no_parallel is None else not no_parallel
     if kind != "tool":
         return ToolChoice(mode=_CHOICES[kind]), is_parallel
-    name = string_at(choice.get("name"), "tool_choice.name", "Name the tool.")
+    name = filled_text_at(choice, "name", path="tool_choice", fix="Name the tool.")
     if all(tool.name != name for tool in tools):
         return None, is_parallel  # one of the vendor's tools, which no translation offers
     return ToolChoice(mode=Choice.ONE, name=name), is_parallel
@@ -130,10 +125,10 @@ def _tool_choice(value: Json, tools: tuple[Tool, ...]) -> tuple[ToolChoice | Non
 
 def _thinking(body: Object) -> tuple[str | None, int | None, dict[str, Any]]:
     """Effort, budget, and what of `thinking` and `output_config` only Anthropic understands."""
-    thinking = optional_object_at(body.get("thinking"), "thinking") or {}
-    config = optional_object_at(body.get("output_config"), "output_config") or {}
+    thinking = object_at(body, "thinking") or {}
+    config = object_at(body, "output_config") or {}
     left: dict[str, Any] = {}
-    word = optional_text_at(config.get("effort"), "output_config.effort")
+    word = text_at(config, "effort", path="output_config")
     effort = _EFFORTS.get(word or "")
     read = {"format", "effort"} if effort else {"format"}  # the vendor may find new words
     rest = {name: value for name, value in config.items() if name not in read}
@@ -141,7 +136,7 @@ def _thinking(body: Object) -> tuple[str | None, int | None, dict[str, Any]]:
         left["output_config"] = rest
     match thinking.get("type") if thinking else "adaptive":
         case "enabled":
-            budget = whole_at(thinking.get("budget_tokens"), "thinking.budget_tokens")
+            budget = count_at(thinking, "budget_tokens", path="thinking")
             if budget is None or budget < 1:
                 raise BadRequest("thinking.budget_tokens", "Send a whole number from 1024 up.")
             return effort, budget, left
@@ -157,17 +152,24 @@ def _thinking(body: Object) -> tuple[str | None, int | None, dict[str, Any]]:
 
 def _json_mode(body: Object) -> JsonMode | None:
     """`output_config.format`, or `output_format` as it was called while in beta."""
-    config = optional_object_at(body.get("output_config"), "output_config") or {}
-    for path, value in (
-        ("output_config.format", config.get("format")),
-        ("output_format", body.get("output_format")),
-    ):
-        wanted = optional_object_at(value, path)
+    config = object_at(body, "output_config") or {}
+    for holder, outer, name in ((config, "output_config", "format"), (body, "", "output_format")):
+        wanted = object_at(holder, name, path=outer)
         if wanted is not None:
+            path = f"{outer}.{name}" if outer else name
             if wanted.get("type") != "json_schema":
                 raise BadRequest(f"{path}.type", 'Use "json_schema".')
-            return JsonMode(schema=object_at(wanted.get("schema"), f"{path}.schema"))
+            return JsonMode(schema=required_object_at(wanted, "schema", path=path))
     return None
+
+
+def _stop(body: Object) -> tuple[str, ...]:
+    """No single text, which other formats take: Anthropic refuses it."""
+    words = list_at(body, "stop_sequences")
+    for index, word in enumerate(words):
+        if not isinstance(word, str):
+            raise BadRequest(f"stop_sequences.{index}", "This has to be a string.")
+    return tuple(words)
 
 
 def _max_tokens(value: Json) -> int:

@@ -20,6 +20,7 @@ from helmdash.providers.anthropic.outcomes import (
 )
 from helmdash.providers.anthropic.write_messages import OWN_BLOCKS, input_of
 from helmdash.providers.protocols import Answer
+from helmdash.providers.shared.reported import text_in
 from helmdash.providers.wire import (
     UNDECODABLE_REPLY,
     ChatRequest,
@@ -69,8 +70,8 @@ def _reply_of(parsed: dict[str, Json], *, request: ChatRequest) -> Reply:
     )
     usage = parsed.get("usage")
     return Reply(
-        id=_text(parsed.get("id")),
-        model=_text(parsed.get("model")),
+        id=text_in(parsed, "id"),
+        model=text_in(parsed, "model"),
         parts=parts,
         refusal=refusal_of(parsed.get("stop_details")),
         finish_reason=_finish(parsed.get("stop_reason"), parts, json_tool=json_tool),
@@ -143,21 +144,21 @@ def _part(block: Json, *, json_tool: str | None) -> Part | None:
 
 
 def _read_text(block: Object) -> Part | None:
-    text = _text(block.get("text"))
+    text = text_in(block, "text")
     return Text(text=text) if text else None
 
 
 def _read_thought(block: Object) -> Part | None:
-    text = _text(block.get("thinking")) or ""
-    signature = _text(block.get("signature"))
+    text = text_in(block, "thinking") or ""
+    signature = text_in(block, "signature")
     return Reasoning(text=text, signature=signature) if text or signature else None
 
 
 def _read_call(block: Object) -> Part | None:
     value = block.get("input")
     return ToolCall(
-        id=_text(block.get("id")) or "",
-        name=_text(block.get("name")) or "",
+        id=text_in(block, "id") or "",
+        name=text_in(block, "name") or "",
         arguments="" if value is None else to_json(value).decode(),
     )
 
@@ -167,10 +168,6 @@ _READERS: dict[str, Callable[[Object], Part | None]] = {
     "thinking": _read_thought,
     "tool_use": _read_call,
 }
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 # --- writing

@@ -23,6 +23,7 @@ from helmdash.providers.anthropic.json_mode import (
 from helmdash.providers.anthropic.outcomes import refusal_of
 from helmdash.providers.anthropic.reply import is_unasked_tool_end
 from helmdash.providers.anthropic.unstreamed import begins_like_json, read_unstreamed
+from helmdash.providers.shared.reported import text_in
 from helmdash.providers.shared.sse import LARGEST_EVENT_BYTES, SseDecoder, SseEvent
 from helmdash.providers.wire import (
     UNDECODABLE_STREAM,
@@ -156,7 +157,7 @@ class AnthropicStreamReader:
         if not isinstance(message, dict) or self._has_started:
             return []
         self._has_started = True
-        started = Started(id=_text(message.get("id")), model=_text(message.get("model")))
+        started = Started(id=text_in(message, "id"), model=text_in(message, "model"))
         came: list[Event] = [started]
         if self._json_tool is not None and not has_json_tool(self._request, model=started.model):
             came += self._text.release()
@@ -172,14 +173,14 @@ class AnthropicStreamReader:
         index, content = data.get("index"), data.get("content_block")
         if not isinstance(index, int) or not isinstance(content, dict):
             return []
-        block = _Block(kind=_text(content.get("type")) or "")
+        block = _Block(kind=text_in(content, "type") or "")
         self._blocks[index] = block
         if block.kind == "tool_use":
             return self._call_start(block, content)
         return self._deltas(block.kind, content)
 
     def _call_start(self, block: _Block, content: dict[str, Json]) -> list[Event]:
-        name = _text(content.get("name")) or ""
+        name = text_in(content, "name") or ""
         block.input = content.get("input")
         if self._json_tool is not None and name == self._json_tool:
             block.is_json_reply = True
@@ -187,7 +188,7 @@ class AnthropicStreamReader:
             return []
         block.call = self._calls
         self._calls += 1
-        started = ToolCallStarted(index=block.call, id=_text(content.get("id")) or "", name=name)
+        started = ToolCallStarted(index=block.call, id=text_in(content, "id") or "", name=name)
         return [*self._text.release(), started]
 
     def _block_delta(self, data: dict[str, Json]) -> list[Event]:
@@ -201,17 +202,17 @@ class AnthropicStreamReader:
             case "thinking_delta" | "signature_delta":
                 return self._deltas("thinking", delta)
             case "input_json_delta" if block is not None:
-                return self._arguments(block, _text(delta.get("partial_json")) or "")
+                return self._arguments(block, text_in(delta, "partial_json") or "")
             case _:
                 return []
 
     def _deltas(self, kind: str, content: dict[str, Json]) -> list[Event]:
         """Text or thinking in a delta, or in the start of a block that does not begin empty."""
         if kind == "text":
-            text = _text(content.get("text"))
+            text = text_in(content, "text")
             return self._text.add(text) if text else []
         if kind == "thinking":
-            thought, seal = _text(content.get("thinking")), _text(content.get("signature"))
+            thought, seal = text_in(content, "thinking"), text_in(content, "signature")
             return [ReasoningDelta(text=thought or "", signature=seal)] if thought or seal else []
         return []
 
@@ -249,7 +250,7 @@ class AnthropicStreamReader:
         refusal = refusal_of(delta.get("stop_details"))
         if refusal is not None:
             events.append(RefusalDelta(text=refusal))
-        reason = _text(delta.get("stop_reason"))
+        reason = text_in(delta, "stop_reason")
         if reason is not None:
             is_unasked = is_unasked_tool_end(
                 reason, json_tool=self._json_tool, has_calls=self._calls > 0
@@ -269,7 +270,3 @@ class AnthropicStreamReader:
         "message_delta": _message_delta,
         "message_stop": _message_stop,
     }
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -12,7 +12,7 @@ from typing import Any
 
 from helmdash.providers.anthropic.exact_json import from_json
 from helmdash.providers.anthropic.traits import Traits
-from helmdash.providers.protocols import CannotTranslate
+from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.shared.tool_ids import UNREADABLE_ARGUMENTS
 from helmdash.providers.wire import (
     ChatRequest,

@@ -17,7 +17,8 @@ from helmdash.providers.anthropic.thinking import Thinking, forces_a_tool, plan_
 from helmdash.providers.anthropic.tools import write_tools
 from helmdash.providers.anthropic.traits import Traits, traits_of
 from helmdash.providers.anthropic.write_messages import write_conversation
-from helmdash.providers.protocols import CannotTranslate, HttpRequest
+from helmdash.providers.errors import CannotTranslate
+from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.wire import ChatRequest, Json
 
 _LEAST_TOP_P_WITH_THINKING = 0.95

@@ -9,6 +9,7 @@ from helmdash.providers.gemini.reply import usage_of
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.members import body_of, without_nones
+from helmdash.providers.shared.reported import vector_of
 from helmdash.providers.wire import (
     EmbeddingReply,
     EmbeddingRequest,
@@ -22,26 +23,21 @@ def read_embeddings(body: bytes) -> EmbeddingReply:
     error = find_error(value)
     if error is not None:
         return EmbeddingReply(model=None, vectors=(), error=error_of(error))
-    vectors = _vectors(value.get("embeddings")) if isinstance(value, dict) else None
+    rows = value.get("embeddings") if isinstance(value, dict) else None
+    vectors = _vectors(rows) if isinstance(rows, list) else None
     if vectors is None:
         return EmbeddingReply(model=None, vectors=(), error=undecodable())
     return EmbeddingReply(model=None, vectors=vectors, usage=usage_of(value))
 
 
-def _vectors(value: Json) -> tuple[tuple[float, ...], ...] | None:
-    if not isinstance(value, list):
-        return None
+def _vectors(rows: list[Json]) -> tuple[tuple[float, ...], ...] | None:
     found: list[tuple[float, ...]] = []
-    for item in value:
-        row = item.get("values") if isinstance(item, dict) else None
-        if not isinstance(row, list) or not all(map(_is_number, row)):
+    for row in rows:
+        vector = vector_of(row.get("values")) if isinstance(row, dict) else None
+        if vector is None:
             return None
-        found.append(tuple(map(float, row)))
+        found.append(vector)
     return tuple(found)
-
-
-def _is_number(value: Json) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def embeddings_request(request: EmbeddingRequest, *, endpoint: Endpoint, model: str) -> HttpRequest:

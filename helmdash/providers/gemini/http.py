@@ -9,7 +9,8 @@ import re
 from urllib.parse import quote, urlsplit
 
 from helmdash.core.upstreams.endpoints import Endpoint
-from helmdash.providers.protocols import CannotTranslate, HttpRequest
+from helmdash.providers.errors import CannotTranslate
+from helmdash.providers.protocols import HttpRequest
 
 # What stands in ids of models, tuned models and Vertex resources; a `?`, `#` or `%` would let an
 # id change the address that is asked.

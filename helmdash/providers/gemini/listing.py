@@ -8,8 +8,8 @@ import orjson
 
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.gemini.http import get
-from helmdash.providers.gemini.reply import text_of
 from helmdash.providers.protocols import HttpRequest
+from helmdash.providers.shared.reported import text_in
 from helmdash.providers.wire import (
     Json,
 )
@@ -24,7 +24,7 @@ def read_models(body: bytes) -> tuple[str, ...]:
     models = value.get("models") if isinstance(value, dict) else None
     if not isinstance(models, list):
         raise ValueError("This is no list of Gemini models: `models` is missing.")
-    names = [text_of(model, "name") for model in models if isinstance(model, dict)]
+    names = [text_in(model, "name") for model in models if isinstance(model, dict)]
     return tuple(name.removeprefix("models/") for name in names if name)
 
 

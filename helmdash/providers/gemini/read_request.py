@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from helmdash.providers.errors import BadRequest
 from helmdash.providers.gemini.parts import camel_members, read_part
 from helmdash.providers.gemini.schema import to_json_schema
-from helmdash.providers.protocols import BadRequest
 from helmdash.providers.shared.members import (
     count_at,
     flag_at,
     list_at,
     number_at,
     object_at,
-    object_in,
+    object_item,
     text_at,
     texts_at,
 )
@@ -115,7 +115,7 @@ def _system(top: Object) -> tuple[Message, ...]:
     if isinstance(value, str):
         parts: tuple[Part, ...] = (Text(text=value),) if value else ()
     else:
-        content = camel_members(object_in(value, "systemInstruction"))
+        content = camel_members(object_item(value, "systemInstruction"))
         parts = tuple(_parts(content, "systemInstruction", CallIds()))
     return (Message(role=Role.SYSTEM, parts=parts),) if parts else ()
 
@@ -124,7 +124,7 @@ def _messages(top: Object) -> Iterator[Message]:
     ids = CallIds()
     for index, raw in enumerate(_one_or_more(top, "contents")):
         path = f"contents[{index}]"
-        content = camel_members(object_in(raw, path))
+        content = camel_members(object_item(raw, path))
         word = text_at(content, "role", path=path) or ""
         role = _ROLES.get(word.lower())
         if role is None:
@@ -146,7 +146,7 @@ def _is_result(part: Part) -> bool:
 def _parts(content: Object, path: str, ids: CallIds) -> Iterator[Part]:
     for index, raw in enumerate(_one_or_more(content, "parts", path=path)):
         at = f"{path}.parts[{index}]"
-        part = camel_members(object_in(raw, at))
+        part = camel_members(object_item(raw, at))
         response = part.get("functionResponse")
         if isinstance(response, dict):
             yield _result(camel_members(response), f"{at}.functionResponse", ids)
@@ -194,10 +194,10 @@ def _tools(top: Object) -> tuple[tuple[Tool, ...], list[Json]]:
     others: list[Json] = []
     for index, raw in enumerate(_one_or_more(top, "tools")):
         path = f"tools[{index}]"
-        group = camel_members(object_in(raw, path))
+        group = camel_members(object_item(raw, path))
         for at, item in enumerate(_one_or_more(group, "functionDeclarations", path=path)):
             where = f"{path}.functionDeclarations[{at}]"
-            tools.append(_tool(camel_members(object_in(item, where)), where))
+            tools.append(_tool(camel_members(object_item(item, where)), where))
         rest = {name: value for name, value in group.items() if name != "functionDeclarations"}
         if rest:
             others.append(rest)

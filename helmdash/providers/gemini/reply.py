@@ -9,12 +9,13 @@ from __future__ import annotations
 import orjson
 
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
-from helmdash.core.calls.usage import normalise_usage
+from helmdash.core.calls.usage import LARGEST_COUNT, normalise_usage
 from helmdash.providers.gemini.errors import error_of, find_error, undecodable, write_error
 from helmdash.providers.gemini.parts import camel_members, read_part, write_reply_parts
-from helmdash.providers.protocols import LARGEST_COUNT, Answer
+from helmdash.providers.protocols import Answer
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.members import without_nones
+from helmdash.providers.shared.reported import text_in
 from helmdash.providers.shared.tool_ids import CallIds, next_number
 from helmdash.providers.wire import ChatRequest, Json, Object, Part, Reply, Text
 
@@ -54,8 +55,8 @@ def read_reply(body: bytes, *, request: ChatRequest) -> Reply:
         return Reply(error=undecodable())
     chunk = camel_members(value)
     return Reply(
-        id=text_of(chunk, "responseId"),
-        model=text_of(chunk, "modelVersion"),
+        id=text_in(chunk, "responseId"),
+        model=text_in(chunk, "modelVersion"),
         parts=parts_of(chunk, CallIds(count=next_number(request.messages))),
         finish_reason=finish_of(chunk),
         usage=usage_of(chunk),
@@ -76,23 +77,17 @@ def parts_of(chunk: Object, ids: CallIds) -> tuple[Part, ...]:
 
 def finish_of(chunk: Object) -> str | None:
     """Why the first candidate ended, or why the prompt was blocked; in Gemini's words."""
-    reason = text_of(_candidate(chunk), "finishReason")
+    reason = text_in(_candidate(chunk), "finishReason")
     if reason is not None:
         return reason
     feedback = chunk.get("promptFeedback")
-    return text_of(camel_members(feedback), "blockReason") if isinstance(feedback, dict) else None
+    return text_in(camel_members(feedback), "blockReason") if isinstance(feedback, dict) else None
 
 
 def usage_of(chunk: Object) -> Object | None:
     """The usage as it came."""
     usage = chunk.get("usageMetadata")
     return usage if isinstance(usage, dict) and usage else None
-
-
-def text_of(value: Object, name: str) -> str | None:
-    """A member that is a text with something in it."""
-    found = value.get(name)
-    return found if isinstance(found, str) and found else None
 
 
 def _candidate(chunk: Object) -> dict[str, Json]:

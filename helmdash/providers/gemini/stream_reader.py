@@ -14,7 +14,8 @@ import orjson
 from helmdash.providers.gemini.errors import error_of, find_error
 from helmdash.providers.gemini.json_array import ObjectDecoder
 from helmdash.providers.gemini.parts import camel_members
-from helmdash.providers.gemini.reply import finish_of, parts_of, text_of, usage_of
+from helmdash.providers.gemini.reply import finish_of, parts_of, usage_of
+from helmdash.providers.shared.reported import text_in
 from helmdash.providers.shared.sse import SseSplitter, parse_block
 from helmdash.providers.shared.tool_ids import CallIds, next_number
 from helmdash.providers.wire import (
@@ -222,7 +223,7 @@ class _Chunks:
         return [Finished(reason=self._finish), Ended()] if self._finish is not None else []
 
     def _start(self, chunk: Object) -> list[Event]:
-        reply_id, model = text_of(chunk, "responseId"), text_of(chunk, "modelVersion")
+        reply_id, model = text_in(chunk, "responseId"), text_in(chunk, "modelVersion")
         if self._has_started or (reply_id is None and model is None):
             return []
         self._has_started = True

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.gemini.http import chat_method, post
 from helmdash.providers.gemini.parts import write_image, write_request_parts
 from helmdash.providers.gemini.thinking import thinking_config, thinking_of
-from helmdash.providers.protocols import CannotTranslate, HttpRequest
+from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.members import body_of, without_nones
 from helmdash.providers.shared.tool_ids import is_derived, names_of_calls, object_of, result_text
 from helmdash.providers.wire import (

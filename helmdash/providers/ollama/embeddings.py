@@ -5,14 +5,14 @@ from __future__ import annotations
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.ollama.errors import find_error, undecodable
 from helmdash.providers.ollama.http import post
-from helmdash.providers.ollama.reply import text_of, usage_of
+from helmdash.providers.ollama.reply import usage_of
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.members import body_of, without_nones
+from helmdash.providers.shared.reported import text_in, vector_of
 from helmdash.providers.wire import (
     EmbeddingReply,
     EmbeddingRequest,
-    Json,
 )
 
 
@@ -22,20 +22,15 @@ def read_embeddings(body: bytes) -> EmbeddingReply:
     if not isinstance(value, dict):
         return EmbeddingReply(model=None, vectors=(), error=undecodable())
     error = find_error(value)
-    model = text_of(value, "model")
+    model = text_in(value, "model")
     if error is not None:
         return EmbeddingReply(model=model, vectors=(), error=error)
     rows = value.get("embeddings")
-    if not isinstance(rows, list) or not all(map(_is_vector, rows)):
+    read = [vector_of(row) for row in rows] if isinstance(rows, list) else [None]
+    vectors = tuple(vector for vector in read if vector is not None)
+    if len(vectors) != len(read):
         return EmbeddingReply(model=model, vectors=(), error=undecodable())
-    vectors = tuple(tuple(map(float, row)) for row in rows)
     return EmbeddingReply(model=model, vectors=vectors, usage=usage_of(value))
-
-
-def _is_vector(row: Json) -> bool:
-    return isinstance(row, list) and all(
-        isinstance(item, int | float) and not isinstance(item, bool) for item in row
-    )
 
 
 def embeddings_request(request: EmbeddingRequest, *, endpoint: Endpoint, model: str) -> HttpRequest:

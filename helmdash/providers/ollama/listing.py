@@ -13,10 +13,11 @@ import orjson
 
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.ollama.http import get
-from helmdash.providers.ollama.reply import text_of, timestamp
+from helmdash.providers.ollama.reply import timestamp
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.members import without_nones
+from helmdash.providers.shared.reported import text_in
 from helmdash.providers.wire import (
     Json,
 )
@@ -83,7 +84,7 @@ def read_models(body: bytes) -> tuple[str, ...]:
     if not isinstance(models, list):
         raise ValueError("This is no list of Ollama models: `models` is missing.")
     items = [model for model in models if isinstance(model, dict)]
-    names = (text_of(model, "model") or text_of(model, "name") for model in items)
+    names = (text_in(model, "model") or text_in(model, "name") for model in items)
     return tuple(name for name in names if name)
 
 

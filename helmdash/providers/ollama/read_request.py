@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from helmdash.providers.protocols import BadRequest
+from helmdash.providers.errors import BadRequest
 from helmdash.providers.shared.images import image_from_url
 from helmdash.providers.shared.members import (
     count_at,
@@ -16,7 +16,7 @@ from helmdash.providers.shared.members import (
     list_at,
     number_at,
     object_at,
-    object_in,
+    object_item,
     text_at,
     texts_at,
 )
@@ -62,7 +62,7 @@ def read_chat(body: Object, *, model: str | None, stream: bool | None) -> ChatRe
     """Read a body of `/api/chat`. Raises BadRequest."""
     messages = tuple(_messages(list_at(body, "messages")))
     tools = tuple(
-        _tool(object_in(raw, f"tools[{index}]"), f"tools[{index}]")
+        _tool(object_item(raw, f"tools[{index}]"), f"tools[{index}]")
         for index, raw in enumerate(list_at(body, "tools"))
     )
     return _request(body, messages, tools, model=model, stream=stream, known=_READ_BY_CHAT)
@@ -157,7 +157,7 @@ def _messages(raw_messages: list[Json]) -> Iterator[Message]:
     ids = CallIds()
     for index, raw in enumerate(raw_messages):
         path = f"messages[{index}]"
-        message = object_in(raw, path)
+        message = object_item(raw, path)
         word = text_at(message, "role", path=path) or ""
         role = _ROLES.get("system" if word == "developer" else word)
         if role is None:
@@ -179,7 +179,7 @@ def _parts(message: Object, path: str, ids: CallIds) -> Iterator[Part]:
     yield from _images(message, path)
     for index, raw in enumerate(list_at(message, "tool_calls", path=path)):
         at = f"{path}.tool_calls[{index}]"
-        yield _call(object_in(raw, at), at, ids)
+        yield _call(object_item(raw, at), at, ids)
 
 
 def _images(holder: Object, path: str) -> Iterator[Image]:

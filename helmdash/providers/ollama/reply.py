@@ -18,6 +18,7 @@ from helmdash.providers.protocols import Answer
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.images import image_from_url
 from helmdash.providers.shared.members import without_nones
+from helmdash.providers.shared.reported import list_in, text_in
 from helmdash.providers.shared.tool_ids import (
     CallIds,
     arguments_object,
@@ -60,9 +61,9 @@ def read_reply(body: bytes, *, request: ChatRequest) -> Reply:
     if error is not None:
         return Reply(error=error)
     return Reply(
-        model=text_of(value, "model"),
+        model=text_in(value, "model"),
         parts=parts_of(value, CallIds(count=next_number(request.messages))),
-        finish_reason=text_of(value, "done_reason"),
+        finish_reason=text_in(value, "done_reason"),
         usage=usage_of(value),
     )
 
@@ -71,15 +72,15 @@ def parts_of(value: Object, ids: CallIds) -> tuple[Part, ...]:
     """The parts of a reply or of one line of a stream: thoughts, text, images, calls."""
     message = value.get("message")
     holder = message if isinstance(message, dict) else value
-    text = text_of(holder, "content" if holder is message else "response")
-    thinking = text_of(holder, "thinking")
+    text = text_in(holder, "content" if holder is message else "response")
+    thinking = text_in(holder, "thinking")
     parts: list[Part] = [Reasoning(text=thinking)] if thinking else []
     if text:
         parts.append(Text(text=text))
-    for data in _list(holder.get("images")):
+    for data in list_in(holder, "images"):
         if isinstance(data, str) and data:
             parts.append(image_from_url(f"data:;base64,{data}"))
-    calls = (_call(raw, ids) for raw in _list(holder.get("tool_calls")))
+    calls = (_call(raw, ids) for raw in list_in(holder, "tool_calls"))
     return (*parts, *(call for call in calls if call is not None))
 
 
@@ -87,24 +88,14 @@ def _call(raw: Json, ids: CallIds) -> ToolCall | None:
     function = raw.get("function") if isinstance(raw, dict) else None
     if not isinstance(function, dict):
         return None
-    name = text_of(function, "name") or ""
+    name = text_in(function, "name") or ""
     arguments = arguments_text(function.get("arguments"))
-    return ToolCall(id=ids.call(name, text_of(raw, "id")), name=name, arguments=arguments)
+    return ToolCall(id=ids.call(name, text_in(raw, "id")), name=name, arguments=arguments)
 
 
 def usage_of(value: Object) -> dict[str, Json] | None:
     """The counts and durations, as they came; None where there are none."""
     return {name: value[name] for name in _USAGE if value.get(name) is not None} or None
-
-
-def text_of(value: Object, name: str) -> str | None:
-    """A member that is a text with something in it."""
-    found = value.get(name)
-    return found if isinstance(found, str) and found else None
-
-
-def _list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
 
 
 # --- to a client

@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from helmdash.providers.shared.bodies import read_object, with_members
+from helmdash.providers.shared.reported import list_in, objects_in, tokens_of
 from helmdash.providers.wire import ChatRequest, Json, Object
 
 NUM_CTX = "num_ctx"
 _OPTIONS = "options"
 _LATEST = ":latest"
-# Windows end long before; records keep 32 bits, and a caller may write any number.
-_MOST_TOKENS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +40,11 @@ def read_show(body: bytes) -> Shown | None:
     value = read_object(body)
     if value is None:
         return None
-    capabilities = value.get("capabilities")
     return Shown(
         trained_tokens=_trained(value.get("model_info")),
         configured_tokens=_configured(value.get("parameters")),
         capabilities=tuple(
-            each
-            for each in (capabilities if isinstance(capabilities, list) else ())
-            if isinstance(each, str)
+            each for each in list_in(value, "capabilities") if isinstance(each, str)
         ),
     )
 
@@ -57,14 +53,11 @@ def read_running(body: bytes, model: str) -> int | None:
     """The window with which `/api/ps` says that a model is loaded; None where it is not, or does
     not say. Never raises."""
     value = read_object(body) or {}
-    running = value.get("models")
     wanted = model.lower().removesuffix(_LATEST)
-    for entry in running if isinstance(running, list) else ():
-        if not isinstance(entry, Mapping):
-            continue
+    for entry in objects_in(value, "models"):
         names = [entry.get("name"), entry.get("model")]
         if wanted in [n.lower().removesuffix(_LATEST) for n in names if isinstance(n, str)]:
-            return _count(entry.get("context_length"))
+            return tokens_of(entry.get("context_length"))
     return None
 
 
@@ -77,7 +70,7 @@ def num_ctx_of(parsed: Object) -> tuple[bool, int | None]:
         if name.casefold() != _OPTIONS or not isinstance(options, Mapping):
             continue
         if options.get(NUM_CTX) is not None:
-            return True, _count(options[NUM_CTX])
+            return True, tokens_of(options[NUM_CTX])
     return False, None
 
 
@@ -105,7 +98,7 @@ def _trained(info: Json) -> int | None:
     if not isinstance(info, Mapping):
         return None
     architecture = info.get("general.architecture")
-    return _count(info.get(f"{architecture}.context_length"))
+    return tokens_of(info.get(f"{architecture}.context_length"))
 
 
 def _configured(parameters: Json) -> int | None:
@@ -114,14 +107,5 @@ def _configured(parameters: Json) -> int | None:
     for line in parameters.splitlines():
         name, _, value = line.strip().partition(" ")
         if name == NUM_CTX and value.strip().isdecimal():
-            return _count(int(value))
+            return tokens_of(int(value))
     return None
-
-
-def _count(value: Json) -> int | None:
-    """A number of tokens; None for anything that cannot be one (bool is an int, too)."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_TOKENS:
-        return None
-    return value

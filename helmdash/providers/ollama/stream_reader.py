@@ -8,11 +8,11 @@ from __future__ import annotations
 from helmdash.providers.ollama.errors import find_error
 from helmdash.providers.ollama.reply import (
     parts_of,
-    text_of,
     usage_of,
 )
 from helmdash.providers.shared.bodies import read_object
 from helmdash.providers.shared.ndjson import NdjsonDecoder
+from helmdash.providers.shared.reported import text_in
 from helmdash.providers.shared.tool_ids import CallIds, next_number
 from helmdash.providers.wire import (
     UNDECODABLE_STREAM,
@@ -102,7 +102,7 @@ class OllamaStreamReader:
         return found
 
     def _start(self, value: Object) -> list[Event]:
-        model = text_of(value, "model")
+        model = text_in(value, "model")
         if self._has_started or model is None:
             return []
         self._has_started = True
@@ -126,7 +126,7 @@ class OllamaStreamReader:
 
 
 def _end(value: Object) -> list[Event]:
-    reason, usage = text_of(value, "done_reason"), usage_of(value)
+    reason, usage = text_in(value, "done_reason"), usage_of(value)
     found: list[Event] = [Finished(reason=reason)] if reason is not None else []
     if usage is not None:
         found.append(UsageSeen(usage=usage))

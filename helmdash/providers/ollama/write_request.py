@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator
 
 from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.ollama.http import post
-from helmdash.providers.protocols import CannotTranslate, HttpRequest
+from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.members import body_of, without_nones
 from helmdash.providers.shared.tool_ids import (
     arguments_object,

@@ -13,10 +13,13 @@ from collections.abc import Sequence
 
 from helmdash.core.calls.usage import normalise_usage
 from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.providers.errors import BadRequest
 from helmdash.providers.openai.errors import error_in
 from helmdash.providers.openai.http import EMBEDDINGS_PATH, post
-from helmdash.providers.protocols import BadRequest, HttpRequest
+from helmdash.providers.openai.read_request import model_of
+from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.bodies import read_json, to_json, with_members
+from helmdash.providers.shared.members import count_at, texts_at
 from helmdash.providers.wire import (
     UNDECODABLE_REPLY,
     EmbeddingReply,
@@ -34,17 +37,14 @@ _FLOAT_BYTES = 4
 
 def read_embedding_request(body: Object) -> EmbeddingRequest:
     """Read a client's request. Raises BadRequest naming the member."""
-    model = body.get("model")
-    if not isinstance(model, str) or not model.strip():
-        raise BadRequest("model", "the id of a model is needed")
-    dimensions = body.get("dimensions")
-    if dimensions is not None and (isinstance(dimensions, bool) or not isinstance(dimensions, int)):
-        raise BadRequest("dimensions", "a whole number is needed")
     encoding = body.get("encoding_format") or "float"
     if encoding not in ("float", "base64"):
-        raise BadRequest("encoding_format", "float or base64 is needed")
+        raise BadRequest("encoding_format", "This has to be float or base64.")
     return EmbeddingRequest(
-        model=model, inputs=_inputs(body.get("input")), dimensions=dimensions, encoding=encoding
+        model=model_of(body),
+        inputs=_inputs(body),
+        dimensions=count_at(body, "dimensions"),
+        encoding=encoding,
     )
 
 
@@ -64,14 +64,12 @@ def write_embeddings(reply: EmbeddingReply, *, model: str, encoding: str) -> byt
     return to_json(body)
 
 
-def _inputs(value: Json) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return (value,)
-    if not isinstance(value, list) or not value:
-        raise BadRequest("input", "a string or a list of strings is needed")
-    if not all(isinstance(item, str) for item in value):
-        raise BadRequest("input", "only strings can be embedded here, no token numbers")
-    return tuple(value)
+def _inputs(body: Object) -> tuple[str, ...]:
+    """Numbers of tokens, which OpenAI takes too, mean nothing to another model."""
+    inputs = texts_at(body, "input")
+    if not inputs:
+        raise BadRequest("input", "This has to be a string or an array of strings.")
+    return inputs
 
 
 def _write_vector(vector: Sequence[float], encoding: str) -> Json:

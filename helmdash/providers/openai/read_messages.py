@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from helmdash.providers.protocols import BadRequest
+from helmdash.providers.errors import BadRequest
 from helmdash.providers.quirks import REASONING_PLACES
 from helmdash.providers.shared.bodies import json_text
 from helmdash.providers.shared.images import image_from_url
+from helmdash.providers.shared.members import object_item
 from helmdash.providers.wire import (
     Image,
     Json,
@@ -39,7 +40,7 @@ _ROLES = {
 def read_messages(value: Json) -> tuple[Message, ...]:
     """Read `messages`. Raises BadRequest naming the member."""
     if not isinstance(value, list) or not value:
-        raise BadRequest("messages", "a list with at least one message is needed")
+        raise BadRequest("messages", "This has to be an array with at least one message.")
     return tuple(_read_message(item, f"messages[{at}]") for at, item in enumerate(value))
 
 
@@ -60,7 +61,7 @@ def read_content(value: Json, *, at: str) -> Iterator[Part]:
             yield Text(text=value)
         return
     if not isinstance(value, list):
-        raise BadRequest(at, "a string or a list of parts is needed")
+        raise BadRequest(at, "This has to be a string or an array of parts.")
     for index, item in enumerate(value):
         yield _read_part(item, at=f"{at}[{index}]")
 
@@ -121,16 +122,15 @@ def thinking_text(item: Object) -> str:
 
 
 def _read_message(item: Json, at: str) -> Message:
-    if not isinstance(item, dict):
-        raise BadRequest(at, "an object with role and content is needed")
-    word = item.get("role")
+    message = object_item(item, at)
+    word = message.get("role")
     role = _ROLES.get(word) if isinstance(word, str) else None
     if role is None:
-        raise BadRequest(f"{at}.role", f"one of {', '.join(_ROLES)} is needed")
-    name = item.get("name")
+        raise BadRequest(f"{at}.role", f"This has to be one of {', '.join(_ROLES)}.")
+    name = message.get("name")
     return Message(
         role=role,
-        parts=_parts_of_role(role, item, at),
+        parts=_parts_of_role(role, message, at),
         name=name if isinstance(name, str) and role is not Role.TOOL else None,
     )
 
@@ -149,7 +149,7 @@ def _tool_result(item: Object, at: str) -> ToolResult:
     name = item.get("name")
     call_id = item.get("tool_call_id") or name or ""
     if not isinstance(call_id, str):
-        raise BadRequest(f"{at}.tool_call_id", "a string is needed")
+        raise BadRequest(f"{at}.tool_call_id", "This has to be a string.")
     content = tuple(read_content(item.get("content"), at=f"{at}.content"))
     return ToolResult(
         call_id=call_id,
@@ -161,25 +161,24 @@ def _tool_result(item: Object, at: str) -> ToolResult:
 def _read_part(item: Json, *, at: str) -> Part:
     if isinstance(item, str):
         return Text(text=item)
-    if not isinstance(item, dict):
-        raise BadRequest(at, "a part is an object with a type")
-    match item.get("type"):
-        case "text" | "input_text" | "output_text" if isinstance(item.get("text"), str):
+    part = object_item(item, at)
+    match part.get("type"):
+        case "text" | "input_text" | "output_text" if isinstance(part.get("text"), str):
             # OpenRouter's word for the end of a cacheable prefix; it is Anthropic's.
-            is_marked = "cache_control" in item and isinstance(item["cache_control"], dict)
-            return Text(text=item["text"], cache=is_marked or None)
-        case "refusal" if isinstance(item.get("refusal"), str):
-            return Text(text=item["refusal"])
+            is_marked = "cache_control" in part and isinstance(part["cache_control"], dict)
+            return Text(text=part["text"], cache=is_marked or None)
+        case "refusal" if isinstance(part.get("refusal"), str):
+            return Text(text=part["refusal"])
         case "image_url" | "input_image":
-            return _read_image(item, at=at)
+            return _read_image(part, at=at)
         case "thinking":
-            return Reasoning(text=thinking_text(item))
+            return Reasoning(text=thinking_text(part))
         case "text":
-            raise BadRequest(f"{at}.text", "a string is needed")
+            raise BadRequest(f"{at}.text", "This has to be a string.")
         case str(kind):
-            return Other(kind=kind, raw=item)
+            return Other(kind=kind, raw=part)
         case _:
-            raise BadRequest(f"{at}.type", "a string is needed")
+            raise BadRequest(f"{at}.type", "This has to be a string.")
 
 
 def _read_image(item: Object, *, at: str) -> Image:
@@ -189,7 +188,7 @@ def _read_image(item: Object, *, at: str) -> Image:
         detail = image.get("detail")
         image = image.get("url")
     if not isinstance(image, str) or not image:
-        raise BadRequest(f"{at}.image_url.url", "an http or data URL is needed")
+        raise BadRequest(f"{at}.image_url.url", "This has to be an http or data URL.")
     return image_from_url(image, detail=detail if isinstance(detail, str) else None)
 
 

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from helmdash.core.calls.usage import LARGEST_COUNT
+from helmdash.providers.errors import BadRequest
 from helmdash.providers.openai.read_messages import read_messages
-from helmdash.providers.protocols import LARGEST_COUNT, BadRequest
+from helmdash.providers.shared.members import (
+    count_at,
+    filled_text_at,
+    flag_at,
+    list_at,
+    number_at,
+    object_at,
+    object_item,
+    required_object_at,
+    texts_at,
+)
+from helmdash.providers.shared.reported import object_in
 from helmdash.providers.wire import (
     ChatRequest,
     Choice,
@@ -21,35 +34,36 @@ _COVERED = frozenset(
     stop seed presence_penalty frequency_penalty reasoning_effort reasoning metadata""".split()
 )
 
+_NAME_THE_MODEL = "This has to be the id of a model."
 _MODES = {"auto": Choice.AUTO, "none": Choice.NONE, "required": Choice.REQUIRED}
 _MODES["any"] = Choice.REQUIRED  # Mistral's word
 
 
 def read_request(body: Object, *, model: str | None, stream: bool | None) -> ChatRequest:
     """Read a client's request. Raises BadRequest naming the member."""
-    streams = _flag(body, "stream") or False if stream is None else stream
+    streams = flag_at(body, "stream") or False if stream is None else stream
     effort, reasoning_tokens = _reasoning(body)
-    limit = _count(body, "max_completion_tokens")
+    limit = count_at(body, "max_completion_tokens")
     return ChatRequest(
-        model=model if model is not None else _model(body),
+        model=model if model is not None else model_of(body),
         messages=read_messages(body.get("messages")),
         stream=streams,
         wants_usage=wants_usage(body) if streams else True,
         tools=_tools(body),
         tool_choice=_tool_choice(body),
-        parallel_tool_calls=_flag(body, "parallel_tool_calls"),
-        json_mode=_json_mode(body.get("response_format")),
-        max_tokens=limit if limit is not None else _count(body, "max_tokens"),
-        temperature=_number(body, "temperature"),
-        top_p=_number(body, "top_p"),
-        top_k=_count(body, "top_k"),
-        stop=_stop(body.get("stop")),
-        seed=_count(body, "seed"),
-        presence_penalty=_number(body, "presence_penalty"),
-        frequency_penalty=_number(body, "frequency_penalty"),
+        parallel_tool_calls=flag_at(body, "parallel_tool_calls"),
+        json_mode=_json_mode(body),
+        max_tokens=limit if limit is not None else count_at(body, "max_tokens"),
+        temperature=number_at(body, "temperature"),
+        top_p=number_at(body, "top_p"),
+        top_k=count_at(body, "top_k"),
+        stop=texts_at(body, "stop"),
+        seed=count_at(body, "seed"),
+        presence_penalty=number_at(body, "presence_penalty"),
+        frequency_penalty=number_at(body, "frequency_penalty"),
         reasoning_effort=effort,
         reasoning_tokens=reasoning_tokens,
-        metadata=_object(body, "metadata"),
+        metadata=object_in(body, "metadata"),
         extra={name: value for name, value in body.items() if name not in _COVERED},
     )
 
@@ -60,45 +74,40 @@ def wants_usage(body: Object) -> bool:
     return isinstance(options, dict) and options.get("include_usage") is True
 
 
-def _model(body: Object) -> str:
-    model = body.get("model")
-    if not isinstance(model, str) or not model.strip():
-        raise BadRequest("model", "the id of a model is needed")
+def model_of(body: Object) -> str:
+    """The id of the model. Raises BadRequest where none is named."""
+    model = filled_text_at(body, "model", fix=_NAME_THE_MODEL)
+    if not model.strip():
+        raise BadRequest("model", _NAME_THE_MODEL)
     return model
 
 
 def _tools(body: Object) -> tuple[Tool, ...]:
-    tools = _list(body, "tools")
+    tools = list_at(body, "tools")
     functions = [
         _tool(item, f"tools[{at}]")
         for at, item in enumerate(tools)
         if not isinstance(item, dict) or item.get("type", "function") == "function"
     ]
     legacy = [
-        _function(item, f"functions[{at}]") for at, item in enumerate(_list(body, "functions"))
+        _function(item, f"functions[{at}]") for at, item in enumerate(list_at(body, "functions"))
     ]
     return (*functions, *legacy)
 
 
 def _tool(item: Json, at: str) -> Tool:
-    if not isinstance(item, dict):
-        raise BadRequest(at, "an object with type and function is needed")
-    return _function(item.get("function"), f"{at}.function")
+    return _function(
+        required_object_at(object_item(item, at), "function", path=at), f"{at}.function"
+    )
 
 
 def _function(item: Json, at: str) -> Tool:
-    if not isinstance(item, dict):
-        raise BadRequest(at, "an object with a name is needed")
-    name = item.get("name")
-    if not isinstance(name, str) or not name:
-        raise BadRequest(f"{at}.name", "the name of the function is needed")
-    description = item.get("description")
-    parameters = item.get("parameters")
-    strict = item.get("strict")
+    function = object_item(item, at)
+    description, strict = function.get("description"), function.get("strict")
     return Tool(
-        name=name,
+        name=filled_text_at(function, "name", path=at, fix="Name the function."),
         description=description if isinstance(description, str) else None,
-        parameters=parameters if isinstance(parameters, dict) else None,
+        parameters=object_in(function, "parameters"),
         strict=strict if isinstance(strict, bool) else None,
     )
 
@@ -114,97 +123,38 @@ def _tool_choice(body: Object) -> ToolChoice | None:
             return ToolChoice(mode=Choice.ONE, name=name)
     if choice is None or isinstance(choice, dict):  # allowed_tools and custom: said by no other
         return None
-    raise BadRequest("tool_choice", "none, auto, required or a function is needed")
+    raise BadRequest("tool_choice", "This has to be none, auto, required or a function.")
 
 
-def _json_mode(value: Json) -> JsonMode | None:
-    if value is None:
+def _json_mode(body: Object) -> JsonMode | None:
+    wanted = object_at(body, "response_format")
+    if wanted is None:
         return None
-    if not isinstance(value, dict):
-        raise BadRequest("response_format", "an object with a type is needed")
-    match value.get("type"):
+    match wanted.get("type"):
         case "json_object":
             # llama.cpp and Fireworks take a schema here too.
-            schema = value.get("schema")
-            return JsonMode(schema=schema if isinstance(schema, dict) else None)
+            return JsonMode(schema=object_in(wanted, "schema"))
         case "json_schema":
-            return _schema_mode(value.get("json_schema"))
+            return _schema_mode(required_object_at(wanted, "json_schema", path="response_format"))
         case _:
             return None
 
 
-def _schema_mode(value: Json) -> JsonMode:
-    if not isinstance(value, dict):
-        raise BadRequest("response_format.json_schema", "an object with a schema is needed")
-    schema = value.get("schema")
-    name = value.get("name")
-    strict = value.get("strict")
+def _schema_mode(value: Object) -> JsonMode:
+    name, strict = value.get("name"), value.get("strict")
     return JsonMode(
-        schema=schema if isinstance(schema, dict) else None,
+        schema=object_in(value, "schema"),
         name=name if isinstance(name, str) else None,
         strict=strict if isinstance(strict, bool) else None,
     )
 
 
-def _stop(value: Json) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    if isinstance(value, str):
-        return (value,)
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return tuple(value)
-    raise BadRequest("stop", "a string or a list of strings is needed")
-
-
 def _reasoning(body: Object) -> tuple[str | None, int | None]:
     """The effort, and a limit in tokens: OpenAI's member, or OpenRouter's object."""
     effort = body.get("reasoning_effort")
-    about = body.get("reasoning")
-    if not isinstance(about, dict):
-        about = {}
+    about = object_in(body, "reasoning") or {}
     if not isinstance(effort, str):
         effort = about.get("effort")
     limit = about.get("max_tokens")
     is_count = type(limit) is int and abs(limit) <= LARGEST_COUNT
     return effort if isinstance(effort, str) else None, limit if is_count else None
-
-
-def _count(body: Object, name: str) -> int | None:
-    value = body.get(name)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise BadRequest(name, "a whole number is needed")
-    if value is not None and abs(value) > LARGEST_COUNT:
-        raise BadRequest(name, "a smaller whole number is needed")
-    return value
-
-
-def _number(body: Object, name: str) -> float | None:
-    value = body.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadRequest(name, "a number is needed")
-    return value
-
-
-def _flag(body: Object, name: str) -> bool | None:
-    value = body.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise BadRequest(name, "true or false is needed")
-    return value
-
-
-def _list(body: Object, name: str) -> list[Json]:
-    value = body.get(name)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise BadRequest(name, "a list is needed")
-    return value
-
-
-def _object(body: Object, name: str) -> Object | None:
-    value = body.get(name)
-    return value if isinstance(value, dict) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.calls.usage import normalise_usage
+from helmdash.providers.errors import BadRequest
 from helmdash.providers.openai.errors import (
     error_in,
     error_of_choice,
@@ -11,9 +12,10 @@ from helmdash.providers.openai.errors import (
 )
 from helmdash.providers.openai.read_messages import read_parts
 from helmdash.providers.openai.write_messages import reasoning_details, write_tool_call
-from helmdash.providers.protocols import Answer, BadRequest
+from helmdash.providers.protocols import Answer
 from helmdash.providers.quirks import USAGE_PLACES
 from helmdash.providers.shared.bodies import read_json, to_json
+from helmdash.providers.shared.reported import text_in
 from helmdash.providers.wire import UNDECODABLE_REPLY, Json, Object, Reasoning, Reply, WireError
 
 # The finish reasons OpenAI itself gives; clients compare with them.
@@ -86,13 +88,12 @@ def _reply(value: Object, choice: Object, message: Object) -> Reply:
         parts = read_parts(message)
     except BadRequest as problem:
         return Reply(error=_undecodable(str(problem)))
-    refusal = message.get("refusal")
     return Reply(
-        id=_text(value.get("id")),
-        model=_text(value.get("model")),
+        id=text_in(value, "id"),
+        model=text_in(value, "model"),
         parts=parts,
-        refusal=_text(refusal),
-        finish_reason=_text(choice.get("finish_reason")),
+        refusal=text_in(message, "refusal"),
+        finish_reason=text_in(choice, "finish_reason"),
         usage=find_usage(value),
         error=error_in(value) or error_of_choice(choice),
     )
@@ -106,10 +107,6 @@ def _legacy(choice: Object) -> Object:
 
 def _undecodable(message: str) -> WireError:
     return WireError(message=message, code=UNDECODABLE_REPLY)
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 # --- writing

@@ -6,7 +6,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 
-from helmdash.providers.protocols import CannotTranslate
+from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.quirks import Quirk
 from helmdash.providers.shared.images import url_of_image
 from helmdash.providers.wire import (

@@ -6,10 +6,11 @@ do so in their own shapes. What none of these names tells is not known: nothing 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from helmdash.providers.shared.bodies import read_object
-from helmdash.providers.wire import Json, Object
+from helmdash.providers.shared.reported import object_in, objects_in, text_in, tokens_of
+from helmdash.providers.wire import Object
 
 # Where the entries are: OpenAI, Anthropic and all that follow them; Gemini.
 _LISTS = ("data", "models")
@@ -25,7 +26,6 @@ _WINDOWS = (
     "max_input_tokens",  # Anthropic
     "inputTokenLimit",  # Gemini
 )
-_MOST_TOKENS = 2**31 - 1
 
 
 def read_windows(body: bytes) -> dict[str, int]:
@@ -41,7 +41,7 @@ def read_windows(body: bytes) -> dict[str, int]:
 def is_llama_cpp(body: bytes) -> bool:
     """Whether llama.cpp's server answered and told no window of its own: `/props` has it."""
     return any(
-        _count(_meta(entry).get("n_ctx")) is None
+        tokens_of(_meta(entry).get("n_ctx")) is None
         and (entry.get("owned_by") == "llamacpp" or "n_ctx_train" in _meta(entry))
         for entry in _entries(body)
     )
@@ -50,43 +50,32 @@ def is_llama_cpp(body: bytes) -> bool:
 def read_props(body: bytes) -> int | None:
     """The window in llama.cpp's `/props`: that of one slot, as the server was started."""
     value = read_object(body) or {}
-    settings = value.get("default_generation_settings")
-    told = settings.get("n_ctx") if isinstance(settings, Mapping) else None
-    return _count(told) or _count(value.get("n_ctx"))
+    settings = object_in(value, "default_generation_settings") or {}
+    return tokens_of(settings.get("n_ctx")) or tokens_of(value.get("n_ctx"))
 
 
 def _entries(body: bytes) -> Iterator[Object]:
     value = read_object(body) or {}
     for name in _LISTS:
-        found = value.get(name)
-        for entry in found if isinstance(found, list) else ():
-            if isinstance(entry, Mapping):
-                yield entry
+        yield from objects_in(value, name)
 
 
 def _names(entry: Object) -> Iterator[str]:
     for name in _NAMES:
-        found = entry.get(name)
-        if isinstance(found, str) and found:
+        found = text_in(entry, name)
+        if found is not None:
             yield found.removeprefix(_GEMINI)
 
 
 def _window(entry: Object) -> int | None:
-    provider = entry.get("top_provider")  # OpenRouter: of the one that it routes to first
     told = [entry.get(name) for name in _WINDOWS]
-    if isinstance(provider, Mapping):
-        told.append(provider.get("context_length"))
+    # OpenRouter: of the provider that it routes to first.
+    told.append((object_in(entry, "top_provider") or {}).get("context_length"))
     told.append(_meta(entry).get("n_ctx"))
-    known = [tokens for value in told if (tokens := _count(value)) is not None]
+    known = [tokens for value in told if (tokens := tokens_of(value)) is not None]
     # What llama.cpp's model was trained for: more than the server may give it.
-    return min(known, default=_count(_meta(entry).get("n_ctx_train")))
+    return min(known, default=tokens_of(_meta(entry).get("n_ctx_train")))
 
 
-def _meta(entry: Object) -> Mapping[str, Json]:
-    meta = entry.get("meta")
-    return meta if isinstance(meta, Mapping) else {}
-
-
-def _count(value: Json) -> int | None:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST_TOKENS
-    return value if is_count and isinstance(value, int) else None
+def _meta(entry: Object) -> Object:
+    return object_in(entry, "meta") or {}

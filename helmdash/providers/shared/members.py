@@ -1,25 +1,43 @@
-"""Typed reading of a client's JSON: a member of the wrong type is a BadRequest that names it.
+"""Members of a client's JSON: one of the wrong type is a BadRequest that names it by its path.
 
-An explicit null says as little as a member that is not there.
+An explicit null says as little as a member that is not there. What an upstream sent is read with
+`reported` instead, which refuses nothing.
 """
 
 from __future__ import annotations
 
-from helmdash.providers.protocols import LARGEST_COUNT, BadRequest, CannotTranslate
+from helmdash.core.calls.usage import LARGEST_COUNT
+from helmdash.providers.errors import BadRequest, CannotTranslate
 from helmdash.providers.shared.bodies import to_json
 from helmdash.providers.wire import Json, Object
 
 
 def text_at(body: Object, name: str, *, path: str = "") -> str | None:
-    """A string."""
+    """A string, the empty one included; None where there is none."""
     value = body.get(name)
     if value is None or isinstance(value, str):
         return value
     raise _wrong(path, name, "a string")
 
 
+def required_text_at(body: Object, name: str, *, path: str = "") -> str:
+    """A string that has to be there, but may be empty."""
+    value = body.get(name)
+    if isinstance(value, str):
+        return value
+    raise _wrong(path, name, "a string")
+
+
+def filled_text_at(body: Object, name: str, *, path: str = "", fix: str = "") -> str:
+    """A string with something in it. `fix` says what it is to be, where its name does not."""
+    value = body.get(name)
+    if isinstance(value, str) and value:
+        return value
+    raise BadRequest(_joined(path, name), fix or "This has to be a string that is not empty.")
+
+
 def flag_at(body: Object, name: str, *, path: str = "") -> bool | None:
-    """A boolean."""
+    """A boolean; None where there is none."""
     value = body.get(name)
     if value is None or isinstance(value, bool):
         return value
@@ -27,7 +45,7 @@ def flag_at(body: Object, name: str, *, path: str = "") -> bool | None:
 
 
 def number_at(body: Object, name: str, *, path: str = "") -> float | None:
-    """A number."""
+    """A number; None where there is none."""
     value = body.get(name)
     if value is None:
         return None
@@ -37,7 +55,7 @@ def number_at(body: Object, name: str, *, path: str = "") -> float | None:
 
 
 def count_at(body: Object, name: str, *, path: str = "") -> int | None:
-    """A whole number; 12.0 is one."""
+    """A whole number, and 12.0 is one; None where there is none."""
     value = number_at(body, name, path=path)
     if value is None:
         return value
@@ -49,11 +67,16 @@ def count_at(body: Object, name: str, *, path: str = "") -> int | None:
 
 
 def object_at(body: Object, name: str, *, path: str = "") -> dict[str, Json] | None:
-    """An object."""
+    """An object; None where there is none."""
     value = body.get(name)
     if value is None or isinstance(value, dict):
         return value
     raise _wrong(path, name, "an object")
+
+
+def required_object_at(body: Object, name: str, *, path: str = "") -> dict[str, Json]:
+    """An object that has to be there."""
+    return object_item(body.get(name), _joined(path, name))
 
 
 def list_at(body: Object, name: str, *, path: str = "") -> list[Json]:
@@ -67,7 +90,7 @@ def list_at(body: Object, name: str, *, path: str = "") -> list[Json]:
 
 
 def texts_at(body: Object, name: str, *, path: str = "") -> tuple[str, ...]:
-    """A string or an array of strings."""
+    """A string or an array of strings; empty where there is none."""
     value = body.get(name)
     if isinstance(value, str):
         return (value,)
@@ -77,8 +100,8 @@ def texts_at(body: Object, name: str, *, path: str = "") -> tuple[str, ...]:
     raise _wrong(path, name, "an array of strings")
 
 
-def object_in(value: Json, path: str) -> dict[str, Json]:
-    """An item of an array that has to be an object."""
+def object_item(value: Json, path: str) -> dict[str, Json]:
+    """An item of an array that has to be an object; `path` is its own."""
     if isinstance(value, dict):
         return value
     raise BadRequest(path, "This has to be an object.")
@@ -98,4 +121,8 @@ def body_of(members: Json) -> bytes:
 
 
 def _wrong(path: str, name: str, kind: str) -> BadRequest:
-    return BadRequest(f"{path}.{name}" if path else name, f"This has to be {kind}.")
+    return BadRequest(_joined(path, name), f"This has to be {kind}.")
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
