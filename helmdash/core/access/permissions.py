@@ -113,7 +113,7 @@ class Forbidden(Exception):
 
 
 def may(actor: Actor, right: Right, *, project_id: int | None) -> bool:
-    """Whether the actor has the right in a project; None: in what concerns every project."""
+    """Whether the actor holds the right there. project_id None: in what concerns every project."""
     match actor:
         case Shell():
             return True
@@ -126,7 +126,7 @@ def may(actor: Actor, right: Right, *, project_id: int | None) -> bool:
 
 
 def require(actor: Actor, right: Right, *, project_id: int | None) -> None:
-    """Raises Forbidden unless the actor has the right. See `may`."""
+    """Raises Forbidden unless `may` says yes; project_id None: for what concerns every project."""
     if not may(actor, right, project_id=project_id):
         raise _forbidden(actor, right, project_id)
 
@@ -201,7 +201,7 @@ def scope_of(right: Right) -> Scope | None:
 
 
 def least_role(right: Right) -> Role | None:
-    """The least role that has the right; None: superusers only."""
+    """The first of viewer, editor, owner that has the right. None: only superusers have it."""
     match right:
         case Right.READ | Right.READ_BUDGETS:
             return Role.VIEWER

@@ -93,7 +93,7 @@ class WrongTries:
 
 
 def retry_after(wait_s: float) -> int:
-    """What `Retry-After` says: whole seconds, at least one.
+    """A wait in seconds as the header `Retry-After` has it: whole seconds, at least one.
 
     >>> retry_after(0.2), retry_after(3.0), retry_after(3.1)
     (1, 3, 4)
@@ -123,7 +123,8 @@ class Tries:
 
 
 def next_try(before: Tries | None, *, policy: WaitPolicy, now: datetime) -> Tries:
-    """What holds after one more try that turns out wrong."""
+    """The tries after one more that turns out wrong, and the wait it brings. before None: the
+    first."""
     known = 0 if before is None or is_forgotten(before, policy=policy, now=now) else before.failures
     failures = known + 1
     return Tries(failures=failures, blocked_until=now + wait_after(failures, policy))

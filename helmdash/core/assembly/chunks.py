@@ -69,7 +69,8 @@ class DuplicateChunk(ChunkProblem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where in its source a chunk stands. Offsets count characters; page 0 is a page."""
+    """Where in its source a chunk stands. Offsets count characters; page 0 is a page. None: not
+    told."""
 
     page: int | None = None
     offset_start: int | None = None
@@ -100,7 +101,7 @@ class Chunk:
 
     @property
     def weight(self) -> float:
-        """The score to sort by; -0.0 is 0.0."""
+        """The score as it is sorted by: None counts as 0, and -0.0 as 0.0."""
         return float(self.score or 0.0)
 
 
@@ -115,7 +116,8 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A chunk that was not chosen. `over_by`: tokens over the budget, had it been, at its turn."""
+    """A chunk that was not chosen. `over_by`: tokens over the budget, had it been, at its turn;
+    None where it was not its size that left it out."""
 
     block: Block
     reason: Reason

@@ -22,7 +22,10 @@ from helmdash.core.assembly.chunks import Provenance, Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkEntry:
-    """One candidate. `tokens`: what it took; of one left out, what it would take by itself."""
+    """One candidate. `tokens`: what it took; of one left out, what it would take by itself.
+
+    `reason` None: it is included. `over_by`: tokens too many; None but for over_budget.
+    """
 
     id: str
     source: str
@@ -34,7 +37,7 @@ class ChunkEntry:
     provenance: Provenance | None = None
 
     def to_json(self) -> dict[str, object]:
-        """The entry as it leaves; what does not apply is not there."""
+        """The API's and the log's form; members that are None are left out."""
         found: dict[str, object] = {
             "id": self.id,
             "source": self.source,
@@ -71,11 +74,11 @@ class Manifest:
 
     @property
     def within_budget(self) -> bool:
-        """Whether the whole text is at most the budget."""
+        """Whether the estimate of the whole text, not of its parts, is at most `budget_tokens`."""
         return self.total_tokens <= self.budget_tokens
 
     def to_json(self) -> dict[str, object]:
-        """The manifest as it leaves, in the API and in logs. It holds no text of the prompt."""
+        """The API's and the log's form. It holds no text of the prompt."""
         return {
             "prompt_hash": self.prompt_hash,
             "system_tokens": self.system_tokens,

@@ -86,7 +86,10 @@ class MissingFallback(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetFigures:
-    """The members a stored row and a resolved budget share (tokens, bytes, USD per million)."""
+    """The members a stored row and a resolved budget share (tokens, bytes, USD per million tokens).
+
+    None: a price or a length is not known; the row is not stored, or is of no project.
+    """
 
     key: str  # "" is the fallback
     input_tokens: int  # safe input ceiling, not the advertised window
@@ -114,7 +117,7 @@ class BudgetFigures:
 
     @property
     def estimator(self) -> Estimator:
-        """The estimator with this row's factors."""
+        """Estimates tokens by the row's `chars_per_token` and `safety_multiplier`."""
         return Estimator(
             chars_per_token=self.chars_per_token, safety_multiplier=self.safety_multiplier
         )
@@ -154,7 +157,10 @@ class EffectiveBudget(BudgetFigures):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """The lines between healthy, caution and critical (tokens), each with where it comes from."""
+    """The lines between healthy, caution and critical (tokens), each with where it comes from.
+
+    Critical is None where the limit is unknown and the row sets no line.
+    """
 
     optimal_max_tokens: int
     optimal_source: LineSource
@@ -183,7 +189,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """A lookup explained. Exactly one candidate won."""
+    """A lookup explained. Exactly one candidate won. budget_id None: the row is not stored."""
 
     model: str
     budget: EffectiveBudget
@@ -255,8 +261,9 @@ class BudgetTable:
     ) -> EffectiveBudget:
         """Give the budget of a model id; an unknown or empty id has the fallback's.
 
-        `key`: its name in figures, where the provider is known that the id does not say.
-        `client_window`: tokens the client counts on, `server_window`: those the server says now.
+        key: its name in figures, where the provider is known that the id does not say; None: that
+        of `key_of`. client_window: tokens the client counts on; server_window: tokens the server
+        reports now; None: nobody says.
         """
         question = _Question(model.strip(), key, client_window, server_window)
         known = self._memory.get(question)
@@ -277,7 +284,8 @@ class BudgetTable:
         return named[0] if len(named) == 1 else {}
 
     def key_of(self, model: str, *, provider: str | None = None) -> str:
-        """The name that a model has in figures, however it is spelt (core.budgets.model_names)."""
+        """The model key, however the id is spelled (core.budgets.model_names). provider None: not
+        known, so the id itself has to say it."""
         asked = (model, provider)
         known = self._keys.get(asked)
         if known is None:

@@ -17,7 +17,7 @@ HEALTH_VERSION = "levels-3"
 
 
 class Level(StrEnum):
-    """The light of a call."""
+    """How full a call's context is."""
 
     HEALTHY = "healthy"
     CAUTION = "caution"
@@ -35,7 +35,10 @@ class HealthReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """A level with the figures it was judged by (tokens; the ratios are not clamped at 1)."""
+    """A level with the figures it was judged by, in tokens; the ratios are not clamped at 1.
+
+    None: not known; `reason` says why where the level is unknown, else it is None.
+    """
 
     level: Level
     reason: HealthReason | None
@@ -51,8 +54,8 @@ class Health:
 def assess(prompt_tokens: int | None, budget: EffectiveBudget) -> Health:
     """Judge one call by strict lines: exactly on a line still counts as the lower level.
 
-    `prompt_tokens` is the normalised total, cached tokens included. What is known is kept even
-    where the level is unknown, so that a page can show it.
+    `prompt_tokens` is the normalised total, cached tokens included; None: not reported. What is
+    known is kept even where the level is unknown, so that a page can show it.
     """
     prompt = prompt_tokens if prompt_tokens and prompt_tokens > 0 else None
     reason = _why_unknown(prompt, budget)

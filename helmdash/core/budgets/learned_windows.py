@@ -44,7 +44,10 @@ OUTSIDE = frozenset({LimitSource.REFUSAL, LimitSource.SERVER, LimitSource.CLIENT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedWindow:
-    """The newest that one source told of a model. `call_id` "": no call told it."""
+    """The newest window, in tokens, that one source reported of a model.
+
+    `call_id` "": no call did. `seen_at` None: just now.
+    """
 
     key: str
     source: WindowSource
@@ -63,7 +66,7 @@ class Variant:
 
 
 class ClaimState(StrEnum):
-    """What became of somebody's word on a window."""
+    """What became of a window that one source reported."""
 
     USED = "used"
     OUTRANKED = "outranked"  # somebody who comes first has told one
@@ -73,7 +76,10 @@ class ClaimState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What one source says of a model's window, in tokens."""
+    """What one source says of a model's window, in tokens.
+
+    `seen_at` None: just now, or said by a row or a client, which is true at any time.
+    """
 
     source: LimitSource
     tokens: int
@@ -109,7 +115,10 @@ def choose_limit(
     client_window: int | None = None,
     variant: Variant | None = None,
 ) -> Limit:
-    """Decide whose word counts. `row` None: no row but the fallback governs the model."""
+    """Decide which source counts (ADR 24). row None: no row but the fallback governs the model;
+    client_window, in tokens, None: the client named none; variant None: no longer one is
+    documented.
+    """
     proof = learned.get(WindowSource.SUCCESS)
     claims: list[Claim] = []
     found: Claim | None = None
@@ -134,12 +143,13 @@ def choose_limit(
 
 
 def disproves(prompt_tokens: int, limit: int) -> bool:
-    """Whether an answered prompt of so many tokens shows that the limit is wrong."""
+    """Whether an answered prompt is so far above the limit (tokens) that the limit is wrong."""
     return prompt_tokens * 100 > limit * _DISPROOF_PERCENT
 
 
 def variant_of(ids: Iterable[str], variants: Sequence[Variant]) -> Variant | None:
-    """The variant of a model by its ids (small letters), that with the longest prefix."""
+    """The variant whose prefix is the longest that fits one of a model's ids (small letters), or
+    None."""
     found = [one for one in variants for each in ids if each.startswith(one.prefix)]
     return max(found, key=lambda one: len(one.prefix), default=None)
 

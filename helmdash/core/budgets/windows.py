@@ -41,11 +41,12 @@ def with_room_of(budget: EffectiveBudget) -> EffectiveBudget:
 def within_window(
     budget: EffectiveBudget, window: int | None, *, most_reply_tokens: int | None = None
 ) -> EffectiveBudget:
-    """The budget as it holds in a window of so many tokens; unchanged where None is known.
+    """The budget as it holds in a window of so many tokens; None, not known: the budget unchanged.
 
     The limit is at most the window, the lines lie below it as for any limit, and the prompt is at
-    most what the window leaves for it: less the reserve or, if smaller, the longest reply. No more
-    than half is kept for replies, since a prompt has to fit in somewhere.
+    most what the window leaves for it: less the reserve or, if smaller, the longest reply
+    (most_reply_tokens; None: not limited). No more than half is kept for replies, since a prompt
+    has to fit in somewhere.
     """
     if window is None:
         return budget

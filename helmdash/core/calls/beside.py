@@ -57,7 +57,10 @@ def texts_in(beside: Beside) -> Iterator[tuple[Place, str]]:
 
 
 def whole_calls(beside: Beside, finish_reason: FinishReason | None) -> tuple[ToolUse, ...]:
-    """The calls that were written to their end; of a cut-off reply the last may not be."""
+    """The calls that were written to their end; of a cut-off reply the last may not be.
+
+    finish_reason None: the provider gave none, so all count as whole.
+    """
     calls = beside.calls[:_MOST_CALLS]
     if finish_reason is FinishReason.LENGTH and calls and not _is_json(calls[-1].arguments):
         return calls[:-1]

@@ -38,7 +38,10 @@ class CapturedTrim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """The size of what was sent: bytes of the body, messages, bytes of tool schemas, images."""
+    """The size of what was sent: bytes of the body, messages, bytes of tool schemas, images.
+
+    None: not reported.
+    """
 
     bytes: int | None = None
     messages: int | None = None
@@ -48,7 +51,11 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """One request to a model and what came back, in the caller's own words."""
+    """One request to a model and what came back, in the caller's own words.
+
+    None: the caller did not say. `attempt` counts from 1; `*_len` are UTF-8 bytes, `*_ms`
+    milliseconds, windows tokens.
+    """
 
     model: str
     id: str | None = None

@@ -179,7 +179,8 @@ def kind_of_error(code: str | None, message: str | None) -> ErrorKind | None:
 
 
 def is_about_json_mode(message: str | None) -> bool:
-    """Whether a refusal speaks of the JSON mode that was asked for."""
+    """Whether a refusal speaks of the JSON mode that was asked for; not so without a message
+    (None)."""
     return bool(message and _JSON_MODE.search(message[:_READ_CHARS]))
 
 

@@ -44,7 +44,7 @@ _TIMEOUTS = (408, 504, 522, 524)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the rules look at."""
+    """One call as the rules see it. None: not known, or nothing was said; a rule must not guess."""
 
     capture: Capture
     finish: FinishReason | None
@@ -62,7 +62,8 @@ class Facts:
 
 
 def gather_facts(capture: Capture, usage: Usage, finish: FinishReason | None) -> Facts:
-    """Work out the facts of one call. Never raises."""
+    """Work out the facts of one call. finish None: the provider gave no finish reason. Never
+    raises."""
     kind = kind_of_error(capture.error_code, _telling_message(capture, finish))
     json_due = _uses_json_mode(capture) or _purpose(capture) in STRUCTURED_PURPOSES
     decoded = False if kind is ErrorKind.READER else capture.decoded

@@ -74,7 +74,7 @@ def begins_with_heading(content: str) -> bool:
 
 
 def find_heading(title: str) -> str | None:
-    """Find the heading a title means, in any spelling `sections` reads."""
+    """The heading of a package that a title means, in any spelling `sections` reads, or None."""
     found = _heading_line(f"## {title}")
     return found[0] if found and not found[1] else None
 

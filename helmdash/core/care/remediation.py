@@ -144,8 +144,9 @@ def advance(
     """Decide what happens before `generation` starts; the newest reading is of one before it.
 
     `cadence` is in generations. A generation that was decided already changes nothing (callers
-    replay the stored decision). An unknown reading, or one of another round, freezes everything.
-    After a clear the caller stores `new_round`; the state returned here is still the old round's.
+    replay the stored decision). An unknown reading (None), or one of another round, freezes
+    everything. After a clear the caller stores `new_round`; the state returned here is still the
+    old round's.
     """
     if generation <= state.generation:
         return state, Decision(reason=f"Generation {generation} was decided already.")

@@ -122,10 +122,10 @@ class Beginning:
 
 
 def end_of(history: Sequence[Entry]) -> int:
-    """Where the client's history ends and our texts may follow: as many entries as stand before.
+    """How many of the client's entries stand before the place where our texts may follow.
 
-    That is before the beginning of a reply which the client puts into the model's mouth, and
-    before calls that still miss results.
+    That is before the beginning of a reply which the client puts into the model's mouth, and before
+    calls that still miss results.
     """
     end = len(history)
     while end and history[end - 1].speaker is Speaker.ASSISTANT:
@@ -209,7 +209,8 @@ def earlier_of(history: Sequence[Entry], left: Sequence[int]) -> str:
 
 
 def prompt_of(history: Sequence[Entry]) -> int | None:
-    """The entry in which the request ends with a user's own message; None: with something else."""
+    """The index of the entry, where the request ends with a user's own message; None: with
+    something else."""
     end = end_of(history)
     while end and history[end - 1].speaker is Speaker.SYSTEM:
         end -= 1
@@ -253,7 +254,7 @@ def arrange(
     """The entries that are sent, in order.
 
     `guide` is for this request only: before the user's own message when the request ends in one,
-    else at the end, after the results of tools.
+    else at the end, after the results of tools; None: there is none.
     """
     said: dict[int, list[str]] = {}
     for position, text in beginning.inserts:

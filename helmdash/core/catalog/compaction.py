@@ -87,7 +87,7 @@ class Layout:
 
 
 def lay_out(entry: Entry) -> Layout:
-    """Measure an entry: its units, and the sizes of its views."""
+    """Measure an entry: its units, and the bytes of compact JSON that each of its views takes."""
     detail = take_apart(entry)
     dropped_by = {drop: _mask_of(detail, drop) for drop in DropOrder}
     shown = (1 << len(detail.units)) - 1

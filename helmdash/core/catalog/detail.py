@@ -127,7 +127,7 @@ _LIST_WORTH: Final[Mapping[str, Worth]] = {
 
 
 def take_apart(entry: Entry) -> Detail:
-    """The units of an entry and what each costs."""
+    """The units of an entry and what each costs, in bytes of compact JSON."""
     return _Walk(entry.kind).of(entry.raw)
 
 

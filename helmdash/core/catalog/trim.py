@@ -37,7 +37,7 @@ class TrimEntryJson(TypedDict):
 
 
 class TrimJson(TypedDict):
-    """The `compaction` object of the API."""
+    """The `compaction` object of the API. Bytes of compact JSON; `limit_bytes` null: no limit."""
 
     before_bytes: int
     after_bytes: int
@@ -110,7 +110,7 @@ class Trim:
         return (self.before_bytes - self.after_bytes) / self.before_bytes
 
     def to_json(self) -> TrimJson:
-        """The `compaction` object of the API."""
+        """Gives the `compaction` object of the API, which `POST /calls` takes as `trim` again."""
         return {
             "before_bytes": self.before_bytes,
             "after_bytes": self.after_bytes,

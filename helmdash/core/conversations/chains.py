@@ -75,7 +75,7 @@ class Seen:
 class Place:
     """Where a call belongs. A branch names the call it came off; `by_run` is a kept run of turns.
 
-    NEW has neither conversation nor generation.
+    NEW has neither conversation nor generation: both are None.
     """
 
     placing: Placing
@@ -86,7 +86,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How large a request was: its messages, its bytes, its prompt tokens as reported."""
+    """How large a request was: its messages, its bytes, its prompt tokens as reported. None: not
+    told."""
 
     messages: int | None = None
     bytes: int | None = None

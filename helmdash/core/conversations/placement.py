@@ -19,7 +19,8 @@ PLACEMENT_VERSION = "place-3"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How a conversation stands after its newest call; `generation` 0 means no call yet."""
+    """How a conversation stands after its newest call; `generation` 0 means no call yet,
+    `known_level` None that no call could be judged."""
 
     round_number: int = 1
     generation: int = 0
@@ -29,7 +30,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One call taken in: the standing after it, and the level it left, if that changed."""
+    """One call taken in: the standing after it, and the level it left; None: the level stayed."""
 
     after: Standing
     is_change: bool
@@ -100,8 +101,10 @@ def is_late(
 
 
 def is_as_large(before: int | None, prompt_tokens: int | None) -> bool:
-    """Whether a prompt has not lost its history: at least half as large as the one before.
+    """Whether a prompt has not lost its history: at least half as large, in tokens, as the one
+    before.
 
-    Half, for a re-entry package has a fifth of the window (core.care.reminders). Unknown: no.
+    Half, for a re-entry package has a fifth of the window (core.care.reminders). Where either is
+    None, not known: no.
     """
     return before is not None and prompt_tokens is not None and prompt_tokens * 2 >= before

@@ -17,7 +17,8 @@ def decode_best(
 ) -> Decoded:
     """Find a value of the first of the shapes that the reply holds any of; at most two readings.
 
-    Raises Undecodable where it holds none.
+    finish_reason None: none was given, so the reply is not taken for cut off. `label` names the
+    task in the message. Raises Undecodable where it holds none.
     """
     seen: set[int] = set()
 

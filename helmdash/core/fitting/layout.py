@@ -27,12 +27,12 @@ class CatalogLayout:
 
     @property
     def used(self) -> int:
-        """Bytes of the catalog as it is shown now."""
+        """Bytes that the catalog takes as it is shown now."""
         return self.room - self.left
 
     @property
     def has_hidden(self) -> bool:
-        """Whether any entry is not shown at all."""
+        """True as soon as one entry is not even named."""
         return HIDDEN in self.masks
 
     def is_hidden(self, at: int) -> bool:

@@ -119,8 +119,9 @@ def missing_members(
 ) -> tuple[str, ...]:
     """List the required members that arguments do not have: dotted paths, at most 20.
 
-    A member that is there counts as given, whatever it is: a template is filled in later, and
-    `check_args` says what is wrong with a value. Never raises, whoever wrote the schema.
+    schema None: nobody knows what is required, so none is missing. A member that is there counts as
+    given, whatever it is: a template is filled in later, and `check_args` says what is wrong with a
+    value. Never raises, whoever wrote the schema.
     """
     found: dict[str, None] = {}
     queue: deque[tuple[tuple[str, ...], object, object]] = deque([((), schema, args)])

@@ -58,7 +58,7 @@ _MOST_LISTED: Final = 200
 def completed_steps(context: Mapping[str, object] | None) -> tuple[CompletedStep, ...]:
     """The steps that a context lists as done, oldest first; steps that failed are not done.
 
-    Never raises: what cannot be read as a step is not one.
+    None, no context: none. Never raises: what cannot be read as a step is not one.
     """
     if not context:
         return ()

@@ -52,12 +52,12 @@ class Call:
 
     @property
     def tool(self) -> str:
-        """What the step calls."""
+        """The name in the step: a pack's own, or PIPELINE_RUN."""
         return PIPELINE_RUN if self.is_pipeline else self.entry.id
 
     @property
     def args(self) -> Mapping[str, object]:
-        """What the step calls it with."""
+        """A pack's arguments as given; for a pipeline its id, and the inputs as given."""
         return {"id": self.entry.id, "inputs": self.given} if self.is_pipeline else self.given
 
     @property
@@ -68,14 +68,14 @@ class Call:
     def checked(self, check_args: CheckArgs, under: str | None = None) -> tuple[ArgFault, ...]:
         """What is wrong with the arguments, their form included.
 
-        under: what stands before each field's name; as a step's arguments are nested by default.
+        under: what stands before each field's name; None: as a step's arguments are nested.
         """
         under = self._under if under is None else under
         form = tuple(ArgFault(joined(under, each.field), each.message) for each in self.faults)
         return form + check(self.entry, self.given, check_args, under)
 
     def missing(self, under: str | None = None) -> tuple[str, ...]:
-        """The required arguments that were not given; `under` as in `checked`."""
+        """Dotted paths of the required arguments that were not given; `under` as in `checked`."""
         under = self._under if under is None else under
         found = missing_members(input_schema_of(self.entry), self.given)
         return tuple(joined(under, path) for path in found)

@@ -64,7 +64,10 @@ _NEXT_LINE: Final = "Take this step, then ask for the next one and list the step
 
 def decode_plan(raw: str, *, finish_reason: FinishReason | None = None) -> Decoded:
     """Find the plan in a model's reply; an empty one only where there is none with a step, a lone
-    step only where there is no plan. Raises Undecodable.
+    step only where there is no plan.
+
+    finish_reason None: the provider gave none. Raises Undecodable where no JSON of the reply is a
+    plan or a step.
     """
     shapes = (is_full_plan, is_plan_shaped, is_step_shaped)
     return decode_best(raw, shapes, finish_reason=finish_reason, label="plan")

@@ -58,7 +58,8 @@ def first_try(
     variant_override: PromptVariant | None = None,
     max_tokens: int | None = None,
 ) -> TrySettings:
-    """The settings to begin with; the caller's variant and output cap (above 0) go first."""
+    """The settings to begin with. variant_override, and max_tokens above 0, go before the budget's;
+    None: the budget's."""
     return TrySettings(
         model=budget.model,
         variant=variant_override or budget.prompt_variant,

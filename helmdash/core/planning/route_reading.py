@@ -101,7 +101,10 @@ def is_destination_shaped(value: object) -> bool:
 
 def decode_route(raw: str, *, finish_reason: FinishReason | None = None) -> Decoded:
     """Find the route in a model's reply; an empty one only where there is none that says something,
-    a lone recommendation only where there is no route. Raises Undecodable.
+    a lone recommendation only where there is no route.
+
+    finish_reason None: the provider gave none. Raises Undecodable where no JSON of the reply is a
+    route or a recommendation.
     """
     shapes = (is_full_route, is_route_shaped, is_destination_shaped)
     return decode_best(raw, shapes, finish_reason=finish_reason, label="route")

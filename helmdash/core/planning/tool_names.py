@@ -66,7 +66,8 @@ class ToolNames:
         return Named(entry=fitting[0], is_exact=False) if len(fitting) == 1 else None
 
     def find_exact(self, asked: str) -> Entry | None:
-        """Find the entry of exactly this id; quotes and space around it do not count."""
+        """The entry of exactly this id, quotes and space around it left out; None: there is
+        none."""
         return self._by_id.get(asked) or self._by_id.get(_bare(asked))
 
     def rivals(self, asked: str) -> tuple[str, ...]:
@@ -92,7 +93,7 @@ class ToolNames:
 
 
 def canonical(asked: str, catalog: Catalog) -> Named | None:
-    """Find the one entry of a catalog that a name stands for (see ToolNames.find)."""
+    """The one entry of a catalog that a name stands for; None for no entry, or for several."""
     return ToolNames(catalog).find(asked)
 
 

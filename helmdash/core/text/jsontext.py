@@ -169,7 +169,7 @@ def find_inner_spans(text: str) -> list[Span]:
 
 
 def measure_depth(text: str) -> int:
-    """Count how deep the brackets of a text nest, whether or not they match."""
+    """The most brackets that are open at once in a text, whether or not they match."""
     # All of it in C: a whole catalog has some hundred thousand brackets.
     brackets = _NO_BRACKET.sub("", _STRING.sub("", text))
     return max(accumulate(map(_STEPS.__getitem__, brackets), initial=0))

@@ -26,13 +26,14 @@ def canonical_json(value: object) -> str:
 def message_hash(message: Mapping[str, object], parent: str | None = None) -> str:
     """Hash a message, and with `parent` (the hash before it) the whole history up to it.
 
-    Key order does not matter; gives "b2:" and 32 hex digits.
+    parent None: nothing stands before it. Key order does not matter; gives "b2:" and 32 hex digits.
     """
     return canonical_hash(canonical_json(message), parent)
 
 
 def canonical_hash(text: str, parent: str | None = None) -> str:
-    """Hash a message whose canonical JSON is at hand: the same as `message_hash` of the message."""
+    """Hash a message whose canonical JSON is at hand: what `message_hash` gives for the message.
+    parent None: nothing stands before it."""
     digest = blake2b(digest_size=_DIGEST_BYTES)
     digest.update(f"{parent or ''}\n".encode())
     digest.update(text.encode("utf-8", "surrogatepass"))

@@ -53,7 +53,7 @@ class Masker:
         self._left = OWN_SECONDS
 
     def text(self, text: str) -> str:
-        """The text with masks."""
+        """Every match of an own pattern as `[masked]`, then what `redact_text` replaces."""
         # Own patterns first: they know more of what they mask than that it looks like a card.
         for pattern in self._own:
             text = self._masked(text, pattern)

@@ -36,7 +36,7 @@ def utf8_bytes(text: str) -> int:
 
 
 def json_bytes(value: object) -> int:
-    """Count the UTF-8 bytes of `compact_json(value)`."""
+    """UTF-8 bytes of a value as it is sent. Raises what `compact_json` raises."""
     return utf8_bytes(compact_json(value))
 
 
@@ -61,14 +61,14 @@ class Estimator:
                 raise ValueError(f"{name} must be a number above 0, not {factor}")
 
     def tokens_of_bytes(self, n: int) -> int:
-        """Estimate the tokens of n bytes (0 for 0)."""
+        """Both roundings go upwards, so that one byte is a token at least; 0 for 0."""
         per, of_per = _ratio(self.chars_per_token)
         times, of_times = _ratio(self.safety_multiplier)
         base = -(-n * of_per // per)
         return -(-base * times // of_times)
 
     def tokens(self, text: str) -> int:
-        """Estimate the tokens of a text by its UTF-8 bytes."""
+        """As `tokens_of_bytes`, for the UTF-8 bytes of a text."""
         return self.tokens_of_bytes(utf8_bytes(text))
 
     def bytes_within(self, tokens: int) -> int:

@@ -35,7 +35,8 @@ _PINNED_NEAR = 0.95
 
 
 class Sample(NamedTuple):
-    """One recorded call of the model; `is_learned`: neither suspected nor otherwise unfit."""
+    """One recorded call of the model; `is_learned`: neither suspected nor otherwise unfit.
+    conversation None: it belongs to none."""
 
     conversation: int | None
     sent_bytes: int
@@ -48,7 +49,7 @@ class Band:
     """Bytes a token of a model's whole prompts: middle and spread as logarithms.
 
     `pins`: token counts that calls of different sizes were reported with. `scatter`: standard
-    deviation of a call's ratio within its conversation (logarithm), once enough are known.
+    deviation of a call's ratio within its conversation (logarithm); None: too few are known.
     """
 
     middle: float = _USUAL_RATIO

@@ -14,7 +14,7 @@ LEAST_TOKENS = 300
 
 
 class CutRule(StrEnum):
-    """What told a cut."""
+    """By which sign a call is taken for cut."""
 
     HALF_WINDOW = "half_window"  # the count is half of a window and a little
     WHOLE_WINDOW = "whole_window"  # the count is a window exactly
@@ -26,8 +26,8 @@ class CutRule(StrEnum):
 
 
 class Sizes(NamedTuple):
-    """What is known of one call that succeeded; tokens and bytes as reported. A tuple, for one
-    is made of every call.
+    """What is known of one call that succeeded; tokens and bytes as reported, None where not. A
+    tuple, for one is made of every call.
 
     `cached`: what the provider told as cached, whatever its count includes. `window`: tokens the
     server was told to use. `is_blind`: there are images or other media, whose bytes say nothing.
@@ -45,7 +45,8 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspicion:
-    """Why a call is taken for cut. `ratio` bytes a token were expected, over `calls` calls."""
+    """Why a call is taken for cut. `ratio` bytes a token were expected, over `calls` calls; None
+    where the reported count alone told. `window`: tokens; None: none is known."""
 
     rule: CutRule
     expected_tokens: int | None
@@ -57,7 +58,8 @@ class Suspicion:
 
 
 class Verdict(NamedTuple):
-    """A call's suspicion, the trace after it, and whether the model's band may learn from it."""
+    """A call's suspicion (None: none), the trace after it, and whether the model's band may learn
+    from it."""
 
     suspicion: Suspicion | None
     trace: Trace
@@ -65,7 +67,8 @@ class Verdict(NamedTuple):
 
 
 def is_judgeable(sizes: Sizes) -> bool:
-    """Whether bytes and tokens can be held against each other."""
+    """Whether bytes and tokens can be checked against each other: both known, and neither too
+    few."""
     return (
         not sizes.is_blind
         and sizes.bytes is not None

@@ -77,7 +77,8 @@ class Trace(NamedTuple):
 
     @property
     def scatter(self) -> float:
-        """Standard deviation of the logarithm of a clean call's ratio around the smoothed one."""
+        """Standard deviation of the logarithm of bytes a token around the smoothed ratio, without
+        unit."""
         return self.scatter_mille / _MILLE
 
     @property
@@ -123,7 +124,7 @@ def read_trace(stored: object, *, round_number: int, model: str) -> Trace:
 def first_clean(
     trace: Trace, *, sent_bytes: int, tokens: int, scatter: float | None = None
 ) -> Trace:
-    """The trace begun anew at a call taken for whole; keeps its scatter, unless one is given."""
+    """The trace begun anew at a call taken for whole. scatter None: the trace's own is kept."""
     return Trace(
         round_number=trace.round_number,
         model=trace.model,

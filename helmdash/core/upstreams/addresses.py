@@ -126,7 +126,8 @@ def path_problem(path: str) -> str | None:
 
 
 def host_problem(host: str, *, allow_private: bool) -> str | None:
-    """Why a host of a URL (a name, an IPv4 address or one of IPv6 in brackets) may not be used."""
+    """Why a host of a URL (a name, an IPv4 address or one of IPv6 in brackets) may not be used, as
+    a sentence; None when it may."""
     if host.startswith("["):
         return address_problem(host[1:-1], allow_private=allow_private)
     name = host.removesuffix(".")

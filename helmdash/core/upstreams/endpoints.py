@@ -36,9 +36,9 @@ class EndpointSource(StrEnum):
 class Endpoint:
     """One configured upstream, ready to be called.
 
-    `name` is what stands before the slash in `provider/model`. `models` are ids or globs
-    (`gpt-*`); empty: the upstream is asked for its list. `read_timeout_s` is how long the first
-    byte, and each one after it, may take.
+    `name` is what stands before the slash in `provider/model`. `models` are ids or globs (`gpt-*`);
+    empty: the upstream is asked for its list. `read_timeout_s` is how long, in seconds, the first
+    byte, and each one after it, may take. `api_key` None: none is sent.
     """
 
     name: str

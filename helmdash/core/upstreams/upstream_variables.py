@@ -184,7 +184,7 @@ def _plain_host(host: str) -> str:
 
 
 def key_variable_of(endpoint: Endpoint, variables: Mapping[str, str]) -> str:
-    """Which variable an endpoint of the environment has its key from; "" for none."""
+    """The first variable that is set of those which may hold an endpoint's key; "": none is."""
     if endpoint.kind is ProviderKind.OLLAMA:
         return OLLAMA_KEY if _first((OLLAMA_KEY,), variables) else ""
     names = next((known.key_variables for known in KNOWN if known.name == endpoint.name), ())
