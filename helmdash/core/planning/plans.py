@@ -99,14 +99,17 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletedStep:
-    """A step that the agent says it has taken, or an earlier answer of ours for the same work."""
+    """A step that the agent says it has taken, or an earlier answer of ours for the same work.
+
+    args None: nobody knows them.
+    """
 
     tool: str
     args: Mapping[str, object] | None = None
 
 
 class RouteKind(StrEnum):
-    """What a route leads to."""
+    """Whether a route leads to a pack, to a pipeline, or nowhere."""
 
     PACK = "pack"
     PIPELINE = "pipeline"
@@ -117,7 +120,8 @@ class RouteKind(StrEnum):
 class Destination:
     """A recommended entry; id "" and kind NONE when none serves.
 
-    missing_args: dotted paths of required inputs that are not among the suggested ones.
+    suggested_inputs None: the model gave none. missing_args: dotted paths of required inputs that
+    are not among the suggested ones.
     """
 
     kind: RouteKind
@@ -139,7 +143,11 @@ class GapWarning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A checked route."""
+    """A recommendation that names an entry of the catalog, or says that none serves.
+
+    gap_warning None: the catalog lacks nothing. partial: the reply was cut off, or part of it could
+    not be read. notes: what was put right, a sentence each.
+    """
 
     recommendation: Destination
     alternatives: tuple[Destination, ...]

@@ -81,9 +81,9 @@ def build_prompt(
 ) -> Prompt:
     """Write the messages for a plan or a route.
 
-    in_system: the catalog ends the system message (prefix-cache layout). defaults: what the
-    caller usually passes. completed: the steps done so far. note: a hint for this try alone. Empty
-    defaults, context, steps and notes leave no trace.
+    in_system: the catalog ends the system message (prefix-cache layout). defaults: what the caller
+    usually passes. completed: the steps done so far. note: a hint for this try alone. Empty (or
+    None) defaults, context, steps and notes leave no trace.
     """
     return _lay_out(
         role_of(task, variant),
@@ -104,7 +104,8 @@ def fixed_bytes(
     completed: Sequence[CompletedStep] = (),
     note: str = "",
 ) -> int:
-    """UTF-8 bytes of the prompt without its catalog, to the byte: what `select` has to spare."""
+    """UTF-8 bytes of the prompt without its catalog, to the byte: what `select` has to spare. The
+    arguments are those of `build_prompt`."""
     asking = list(_asking(defaults, intent, completed, context, note))
     empty = _lay_out(role_of(task, variant), f"{CATALOG_HEADER}\n", asking, in_system=in_system)
     return empty.bytes

@@ -83,8 +83,9 @@ def past_scores(
 ) -> dict[str, float]:
     """What the past adds to the score of each tool that it knows. Plans come oldest first.
 
-    hash_word: passes every word through the function that made the sketches in this history.
-    likeness: the lexical score of a tool, 0 for one that is not in the catalog.
+    hash_word: passes every word through the function that made the sketches in this history; None:
+    it has no sketches. likeness: the lexical score of a tool, 0 for one that is not in the catalog;
+    None: all count alike.
     """
     queries: Sequence[Query] = queries_of(clauses) if history else ()
     if not queries:
@@ -118,7 +119,8 @@ def similar(
 ) -> tuple[tuple[int, float], ...]:
     """Positions in `history` of the plans with the nearest intents, and how near: up to 1.
 
-    Nearest first, the newer one first where two are as near. Age and weight play no part.
+    Nearest first, the newer one first where two are as near. Age and weight play no part. hash_word
+    None: the history holds no sketches.
     """
     return _nearest(history, words_of_intent(intent), hash_word, limit)
 

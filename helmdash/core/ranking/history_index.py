@@ -32,7 +32,8 @@ Postings = Mapping[str, Sequence[tuple[int, float]]]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is read of a past plan: its words (text or sketch), its tools, what it counts."""
+    """What is read of a past plan: its words (text, or sketch where it is not None), its tools,
+    what it counts."""
 
     intent: str
     sketch: tuple[Query, ...] | None
@@ -60,7 +61,7 @@ class Past:
     company: tuple[tuple[tuple[int, float], ...], ...]  # what was picked beside it, how often
 
     def unknown_rarity(self, stem: str) -> float:
-        """The rarity of a stem that no past plan has."""
+        """How telling a word is that no past plan has: as the rarest of those that one has."""
         return _rarity(len(self.plans), 1, stem in self.common)
 
 
@@ -79,13 +80,14 @@ def words_of_intent(intent: str) -> tuple[Query, ...]:
 
 
 def hashed(queries: Sequence[Query], hash_word: HashWord | None) -> Sequence[Query]:
-    """The same words as `hash_word` shows them."""
+    """The same words as `hash_word` makes them; None: as they are."""
     return queries if hash_word is None else [tuple(map(hash_word, query)) for query in queries]
 
 
 @lru_cache(maxsize=16)
 def read_past(plans: tuple[Plan, ...], hash_word: HashWord | None) -> Past:
-    """Index a history. Pure; kept, since one history serves many intents."""
+    """Index a history. hash_word None: it holds no sketches. Pure; kept, since one history serves
+    many intents."""
     queries = [_words_of(plan, hash_word) for plan in plans]
     common = COMMON_STEMS if hash_word is None else frozenset(map(hash_word, COMMON_STEMS))
     rarity = _plan_rarity(queries, common)

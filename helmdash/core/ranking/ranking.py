@@ -67,7 +67,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Substitute:
-    """An entry that supersedes a pack: the words that name it, and where it is, if it is here."""
+    """An entry that supersedes a pack: the words that name it, and where it is; None: not here."""
 
     at: int
     pack_at: int | None
@@ -107,7 +107,8 @@ def rank(
     """Every entry, best first, ties by id. An intent without a known word scores all 0.
 
     history: past plans, oldest first; tools this catalog does not have are ignored. hash_word: how
-    the words of past plans were hashed that come as sketches (see `history.sketch_of`).
+    the words of past plans were hashed that come as sketches (see `history.sketch_of`); None: none
+    do.
     """
     found = order_entries(index, intent, history, hash_word=hash_word)
     return tuple(
@@ -129,7 +130,7 @@ def order_entries(
     *,
     hash_word: Callable[[str], str] | None = None,
 ) -> Ranking:
-    """The same as `rank`, by position: what fitting works with."""
+    """As `rank`, by position: what fitting works with. hash_word None: no past plan is a sketch."""
     intent = both_ends(intent)
     clauses = at_most(MOST_CLAUSES, clauses_of(intent))
     lexical = score_clauses(index.lexicon, clauses)
