@@ -152,7 +152,7 @@ def projects_of(*, actor: Actor) -> tuple[ProjectInfo, ...]:
 
 
 def members(*, project: str | None = None) -> tuple[Member, ...]:
-    """Memberships by project and name; of one project when its slug is given."""
+    """Memberships by project and name: those of the project with this slug; None: of all."""
     rows = Membership.objects.select_related("project", "user")
     if project is not None:
         rows = rows.filter(project__slug=project)
@@ -168,13 +168,13 @@ def default_project() -> ProjectInfo:
 
 
 def find_project(*, slug: str) -> ProjectInfo | None:
-    """A project by its slug."""
+    """The project with this slug; None if it does not exist."""
     row = Project.objects.filter(slug=slug).first()
     return project_info(row) if row else None
 
 
 def api_keys(*, project_id: int | None = None) -> tuple[ApiKeyInfo, ...]:
-    """Keys, newest first, of one project or of all."""
+    """Keys of one project, or of all (project_id None), newest first, revoked ones included."""
     rows = ApiKey.objects.select_related("project").order_by("-created_at", "-id")
     if project_id is not None:
         rows = rows.filter(project_id=project_id)

@@ -68,7 +68,8 @@ _lock = threading.Lock()
 
 
 def table(*, project_id: int | None) -> core.BudgetTable:
-    """The budgets that govern a project: global rows, and its own in their place.
+    """The budgets that govern a project: global rows, and its own in their place. project_id None:
+    the global rows alone.
 
     One query when nothing was edited or learned in the last second, five otherwise.
     """
@@ -89,12 +90,14 @@ def table(*, project_id: int | None) -> core.BudgetTable:
 
 
 def resolve(*, project_id: int | None, model: str) -> core.Resolution:
-    """Which rule governs a model, which others could have, and the effective numbers."""
+    """Which rule governs a model, which others could have, and the effective numbers. project_id
+    None: by the global rows alone."""
     return table(project_id=project_id).resolve(model)
 
 
 def page(*, project_id: int | None, after_id: int | None, limit: int) -> tuple[BudgetRow, ...]:
-    """Rows a project is governed by, in table order: global ones and its own."""
+    """Rows a project is governed by, in table order: global ones and its own (project_id None: the
+    global ones alone), those behind the row `after_id`; None: from the first."""
     rows = _visible(project_id).order_by("id")
     if after_id is not None:
         rows = rows.filter(id__gt=after_id)
@@ -102,13 +105,15 @@ def page(*, project_id: int | None, after_id: int | None, limit: int) -> tuple[B
 
 
 def find(*, project_id: int | None, budget_id: int) -> BudgetRow | None:
-    """One row, if the project may see it."""
+    """One row; None where it does not exist or the project (None: of global rows) may not see
+    it."""
     row = _visible(project_id).select_related("project").filter(pk=budget_id).first()
     return _row(row) if row else None
 
 
 def context_budgets(*, project_id: int | None, now: datetime) -> ContextBudgets:
-    """Every enabled rule with its effective numbers, for operators and agents to audit."""
+    """Every enabled rule with its effective numbers, for operators and agents to audit. project_id
+    None: the global ones alone."""
     rules = table(project_id=project_id)
     keys = [row.key for row in _visible(project_id).filter(enabled=True).order_by("id")]
     return ContextBudgets(

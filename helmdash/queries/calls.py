@@ -130,7 +130,7 @@ def page(
     """Calls, newest first. One query, one more with a conversation, two more with a model, at most
     four more with `q`.
 
-    Raises BadCursor.
+    cursor None: from the newest. Raises BadCursor for one that no page of this list gave.
     """
     rows = _filtered(project_id, filters).order_by("-started_at", "-id")
     if cursor:
@@ -155,7 +155,8 @@ def export(*, project_id: int, filters: CallFilters) -> Iterator[CallView]:
 
 
 def find(*, project_id: int, call_id: str) -> CallDetail | None:
-    """One call, its payload, and the other calls of its correlation id. At most four queries."""
+    """One call, its payload, and the other calls of its correlation id. At most four queries. None
+    if it does not exist in the project."""
     row = (
         Call.objects.filter(project_id=project_id, name=call_id)
         .select_related("conversation", "payload", "rules")
@@ -195,15 +196,16 @@ def stored_ids(*, project_id: int, ids: Sequence[str]) -> frozenset[str]:
 
 
 def newest_mark(*, project_id: int) -> int:
-    """The row of the call that started last; 0 while the project has none."""
+    """The primary key of the call that started last; 0 while the project has none."""
     newest = Call.objects.filter(project_id=project_id).order_by("-started_at", "-id")
     return newest.values_list("id", flat=True).first() or 0
 
 
 def change_mark() -> int:
-    """The newest row of any project: what live fragments are compared by. One look at the key.
+    """The largest primary key of any project's calls: what live fragments are compared by. One look
+    at the index.
 
-    Unlike `newest_mark` it also moves for a call that started before others and is told of later.
+    Unlike `newest_mark` it also moves for a call that started before others and is reported later.
     """
     return Call.objects.order_by("-id").values_list("id", flat=True).first() or 0
 

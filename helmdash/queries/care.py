@@ -104,7 +104,7 @@ def care_view(
 ) -> CareView:
     """Read what is stored with a round (`Round.care`); a round without it rests.
 
-    recorded: the newest generation of the conversation that was recorded.
+    recorded: the newest generation of the conversation that was recorded; None: none was.
     """
     state = CareState.from_json(care)
     if not isinstance(care, Mapping) or state.round_number != round_number:

@@ -31,7 +31,8 @@ class CatalogInfo:
 
 
 def find(*, project_id: int, name: str | None = None) -> CatalogInfo | None:
-    """The newest revision of a name; without a name, the project's current catalog."""
+    """The newest revision of a name; name None: the project's current catalog. None: there is
+    none."""
     if name is None:
         project = Project.objects.select_related("current_catalog").get(pk=project_id)
         return _info(project.current_catalog) if project.current_catalog else None
@@ -49,7 +50,7 @@ class CatalogSize:
 
 
 def size(*, project_id: int | None, name: str | None = None) -> CatalogSize:
-    """The size of the catalog that `find` finds; without a project, of the largest in any."""
+    """The size of the catalog that `find` finds. project_id None: of the largest in any project."""
     if project_id is not None:
         return _size(find(project_id=project_id, name=name))
     rows = CatalogRevision.objects.defer("body").order_by("-id")
@@ -61,7 +62,7 @@ def size(*, project_id: int | None, name: str | None = None) -> CatalogSize:
 
 
 def revisions(*, project_id: int, limit: int = 50) -> tuple[CatalogInfo, ...]:
-    """Revisions of a project, newest first."""
+    """The imported catalogs of a project, without their bodies, newest first."""
     rows = CatalogRevision.objects.filter(project_id=project_id).defer("body")
     return tuple(_info(row) for row in rows.order_by("-created_at", "-id")[:limit])
 

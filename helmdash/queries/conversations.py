@@ -165,7 +165,9 @@ def page(
     needs_attention_first: bool = False,
 ) -> Page[ConversationView]:
     """Conversations, newest first, or the most severe level first. One query, two more with a
-    model. Raises BadCursor.
+    model.
+
+    cursor None: from the first. Raises BadCursor for one that no page of this list gave.
     """
     rows = _filtered(project_id, filters)
     if needs_attention_first:
@@ -193,7 +195,7 @@ def page(
 
 
 def find(*, project_id: int, conversation_id: str) -> ConversationDetail | None:
-    """One conversation. Six queries."""
+    """One conversation; None if it does not exist in the project. Six queries."""
     row = (
         Conversation.objects.filter(project_id=project_id, name=conversation_id)
         .select_related("project")
@@ -242,7 +244,8 @@ def find(*, project_id: int, conversation_id: str) -> ConversationDetail | None:
 
 
 def standing(*, project_id: int, conversation_id: str) -> ConversationView | None:
-    """Where one conversation stands. One query."""
+    """One conversation as its newest call left it, without rounds and history; None if it does not
+    exist in the project. One query."""
     row = Conversation.objects.filter(project_id=project_id, name=conversation_id).first()
     return None if row is None else _view(row)
 

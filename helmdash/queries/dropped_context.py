@@ -48,7 +48,7 @@ class FreshStart:
 
     @property
     def generations(self) -> int:
-        """How many calls the ended round had."""
+        """How many calls the round had that ended here."""
         return self.latest_generation - self.first_generation + 1
 
     @property

@@ -27,13 +27,14 @@ class FitView:
 
 
 def find(*, project_id: int, fit_id: str) -> FitView | None:
-    """One fit by the id its answer carried."""
+    """One fit by the id its response carried; None if it does not exist in the project."""
     row = Fit.objects.filter(project_id=project_id, name=fit_id).first()
     return _view(row) if row else None
 
 
 def page(*, project_id: int, cursor: str | None = None, limit: int = 50) -> Page[FitView]:
-    """Fits, newest first. One query. Raises BadCursor."""
+    """Fits, newest first. One query. cursor None: from the newest. Raises BadCursor for one that no
+    page of this list gave."""
     rows = Fit.objects.filter(project_id=project_id).order_by("-created_at", "-id")
     if cursor:
         at, pk = decode_time_cursor(cursor)

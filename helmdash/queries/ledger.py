@@ -64,14 +64,18 @@ class ProcessLedger:
 
 
 def processes(*, own: ProcessLedger | None = None, limit: int = 100) -> tuple[ProcessLedger, ...]:
-    """The processes, newest first. `own`: what this process knows of itself, which is newer."""
+    """The server processes that recorded, newest first.
+
+    own: what this process knows of itself, which is newer than its row; None: it records nothing.
+    """
     rows = RecorderLedger.objects.order_by("-started_at", "-id")[:limit]
     found = [_process(row) for row in rows if own is None or row.name != own.name]
     return tuple(([own] if own else []) + found)
 
 
 def totals(*, own: ProcessLedger | None = None) -> LedgerCounts:
-    """All processes together."""
+    """The counts of all processes added up, `own` (None: no such) as it is now and not as its row
+    says."""
     return others(own.name) + own.counts if own is not None else _sum(RecorderLedger.objects.all())
 
 

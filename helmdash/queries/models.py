@@ -118,8 +118,9 @@ def model_rows(
 ) -> tuple[ModelRow, ...]:
     """A row for each model, purpose and variant (but for routes), most calls first.
 
-    One query, three with a model.
-    model: only its rows, of as many of its own calls as else of all models together.
+    One query, three with a model. model: only its rows, of as many of its own calls as else of all
+    models together; None: every model's. since, until: when calls started, from the one to before
+    the other; None: no such bound.
     """
     rows = Call.objects.filter(project_id=project_id)
     if model is not None:
@@ -153,7 +154,7 @@ def recent_calls(
     """The newest calls of a model, newest group first, in a group the earliest call first.
 
     The calls of a group (one correlation id: a filter pass and its plan) stand next to each other;
-    without `purpose` also those that another model answered. At most four queries.
+    with purpose None also those that another model answered. At most four queries.
     """
     rows = Call.objects.filter(project_id=project_id)
     keys = model_keys(project_id=project_id, model=model)

@@ -32,7 +32,7 @@ def encode_cursor(*parts: str | int | datetime) -> str:
 
 
 def decode_time_cursor(cursor: str) -> tuple[datetime, int]:
-    """A (time, id) cursor. Raises BadCursor."""
+    """The time and the primary key that a cursor stands for. Raises BadCursor for anything else."""
     moment, number = _parts(cursor, 2)
     try:
         at = datetime.fromisoformat(str(moment))
@@ -54,7 +54,7 @@ def decode_ranked_cursor(cursor: str) -> tuple[int, datetime, int]:
 
 
 def decode_number_cursor(cursor: str) -> int:
-    """A cursor that is one number. Raises BadCursor."""
+    """The number that a cursor stands for. Raises BadCursor for what is not one number."""
     (number,) = _parts(cursor, 1)
     if not isinstance(number, int) or not 0 <= number <= 2**62:
         raise BadCursor("cursor")

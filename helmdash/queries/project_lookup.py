@@ -34,6 +34,6 @@ def find_project_of(
 
 
 def known(*, kind: Kind, names: Iterable[str], project_id: int) -> frozenset[str]:
-    """Which of the names the project has. One query."""
+    """Those of the names that the project has things of this kind by. One query."""
     found = _MODELS[kind].objects.filter(project_id=project_id, name__in=list(names))
     return frozenset(found.values_list("name", flat=True))

@@ -21,7 +21,7 @@ def rank_catalog(
     catalog_name: str | None,
     history: Sequence[PastPlan],
 ) -> tuple[Ranked, ...]:
-    """Every entry of a catalog (inline, by name, or the current one), best first.
+    """Every entry of a catalog (inline, by name, or with neither the current one), best first.
 
     Raises UnknownCatalog, or CatalogError naming the fields of a malformed catalog.
     """

@@ -81,6 +81,7 @@ def endpoints(*, project_id: int | None) -> tuple[Endpoint, ...]:
     """The endpoints that calls of a project may go to. Their keys are in them.
 
     The project's own come first, then global ones, then those of the environment; by name in each.
+    project_id None: without any project's own.
 
     One query when nothing was edited in the last second, two otherwise.
     """
@@ -101,7 +102,8 @@ def endpoints(*, project_id: int | None) -> tuple[Endpoint, ...]:
 
 
 def listing(*, project_id: int | None) -> tuple[UpstreamInfo, ...]:
-    """Every upstream a project may see, disabled and shadowed ones too, by name."""
+    """Every upstream a project may see, disabled and shadowed ones too, by name. project_id None:
+    the global ones alone."""
     rows = list(_visible(project_id))
     ruling = _ruling(rows)
     found = [_row_info(row, shadowed=ruling[row.name] is not row) for row in rows]
@@ -113,7 +115,7 @@ def listing(*, project_id: int | None) -> tuple[UpstreamInfo, ...]:
 
 
 def find(*, upstream_id: int) -> UpstreamInfo | None:
-    """One stored upstream, of whatever project."""
+    """One stored upstream, of whatever project; None if it does not exist."""
     row = Upstream.objects.select_related("project").filter(pk=upstream_id).first()
     return _row_info(row, shadowed=False) if row else None
 

@@ -34,7 +34,8 @@ class MembersSite(AdminSite):
     def login(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Where Django sends those who may not enter: to the sign-in page, or nowhere."""
+        """Where Django sends those who may not enter: to the sign-in page, and members on to the
+        index. Raises PermissionDenied for somebody signed in who is no member."""
         if not request.user.is_authenticated:
             return redirect_to_login(reverse("admin:index"), reverse("login"))
         if not self.has_permission(request):

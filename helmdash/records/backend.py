@@ -24,7 +24,8 @@ class MembershipBackend(ModelBackend):
     def get_user_permissions(
         self, user_obj: AbstractBaseUser | AnonymousUser, obj: Model | None = None
     ) -> set[str]:
-        """From memberships alone."""
+        """Every permission of Django's that memberships give: for a row; obj None: for any row at
+        all."""
         return permissions_of(person_of(user_obj), obj)
 
     def get_group_permissions(
@@ -36,7 +37,7 @@ class MembershipBackend(ModelBackend):
     def get_all_permissions(
         self, user_obj: AbstractBaseUser | AnonymousUser, obj: Model | None = None
     ) -> set[str]:
-        """The same."""
+        """The same as `get_user_permissions`, since nothing else gives any."""
         return self.get_user_permissions(user_obj, obj)
 
     def has_perm(
@@ -45,7 +46,7 @@ class MembershipBackend(ModelBackend):
         perm: str,
         obj: Model | None = None,
     ) -> bool:
-        """Whether somebody active has the permission."""
+        """Whether an active account has the permission: for a row; obj None: for any row at all."""
         return has_permission(person_of(user_obj), perm, obj)
 
     def has_module_perms(self, user_obj: Any, app_label: str) -> bool:

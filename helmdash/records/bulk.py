@@ -159,7 +159,8 @@ def update_rows(
 
 
 def execute_many(statement: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Run one statement for each row of values."""
+    """The driver's own executemany, which Django's ORM has no way to reach; nothing without
+    rows."""
     if rows:
         with connection.cursor() as cursor:
             cursor.executemany(statement, rows)

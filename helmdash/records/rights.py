@@ -51,7 +51,7 @@ def person_of(user: AbstractBaseUser | AnonymousUser) -> Person:
 
 
 def project_of(row: Model) -> int | None:
-    """Whose a row is; None: every project's, or nobody's."""
+    """The primary key of the project a row belongs to; None: every project's, or nobody's."""
     if isinstance(row, Project):
         return row.pk
     found = getattr(row, "project_id", None)
@@ -59,7 +59,7 @@ def project_of(row: Model) -> int | None:
 
 
 def has_permission(person: Person, permission: str, row: Model | None = None) -> bool:
-    """Whether a person has a permission of Django's: for a row, or for any row at all.
+    """Whether a person has a permission of Django's: for a row; None: for any row at all.
 
     permission: such as `records.change_budget`.
     """
@@ -74,7 +74,7 @@ def has_permission(person: Person, permission: str, row: Model | None = None) ->
 
 
 def permissions_of(person: Person, row: Model | None = None) -> set[str]:
-    """Every permission that `has_permission` affirms."""
+    """Every permission of Django's that the person has for a row; None: for any row at all."""
     names = (f"{_APP}.{action}_{table}" for table, rights in _TABLES.items() for action in rights)
     return {name for name in names if has_permission(person, name, row)}
 

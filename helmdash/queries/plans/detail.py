@@ -101,7 +101,8 @@ class PlanView:
 
 
 def find(*, project_id: int, plan_id: str, now: datetime) -> PlanView | None:
-    """One plan by the id its answer carried. At most six queries."""
+    """One plan by the id its response carried; None if it does not exist in the project. At most
+    six queries."""
     rows = PlanRecord.objects.filter(project_id=project_id, name=plan_id)
     row = rows_of_items(rows).select_related("project", "rules").first()
     if row is None:

@@ -65,10 +65,12 @@ def page(
     cursor: str | None = None,
     limit: int = 50,
 ) -> Page[PlanItem]:
-    """Plans, newest first. Two queries, five with a model. Raises BadCursor.
+    """Plans, newest first. Two queries, five with a model. Raises BadCursor for a cursor that no
+    page of this list gave.
 
-    tool: plans with a step that names the entry. q: a part of the intent, where it is kept, or the
-    beginning of a plan's id. A plan that runs for longer than STALLED_AFTER reads as failed.
+    A filter that is None narrows nothing. tool: plans with a step that names the entry. q: a part
+    of the intent, where it is kept, or the beginning of a plan's id. A plan that runs for longer
+    than STALLED_AFTER reads as failed.
     """
     rows = PlanRecord.objects.filter(project_id=project_id)
     exact = {"prompt_variant": variant, "kind": kind, "caller": caller}
@@ -102,7 +104,7 @@ def page(
 
 
 def rows_of_items(rows: QuerySet[PlanRecord]) -> QuerySet[PlanRecord]:
-    """With what `item` needs."""
+    """The rows with the columns and the one relation that `item` reads, and no others."""
     return rows.annotate(shown=shown_by_a_call()).defer("sketch")
 
 
@@ -116,7 +118,8 @@ def tools_of(plan_ids: Iterable[int]) -> dict[int, tuple[str, ...]]:
 
 
 def item(row: PlanRecord, tools: tuple[str, ...], now: datetime) -> PlanItem:
-    """The value behind a row of `rows_of_items`."""
+    """What lists show of a row of `rows_of_items`; a plan that stalled (by `now`) reads as
+    failed."""
     return PlanItem(
         id=row.name,
         kind=row.kind,

@@ -47,7 +47,7 @@ class MyPlans:
 
     @property
     def note(self) -> str | None:
-        """Why there is nothing, where there is nothing."""
+        """A sentence for who has planned nothing in these days; None where there are groups."""
         return None if self.groups else _NOTE
 
     def to_json(self) -> dict[str, object]:

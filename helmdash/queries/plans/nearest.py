@@ -63,7 +63,7 @@ def similar(
 
 
 def sketch_of_row(stored: list[list[str]] | None) -> tuple[tuple[str, ...], ...]:
-    """A sketch as the ranking takes it, from its JSON."""
+    """A sketch as the ranking takes it, from its JSON; empty for None: the row has none."""
     return tuple(tuple(words) for words in stored or ())
 
 

@@ -64,18 +64,18 @@ class UncountedChangeList(ChangeList):
 
     @property
     def previous_url(self) -> str | None:
-        """Address of the page with newer rows."""
+        """The address of the page with newer rows; None on the first page."""
         return self.get_query_string({"p": self.page_num - 1}) if self.page_num > 1 else None
 
     @property
     def next_url(self) -> str | None:
-        """Address of the page with older rows."""
+        """The address of the page with older rows; None on the last page."""
         more = self.has_next and not self.is_deepest
         return self.get_query_string({"p": self.page_num + 1}) if more else None
 
     @property
     def first_row(self) -> int:
-        """Number of the first row shown, from 1."""
+        """Counts from 1 over all pages, as people count rows."""
         return (self.page_num - 1) * self.list_per_page + 1
 
 
@@ -94,7 +94,8 @@ class ProjectFilter(admin.SimpleListFilter):
         return True
 
     def value(self) -> str | None:
-        """The chosen project, else the default one."""
+        """The primary key, as text, of the chosen project, else of the first one (the default,
+        where it may be read); None where no project may be read."""
         chosen = super().value()
         known = [key for key, _ in self.lookup_choices]
         return chosen if chosen in known else (known[0] if known else None)
@@ -105,7 +106,7 @@ class ProjectFilter(admin.SimpleListFilter):
         return queryset.filter(project_id=int(chosen)) if chosen else queryset.none()
 
     def choices(self, changelist: Any) -> Iterator[Any]:
-        """The projects; there is no "all"."""
+        """No "all" among them: a list without a project would have to look at every row."""
         for key, name in self.lookup_choices:
             yield {
                 "selected": self.value() == key,
@@ -122,7 +123,7 @@ def words_filter(
 ) -> type[admin.SimpleListFilter]:
     """A filter by a column that holds one of a few fixed words.
 
-    `where` says the same of a word in terms of an index, where the column itself has none.
+    `where` says the same of a word in terms of an index; None: the column itself has one.
     """
     return _column_filter(column, lambda _request: [(word, word) for word in words if word], where)
 

@@ -30,7 +30,8 @@ _OF_THE_FALLBACK = {
 
 
 def is_fallback(budget: Budget | None) -> bool:
-    """Whether it is the row that every table needs: the global one with the empty key."""
+    """Whether it is the row that every table needs: the global one with the empty key. None is
+    not."""
     return budget is not None and budget.key == "" and budget.project_id is None
 
 

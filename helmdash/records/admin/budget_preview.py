@@ -47,7 +47,7 @@ class BudgetPreview:
 
     @property
     def changed_level(self) -> int:
-        """Calls that would show another level."""
+        """How many of the recorded calls would show another level."""
         return sum(shift.calls for shift in self.shifts)
 
 

@@ -156,7 +156,7 @@ class BudgetAdmin(HistoryMixin, TransferMixin, ModelAdmin[Budget]):
 
     @admin.display(description="project", ordering="project")
     def of_project(self, row: Budget) -> str:
-        """Whose row it is."""
+        """The project a row is of; "every" for a global row."""
         return str(row.project) if row.project else "every"
 
     @admin.display(description="tier", ordering="tier")
@@ -245,7 +245,8 @@ class BudgetAdmin(HistoryMixin, TransferMixin, ModelAdmin[Budget]):
     def delete_selected(
         self, request: HttpRequest, queryset: QuerySet[Budget]
     ) -> HttpResponse | None:
-        """Django's action, for all but the fallback."""
+        """Django's action, for all but the fallback. Gives its page of confirmation; None: back to
+        the list."""
         others = queryset.exclude(key="", project=None)
         if others.count() < queryset.count():
             messages.warning(request, _KEPT)
@@ -259,7 +260,8 @@ class BudgetAdmin(HistoryMixin, TransferMixin, ModelAdmin[Budget]):
         super().delete_queryset(request, queryset.exclude(key="", project=None))
 
     def revert_problem(self, current: Budget | None, version: Budget) -> str | None:
-        """The fallback stays the fallback."""
+        """Why the version must not come back: the fallback has to stay the fallback. None: it may.
+        current None: the row was deleted."""
         if is_fallback(current) and not is_fallback(version):
             return "key: the fallback's key must stay empty."
         return None

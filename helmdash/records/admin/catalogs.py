@@ -97,7 +97,7 @@ class CatalogRevisionAdmin(ModelAdmin[CatalogRevision]):
         return [*known, "digest", "created_at", "catalog"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: CatalogRevision | None = None) -> Any:
-        """All of a revision that exists."""
+        """Every field of a stored revision: it is never edited, since fits name it."""
         return [] if obj is None else self.get_fields(request, obj)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[CatalogRevision]:

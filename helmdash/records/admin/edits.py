@@ -38,7 +38,8 @@ class Edit:
 
 
 def edits(model: type[models.Model], records: Sequence[Any], older: Any | None) -> list[Edit]:
-    """Describe history records, newest first; `older` is the one before the last of them."""
+    """Describe history records, newest first; `older` is the one before the last of them, None
+    where there is none."""
     names = related_names(model, [*records, *([older] if older else [])])
     pairs = zip(records, [*records[1:], older], strict=False)
     return [_edit(model, record, before, names) for record, before in pairs]

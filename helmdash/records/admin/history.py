@@ -33,7 +33,8 @@ class HistoryMixin:
     opts: Any
 
     def revert_problem(self, current: Any | None, version: Any) -> str | None:
-        """Say why a version must not come back, beyond what its own validation says."""
+        """Why a version must not come back, beyond what its own validation says; None: it may.
+        current None: the row was deleted."""
         return None
 
     def get_urls(self) -> list[URLPattern]:
@@ -53,7 +54,8 @@ class HistoryMixin:
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Every version of one row, newest first, each with a button to go back to it."""
+        """Every version of one row, newest first, each with a button to go back to it. Raises
+        Http404 for a row that never was."""
         rows = self._history(request, object_id)
         newest = rows.first()
         current = self.model.objects.filter(pk=object_id).first() if newest else None
@@ -103,7 +105,8 @@ class HistoryMixin:
         return TemplateResponse(request, "admin/helmdash/deleted.html", context)
 
     def revert_view(self, request: HttpRequest, object_id: int, history_id: int) -> HttpResponse:
-        """Bring one version back: checked like any edit, and recorded as one."""
+        """Bring one version back: checked like any edit, and recorded as one. Raises
+        PermissionDenied where the person may not edit the row."""
         back = reverse(self._url_name("history"), args=[object_id])
         if request.method != "POST":
             return HttpResponseRedirect(back)

@@ -80,7 +80,8 @@ class ApiKeyForm(ModelForm[ApiKey]):
         return str(self.cleaned_data["name"]).strip()
 
     def clean_expires_at(self) -> datetime | None:
-        """A new key that is over already would only puzzle; one there is may be ended so."""
+        """The end of the key, None for none. A new key that is over already would only puzzle, and
+        raises ValidationError; one there is may be ended so."""
         ends: datetime | None = self.cleaned_data["expires_at"]
         if ends is not None and ends <= now() and self.instance.pk is None:
             raise forms.ValidationError("Say a time in the future, or leave it empty: never.")
@@ -169,7 +170,7 @@ class ApiKeyAdmin(ModelAdmin[ApiKey]):
 
     @admin.action(permissions=["change"], description="Revoke selected keys")
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse | None:
-        """End keys at once, after asking: it cannot be undone."""
+        """End keys at once, after asking: it cannot be undone. None: done, and back to the list."""
         allowed = [row.pk for row in queryset if self.has_change_permission(request, row)]
         active = queryset.filter(pk__in=allowed, revoked_at__isnull=True)
         if not active.exists():

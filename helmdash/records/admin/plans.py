@@ -29,7 +29,7 @@ class _Shown(TabularInline[Any, PlanRecord]):
 
 
 class StepInline(_Shown):
-    """The steps, in order."""
+    """What a plan told to do, one row a step; not to be edited."""
 
     model = PlanStep
     fields = ["position", "entry", "asked", "gap", "args", "rationale"]

@@ -62,7 +62,8 @@ class ProjectForm(ModelForm[Project]):
             box.help_text = "The default project. To change that, tick the box of another one."
 
     def clean_default_upstream(self) -> str:
-        """A name that leads somewhere."""
+        """The name of an upstream that the project can call, or "". Raises ValidationError for
+        another."""
         name = str(self.cleaned_data["default_upstream"]).strip()
         if name and not self._is_served(name):
             raise ValidationError(
@@ -71,7 +72,8 @@ class ProjectForm(ModelForm[Project]):
         return name
 
     def clean_redaction_patterns(self) -> list[str] | None:
-        """Patterns that stay fast on every text, one a line; none: None."""
+        """Patterns that stay fast on every text, one a line; none: None. Raises ValidationError
+        naming those that do not."""
         lines = str(self.cleaned_data["redaction_patterns"] or "").splitlines()
         patterns = [line.strip() for line in lines if line.strip()]
         problems = pattern_problems(patterns)

@@ -15,7 +15,7 @@ _OWN = ("id", "created_at", "updated_at")
 
 
 class ProjectSlug(widgets.Widget):  # type: ignore[misc]
-    """A project by its slug; empty means every project."""
+    """In files a project is its slug; an empty cell means every project."""
 
     def clean(self, value: Any, row: Any = None, **kwargs: Any) -> Project | None:
         if value is None or value == "":

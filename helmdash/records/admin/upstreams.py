@@ -100,7 +100,8 @@ class UpstreamForm(ModelForm[Upstream]):
         return str(self.cleaned_data["base_url"]).strip().rstrip("/")
 
     def clean_key_variable(self) -> str:
-        """Only variables that hold keys of providers may be sent to one."""
+        """Only variables that hold keys of providers may be sent to one; others raise
+        ValidationError."""
         variable = str(self.cleaned_data["key_variable"]).strip()
         problem = key_variable_problem(variable) if variable else None
         if problem:
@@ -108,14 +109,14 @@ class UpstreamForm(ModelForm[Upstream]):
         return variable
 
     def clean_key(self) -> str:
-        """A key travels in a header: one word of plain characters."""
+        """A key travels in a header: one word of plain characters, else ValidationError."""
         key = str(self.cleaned_data["key"]).strip()
         if not key.isascii() or not key.isprintable() or " " in key:
             raise forms.ValidationError("A key is one word of ASCII characters.")
         return key
 
     def clean_models_served(self) -> str:
-        """Ids, one a line."""
+        """Ids or globs, one a line, without repeats. Raises ValidationError for what is neither."""
         lines = [line.strip() for line in str(self.cleaned_data["models_served"]).splitlines()]
         ids = list(dict.fromkeys(line for line in lines if line))
         for each in ids:

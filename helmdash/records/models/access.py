@@ -215,7 +215,7 @@ class ApiKey(models.Model):
         return f"{self.name} ({self.prefix}…)"
 
     def issue(self, secret: str | None = None) -> str:
-        """Give an unsaved key its secret, a fresh one unless one is given, and return it.
+        """Give an unsaved key its secret, a fresh one where secret is None, and return it.
 
         Only the hash and the first characters stay here: the caller shows the secret, once.
         """

@@ -229,7 +229,8 @@ class Budget(models.Model):
         )
 
     def clean(self) -> None:
-        """Sentences for the admin and the API; the same rules as core.budgets.budget_rules."""
+        """Raises ValidationError with sentences for the admin and the API; the rules are those of
+        core.budgets.budget_rules."""
         self.key = self.key.strip()
         # The field errors are said already, and Django calls this in spite of them.
         if any(value is None for value in (self.input_tokens, self.output_tokens)):

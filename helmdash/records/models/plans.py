@@ -100,7 +100,7 @@ class PlanRecord(models.Model):
 
 
 class PlanStep(models.Model):
-    """One step of a plan, or the recommendation of a route."""
+    """One tool call of a plan, or the recommendation of a route; a gap names no entry."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     plan = models.ForeignKey(
