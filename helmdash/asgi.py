@@ -185,7 +185,7 @@ class Application:
 def _build() -> App:
     from django.conf import settings
 
-    from helmdash.operations.holding import hold_database_open
+    from helmdash.operations.database.sqlite_file import hold_database_open
 
     hold_database_open()
     pages = ServeStaticASGI(

@@ -31,7 +31,7 @@ from helmdash.api.problems import problem_response
 from helmdash.api.reporting import Report, read_many, read_single
 from helmdash.doors.asgi import App, Receive, Scope, Send
 from helmdash.doors.front import BODY_KEY
-from helmdash.operations.holding import give_back
+from helmdash.operations.database.sqlite_file import give_back
 from helmdash.operations.recorder import RecorderFull, recorder
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from django.utils import timezone
 
-from helmdash.operations.holding import thread_connection
+from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.operations.kept_answers import Claim, renew
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from helmdash.api.auth import Needs, keys_of
 from helmdash.api.handlers import problem_of
 from helmdash.api.problems import Problem, problem_response
 from helmdash.metrics import exposition
-from helmdash.operations.patience import with_timeout
+from helmdash.operations.database.timeouts import with_timeout
 from helmdash.operations.recorder import recorder
 from helmdash.queries import ledger
 from helmdash.queries.ledger import LedgerCounts

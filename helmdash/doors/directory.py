@@ -23,7 +23,7 @@ from helmdash.core.budgets.budgets import BudgetTable
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.doors.faults import KeysUnavailable
 from helmdash.operations import access
-from helmdash.operations.holding import give_back, thread_connection
+from helmdash.operations.database.sqlite_file import give_back, thread_connection
 from helmdash.queries import budgets, upstreams
 from helmdash.queries.access import Caller, find_caller
 

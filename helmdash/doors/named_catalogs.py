@@ -18,7 +18,7 @@ from django.db import DatabaseError
 
 from helmdash.doors.asgi import Scope
 from helmdash.heavy import forwarder_of
-from helmdash.operations.holding import thread_connection
+from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.queries import catalog as catalogs
 from helmdash.queries.catalog import CatalogSize
 

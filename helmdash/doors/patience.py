@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from helmdash.doors.asgi import App, Receive, Scope, Send
 from helmdash.doors.closable import ClosableSend
 from helmdash.doors.faults import DatabaseUnavailable
-from helmdash.operations.patience import is_answering
+from helmdash.operations.database.timeouts import is_answering
 
 log = logging.getLogger(__name__)
 

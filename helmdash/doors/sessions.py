@@ -13,7 +13,7 @@ from django.db import DatabaseError
 from django.http import HttpRequest, parse_cookie
 
 from helmdash.doors.faults import SessionsUnavailable
-from helmdash.operations.holding import thread_connection
+from helmdash.operations.database.sqlite_file import thread_connection
 
 # Forms are rare; two so that one that waits for a lost connection does not hold up the other.
 _THREADS = 2

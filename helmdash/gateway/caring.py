@@ -40,7 +40,7 @@ from helmdash.gateway.known_names import Who as KnownWho
 from helmdash.gateway.options import conversation_of
 from helmdash.gateway.rewriting import Form, entries_of, form_of, rewritten
 from helmdash.operations import care
-from helmdash.operations.holding import commit_without_waiting, thread_connection
+from helmdash.operations.database.sqlite_file import commit_without_waiting, thread_connection
 from helmdash.operations.inferring import find_conversation
 from helmdash.operations.recorder import Recorder
 from helmdash.providers.protocols import ClientFormat

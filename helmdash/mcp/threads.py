@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from helmdash.operations.holding import thread_connection
+from helmdash.operations.database.sqlite_file import thread_connection
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

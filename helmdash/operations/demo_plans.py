@@ -20,7 +20,7 @@ from helmdash.core.planning.plans import PIPELINE_RUN
 from helmdash.core.ranking.learning import learned_inputs
 from helmdash.core.rules import PLAN_RULES
 from helmdash.core.text.tokens import compact_json
-from helmdash.operations import rule_sets
+from helmdash.operations.database import rule_sets
 from helmdash.operations.fitting import Fitted, fit_catalog
 from helmdash.operations.recording import record_calls
 from helmdash.queries.access import ProjectInfo

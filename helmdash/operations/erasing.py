@@ -17,9 +17,9 @@ from django.db import connection, models
 
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.operations import kept_answers
+from helmdash.operations.database.scrubbing import scrub
+from helmdash.operations.database.transactions import write
 from helmdash.operations.recorder import recorder
-from helmdash.operations.scrubbing import scrub
-from helmdash.operations.writing import write
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
     Call,

@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 from django.db.models import QuerySet
 
 from helmdash.core.access.throttling import retry_after
-from helmdash.operations.writing import write
+from helmdash.operations.database.transactions import write
 from helmdash.records.models import KeptAnswer
 from helmdash.records.secrets import seal, unseal
 

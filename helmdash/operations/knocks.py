@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.db.models import F
 
-from helmdash.operations.writing import write
+from helmdash.operations.database.transactions import write
 from helmdash.records.models.doors import Knock
 
 # As many as somebody reads; a scanner's thousand paths push each other out.

@@ -5,7 +5,7 @@ normalise (core.calls.usage, core.calls.finish) -> classify (core.calls.failures
 silent cut (core.truncation.detector) -> place in it (core.conversations.placement) -> rows. Returns
 only after the commit, so that a 2xx means stored.
 
-Concurrency (operations.writing): on PostgreSQL the rows of the batch's conversations are locked in
+Concurrency (operations.database.transactions): on PostgreSQL the rows of the batch's conversations are locked in
 one order before anything is numbered. Two writers that bring the same id at once meet at a unique
 constraint; the later one starts again and finds it.
 """
@@ -25,7 +25,7 @@ from helmdash.core.calls.failures import Cause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.rules import CALL_RULES
 from helmdash.core.text.redaction import Masker
-from helmdash.operations import call_rows, rule_sets
+from helmdash.operations import call_rows
 from helmdash.operations.call_ids import new_call_id
 from helmdash.operations.call_rows import Placed
 from helmdash.operations.conversation_rows import (
@@ -37,11 +37,12 @@ from helmdash.operations.conversation_rows import (
     make_named,
 )
 from helmdash.operations.cutting import Cutting
+from helmdash.operations.database import rule_sets
+from helmdash.operations.database.transactions import Collision, write
 from helmdash.operations.inferring import Inference
 from helmdash.operations.judging import Judged, judge
 from helmdash.operations.learning_windows import keep_windows
 from helmdash.operations.masking import masker
-from helmdash.operations.writing import Collision, write
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.calls import view

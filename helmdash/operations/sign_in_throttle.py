@@ -28,7 +28,7 @@ from helmdash.core.access.throttling import (
     next_try,
     retry_after,
 )
-from helmdash.operations.writing import write
+from helmdash.operations.database.transactions import write
 from helmdash.records.models import SignInThrottle
 
 # Nobody who forgot a password waits longer for the next guess; 12 an hour are no attack.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, JsonResponse
 
-from helmdash.operations.patience import DatabaseSilent, with_timeout
+from helmdash.operations.database.timeouts import DatabaseSilent, with_timeout
 from helmdash.operations.recorder import RecorderState, recorder
 from helmdash.queries import liveness
 

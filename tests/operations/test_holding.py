@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from helmdash.operations.holding import hold_database_open, let_database_close
+from helmdash.operations.database.sqlite_file import hold_database_open, let_database_close
 
 
 @pytest.mark.django_db(transaction=True)

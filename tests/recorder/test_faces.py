@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from helmdash import conf
 from helmdash.api.metrics import KnownKeys
-from helmdash.operations.patience import DatabaseSilent, with_timeout
+from helmdash.operations.database.timeouts import DatabaseSilent, with_timeout
 from helmdash.operations.recorder import Recorder, RecorderFull, recorder
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import RecorderLedger

@@ -21,7 +21,7 @@ from django.db import DataError, IntegrityError, OperationalError, connection, t
 from helmdash.core.budgets.budgets import MissingFallback
 from helmdash.core.calls.capture import CapturedTrim, Sent
 from helmdash.operations import ledger as operations
-from helmdash.operations.holding import DatabaseFileGone
+from helmdash.operations.database.sqlite_file import DatabaseFileGone
 from helmdash.operations.recorder import Recorder, RecorderFull, RecorderState, group_commit
 from helmdash.operations.recording import Recorded, record_calls
 from helmdash.queries import ledger

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from helmdash import core
 from helmdash.core.rules import CALL_RULES, CARE_RULES, PLAN_RULES, rule_set
-from helmdash.operations import rule_sets
+from helmdash.operations.database import rule_sets
 from helmdash.queries import calls, plans
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call, Conversation, Fit, Guidance, PlanRecord, Round, RuleSet

@@ -23,7 +23,7 @@ from helmdash.operations.backup.archive import (
     writing,
 )
 from helmdash.operations.backup.spool import copied
-from helmdash.operations.holding import database_file
+from helmdash.operations.database.sqlite_file import database_file
 from helmdash.places import SCHEMA_RELEASE, look_at_schema
 
 

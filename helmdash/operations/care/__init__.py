@@ -1,6 +1,6 @@
 """Care of conversations: the step before each generation, fresh starts, and reminders.
 
-Every write locks the conversation's row first (operations.writing), so that two workers cannot
+Every write locks the conversation's row first (operations.database.transactions), so that two workers cannot
 count one generation twice and positions have no gaps.
 """
 

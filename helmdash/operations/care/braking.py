@@ -22,7 +22,7 @@ from helmdash.operations.care import prompts
 from helmdash.operations.care.problems import NoConversation
 from helmdash.operations.care.standing import Standing, lock
 from helmdash.operations.care.values import ClientHistory
-from helmdash.operations.writing import write
+from helmdash.operations.database.transactions import write
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call, Conversation, Reminder
 

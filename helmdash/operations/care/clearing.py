@@ -17,13 +17,13 @@ from helmdash.core.budgets.health import HealthReason, Level
 from helmdash.core.care.remediation import Action, new_round
 from helmdash.core.care.reminders import Note, build_package, package_bytes
 from helmdash.core.rules import CARE_RULES
-from helmdash.operations import rule_sets
 from helmdash.operations.care import braking, prompts
 from helmdash.operations.care.problems import Braked, NoConversation
 from helmdash.operations.care.reminders import add_re_entry, mark_followed
 from helmdash.operations.care.standing import Standing, care_json, lock, read
 from helmdash.operations.care.values import Cleared, ClientHistory, Restart
-from helmdash.operations.writing import write
+from helmdash.operations.database import rule_sets
+from helmdash.operations.database.transactions import write
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Conversation, Guidance, Reminder, Round

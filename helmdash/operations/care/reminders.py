@@ -12,7 +12,7 @@ from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.care.remediation import Action, note_reminder
 from helmdash.operations.care.problems import CareProblem, NoConversation, NoReminder
 from helmdash.operations.care.standing import Standing, lock
-from helmdash.operations.writing import write
+from helmdash.operations.database.transactions import write
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.care import ReminderView, reminder_view
 from helmdash.records.models import Guidance, Reminder

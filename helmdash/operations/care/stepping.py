@@ -15,7 +15,6 @@ from helmdash.core.budgets.budgets import BudgetTable
 from helmdash.core.care import remediation
 from helmdash.core.care.remediation import Action, Decision
 from helmdash.core.rules import CARE_RULES
-from helmdash.operations import rule_sets
 from helmdash.operations.care import prompts
 from helmdash.operations.care.clearing import (
     REASON_CHARS,
@@ -30,7 +29,8 @@ from helmdash.operations.care.problems import CareProblem
 from helmdash.operations.care.standing import Reading, Standing, lock, read
 from helmdash.operations.care.texts import text_of
 from helmdash.operations.care.values import Advanced, ClientHistory, Fits, Restart, SentBytes
-from helmdash.operations.writing import write
+from helmdash.operations.database import rule_sets
+from helmdash.operations.database.transactions import write
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Guidance

@@ -21,7 +21,7 @@ from helmdash.core.planning.plans import Destination, Gap, Plan, Route, RouteKin
 from helmdash.core.ranking.learning import learned_inputs
 from helmdash.core.rules import PLAN_RULES
 from helmdash.core.text.tokens import compact_json, json_bytes
-from helmdash.operations import rule_sets
+from helmdash.operations.database import rule_sets
 from helmdash.operations.fitting import Fitted
 from helmdash.operations.masking import masker
 from helmdash.operations.planning.asking import Question

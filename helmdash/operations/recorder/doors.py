@@ -25,8 +25,8 @@ from django.utils import timezone
 
 from helmdash import conf
 from helmdash.core.calls.capture import Capture
-from helmdash.operations.holding import open_only_existing
-from helmdash.operations.patience import serve_briefly
+from helmdash.operations.database.sqlite_file import open_only_existing
+from helmdash.operations.database.timeouts import serve_briefly
 from helmdash.operations.recorder.capture_json import bare_capture
 from helmdash.operations.recorder.damaged import DamagedLines
 from helmdash.operations.recorder.intake import Intake

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
 from helmdash.operations import ledger
-from helmdash.operations.holding import FileWatch, database_file, existing
+from helmdash.operations.database.sqlite_file import FileWatch, database_file, existing
 from helmdash.operations.recorder import group_commit
 from helmdash.operations.recorder.intake import Intake
 from helmdash.operations.recorder.rejected import RejectedCalls

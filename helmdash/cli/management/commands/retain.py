@@ -10,7 +10,7 @@ from django.utils import timezone
 from helmdash.cli.base import BaseCommand
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations import kept_answers, retention, sign_in_throttle, text_retention
-from helmdash.operations.scrubbing import scrub
+from helmdash.operations.database.scrubbing import scrub
 from helmdash.queries.access import ProjectInfo, projects
 
 

@@ -21,7 +21,7 @@ from django.db import (
     connections,
 )
 
-from helmdash.operations.holding import database_file
+from helmdash.operations.database.sqlite_file import database_file
 from helmdash.records.models import Project
 
 T = TypeVar("T")

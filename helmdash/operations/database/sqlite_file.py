@@ -25,7 +25,7 @@ from urllib.parse import quote, unquote
 from django.db import Error as DatabaseFault
 from django.db import OperationalError, connection
 
-from helmdash.operations import rule_sets
+from helmdash.operations.database import rule_sets
 
 _held: dict[str, tuple[sqlite3.Connection, tuple[int, int]]] = {}
 _holding = threading.RLock()

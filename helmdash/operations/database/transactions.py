@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from django.db import IntegrityError, OperationalError, connection, transaction
 
-from helmdash.operations import patience
+from helmdash.operations.database import timeouts
 
 Result = TypeVar("Result")
 
@@ -51,12 +51,12 @@ def in_line() -> Iterator[None]:
     """Wait for the turn to write, where the database has one writer only.
 
     Raises OperationalError where somebody waits for the answer and it is not soon
-    (helmdash.operations.patience).
+    (helmdash.operations.database.timeouts).
     """
     if connection.vendor != "sqlite":
         yield
         return
-    if not _sqlite_writer.acquire(timeout=patience.line_seconds()):
+    if not _sqlite_writer.acquire(timeout=timeouts.line_seconds()):
         raise OperationalError("database is locked: another writer holds it")
     try:
         yield

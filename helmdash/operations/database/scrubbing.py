@@ -11,7 +11,7 @@ import logging
 
 from django.db import connection
 
-from helmdash.operations.writing import in_line
+from helmdash.operations.database.transactions import in_line
 
 logger = logging.getLogger(__name__)
 
