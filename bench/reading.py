@@ -28,7 +28,8 @@ from django.test.utils import CaptureQueriesContext  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from helmdash.core.access.permissions import SHELL  # noqa: E402
-from helmdash.operations import access, generating  # noqa: E402
+from helmdash.operations import generating
+from helmdash.operations.access import keys  # noqa: E402
 from helmdash.queries import calls, conversations  # noqa: E402
 from helmdash.queries.access import ProjectInfo, find_project  # noqa: E402
 from helmdash.queries.calls import CallFilters  # noqa: E402
@@ -93,14 +94,14 @@ def _time(name: str, kind: str, read: Callable[[], None]) -> dict[str, Any]:
 
 def _page_reader(project: ProjectInfo) -> Callable[[str], None]:
     client = Client(HTTP_HOST="localhost")
-    client.force_login(get_user_model().objects.get(username=access.ADMIN_NAME))
+    client.force_login(get_user_model().objects.get(username=keys.ADMIN_NAME))
     _get(client, f"/?project={project.slug}")
     return lambda path: _get(client, path)
 
 
 def _api_reader(project: ProjectInfo) -> Callable[[str], None]:
     name = f"{_KEY_NAME}-{time.time_ns()}"
-    key = access.create_key(actor=SHELL, name=name, scopes=("read",), project=project.slug).secret
+    key = keys.create_key(actor=SHELL, name=name, scopes=("read",), project=project.slug).secret
     client = Client(HTTP_HOST="localhost", HTTP_AUTHORIZATION=f"Bearer {key}")
     return lambda path: _get(client, path)
 

@@ -136,7 +136,7 @@ else:
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-PASSWORD_HASHERS = ["helmdash.operations.password_hashing.QueuedPBKDF2Hasher"]
+PASSWORD_HASHERS = ["helmdash.operations.access.password_hashing.QueuedPBKDF2Hasher"]
 # The role of a membership decides; groups and single permissions do not (docs/adr/0018).
 AUTHENTICATION_BACKENDS = ["helmdash.records.backend.MembershipBackend"]
 AUTH_PASSWORD_VALIDATORS = [

@@ -92,7 +92,8 @@ def _fresh_budgets() -> None:
     # A rolled back database gives the same history ids again; the cache would take them for known.
     # Nor has a model of one test shown anything about one of the next.
     from helmdash.doors.limits import key_limits
-    from helmdash.operations import cutting, sign_in_throttle
+    from helmdash.operations import cutting
+    from helmdash.operations.access import sign_in_throttle
     from helmdash.operations.database import rule_sets
     from helmdash.queries import budgets, upstreams
 

@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL, Role
 from helmdash.core.calls.capture import Capture
-from helmdash.operations import access, shipped
+from helmdash.operations import shipped
+from helmdash.operations.access import keys
 from helmdash.operations.recording import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo, default_project, project_info
 from helmdash.records.models import Project
@@ -22,7 +23,7 @@ NOW = datetime(2026, 6, 5, 14, 41, 3, tzinfo=UTC)
 
 def make_project(**over: Any) -> ProjectInfo:
     """The default project with the shipped budgets; another one when a slug is given."""
-    access.ensure_project()
+    keys.ensure_project()
     shipped.load_budgets()
     if not over:
         return default_project()
@@ -32,7 +33,7 @@ def make_project(**over: Any) -> ProjectInfo:
 
 def make_key(*, name: str = "owner", scopes: Sequence[str] = ("admin",), **over: Any) -> str:
     """A key's secret."""
-    return access.create_key(actor=SHELL, name=name, scopes=tuple(scopes), **over).secret
+    return keys.create_key(actor=SHELL, name=name, scopes=tuple(scopes), **over).secret
 
 
 def make_capture(**over: Any) -> Capture:
@@ -59,7 +60,7 @@ def record(*captures: Capture, project: ProjectInfo | None = None) -> tuple[Reco
 
 def sign_in(name: str, *, project: ProjectInfo, role: Role) -> Client:
     """The browser of a member of a project; the account is made when it is missing."""
-    access.set_member(actor=SHELL, user=name, project=project.slug, role=role)
+    keys.set_member(actor=SHELL, user=name, project=project.slug, role=role)
     client = Client()
     client.force_login(get_user_model().objects.get(username=name))
     return client

@@ -22,7 +22,7 @@ from django.utils import timezone
 from helmdash.core.budgets.budgets import BudgetTable
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.doors.faults import KeysUnavailable
-from helmdash.operations import access
+from helmdash.operations.access import keys
 from helmdash.operations.database.sqlite_file import give_back, thread_connection
 from helmdash.queries import budgets, upstreams
 from helmdash.queries.access import Caller, find_caller
@@ -140,7 +140,7 @@ class Directory:
 
     def _note_use(self, caller: Caller, now: datetime) -> None:
         try:
-            access.note_use(caller=caller, now=now)
+            keys.note_use(caller=caller, now=now)
         except Exception:
             # A date on a page is worth nobody's wait.
             log.debug("the use of a key could not be noted", exc_info=True)

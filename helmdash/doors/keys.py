@@ -15,7 +15,7 @@ from django.utils import timezone
 from helmdash.doors.directory import Directory, KeyContext
 from helmdash.doors.faults import ExpiredKey, Fault, NoKey
 from helmdash.doors.limits import key_limits
-from helmdash.operations import access
+from helmdash.operations.access import keys as access
 from helmdash.queries.access import Caller, find_caller
 
 _HEADERS = (b"x-api-key", b"x-goog-api-key")

@@ -15,9 +15,9 @@ from datetime import datetime
 from helmdash.core.access.wrong_addresses import Dialect, printable
 from helmdash.core.conversations.clients import client_of
 from helmdash.metrics import unknown_addresses
-from helmdash.operations import knocks as operations
+from helmdash.operations.access import wrong_addresses as operations
+from helmdash.operations.access.wrong_addresses import MOST_ROWS, Knocked
 from helmdash.operations.database.sqlite_file import thread_connection
-from helmdash.operations.knocks import MOST_ROWS, Knocked
 
 log = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 A key that was good lately goes on working from an address that waits: one agent with a wrong key
 must not stop all others behind the same address. Keys that nobody knows are then refused without
-being looked up. Sign-in has its own brake (helmdash.operations.sign_in_throttle).
+being looked up. Sign-in has its own brake (helmdash.operations.access.sign_in_throttle).
 """
 
 from __future__ import annotations

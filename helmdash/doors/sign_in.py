@@ -1,6 +1,6 @@
 """The brake of sign-in, before anything else of a try is looked at.
 
-An address that this process knows to be waiting (helmdash.operations.sign_in_throttle) is refused
+An address that this process knows to be waiting (helmdash.operations.access.sign_in_throttle) is refused
 without a thread, a body or the database, and slowly: who tries again at once is held for a second
 each time, so that guessing costs the other callers nothing.
 """
@@ -12,7 +12,7 @@ import asyncio
 from django.utils import timezone
 
 from helmdash.doors.faults import TooManyTries
-from helmdash.operations.sign_in_throttle import waiting_s
+from helmdash.operations.access.sign_in_throttle import waiting_s
 
 _HELD_S = 1.0
 # A held request costs some kilobytes. More at once are refused at once.

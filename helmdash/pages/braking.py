@@ -11,9 +11,9 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from helmdash.core.access.client_address import counted_as
-from helmdash.operations import sign_in_throttle
-from helmdash.operations.password_hashing import TooManyHashes
-from helmdash.operations.sign_in_throttle import MustWait, SignInTry
+from helmdash.operations.access import sign_in_throttle
+from helmdash.operations.access.password_hashing import TooManyHashes
+from helmdash.operations.access.sign_in_throttle import MustWait, SignInTry
 
 
 def begin(request: HttpRequest, *, account: str | None) -> SignInTry:

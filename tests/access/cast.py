@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL, Role, Scope
-from helmdash.operations import access
+from helmdash.operations.access import keys
 from helmdash.operations.catalog import import_catalog
 from helmdash.operations.fitting import fit_catalog
 from helmdash.queries.access import ProjectInfo
@@ -107,8 +107,8 @@ def make_full_house() -> House:
     Upstream.objects.create(
         name="sim", kind="openai", base_url="http://127.0.0.1:9/v1", project_id=project.id
     )
-    access.create_key(actor=SHELL, name="to-look-at", project=project.slug)
-    access.set_member(actor=SHELL, user="somebody", project=project.slug, role=Role.VIEWER)
+    keys.create_key(actor=SHELL, name="to-look-at", project=project.slug)
+    keys.set_member(actor=SHELL, user="somebody", project=project.slug, role=Role.VIEWER)
     return House(project=project, other=other, fit=fit.fit_id)
 
 
@@ -134,9 +134,9 @@ def key_of(who: str, house: House) -> str:
         who, everything if who == "all_elsewhere" else [who]
     )
     project = house.other if who.endswith("elsewhere") else house.project
-    made = access.create_key(actor=SHELL, name=who, scopes=tuple(scopes), project=project.slug)
+    made = keys.create_key(actor=SHELL, name=who, scopes=tuple(scopes), project=project.slug)
     if who == "revoked":
-        access.revoke_key(actor=SHELL, name=who, now=timezone.now())
+        keys.revoke_key(actor=SHELL, name=who, now=timezone.now())
     return made.secret
 
 

@@ -13,7 +13,7 @@ from helmdash.api import examples
 from helmdash.api.openapi import document
 from helmdash.core.access.permissions import SHELL, Role
 from helmdash.doors.limits import KeyLimits
-from helmdash.operations import access
+from helmdash.operations.access import keys
 from helmdash.queries.access import SCOPES, ProjectInfo, api_keys, find_project
 from tests.api.conftest import PREFIX, Door
 from tests.factories import sign_in
@@ -122,7 +122,7 @@ def test_no_route_answers_without_a_key(project: ProjectInfo, name: str) -> None
 def test_a_revoked_key_is_refused_at_once(owner: Door) -> None:
     assert owner.get("/calls").status_code == 200
 
-    access.revoke_key(actor=SHELL, name="owner", now=timezone.now())
+    keys.revoke_key(actor=SHELL, name="owner", now=timezone.now())
 
     assert owner.get("/calls").status_code == 401
 

@@ -15,8 +15,8 @@ from django.utils import timezone
 from helmdash.core.access.permissions import Role
 from helmdash.core.access.wrong_addresses import Dialect
 from helmdash.doors.knocks import Knocks
-from helmdash.operations import knocks as operations
-from helmdash.operations.knocks import MOST_ROWS, Knocked
+from helmdash.operations.access import wrong_addresses as operations
+from helmdash.operations.access.wrong_addresses import MOST_ROWS, Knocked
 from helmdash.queries import knocks as queries
 from tests import factories
 from tests.support.server import Served

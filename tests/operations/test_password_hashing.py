@@ -8,8 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
-from helmdash.operations import password_hashing
-from helmdash.operations.password_hashing import MOST_WAITING, QueuedPBKDF2Hasher, TooManyHashes
+from helmdash.operations.access import password_hashing
+from helmdash.operations.access.password_hashing import (
+    MOST_WAITING,
+    QueuedPBKDF2Hasher,
+    TooManyHashes,
+)
 
 
 def test_a_password_is_hashed_as_django_does_and_by_one_thread_at_a_time() -> None:

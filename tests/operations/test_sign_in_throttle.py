@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 
-from helmdash.operations import sign_in_throttle
-from helmdash.operations.sign_in_throttle import MustWait, begin, clean, release, succeed
+from helmdash.operations.access import sign_in_throttle
+from helmdash.operations.access.sign_in_throttle import MustWait, begin, clean, release, succeed
 from helmdash.records.models import SignInThrottle
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

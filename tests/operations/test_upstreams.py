@@ -11,7 +11,7 @@ from helmdash import conf
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.upstreams.endpoints import EndpointSource
 from helmdash.core.upstreams.upstream_variables import VARIABLES
-from helmdash.operations import access
+from helmdash.operations.access import keys as access
 from helmdash.queries import upstreams
 from helmdash.records.models import Project, Upstream
 from helmdash.records.secrets import seal, unseal

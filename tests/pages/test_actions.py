@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.test import Client, RequestFactory
 from django.views.defaults import server_error
 
-from helmdash.operations import access, signin
+from helmdash.operations.access import keys, sign_in_links
 from helmdash.queries.access import ProjectInfo, api_keys, find_caller
 from tests.factories import make_capture, make_key, make_project, record
 from tests.pages.conftest import CATALOG
@@ -45,7 +45,7 @@ def test_signing_in_does_not_lead_to_another_host(client: Client, owner: Client)
 def test_a_sign_in_link_works_once_and_looking_at_it_does_not_use_it(
     client: Client, owner: Client
 ) -> None:
-    path = signin.make_link_path(username="owner")
+    path = sign_in_links.make_link_path(username="owner")
 
     for _ in range(2):
         page = client.get(path)
@@ -356,7 +356,7 @@ def test_the_icon_is_there_for_everybody(client: Client, db: None) -> None:
 def test_a_first_admin_signs_in_with_the_password_of_the_terminal(
     client: Client, project: ProjectInfo
 ) -> None:
-    password = access.ensure_admin(password="")
+    password = keys.ensure_admin(password="")
 
     assert client.post("/login/", {"username": "admin", "password": password})["Location"] == "/"
 

@@ -211,7 +211,7 @@ def test_a_viewer_reads_the_policy_and_has_no_button(viewer: Client, project: Pr
     assert "/admin/" not in viewer.get(UPSTREAMS).content.decode()
 
 
-# default upstream, whether the admin takes it: as `operations.projects` does
+# default upstream, whether the admin takes it: as `operations.access.project_settings` does
 ADMIN_NAMES = [
     ("acme", True),
     ("", True),

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from helmdash.operations import signin
+from helmdash.operations.access import sign_in_links
 
 PASSWORD = "a-long-enough-password"
 
@@ -82,7 +82,7 @@ def test_a_link_of_the_terminal_lets_the_owner_in_whatever_an_attacker_does(
     for n in range(30):
         client.post("/login/", {"username": f"admin{n % 4 or ''}", "password": "guess"})
     assert client.post("/login/", {"username": "admin", "password": PASSWORD}).status_code == 429
-    path = signin.make_link_path(username="admin")
+    path = sign_in_links.make_link_path(username="admin")
 
     assert client.get(path).status_code == 200
     assert client.post(path).status_code == 302

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from helmdash.core.access.permissions import SHELL, Role
-from helmdash.operations import access
+from helmdash.operations.access import keys
 from helmdash.pages.visibility import is_suspect, visible_page
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import ApiKey, Budget, Call, Conversation, Fit, Project
@@ -61,7 +61,7 @@ def named(project: ProjectInfo) -> ProjectInfo:
     for model in (Call, Conversation):
         model.objects.update(model=NAME)
     Project.objects.update(name=NAME)
-    access.create_key(actor=SHELL, name=NAME, project=project.slug)
+    keys.create_key(actor=SHELL, name=NAME, project=project.slug)
     for key in (NAME, f"{NAME}-gone"):
         figures = {"input_tokens": 1, "output_tokens": 1, "tier": "C"}
         Budget.objects.create(key=key, evidence=NAME, **figures)
@@ -69,7 +69,7 @@ def named(project: ProjectInfo) -> ProjectInfo:
     make_plan(project, model=NAME)
     Fit.objects.update(model=NAME, caller=NAME)
     User.objects.create(username=NAME)
-    access.set_member(actor=SHELL, user=NAME, project=project.slug, role=Role.VIEWER)
+    keys.set_member(actor=SHELL, user=NAME, project=project.slug, role=Role.VIEWER)
     return project
 
 

@@ -40,10 +40,11 @@ def main() -> None:
 def _setup() -> None:
     from django.core.management import call_command
 
-    from helmdash.operations import access, shipped
+    from helmdash.operations import shipped
+    from helmdash.operations.access import keys
 
     call_command("migrate", interactive=False, verbosity=0)
-    access.ensure_project()
+    keys.ensure_project()
     shipped.load_budgets()
 
 

@@ -175,11 +175,11 @@ def test_a_key_without_the_scope_is_refused(key: str) -> None:
 def test_a_key_may_come_in_either_header_and_a_revoked_one_ends_at_once(key: str) -> None:
     from django.utils import timezone
 
-    from helmdash.operations import access
+    from helmdash.operations.access import keys
 
     body = {"content-type": "application/json"}
     assert ask("/api/v1/calls", b'{"model": "m"}', {"x-api-key": key, **body}).status == 201
-    access.revoke_key(actor=SHELL, name="owner", now=timezone.now())
+    keys.revoke_key(actor=SHELL, name="owner", now=timezone.now())
     assert ask("/api/v1/calls", b'{"model": "m"}', {"x-api-key": key, **body}).status == 401
 
 

@@ -18,8 +18,8 @@ from helmdash.core.care.guidance import (
     text_problems,
 )
 from helmdash.core.care.remediation import Strength
-from helmdash.operations import projects
-from helmdash.operations.projects import ProjectError, own_text
+from helmdash.operations.access import project_settings
+from helmdash.operations.access.project_settings import ProjectError, own_text
 from helmdash.pages import scope, words
 from helmdash.pages.guards import post_only, takes
 from helmdash.pages.render import PageRequest, show
@@ -58,7 +58,7 @@ def save_care(request: PageRequest) -> HttpResponse:
     """Store the switch and the texts."""
     given, is_on = _given(request), "remediation" in request.POST
     try:
-        projects.set_care_settings(
+        project_settings.set_care_settings(
             actor=scope.current_actor(request),
             project_id=scope.current_project(request).id,
             remediation=is_on,

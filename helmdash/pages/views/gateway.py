@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from helmdash.core.access.permissions import Right
-from helmdash.operations import projects
-from helmdash.operations.projects import ProjectError
+from helmdash.operations.access import project_settings
+from helmdash.operations.access.project_settings import ProjectError
 from helmdash.pages import gateway_facts, gateway_snippets, scope
 from helmdash.pages.guards import takes
 from helmdash.pages.offered import offered_models, usable_upstreams
@@ -46,7 +46,7 @@ def gateway_page(request: PageRequest) -> HttpResponse:
 def save_policy(request: PageRequest) -> HttpResponse:
     """What happens to large requests, and to models that no upstream lists."""
     try:
-        projects.set_gateway_policy(
+        project_settings.set_gateway_policy(
             actor=scope.current_actor(request),
             project_id=scope.current_project(request).id,
             budget_mode=request.POST.get("budget_mode", ""),

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from helmdash.core.access.permissions import Right
 from helmdash.core.budgets.health import Level
-from helmdash.operations import access
+from helmdash.operations.access import keys
 from helmdash.pages import scope, shapes, snippets
 from helmdash.pages.guards import takes
 from helmdash.pages.render import PageRequest, etag, live, show, state
@@ -46,13 +46,13 @@ def make_first_key(request: PageRequest) -> HttpResponse:
     scoped = scope.read(request)
     now = timezone.now()
     try:
-        made = access.create_key(
+        made = keys.create_key(
             actor=scoped.actor,
             name=f"first call {now:%Y-%m-%d %H:%M:%S}",
             scopes=("record", "read", "fit"),
             project=(scoped.home if scoped.project.is_demo else scoped.project).slug,
         )
-    except access.AccessError as error:
+    except keys.AccessError as error:
         messages.error(request, str(error))
         return HttpResponseRedirect("/")
     request.etag = etag("/", state(scoped, now))

@@ -9,8 +9,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from helmdash.core.access.permissions import Right, grantable
-from helmdash.operations import access, demo
-from helmdash.operations.access import AccessError, NewKey
+from helmdash.operations import demo
+from helmdash.operations.access import keys
+from helmdash.operations.access.keys import AccessError, NewKey
 from helmdash.operations.recorder import recorder
 from helmdash.pages import scope
 from helmdash.pages.forms import KeyForm
@@ -23,7 +24,7 @@ from helmdash.queries.access import api_keys
 @require_safe
 def settings_page(request: PageRequest) -> HttpResponse:
     """Keys and data of the current project."""
-    return _show(request, KeyForm(initial={"scopes": list(access.DEFAULT_SCOPES)}))
+    return _show(request, KeyForm(initial={"scopes": list(keys.DEFAULT_SCOPES)}))
 
 
 @require_POST
@@ -34,7 +35,7 @@ def create_key(request: PageRequest) -> HttpResponse:
     if not form.is_valid():
         return _show(request, form, status=422)
     try:
-        made = access.create_key(
+        made = keys.create_key(
             actor=scope.current_actor(request),
             name=form.cleaned_data["name"],
             scopes=tuple(form.cleaned_data["scopes"]),
@@ -44,7 +45,7 @@ def create_key(request: PageRequest) -> HttpResponse:
     except AccessError as error:
         form.add_error("name", str(error).removeprefix("name: "))
         return _show(request, form, status=422)
-    fresh = KeyForm(initial={"scopes": list(access.DEFAULT_SCOPES)})
+    fresh = KeyForm(initial={"scopes": list(keys.DEFAULT_SCOPES)})
     response = _show(request, fresh, made=made)
     response["Cache-Control"] = "no-store"
     return response
@@ -56,7 +57,7 @@ def revoke_key(request: PageRequest) -> HttpResponse:
     """End a key at once."""
     name = request.POST.get("name", "").replace("\x00", "")
     try:
-        access.revoke_key(actor=scope.current_actor(request), name=name, now=timezone.now())
+        keys.revoke_key(actor=scope.current_actor(request), name=name, now=timezone.now())
         messages.success(request, f"The key {name} is revoked: requests with it get a 401 now.")
     except AccessError as error:
         messages.error(request, str(error))

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from helmdash.operations import signin
+from helmdash.operations.access import sign_in_links
 from helmdash.pages import braking
 
 _BACKEND = "helmdash.records.backend.MembershipBackend"
@@ -32,7 +32,7 @@ def link(request: HttpRequest, uid: str, token: str) -> HttpResponse:
 
     A good one works for who has to wait, too, and ends the wait: nobody guesses it. Others count.
     """
-    user = signin.find_link_user(uid=uid, token=token)
+    user = sign_in_links.find_link_user(uid=uid, token=token)
     if user is None:
         braking.begin(request, account=None)
         return render(request, "pages/login_link.html", {"is_usable": False}, status=410)

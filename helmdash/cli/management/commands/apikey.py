@@ -12,7 +12,7 @@ from helmdash.cli.base import BaseCommand
 from helmdash.core.access.expiry import BadExpiry, parse_expiry
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.text.visible import visible_name
-from helmdash.operations import access
+from helmdash.operations.access import keys as access
 from helmdash.queries.access import SCOPES, api_keys
 
 

@@ -11,8 +11,8 @@ from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
 from helmdash.core.access.permissions import SHELL, Role
 from helmdash.core.text.visible import visible_name
-from helmdash.operations import access, signin
-from helmdash.operations.access import AccessError
+from helmdash.operations.access import keys, sign_in_links
+from helmdash.operations.access.keys import AccessError
 from helmdash.queries.access import members
 
 _ROLES = (
@@ -56,13 +56,13 @@ class Command(BaseCommand):
     def _add(self, options: dict[str, Any]) -> None:
         user, project = options["user"], options["project"]
         role = Role(options["role"])
-        is_new = access.set_member(actor=SHELL, user=user, project=project, role=role)
+        is_new = keys.set_member(actor=SHELL, user=user, project=project, role=role)
         self.stdout.write(f"{user} is {role.value} in {project}.")
         if is_new:
             self._print_link(user)
 
     def _remove(self, options: dict[str, Any]) -> None:
-        access.remove_member(actor=SHELL, user=options["user"], project=options["project"])
+        keys.remove_member(actor=SHELL, user=options["user"], project=options["project"])
         self.stdout.write(f"{options['user']} is no member of {options['project']} any more.")
 
     def _list(self, options: dict[str, Any]) -> None:
@@ -76,7 +76,7 @@ class Command(BaseCommand):
         self._print_link(options["user"])
 
     def _print_link(self, user: str) -> None:
-        path = signin.find_link_path(username=user)
+        path = sign_in_links.find_link_path(username=user)
         if path is None:
             raise CommandError(f"user: there is no active account called {user}")
         self.stdout.write(f"Sign in     {base_url(conf.env())}{path}")

@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations import kept_answers, retention, sign_in_throttle, text_retention
+from helmdash.operations import kept_answers, retention, text_retention
+from helmdash.operations.access import sign_in_throttle
 from helmdash.operations.database.scrubbing import scrub
 from helmdash.queries.access import ProjectInfo, projects
 

@@ -25,7 +25,8 @@ from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
 from helmdash.cli.refused_upstreams import refused_upstreams
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations import access, catalog, shipped, signin
+from helmdash.operations import catalog, shipped
+from helmdash.operations.access import keys, sign_in_links
 from helmdash.queries.access import default_project
 
 # Connections beyond their limit are answered as well, up to twice as many.
@@ -56,11 +57,11 @@ class Command(BaseCommand):
         # What is made from here on (database, spool, keys) is its owner's alone.
         os.umask(0o077)
         call_command("migrate", interactive=False, verbosity=0)
-        access.ensure_project()
+        keys.ensure_project()
         loaded = shipped.load_budgets()
         self._load_demo_catalog()
-        password = access.ensure_admin(password=env.admin_password)
-        key = access.ensure_bootstrap_key(secret=env.bootstrap_api_key)
+        password = keys.ensure_admin(password=env.admin_password)
+        key = keys.ensure_bootstrap_key(secret=env.bootstrap_api_key)
         _collect_static()
         self._print_welcome(env, password, key.secret if key else None, len(loaded.added))
         if not options["setup_only"]:
@@ -97,22 +98,24 @@ class Command(BaseCommand):
         say(f"  Dashboard   {base}/")
         # What is printed is kept in logs: a link only for whoever sits at the terminal, and as long
         # as nobody has come in by one.
-        link = signin.find_link_path(username=access.ADMIN_NAME)
-        is_wanted = self.stdout.isatty() or not signin.has_signed_in(username=access.ADMIN_NAME)
+        link = sign_in_links.find_link_path(username=keys.ADMIN_NAME)
+        is_wanted = self.stdout.isatty() or not sign_in_links.has_signed_in(
+            username=keys.ADMIN_NAME
+        )
         if link and is_wanted:
             say(f"  Sign in     {base}{link}")
             say("              (this link works once, for a day)")
         else:
             say(f"  Sign in     {base}/login/   (for a link that works once:")
-            say(f"              .venv/bin/python manage.py member link {access.ADMIN_NAME})")
+            say(f"              .venv/bin/python manage.py member link {keys.ADMIN_NAME})")
         if password and not env.admin_password:
-            say(f"  Admin       {access.ADMIN_NAME} / {password}   (shown once; keep it)")
+            say(f"  Admin       {keys.ADMIN_NAME} / {password}   (shown once; keep it)")
         elif password:
-            say(f"  Admin       {access.ADMIN_NAME}, with the password of HELMDASH_ADMIN_PASSWORD")
+            say(f"  Admin       {keys.ADMIN_NAME}, with the password of HELMDASH_ADMIN_PASSWORD")
         if key and not env.bootstrap_api_key:
             say(f"  API key     {key}   (shown once; keep it)")
         elif env.bootstrap_api_key:
-            known = access.prefix_of(secret=env.bootstrap_api_key)
+            known = keys.prefix_of(secret=env.bootstrap_api_key)
             say(f"  API key     {known}…, the one of HELMDASH_BOOTSTRAP_API_KEY")
         else:
             say("  API key     shown at the first start; for another:")
