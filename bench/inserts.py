@@ -23,10 +23,10 @@ from django.utils import timezone  # noqa: E402
 from bench.payloads import calls  # noqa: E402
 from helmdash.core.calls.capture import Capture  # noqa: E402
 from helmdash.core.rules import CALL_RULES  # noqa: E402
-from helmdash.operations import call_rows
 from helmdash.operations.database import rule_sets  # noqa: E402
-from helmdash.operations.judging import judge  # noqa: E402
-from helmdash.operations.masking import masker  # noqa: E402
+from helmdash.operations.recording import call_rows
+from helmdash.operations.recording.judging import judge  # noqa: E402
+from helmdash.operations.recording.masking import masker  # noqa: E402
 from helmdash.queries import budgets  # noqa: E402
 from helmdash.queries.access import default_project  # noqa: E402
 from helmdash.records.bulk import allocate_ids  # noqa: E402

@@ -92,12 +92,12 @@ def _fresh_budgets() -> None:
     # A rolled back database gives the same history ids again; the cache would take them for known.
     # Nor has a model of one test shown anything about one of the next.
     from helmdash.doors.limits import key_limits
-    from helmdash.operations import cutting
     from helmdash.operations.access import sign_in_throttle
     from helmdash.operations.database import rule_sets
+    from helmdash.operations.recording import truncation
     from helmdash.queries import budgets, upstreams
 
-    cutting.forget()
+    truncation.forget()
     rule_sets.forget()
     sign_in_throttle.forget()
     key_limits.cache_clear()

@@ -17,7 +17,7 @@ from helmdash.api.responding import answer
 from helmdash.api.schemas import calls as shapes
 from helmdash.api.schemas import reports
 from helmdash.core.calls.capture import Capture
-from helmdash.operations.recording import Recorded
+from helmdash.operations.recording.calls import Recorded
 from helmdash.shapes import rendering
 from helmdash.shapes.captures import to_capture
 

@@ -41,8 +41,8 @@ from helmdash.gateway.options import conversation_of
 from helmdash.gateway.rewriting import Form, entries_of, form_of, rewritten
 from helmdash.operations import care
 from helmdash.operations.database.sqlite_file import commit_without_waiting, thread_connection
-from helmdash.operations.inferring import find_conversation
 from helmdash.operations.recorder import Recorder
+from helmdash.operations.recording.inference import find_conversation
 from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.wire import WireError
 

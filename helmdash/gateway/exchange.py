@@ -22,7 +22,7 @@ from helmdash.gateway import message_digest
 from helmdash.gateway.cared import Care
 from helmdash.gateway.options import RequestOptions, conversation_of
 from helmdash.gateway.routes import Route
-from helmdash.operations import cutting
+from helmdash.operations.recording import truncation
 from helmdash.providers.shared.collecting import Collector
 from helmdash.providers.wire import ChatRequest, Object, Reply, WireError
 
@@ -111,7 +111,7 @@ class Exchange:
         if request is None:
             return False
         reply = self.reply or Reply()
-        return cutting.looks_cut(
+        return truncation.looks_cut(
             self.key_context.caller.project.id,
             self.model_key,
             reply.model or self.upstream_model,

@@ -20,7 +20,7 @@ from helmdash.operations.catalog import import_catalog
 from helmdash.operations.demo_care import load_care
 from helmdash.operations.demo_plans import load_plans
 from helmdash.operations.fitting import fit_catalog
-from helmdash.operations.recording import record_calls
+from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access import project_info
 from helmdash.records.models import (
     Call,

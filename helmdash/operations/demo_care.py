@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture, Sent
 from helmdash.operations import care
-from helmdash.operations.recording import record_calls
+from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access import ProjectInfo
 
 # English text with a catalog of tools: what OpenAI's tokenizer makes of it, in bytes per token.

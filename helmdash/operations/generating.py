@@ -1,6 +1,6 @@
 """Made-up calls in any number, for trying out and measuring a full HelmDash.
 
-They go through the same door as real ones (operations.recording), in the order of their times and
+They go through the same door as real ones (operations.recording.calls), in the order of their times and
 with the conversations of an hour interleaved, so that every row is judged, numbered and laid out
 on disk as a recorded one would be. They live in a project of their own.
 """
@@ -17,7 +17,7 @@ from typing import Any
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.capture import STRUCTURED_PURPOSES, Capture, CapturedTrim, Sent
-from helmdash.operations.recording import record_calls
+from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.queries.calls import newest_mark
 from helmdash.records.bulk import analyze

@@ -17,7 +17,7 @@ from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.calls.withheld import attempt_without_words
 from helmdash.operations.database.transactions import write
 from helmdash.operations.erasing import UNSEEN, finish_broken_off
-from helmdash.operations.recording import MESSAGE_SEEN_PRECISION
+from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
     Call,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from helmdash.core.truncation.sizes import Sizes
-from helmdash.operations.cutting import looks_cut
+from helmdash.operations.recording.truncation import looks_cut
 
 
 @pytest.mark.parametrize(

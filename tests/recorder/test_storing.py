@@ -23,7 +23,7 @@ from helmdash.core.calls.capture import CapturedTrim, Sent
 from helmdash.operations import ledger as operations
 from helmdash.operations.database.sqlite_file import DatabaseFileGone
 from helmdash.operations.recorder import Recorder, RecorderFull, RecorderState, group_commit
-from helmdash.operations.recording import Recorded, record_calls
+from helmdash.operations.recording.calls import Recorded, record_calls
 from helmdash.queries import ledger
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.queries.ledger import LedgerCounts

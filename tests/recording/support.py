@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from django.db import connection
 
 from helmdash.core.calls.capture import Capture
-from helmdash.operations.recording import Recorded, record_calls
+from helmdash.operations.recording.calls import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.records.models import Budget, Conversation, Project
 from tests.factories import NOW, make_capture

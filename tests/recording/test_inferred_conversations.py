@@ -16,8 +16,8 @@ from django.test.utils import CaptureQueriesContext
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture, Sent
 from helmdash.operations import demo, retention
-from helmdash.operations.inferring import KEPT_GENERATIONS, conversation_name
-from helmdash.operations.recording import Recorded
+from helmdash.operations.recording.calls import Recorded
+from helmdash.operations.recording.inference import KEPT_GENERATIONS, conversation_name
 from helmdash.queries import calls, conversations
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call, Conversation, ConversationMark, Project, Round

@@ -9,9 +9,9 @@ import pytest
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.conversations.placement import Clearing, is_as_large, is_late
 from helmdash.operations import care
-from helmdash.operations.conversation_rows import ConversationBatch, lock_by_name
-from helmdash.operations.judging import judge
-from helmdash.operations.recording import Recorded
+from helmdash.operations.recording.calls import Recorded
+from helmdash.operations.recording.conversation_rows import ConversationBatch, lock_by_name
+from helmdash.operations.recording.judging import judge
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call, Conversation, HealthChange, Round

@@ -11,7 +11,7 @@ from django.apps import apps
 
 from helmdash.core.calls.capture import Capture
 from helmdash.core.conversations.clients import Client
-from helmdash.operations.recording import record_calls
+from helmdash.operations.recording.calls import record_calls
 from helmdash.operations.shipped import load_budgets
 from helmdash.queries import calls, conversations, distinct_values, models, plans
 from helmdash.queries.access import ProjectInfo

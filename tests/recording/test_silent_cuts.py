@@ -11,8 +11,8 @@ from django.test import Client
 
 from helmdash.core.budgets.health import HealthReason, Level
 from helmdash.core.calls.capture import Capture, Sent
-from helmdash.operations import cutting
-from helmdash.operations.recording import Recorded
+from helmdash.operations.recording import truncation
+from helmdash.operations.recording.calls import Recorded
 from helmdash.queries import calls, conversations
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call, CallPayload, Conversation
@@ -25,9 +25,9 @@ _CUT = 4_098  # half of a window of 8,192 and two
 
 @pytest.fixture(autouse=True)
 def _as_a_new_process() -> Iterator[None]:
-    cutting.forget()
+    truncation.forget()
     yield
-    cutting.forget()
+    truncation.forget()
 
 
 def _call(number: int, *, tokens: int | None = None, **over: Any) -> Capture:
@@ -102,7 +102,7 @@ def test_a_model_is_learned_from_its_stored_calls_by_a_new_process(project: Proj
                 sent=Sent(bytes=25_000 + 100 * number, messages=4),
             ),
         )
-    cutting.forget()
+    truncation.forget()
 
     half = {"prompt_tokens": 4_555}
     (answer,) = record(project, _call(0, conversation="new", usage=half))

@@ -18,10 +18,10 @@ from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.catalog.trim import Trim
 from helmdash.core.decoding.decoding import Decoded, Undecodable
 from helmdash.core.planning.plans import UnusablePlan
-from helmdash.operations.judging import judge
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.threads import in_thread
 from helmdash.operations.recorder import RecorderFull, recorder
+from helmdash.operations.recording.judging import judge
 from helmdash.records.models import Payload
 
 logger = logging.getLogger(__name__)

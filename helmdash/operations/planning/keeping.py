@@ -23,10 +23,10 @@ from helmdash.core.rules import PLAN_RULES
 from helmdash.core.text.tokens import compact_json, json_bytes
 from helmdash.operations.database import rule_sets
 from helmdash.operations.fitting import Fitted
-from helmdash.operations.masking import masker
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.attempts import Attempt
 from helmdash.operations.planning.chain import args_mark
+from helmdash.operations.recording.masking import masker
 from helmdash.operations.retention import CATALOG_SEEN_PRECISION
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.bulk import storable

@@ -16,7 +16,7 @@ from django.db.utils import InterfaceError, NotSupportedError, ProgrammingError
 from helmdash.core.budgets.budgets import MissingFallback
 from helmdash.operations.recorder.capture_json import bare_capture
 from helmdash.operations.recorder.units import Outcome, Unit
-from helmdash.operations.recording import Recorded, record_calls
+from helmdash.operations.recording.calls import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo
 
 logger = logging.getLogger(__name__)

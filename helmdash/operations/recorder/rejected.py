@@ -16,9 +16,9 @@ import orjson
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.withheld import without_words
 from helmdash.core.text.redaction import Masker
-from helmdash.operations.masking import masker
 from helmdash.operations.recorder.capture_json import bare_capture, dump_capture
 from helmdash.operations.recorder.units import Unit
+from helmdash.operations.recording.masking import masker
 from helmdash.records.models import Payload
 
 logger = logging.getLogger(__name__)

@@ -11,11 +11,11 @@ from datetime import datetime
 import orjson
 
 from helmdash.core.calls.capture import Capture
-from helmdash.operations.call_ids import new_call_id
 from helmdash.operations.recorder.capture_json import load_capture
 from helmdash.operations.recorder.lines import Line, Written
 from helmdash.operations.recorder.spool import Entry
-from helmdash.operations.recording import Recorded
+from helmdash.operations.recording.call_ids import new_call_id
+from helmdash.operations.recording.calls import Recorded
 from helmdash.queries.access import ProjectInfo
 
 Answers = Future[tuple[Recorded, ...]]

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from helmdash.core.text.redaction import Masker
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE
-from helmdash.operations.conversation_rows import ConversationRow
-from helmdash.operations.judging import Judged
+from helmdash.operations.recording.conversation_rows import ConversationRow
+from helmdash.operations.recording.judging import Judged
 from helmdash.records.models import Payload
 
 # A provider's error page can be megabytes; the beginning says what it is.

@@ -21,13 +21,13 @@ from helmdash.core.conversations.first_retries import (
     failed_fingerprint,
     is_same_again,
 )
-from helmdash.operations.conversation_rows import (
+from helmdash.operations.recording.conversation_rows import (
     ConversationIds,
     ConversationRow,
     lock_by_id,
     make_row,
 )
-from helmdash.operations.judging import Judged
+from helmdash.operations.recording.judging import Judged
 from helmdash.records.fingerprints import (
     MOST_SEEN,
     SeenFingerprint,

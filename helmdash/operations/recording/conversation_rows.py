@@ -23,7 +23,7 @@ from helmdash.core.conversations.placement import (
     is_late,
     take_call,
 )
-from helmdash.operations.judging import Judged
+from helmdash.operations.recording.judging import Judged
 from helmdash.records.bulk import allocate_ids, insert_rows, update_rows
 from helmdash.records.models import Call, Conversation, HealthChange, Round
 from helmdash.records.models.conversations import SEVERITY

@@ -13,7 +13,7 @@ from datetime import datetime
 from helmdash.core.budgets.budgets import BudgetTable
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.learned_windows import LearnedWindow, WindowSource
-from helmdash.operations.judging import Judged
+from helmdash.operations.recording.judging import Judged
 from helmdash.records import models as stored
 
 

@@ -25,10 +25,12 @@ from helmdash.core.calls.failures import Cause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.rules import CALL_RULES
 from helmdash.core.text.redaction import Masker
-from helmdash.operations import call_rows
-from helmdash.operations.call_ids import new_call_id
-from helmdash.operations.call_rows import Placed
-from helmdash.operations.conversation_rows import (
+from helmdash.operations.database import rule_sets
+from helmdash.operations.database.transactions import Collision, write
+from helmdash.operations.recording import call_rows
+from helmdash.operations.recording.call_ids import new_call_id
+from helmdash.operations.recording.call_rows import Placed
+from helmdash.operations.recording.conversation_rows import (
     ConversationBatch,
     ConversationIds,
     ConversationRow,
@@ -36,13 +38,11 @@ from helmdash.operations.conversation_rows import (
     lock_by_name,
     make_named,
 )
-from helmdash.operations.cutting import Cutting
-from helmdash.operations.database import rule_sets
-from helmdash.operations.database.transactions import Collision, write
-from helmdash.operations.inferring import Inference
-from helmdash.operations.judging import Judged, judge
-from helmdash.operations.learning_windows import keep_windows
-from helmdash.operations.masking import masker
+from helmdash.operations.recording.inference import Inference
+from helmdash.operations.recording.judging import Judged, judge
+from helmdash.operations.recording.learned_windows import keep_windows
+from helmdash.operations.recording.masking import masker
+from helmdash.operations.recording.truncation import Cutting
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.calls import view
