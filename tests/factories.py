@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL, Role
 from helmdash.core.calls.capture import Capture
-from helmdash.operations import shipped
 from helmdash.operations.access import keys
+from helmdash.operations.budgets import shipped
 from helmdash.operations.recording.calls import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo, default_project, project_info
 from helmdash.records.models import Project

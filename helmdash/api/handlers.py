@@ -30,7 +30,7 @@ from helmdash.core.calls.completion import UnknownModel
 from helmdash.core.catalog.catalog import CatalogError
 from helmdash.core.decoding.decoding import Undecodable
 from helmdash.operations.assembling import NoPromptBudget
-from helmdash.operations.budgets import BudgetConflict, BudgetProblems, NoSuchBudget
+from helmdash.operations.budgets.editing import BudgetConflict, BudgetProblems, NoSuchBudget
 from helmdash.operations.care import CareProblem, NoConversation, NoReminder
 from helmdash.operations.planning import AskProblem, PlanFailed
 from helmdash.operations.recorder import RecorderFull

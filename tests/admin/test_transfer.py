@@ -10,7 +10,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from helmdash.operations.shipped import load_budgets
+from helmdash.operations.budgets.shipped import load_budgets
 from helmdash.records.models import Budget, BudgetAlias, Project
 from tests.admin.forms import text_of
 from tests.admin.house import make_project

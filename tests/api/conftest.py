@@ -16,7 +16,7 @@ from django.test import Client
 from helmdash.core.budgets import budgets as core
 from helmdash.core.budgets.shipped import load_shipped
 from helmdash.operations.access import keys
-from helmdash.operations.shipped import SHIPPED_FILE
+from helmdash.operations.budgets.shipped import SHIPPED_FILE
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.records.models import Budget, BudgetAlias, Project, Upstream

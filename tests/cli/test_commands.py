@@ -14,8 +14,8 @@ from django.core.management import CommandError, call_command, get_commands, loa
 from helmdash import conf
 from helmdash.cli.base import BaseCommand
 from helmdash.conf import ROOT, BadSetting, Env, read_env, unknown_variables, variable_name
-from helmdash.operations import shipped
 from helmdash.operations.access import keys
+from helmdash.operations.budgets import shipped
 from helmdash.queries import conversations
 from helmdash.queries.access import default_project, find_caller, find_project
 from helmdash.records.models import ApiKey, Budget, Membership, PlanRecord

@@ -40,8 +40,8 @@ def main() -> None:
 def _setup() -> None:
     from django.core.management import call_command
 
-    from helmdash.operations import shipped
     from helmdash.operations.access import keys
+    from helmdash.operations.budgets import shipped
 
     call_command("migrate", interactive=False, verbosity=0)
     keys.ensure_project()

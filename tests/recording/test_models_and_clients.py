@@ -11,8 +11,8 @@ from django.apps import apps
 
 from helmdash.core.calls.capture import Capture
 from helmdash.core.conversations.clients import Client
+from helmdash.operations.budgets.shipped import load_budgets
 from helmdash.operations.recording.calls import record_calls
-from helmdash.operations.shipped import load_budgets
 from helmdash.queries import calls, conversations, distinct_values, models, plans
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.calls import CallFilters

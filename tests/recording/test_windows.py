@@ -10,8 +10,8 @@ import pytest
 
 from helmdash.core.budgets.health import HealthReason, Level
 from helmdash.core.budgets.learned_windows import LimitSource
+from helmdash.operations.budgets.shipped import load_budgets
 from helmdash.operations.recording.calls import Recorded, record_calls
-from helmdash.operations.shipped import load_budgets
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.records.models import Budget, LearnedWindow, Project

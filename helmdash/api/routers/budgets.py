@@ -15,7 +15,7 @@ from helmdash.api.render import budgets as render
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import budgets as shapes
-from helmdash.operations import budgets as upkeep
+from helmdash.operations.budgets import editing as upkeep
 from helmdash.queries import budgets
 from helmdash.queries.budgets import BudgetRow
 from helmdash.queries.paging import decode_number_cursor, encode_cursor

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from helmdash.cli.base import BaseCommand
-from helmdash.operations import shipped
+from helmdash.operations.budgets import shipped
 
 
 class Command(BaseCommand):

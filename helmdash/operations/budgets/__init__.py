@@ -1,0 +1,1 @@
+"""Budgets: changed by people, and loaded from the shipped table."""
