@@ -29,9 +29,9 @@ from helmdash.core.assembly.chunks import ChunkProblem
 from helmdash.core.calls.completion import UnknownModel
 from helmdash.core.catalog.catalog import CatalogError
 from helmdash.core.decoding.decoding import Undecodable
-from helmdash.operations.assembling import NoPromptBudget
 from helmdash.operations.budgets.editing import BudgetConflict, BudgetProblems, NoSuchBudget
 from helmdash.operations.care import CareProblem, NoConversation, NoReminder
+from helmdash.operations.fitting.assembly import NoPromptBudget
 from helmdash.operations.planning import AskProblem, PlanFailed
 from helmdash.operations.recorder import RecorderFull
 from helmdash.queries.paging import BadCursor

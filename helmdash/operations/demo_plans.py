@@ -21,7 +21,7 @@ from helmdash.core.ranking.learning import learned_inputs
 from helmdash.core.rules import PLAN_RULES
 from helmdash.core.text.tokens import compact_json
 from helmdash.operations.database import rule_sets
-from helmdash.operations.fitting import Fitted, fit_catalog
+from helmdash.operations.fitting.fits import Fitted, fit_catalog
 from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.keyed_hash import hash_intent, hash_text

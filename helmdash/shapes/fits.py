@@ -42,7 +42,7 @@ class FitIn(TypedDict, total=False):
 
 
 class FitArguments(TypedDict):
-    """The part of the arguments of `operations.fitting.fit_catalog` that a body has."""
+    """The part of the arguments of `operations.fitting.fits.fit_catalog` that a body has."""
 
     model: str
     intent: str

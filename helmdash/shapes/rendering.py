@@ -8,7 +8,7 @@ from helmdash.core.budgets.learned_windows import Claim, LearnedWindow
 from helmdash.core.calls.failures import Cause
 from helmdash.core.conversations.clients import Client
 from helmdash.operations.care import Cleared
-from helmdash.operations.fitting import Fitted
+from helmdash.operations.fitting.fits import Fitted
 from helmdash.operations.recording.calls import Recorded
 from helmdash.queries.care import CareView, ReminderView
 from helmdash.queries.conversations import ConversationView

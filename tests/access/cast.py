@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL, Role, Scope
 from helmdash.operations.access import keys
-from helmdash.operations.catalog import import_catalog
-from helmdash.operations.fitting import fit_catalog
+from helmdash.operations.fitting.catalogs import import_catalog
+from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
     ApiKey,

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations.catalog import import_catalog
+from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Project
 from tests.admin.forms import filled, text_of

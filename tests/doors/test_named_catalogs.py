@@ -19,7 +19,7 @@ from helmdash.doors.named_catalogs import NamedCatalogs
 from helmdash.doors.sessions import Sessions
 from helmdash.heavy import FORWARDER_KEY, Forwarder
 from helmdash.mcp.resources import RESOURCES
-from helmdash.operations.catalog import import_catalog
+from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.queries import budgets, catalog
 from helmdash.queries.access import find_caller
 from helmdash.queries.catalog import CatalogSize

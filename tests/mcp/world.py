@@ -63,7 +63,7 @@ PLANNER, READER, RECORDER, STRANGER = (
 _FURNISH = """
 from django.utils import timezone
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations.catalog import import_catalog
+from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.records.models import ApiKey, Project, Upstream
 own = Project.objects.get(is_default=True)
 other = Project.objects.create(slug="other-house", name="Other")

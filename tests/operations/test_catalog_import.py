@@ -8,7 +8,7 @@ import pytest
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.catalog.catalog import CatalogError
-from helmdash.operations.catalog import import_catalog
+from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.queries import catalog as catalogs
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import CatalogRevision, Project

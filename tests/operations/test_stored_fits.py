@@ -8,8 +8,8 @@ import pytest
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.ranking.ranking import PastPlan
-from helmdash.operations.catalog import import_catalog
-from helmdash.operations.fitting import Fitted, NoCatalog, fit_catalog
+from helmdash.operations.fitting.catalogs import import_catalog
+from helmdash.operations.fitting.fits import Fitted, NoCatalog, fit_catalog
 from helmdash.queries import fitting
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Budget, Fit

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL, Role
 from helmdash.core.calls.capture import CapturedTrim, Sent
-from helmdash.operations.catalog import import_catalog
-from helmdash.operations.fitting import fit_catalog
+from helmdash.operations.fitting.catalogs import import_catalog
+from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.queries.access import ProjectInfo
 from tests.factories import make_capture, make_project, record, sign_in
 from tests.plan_rows import add_attempt, make_plan

@@ -6,7 +6,7 @@ from typing import cast
 
 from helmdash.api.schemas import assembling
 from helmdash.core.assembly.manifest import Manifest
-from helmdash.operations.assembling import AssembledPrompt
+from helmdash.operations.fitting.assembly import AssembledPrompt
 
 
 def assembled(value: AssembledPrompt) -> assembling.Assembled:

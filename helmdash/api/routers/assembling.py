@@ -13,7 +13,7 @@ from helmdash.api.render import assembling as render
 from helmdash.api.responding import answer
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import assembling as shapes
-from helmdash.operations.assembling import assemble_prompt
+from helmdash.operations.fitting.assembly import assemble_prompt
 
 router = Router()
 

@@ -14,7 +14,7 @@ from helmdash.api.render import fitting as render
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import fitting as shapes
-from helmdash.operations.catalog import import_catalog
+from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.queries import catalog as catalogs
 from helmdash.shapes.catalogs import AnyCatalog
 from helmdash.shapes.fields import is_catalog_name

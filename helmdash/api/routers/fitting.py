@@ -18,7 +18,7 @@ from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import fitting as shapes
 from helmdash.core.calls.finish import normalise_finish_reason
 from helmdash.core.decoding.decoding import decode
-from helmdash.operations.fitting import NoCatalog, fit_catalog
+from helmdash.operations.fitting.fits import NoCatalog, fit_catalog
 from helmdash.queries.ranking import UnknownCatalog, rank_catalog
 from helmdash.shapes import rendering
 from helmdash.shapes.answers import Fitted

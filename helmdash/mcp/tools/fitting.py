@@ -8,7 +8,7 @@ from helmdash.mcp.arguments import Shape
 from helmdash.mcp.problems import invalid_field
 from helmdash.mcp.tools.base import Arguments, Tool, arguments, free_object, text
 from helmdash.mcp.visit import Report, Visit
-from helmdash.operations.fitting import NoCatalog, fit_catalog
+from helmdash.operations.fitting.fits import NoCatalog, fit_catalog
 from helmdash.shapes import answers, rendering
 from helmdash.shapes.fits import FitIn, catalog_member, fit_arguments
 

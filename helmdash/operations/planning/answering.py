@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.planning.plans import MODEL_SAID, ArgFault, Destination, Gap, Plan, Route, Step
 from helmdash.core.planning.tool_names import is_meta
-from helmdash.operations.fitting import Fitted
+from helmdash.operations.fitting.fits import Fitted
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.attempts import Attempt
 

@@ -17,7 +17,7 @@ from helmdash.core.planning.plans import META_TOOLS, CompletedStep
 from helmdash.core.planning.prompts import Task
 from helmdash.core.ranking.history import PastPlan
 from helmdash.core.text.tokens import json_bytes
-from helmdash.operations.fitting import NoCatalog, find_catalog
+from helmdash.operations.fitting.fits import NoCatalog, find_catalog
 from helmdash.operations.planning.chain import Chain, Likeness, guessed_chain, named_chain
 from helmdash.queries import budgets, defaults, plan_history
 from helmdash.queries.access import ProjectInfo

@@ -22,7 +22,7 @@ from helmdash.core.ranking.learning import learned_inputs
 from helmdash.core.rules import PLAN_RULES
 from helmdash.core.text.tokens import compact_json, json_bytes
 from helmdash.operations.database import rule_sets
-from helmdash.operations.fitting import Fitted
+from helmdash.operations.fitting.fits import Fitted
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.attempts import Attempt
 from helmdash.operations.planning.chain import args_mark

@@ -22,7 +22,7 @@ from helmdash.core.planning.recovery import TrySettings
 from helmdash.core.planning.route_reading import decode_route, read_route
 from helmdash.core.planning.suggestions import suggest_entries
 from helmdash.operations.arguments import check_args
-from helmdash.operations.fitting import Fitted, goes_in_prefix, keep_fit, new_fit_id
+from helmdash.operations.fitting.fits import Fitted, goes_in_prefix, keep_fit, new_fit_id
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.attempts import Attempt, Reader, attempt_call, new_call_id
 from helmdash.operations.planning.filtering import ask_filter

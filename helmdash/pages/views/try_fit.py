@@ -10,8 +10,8 @@ from django.views.decorators.http import require_http_methods
 
 from helmdash.core.access.permissions import Right, require
 from helmdash.core.catalog.catalog import CatalogError
-from helmdash.operations import fitting
-from helmdash.operations.fitting import Fitted, NoCatalog
+from helmdash.operations.fitting import fits as fitting
+from helmdash.operations.fitting.fits import Fitted, NoCatalog
 from helmdash.pages import scope
 from helmdash.pages.forms import FitForm, catalog_faults
 from helmdash.pages.render import PageRequest, show

@@ -13,7 +13,7 @@ from helmdash.cli.base import BaseCommand
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.catalog.catalog import CatalogError
 from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
-from helmdash.operations import catalog
+from helmdash.operations.fitting import catalogs
 from helmdash.queries.access import default_project, find_project
 
 
@@ -35,7 +35,7 @@ class Command(BaseCommand):
             if is_too_deep(text):
                 raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
             body = json.loads(text)
-            done = catalog.import_catalog(
+            done = catalogs.import_catalog(
                 actor=SHELL,
                 project_id=project.id,
                 name=options["name"],

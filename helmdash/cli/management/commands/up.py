@@ -25,9 +25,9 @@ from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
 from helmdash.cli.refused_upstreams import refused_upstreams
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations import catalog
 from helmdash.operations.access import keys, sign_in_links
 from helmdash.operations.budgets import shipped
+from helmdash.operations.fitting import catalogs as catalog
 from helmdash.queries.access import default_project
 
 # Connections beyond their limit are answered as well, up to twice as many.

@@ -1,0 +1,1 @@
+"""Fitting: catalogs are stored, fitted to a model's budget, and assembled into prompts."""
