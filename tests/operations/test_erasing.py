@@ -15,16 +15,16 @@ from django.db import connection
 from helmdash.core.access.permissions import SHELL, Forbidden, KeyHolder
 from helmdash.core.conversations.fingerprints import Turn, links_of
 from helmdash.operations import care
-from helmdash.operations.erasing import (
+from helmdash.operations.recorder import recorder
+from helmdash.operations.recorder.units import Unit
+from helmdash.operations.retention.erasing import (
     UNSEEN,
     Erased,
     erase_conversation,
     finish_broken_off,
     referring,
 )
-from helmdash.operations.recorder import recorder
-from helmdash.operations.recorder.units import Unit
-from helmdash.operations.retention import delete_expired
+from helmdash.operations.retention.expired import delete_expired
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call, Conversation, StoredMessage

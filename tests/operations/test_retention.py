@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations.retention import (
+from helmdash.operations.retention.expired import (
     Retained,
     count_expired,
     delete_expired,

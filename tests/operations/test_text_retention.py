@@ -12,7 +12,7 @@ from django.core.management import call_command
 from helmdash.core.access.permissions import SHELL, Forbidden, Person, Role
 from helmdash.core.calls.withheld import NOT_KEPT
 from helmdash.operations import care
-from helmdash.operations.text_retention import TextsGone, count_old_texts, delete_old_texts
+from helmdash.operations.retention.expired_texts import TextsGone, count_old_texts, delete_old_texts
 from helmdash.queries import calls, conversations
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (

@@ -15,9 +15,10 @@ from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture, Sent
-from helmdash.operations import demo, retention
+from helmdash.operations import demo
 from helmdash.operations.recording.calls import Recorded
 from helmdash.operations.recording.inference import KEPT_GENERATIONS, conversation_name
+from helmdash.operations.retention import expired
 from helmdash.queries import calls, conversations
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call, Conversation, ConversationMark, Project, Round
@@ -348,7 +349,7 @@ def test_marks_go_with_their_conversations(project: ProjectInfo) -> None:
     record(kept, nameless("hi", started_at=NOW - timedelta(days=60)), nameless("hi"))
     assert ConversationMark.objects.count() == 4
 
-    retention.delete_expired(actor=SHELL, project=kept, now=NOW)
+    expired.delete_expired(actor=SHELL, project=kept, now=NOW)
 
     assert ConversationMark.objects.count() == 2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helmdash.api.schemas import conversations as conversation_shapes
-from helmdash.operations.erasing import Erased
+from helmdash.operations.retention.erasing import Erased
 from helmdash.queries.care import GuidanceView
 from helmdash.queries.conversations import ConversationDetail, ConversationView, TimelineItem
 from helmdash.shapes.rendering import remediation, standing

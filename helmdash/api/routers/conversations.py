@@ -13,7 +13,7 @@ from helmdash.api.render import conversations as render
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import conversations as shapes
-from helmdash.operations import erasing
+from helmdash.operations.retention import erasing
 from helmdash.queries import conversations
 from helmdash.queries.conversations import ConversationFilters
 

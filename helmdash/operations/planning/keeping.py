@@ -27,7 +27,7 @@ from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.attempts import Attempt
 from helmdash.operations.planning.chain import args_mark
 from helmdash.operations.recording.masking import masker
-from helmdash.operations.retention import CATALOG_SEEN_PRECISION
+from helmdash.operations.retention.expired import CATALOG_SEEN_PRECISION
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.bulk import storable
 from helmdash.records.models import Payload, PlanAttempt, PlanCatalog, PlanRecord, PlanStep

@@ -41,7 +41,7 @@ from helmdash.operations.planning.keeping import (
 )
 from helmdash.operations.planning.threads import in_thread
 from helmdash.operations.planning.trying import NO_ROOM, Teller, Tried
-from helmdash.operations.retention import forget_answers
+from helmdash.operations.retention.expired import forget_answers
 from helmdash.queries.access import ProjectInfo
 
 logger = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_safe
 
 from helmdash.core.access.permissions import Person, Right
 from helmdash.operations import care
-from helmdash.operations.erasing import erase_conversation
+from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.pages import care_parts, scope, words
 from helmdash.pages.guards import post_only, require_storable, takes
 from helmdash.pages.notes import Notes, Typed, notes_of

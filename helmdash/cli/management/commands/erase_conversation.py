@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations import erasing
 from helmdash.operations.recorder import leftovers
+from helmdash.operations.retention import erasing
 from helmdash.queries.access import default_project, find_project
 
 

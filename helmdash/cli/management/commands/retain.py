@@ -9,9 +9,10 @@ from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations import kept_answers, retention, text_retention
+from helmdash.operations import kept_answers
 from helmdash.operations.access import sign_in_throttle
 from helmdash.operations.database.scrubbing import scrub
+from helmdash.operations.retention import expired, expired_texts
 from helmdash.queries.access import ProjectInfo, projects
 
 
@@ -31,19 +32,19 @@ class Command(BaseCommand):
                 self._retain_texts(project, is_dry=options["dry_run"])
             if project.retention_days is None:
                 if not options["dry_run"]:
-                    retention.forget_pending(project=project, now=timezone.now())
+                    expired.forget_pending(project=project, now=timezone.now())
                 self.stdout.write(f"{project.slug}: keeps everything")
                 continue
             if options["dry_run"]:
-                done = retention.count_expired(project=project, now=timezone.now())
+                done = expired.count_expired(project=project, now=timezone.now())
             else:
-                done = retention.delete_expired(actor=SHELL, project=project, now=timezone.now())
+                done = expired.delete_expired(actor=SHELL, project=project, now=timezone.now())
             self.stdout.write(
                 f"{project.slug}: {verb} {done.calls} calls, {done.conversations} conversations, "
                 f"{done.fits} fits, {done.plans} plans older than {project.retention_days} days"
             )
         if not options["dry_run"]:
-            forgotten = retention.forget_answers(now=timezone.now())
+            forgotten = expired.forget_answers(now=timezone.now())
             self.stdout.write(f"let go of {forgotten} answers that waited to be fetched")
             kept = kept_answers.forget_kept(now=timezone.now())
             tries = sign_in_throttle.clean(now=timezone.now())
@@ -55,9 +56,9 @@ class Command(BaseCommand):
     def _retain_texts(self, project: ProjectInfo, *, is_dry: bool) -> None:
         now = timezone.now()
         if is_dry:
-            done = text_retention.count_old_texts(project=project, now=now)
+            done = expired_texts.count_old_texts(project=project, now=now)
         else:
-            done = text_retention.delete_old_texts(actor=SHELL, project=project, now=now)
+            done = expired_texts.delete_old_texts(actor=SHELL, project=project, now=now)
         verb = "would delete" if is_dry else "deleted"
         self.stdout.write(
             f"{project.slug}: {verb} the texts of {done.calls} calls, {done.plans} plans, "

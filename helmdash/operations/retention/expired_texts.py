@@ -16,8 +16,8 @@ from django.db.models import Q, QuerySet
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.calls.withheld import attempt_without_words
 from helmdash.operations.database.transactions import write
-from helmdash.operations.erasing import UNSEEN, finish_broken_off
 from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
+from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
     Call,

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from django.db import connection, transaction
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.operations.erasing import UNSEEN, finish_broken_off
 from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
+from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
     Call,
