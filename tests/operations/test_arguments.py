@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from helmdash.core.planning.plans import ArgFault
-from helmdash.operations.arguments import check_args
+from helmdash.operations.planning.arguments import check_args
 from tests.core.catalogs import odd
 
 SCHEMA: dict[str, Any] = {

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations.feedback import NoSuchPlan, note_followed
+from helmdash.operations.planning.feedback import NoSuchPlan, note_followed
 from helmdash.queries import plan_history, plans
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.paging import BadCursor

@@ -15,7 +15,7 @@ from helmdash.api.render import plans as render
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import plans as shapes
-from helmdash.operations.feedback import NoSuchPlan, note_followed
+from helmdash.operations.planning.feedback import NoSuchPlan, note_followed
 from helmdash.queries import defaults, plans
 
 router = Router()

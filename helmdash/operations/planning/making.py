@@ -29,7 +29,7 @@ from helmdash.operations.planning.asking import (
     variant_of,
 )
 from helmdash.operations.planning.attempts import Attempt, cause_json
-from helmdash.operations.planning.keeping import (
+from helmdash.operations.planning.plan_rows import (
     Ending,
     close_plan,
     drop_plan,

@@ -21,12 +21,12 @@ from helmdash.core.planning.prompts import Prompt, Task, build_prompt, fixed_byt
 from helmdash.core.planning.recovery import TrySettings
 from helmdash.core.planning.route_reading import decode_route, read_route
 from helmdash.core.planning.suggestions import suggest_entries
-from helmdash.operations.arguments import check_args
 from helmdash.operations.fitting.fits import Fitted, goes_in_prefix, keep_fit, new_fit_id
+from helmdash.operations.planning.arguments import check_args
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.attempts import Attempt, Reader, attempt_call, new_call_id
 from helmdash.operations.planning.filtering import ask_filter
-from helmdash.operations.planning.keeping import keep_attempt, keep_catalog
+from helmdash.operations.planning.plan_rows import keep_attempt, keep_catalog
 from helmdash.operations.planning.prefixes import sha_of
 from helmdash.operations.planning.threads import in_thread
 

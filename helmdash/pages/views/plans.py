@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from helmdash.core.access.permissions import Right
-from helmdash.operations import feedback
+from helmdash.operations.planning import feedback
 from helmdash.pages import scope, snippets
 from helmdash.pages.forms import PlanFilterForm
 from helmdash.pages.guards import require_storable, takes
