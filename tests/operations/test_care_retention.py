@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations.demo import remove_demo
+from helmdash.operations.demo.loading import remove_demo
 from helmdash.operations.retention.expired import delete_expired, forget_pending
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Conversation, Guidance, PendingPrompt, Project, Reminder

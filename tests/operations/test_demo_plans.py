@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations.demo import load_demo, remove_demo
+from helmdash.operations.demo.loading import load_demo, remove_demo
 from helmdash.queries import plans
 from helmdash.queries.models import model_rows, recent_calls
 from helmdash.records.models import Call, PlanAttempt, PlanCatalog, PlanRecord, PlanStep, Project

@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations.generating import GenerateError, generate_calls
+from helmdash.operations.demo.generating import GenerateError, generate_calls
 from helmdash.records.models import Call, CallPayload, Conversation, Project
 from tests.factories import NOW, make_project
 from tests.recording.load import assert_numbered_without_gap_or_double

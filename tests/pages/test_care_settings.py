@@ -10,7 +10,7 @@ from django.test import Client
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.care.guidance import DEFAULT_TEXTS
 from helmdash.core.care.remediation import Strength
-from helmdash.operations.demo import load_demo
+from helmdash.operations.demo.loading import load_demo
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.care_settings import CareSettings, care_settings
 from tests.factories import NOW

@@ -19,7 +19,7 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.core.upstreams.upstream_variables import VARIABLES
 from helmdash.gateway.options import RequestOptions
 from helmdash.gateway.routes import Action, find_route
-from helmdash.operations.demo import load_demo
+from helmdash.operations.demo.loading import load_demo
 from helmdash.operations.recorder import recorder
 from helmdash.pages import gateway_facts
 from helmdash.pages.views import upstreams as upstream_views

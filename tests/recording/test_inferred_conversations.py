@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture, Sent
-from helmdash.operations import demo
+from helmdash.operations.demo import loading
 from helmdash.operations.recording.calls import Recorded
 from helmdash.operations.recording.inference import KEPT_GENERATIONS, conversation_name
 from helmdash.operations.retention import expired
@@ -355,10 +355,10 @@ def test_marks_go_with_their_conversations(project: ProjectInfo) -> None:
 
 
 def test_demo_data_goes_with_its_marks(project: ProjectInfo) -> None:
-    shown = make_ruled_project(slug=demo.DEMO_SLUG, name="Demo", is_demo=True)
+    shown = make_ruled_project(slug=loading.DEMO_SLUG, name="Demo", is_demo=True)
     record(shown, nameless("hi"))
 
-    assert demo.remove_demo(actor=SHELL)
+    assert loading.remove_demo(actor=SHELL)
     assert not ConversationMark.objects.exists()
 
 

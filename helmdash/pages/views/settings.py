@@ -9,9 +9,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from helmdash.core.access.permissions import Right, grantable
-from helmdash.operations import demo
 from helmdash.operations.access import keys
 from helmdash.operations.access.keys import AccessError, NewKey
+from helmdash.operations.demo import loading
 from helmdash.operations.recorder import recorder
 from helmdash.pages import scope
 from helmdash.pages.forms import KeyForm
@@ -67,15 +67,15 @@ def revoke_key(request: PageRequest) -> HttpResponse:
 @require_POST
 def load_demo(request: PageRequest) -> HttpResponse:
     """Load the demo project and show it."""
-    demo.load_demo(actor=scope.current_actor(request), now=timezone.now())
-    scope.lead_to(request, demo.DEMO_SLUG)
+    loading.load_demo(actor=scope.current_actor(request), now=timezone.now())
+    scope.lead_to(request, loading.DEMO_SLUG)
     return HttpResponseRedirect(reverse("overview"))
 
 
 @require_POST
 def remove_demo(request: PageRequest) -> HttpResponse:
     """Remove the demo project with all it holds; real data is not touched."""
-    is_removed = demo.remove_demo(actor=scope.current_actor(request))
+    is_removed = loading.remove_demo(actor=scope.current_actor(request))
     scope.forget(request)
     messages.success(
         request, "The demo data is removed." if is_removed else "There was no demo data to remove."

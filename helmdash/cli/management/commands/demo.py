@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations import demo
+from helmdash.operations.demo import loading
 
 
 class Command(BaseCommand):
@@ -20,8 +20,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["action"] == "load":
-            count = demo.load_demo(actor=SHELL, now=timezone.now())
+            count = loading.load_demo(actor=SHELL, now=timezone.now())
             self.stdout.write(f"Loaded {count} demo calls into the project “Demo”.")
             return
-        removed = demo.remove_demo(actor=SHELL)
+        removed = loading.remove_demo(actor=SHELL)
         self.stdout.write("Removed the demo data." if removed else "There is no demo data.")

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations import generating
+from helmdash.operations.demo import generating
 
 
 class Command(BaseCommand):

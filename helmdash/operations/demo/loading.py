@@ -16,8 +16,8 @@ from django.db import connection, transaction
 from helmdash.conf import ROOT
 from helmdash.core.access.permissions import SHELL, Actor, Right, require
 from helmdash.core.calls.capture import Capture, CapturedTrim, Sent
-from helmdash.operations.demo_care import load_care
-from helmdash.operations.demo_plans import load_plans
+from helmdash.operations.demo.care import load_care
+from helmdash.operations.demo.plans import load_plans
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.operations.recording.calls import record_calls

@@ -1,0 +1,1 @@
+"""Demo data, and generated calls to measure with."""
