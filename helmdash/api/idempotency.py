@@ -21,8 +21,8 @@ from django.utils import timezone
 from helmdash.api.auth import access_of
 from helmdash.api.leases import Leases
 from helmdash.api.problems import Code, Problem, invalid_field
-from helmdash.operations import kept_answers
-from helmdash.operations.kept_answers import (
+from helmdash.operations import idempotency
+from helmdash.operations.idempotency import (
     AnotherBody,
     AnswerNotKept,
     Claim,
@@ -98,7 +98,7 @@ def _check(value: str) -> None:
 
 def _claim(request: HttpRequest, key_id: int, value: str, once: Once) -> Claim | FirstAnswer:
     try:
-        return kept_answers.claim(
+        return idempotency.claim(
             key_id=key_id,
             path=request.path,
             value=value,
@@ -140,7 +140,7 @@ def _carry_out(claim: Claim, view: Callable[[], HttpResponseBase]) -> HttpRespon
     headers = {name: response[name] for name in _KEPT_HEADERS if name in response}
     answer = FirstAnswer(status=response.status_code, headers=headers, body=response.content)
     try:
-        kept_answers.keep(claim, answer, now=timezone.now())
+        idempotency.keep(claim, answer, now=timezone.now())
     except Exception:
         # What was done is done, and its client is told. A repeat waits until the lease is over.
         logger.exception("an answer could not be kept for a repeat of its request")
@@ -149,7 +149,7 @@ def _carry_out(claim: Claim, view: Callable[[], HttpResponseBase]) -> HttpRespon
 
 def _release(claim: Claim) -> None:
     try:
-        kept_answers.release(claim)
+        idempotency.release(claim)
     except Exception:
         logger.exception("a request that failed cannot be repeated until its lease is over")
 

@@ -1,4 +1,4 @@
-"""Requests that are being carried out keep their lease (helmdash.operations.kept_answers)."""
+"""Requests that are being carried out keep their lease (helmdash.operations.idempotency)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from django.utils import timezone
 
 from helmdash.operations.database.sqlite_file import thread_connection
-from helmdash.operations.kept_answers import Claim, renew
+from helmdash.operations.idempotency import Claim, renew
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 from helmdash.api import idempotency
 from helmdash.api.leases import Leases
 from helmdash.api.routes import ROUTES
-from helmdash.operations import kept_answers
+from helmdash.operations import idempotency as kept_answers
 from helmdash.records.models import Budget, Call, KeptAnswer, PlanRecord, Reminder
 from tests.api.conftest import Door
 from tests.api.planner import Planner

@@ -19,7 +19,7 @@ from jsonschema.exceptions import ValidationError as SchemaMismatch
 from helmdash.core.planning.arguments import is_deeper
 from helmdash.core.planning.plan_shapes import clip
 from helmdash.core.planning.plans import ArgFault
-from helmdash.operations.acceptance import BadSchema, BoundedSchema, check_schema
+from helmdash.operations.json_schema import BadSchema, BoundedSchema, check_schema
 
 # What a person mends at a time.
 _MOST_FAULTS: Final = 10

@@ -16,7 +16,7 @@ from functools import partial
 from django.db import connection, models
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.operations import kept_answers
+from helmdash.operations import idempotency
 from helmdash.operations.database.scrubbing import scrub
 from helmdash.operations.database.transactions import write
 from helmdash.operations.recorder import recorder
@@ -82,7 +82,7 @@ def erase_conversation(
         # A call may have come in since; then there is more to erase.
         if write(partial(_delete_if_empty, row)):
             break
-    kept_answers.withhold(project_id=project.id)
+    idempotency.withhold(project_id=project.id)
     waiting = PendingPrompt.objects.filter(project_id=project.id, conversation_name=conversation)
     prompts, _ = waiting.delete()
     scrub()

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations import kept_answers
+from helmdash.operations import idempotency
 from helmdash.operations.access import sign_in_throttle
 from helmdash.operations.database.scrubbing import scrub
 from helmdash.operations.retention import expired, expired_texts
@@ -46,7 +46,7 @@ class Command(BaseCommand):
         if not options["dry_run"]:
             forgotten = expired.forget_answers(now=timezone.now())
             self.stdout.write(f"let go of {forgotten} answers that waited to be fetched")
-            kept = kept_answers.forget_kept(now=timezone.now())
+            kept = idempotency.forget_kept(now=timezone.now())
             tries = sign_in_throttle.clean(now=timezone.now())
             scrub()
             self.stdout.write(
