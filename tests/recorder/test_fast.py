@@ -16,7 +16,7 @@ from helmdash.api.fast import FastReports
 from helmdash.core.access.permissions import SHELL
 from helmdash.doors.asgi import Message, Receive, Scope, Send
 from helmdash.doors.front import BODY_KEY
-from helmdash.operations.recorder import doors
+from helmdash.operations.recorder import facade
 from helmdash.records.models import Call
 from tests import factories
 
@@ -27,11 +27,11 @@ HOST = "testserver"
 def key(transactional_db: None) -> Iterator[str]:
     """A key that may record, while the recorder of this process runs."""
     factories.make_project()
-    doors.recorder.cache_clear()
-    doors.recorder().start()
+    facade.recorder.cache_clear()
+    facade.recorder().start()
     yield factories.make_key(scopes=("record",))
-    doors.recorder().stop()
-    doors.recorder.cache_clear()
+    facade.recorder().stop()
+    facade.recorder.cache_clear()
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ files.
 
 from __future__ import annotations
 
-from helmdash.operations.recorder.doors import Recorder, recorder, start, stop
+from helmdash.operations.recorder.facade import Recorder, recorder, start, stop
 from helmdash.operations.recorder.terms import Limits, RecorderFull, RecorderState
 
 __all__ = [

@@ -27,10 +27,10 @@ from helmdash.operations.recorder.capture_json import (
     make_storable,
     without_texts,
 )
-from helmdash.operations.recorder.damaged import DamagedLines
-from helmdash.operations.recorder.lines import read_line
-from helmdash.operations.recorder.remains import Inheritance, Remains, adopt
+from helmdash.operations.recorder.damaged_lines import DamagedLines
+from helmdash.operations.recorder.orphaned_segments import Inheritance, Remains, adopt
 from helmdash.operations.recorder.spool import Entry, Spool
+from helmdash.operations.recorder.spool_lines import read_line
 from helmdash.operations.recorder.terms import Counts, Limits, RecorderFull
 from helmdash.operations.recorder.units import (
     Answers,

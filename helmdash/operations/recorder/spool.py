@@ -32,7 +32,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from helmdash.operations.recorder.lines import (
+from helmdash.operations.recorder.spool_lines import (
     CALL,
     Written,
     begin_line,

@@ -12,8 +12,8 @@ import orjson
 
 from helmdash.core.calls.capture import Capture
 from helmdash.operations.recorder.capture_json import load_capture
-from helmdash.operations.recorder.lines import Line, Written
 from helmdash.operations.recorder.spool import Entry
+from helmdash.operations.recorder.spool_lines import Line, Written
 from helmdash.operations.recording.call_ids import new_call_id
 from helmdash.operations.recording.calls import Recorded
 from helmdash.queries.access import ProjectInfo

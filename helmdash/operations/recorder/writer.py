@@ -16,7 +16,7 @@ from helmdash.operations import ledger
 from helmdash.operations.database.sqlite_file import FileWatch, database_file, existing
 from helmdash.operations.recorder import group_commit
 from helmdash.operations.recorder.intake import Intake
-from helmdash.operations.recorder.rejected import RejectedCalls
+from helmdash.operations.recorder.rejected_calls import RejectedCalls
 from helmdash.operations.recorder.terms import Limits, RecorderFull
 from helmdash.operations.recorder.units import Outcome, Unit
 from helmdash.queries.access import project_info

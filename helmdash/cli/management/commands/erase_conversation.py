@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations.recorder import leftovers
+from helmdash.operations.recorder import recovery
 from helmdash.operations.retention import erasing
 from helmdash.queries.access import default_project, find_project
 
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         if project is None:
             raise CommandError(f"--project: there is no project called {slug}")
         # Calls that a server which has ended left in the spool would come back with the next one.
-        leftovers.store()
+        recovery.store()
         erased = erasing.erase_conversation(
             actor=SHELL, project=project, conversation=options["name"], now=timezone.now()
         )

@@ -28,10 +28,10 @@ from helmdash.core.calls.capture import Capture
 from helmdash.operations.database.sqlite_file import open_only_existing
 from helmdash.operations.database.timeouts import serve_briefly
 from helmdash.operations.recorder.capture_json import bare_capture
-from helmdash.operations.recorder.damaged import DamagedLines
+from helmdash.operations.recorder.damaged_lines import DamagedLines
 from helmdash.operations.recorder.intake import Intake
-from helmdash.operations.recorder.rejected import RejectedCalls
-from helmdash.operations.recorder.remains import SEGMENTS
+from helmdash.operations.recorder.orphaned_segments import SEGMENTS
+from helmdash.operations.recorder.rejected_calls import RejectedCalls
 from helmdash.operations.recorder.spool import disk_problem
 from helmdash.operations.recorder.terms import Limits, RecorderFull, RecorderState
 from helmdash.operations.recorder.units import Answers, Outcome, Unit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helmdash.operations.recorder.doors import recorder, start, stop
+from helmdash.operations.recorder.facade import recorder, start, stop
 
 _SECONDS = 60.0
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from helmdash.operations.recorder.damaged import DamagedLines
-from helmdash.operations.recorder.lines import (
+from helmdash.operations.recorder.damaged_lines import DamagedLines
+from helmdash.operations.recorder.spool_lines import (
     CALL,
     Begun,
     Counted,
