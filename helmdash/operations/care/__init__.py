@@ -6,12 +6,12 @@ count one generation twice and positions have no gaps.
 
 from __future__ import annotations
 
+from helmdash.operations.care.advancing import advance, keep_prompt
 from helmdash.operations.care.braking import go_on
 from helmdash.operations.care.clearing import clear, restart_of
+from helmdash.operations.care.peek import Resting, resting
 from helmdash.operations.care.problems import Braked, CareProblem, NoConversation, NoReminder
 from helmdash.operations.care.reminders import add_reminder, delete_reminder, update_reminder
-from helmdash.operations.care.resting import Resting, resting
-from helmdash.operations.care.stepping import advance, keep_prompt
 from helmdash.operations.care.values import Advanced, Cleared, ClientHistory, Newest, Restart
 from helmdash.queries.care import ReminderView
 

@@ -18,9 +18,9 @@ from hashlib import blake2b
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.care.remediation import release
-from helmdash.operations.care import prompts
+from helmdash.operations.care import pending_prompts
+from helmdash.operations.care.locked_conversation import Standing, lock
 from helmdash.operations.care.problems import NoConversation
-from helmdash.operations.care.standing import Standing, lock
 from helmdash.operations.care.values import ClientHistory
 from helmdash.operations.database.transactions import write
 from helmdash.queries.access import ProjectInfo
@@ -102,7 +102,7 @@ def _notes(row: Conversation) -> str:
 
 
 def _waits(row: Conversation) -> str:
-    return _digest(sorted(set(prompts.pending(row))))
+    return _digest(sorted(set(pending_prompts.pending(row))))
 
 
 def _digest(values: object) -> str:

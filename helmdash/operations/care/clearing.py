@@ -17,10 +17,10 @@ from helmdash.core.budgets.health import HealthReason, Level
 from helmdash.core.care.remediation import Action, new_round
 from helmdash.core.care.reminders import Note, build_package, package_bytes
 from helmdash.core.rules import CARE_RULES
-from helmdash.operations.care import braking, prompts
+from helmdash.operations.care import braking, pending_prompts
+from helmdash.operations.care.locked_conversation import Standing, care_json, lock, read
 from helmdash.operations.care.problems import Braked, NoConversation
 from helmdash.operations.care.reminders import add_re_entry, mark_followed
-from helmdash.operations.care.standing import Standing, care_json, lock, read
 from helmdash.operations.care.values import Cleared, ClientHistory, Restart
 from helmdash.operations.database import rule_sets
 from helmdash.operations.database.transactions import write
@@ -94,7 +94,7 @@ def clear(
             by_itself=by_itself,
             now=now,
         )
-        prompts.forget_answered(standing.row, first=standing.first_waiting)
+        pending_prompts.forget_answered(standing.row, first=standing.first_waiting)
         is_new = not standing.row.is_round_empty
         if is_new:
             if reason == OWN_WISH:
@@ -106,7 +106,7 @@ def clear(
         return Cleared(
             round_number=standing.row.round_number,
             package=package,
-            carried=prompts.pending(standing.row),
+            carried=pending_prompts.pending(standing.row),
             restart=restart_from(standing.row, rules),
             is_new=is_new,
         )

@@ -10,8 +10,8 @@ from datetime import datetime
 
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.care.remediation import Action, note_reminder
+from helmdash.operations.care.locked_conversation import Standing, lock
 from helmdash.operations.care.problems import CareProblem, NoConversation, NoReminder
-from helmdash.operations.care.standing import Standing, lock
 from helmdash.operations.database.transactions import write
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.care import ReminderView, reminder_view

@@ -15,7 +15,7 @@ from helmdash.core.budgets.budgets import BudgetTable
 from helmdash.core.care import remediation
 from helmdash.core.care.remediation import Action, Decision
 from helmdash.core.rules import CARE_RULES
-from helmdash.operations.care import prompts
+from helmdash.operations.care import pending_prompts
 from helmdash.operations.care.clearing import (
     REASON_CHARS,
     Clearing,
@@ -25,9 +25,9 @@ from helmdash.operations.care.clearing import (
     start_over,
     stored_package,
 )
+from helmdash.operations.care.guidance_texts import text_of
+from helmdash.operations.care.locked_conversation import Reading, Standing, lock, read
 from helmdash.operations.care.problems import CareProblem
-from helmdash.operations.care.standing import Reading, Standing, lock, read
-from helmdash.operations.care.texts import text_of
 from helmdash.operations.care.values import Advanced, ClientHistory, Fits, Restart, SentBytes
 from helmdash.operations.database import rule_sets
 from helmdash.operations.database.transactions import write
@@ -113,8 +113,8 @@ def keep_prompt(
     def work() -> None:
         standing = lock(project.id, conversation)
         if standing is not None:
-            prompts.forget_answered(standing.row, first=standing.first_waiting)
-        prompts.keep(
+            pending_prompts.forget_answered(standing.row, first=standing.first_waiting)
+        pending_prompts.keep(
             project_id=project.id,
             conversation=conversation,
             generation=generation,
@@ -143,7 +143,7 @@ def _advance(asked: _Asked) -> Advanced:
     generation = asked.generation or standing.next_generation
     if asked.client is not None:
         anchor(standing, asked.client)
-    prompts.forget_answered(standing.row, first=standing.first_waiting)
+    pending_prompts.forget_answered(standing.row, first=standing.first_waiting)
     _keep_text(asked, generation, recorded)
     if generation <= standing.state.generation:
         return _repeat(asked, standing, generation)
@@ -182,7 +182,7 @@ def _sent_bytes(asked: _Asked, standing: Standing) -> Callable[[], int] | None:
 
 def _keep_text(asked: _Asked, generation: int, recorded: int) -> None:
     if asked.user_prompt is not None:
-        prompts.keep(
+        pending_prompts.keep(
             project_id=asked.project.id,
             conversation=asked.conversation,
             generation=generation,
@@ -265,7 +265,7 @@ def _clear(
         remaining=decision.remaining,
         round_number=standing.row.round_number,
         generation=generation,
-        carry=prompts.pending(standing.row),
+        carry=pending_prompts.pending(standing.row),
         package=package,
         reason=decision.reason,
         restart=_restart(asked, standing),
@@ -292,7 +292,7 @@ def _repeat(asked: _Asked, standing: Standing, generation: int) -> Advanced:
                 remaining=stored.remaining,
                 round_number=stored.round_number + 1,
                 generation=generation,
-                carry=prompts.pending(row),
+                carry=pending_prompts.pending(row),
                 package=package,
                 is_repeat=True,
                 reason=stored.reason,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from helmdash.core.care.guidance import GuidanceFacts, brake_text, render
 from helmdash.core.care.remediation import GRACE, Decision
-from helmdash.operations.care.standing import Reading, Standing
+from helmdash.operations.care.locked_conversation import Reading, Standing
 from helmdash.records.steps import find_own_text
 
 
