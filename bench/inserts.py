@@ -24,7 +24,7 @@ from bench.payloads import calls  # noqa: E402
 from helmdash.core.calls.capture import Capture  # noqa: E402
 from helmdash.core.rules import CALL_RULES  # noqa: E402
 from helmdash.operations.database import rule_sets  # noqa: E402
-from helmdash.operations.recording import call_rows
+from helmdash.operations.recording import call_rows  # noqa: E402
 from helmdash.operations.recording.judging import judge  # noqa: E402
 from helmdash.operations.recording.masking import masker  # noqa: E402
 from helmdash.queries import budgets  # noqa: E402

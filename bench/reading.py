@@ -29,7 +29,7 @@ from django.utils import timezone  # noqa: E402
 
 from helmdash.core.access.permissions import SHELL  # noqa: E402
 from helmdash.operations.access import keys  # noqa: E402
-from helmdash.operations.demo import generating
+from helmdash.operations.demo import generating  # noqa: E402
 from helmdash.queries import calls, conversations  # noqa: E402
 from helmdash.queries.access import ProjectInfo, find_project  # noqa: E402
 from helmdash.queries.calls import CallFilters  # noqa: E402

@@ -1,6 +1,6 @@
 """The brake of sign-in, before anything else of a try is looked at.
 
-An address that this process knows to be waiting (helmdash.operations.access.sign_in_throttle) is refused
+An address that this process knows to be waiting (operations.access.sign_in_throttle) is refused
 without a thread, a body or the database, and slowly: who tries again at once is held for a second
 each time, so that guessing costs the other callers nothing.
 """

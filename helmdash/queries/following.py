@@ -1,8 +1,8 @@
 """Whether a plan was carried out, as far as anybody can tell.
 
-Somebody said so (operations.planning.feedback), or a recorded call shows it: one that names the plan as its
-correlation id and was made by a pack that the plan has as a step. The calls that made the plan
-name it as well; their purpose tells them apart.
+Somebody said so (operations.planning.feedback), or a recorded call shows it: one that names the
+plan as its correlation id and was made by a pack that the plan has as a step. The calls that made
+the plan name it as well; their purpose tells them apart.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Care of conversations: the step before each generation, fresh starts, and reminders.
 
-Every write locks the conversation's row first (operations.database.transactions), so that two workers cannot
-count one generation twice and positions have no gaps.
+Every write locks the conversation's row first (operations.database.transactions), so that two
+workers cannot count one generation twice and positions have no gaps.
 """
 
 from __future__ import annotations

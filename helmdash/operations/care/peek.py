@@ -1,6 +1,6 @@
 """Whether anything is due before a generation: a look that writes nothing and locks nothing.
 
-Most generations are far from any line. For those the step of `stepping` would change nothing but
+Most generations are far from any line. For those the step of `advancing` would change nothing but
 the number of the last generation decided, which matters only once a level is held. So a gateway
 looks first, and takes the step where this says None: the same answer, without a transaction.
 """

@@ -1,1 +1,1 @@
-"""The database underneath: transactions, timeouts, the SQLite file, and rows that others refer to."""
+"""The database underneath: transactions, timeouts, the SQLite file, rows that others refer to."""

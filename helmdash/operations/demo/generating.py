@@ -1,6 +1,6 @@
 """Made-up calls in any number, for trying out and measuring a full HelmDash.
 
-They go through the same door as real ones (operations.recording.calls), in the order of their times and
+They are recorded as real ones are (operations.recording.calls), in the order of their times and
 with the conversations of an hour interleaved, so that every row is judged, numbered and laid out
 on disk as a recorded one would be. They live in a project of their own.
 """

@@ -2,7 +2,7 @@
 
 `making.make_plan` tells the whole story; the other modules are its chapters: `asking` (what was
 asked and what is known), `trying` (one call to a model, and what its reply was worth), `filtering`
-(asking a model which entries matter), `answering` (the answer's JSON), `keeping` (the rows).
+(asking a model which entries matter), `answering` (the answer's JSON), `plan_rows` (the rows).
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ One thread writes. It takes all that waits and stores the calls of each project 
 outlive the process; while the database is away they wait there. Reports to the API wait in memory
 only: their clients wait for the commit, and send again after a 503.
 
-`doors` has what others call, `intake` what waits, `writer` the thread, `spool` and `remains` the
-files.
+`facade` has what others call, `intake` what waits, `writer` the thread, `spool` and
+`orphaned_segments` the files.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ normalise (core.calls.usage, core.calls.finish) -> classify (core.calls.failures
 silent cut (core.truncation.detector) -> place in it (core.conversations.placement) -> rows. Returns
 only after the commit, so that a 2xx means stored.
 
-Concurrency (operations.database.transactions): on PostgreSQL the rows of the batch's conversations are locked in
-one order before anything is numbered. Two writers that bring the same id at once meet at a unique
-constraint; the later one starts again and finds it.
+Concurrency (operations.database.transactions): on PostgreSQL the rows of the batch's conversations
+are locked in one order before anything is numbered. Two writers that bring the same id at once meet
+at a unique constraint; the later one starts again and finds it.
 """
 
 from __future__ import annotations

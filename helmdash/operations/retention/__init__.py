@@ -1,1 +1,1 @@
-"""Retention: rows and texts that go when they are old enough, and conversations that go for good."""
+"""Retention: rows and texts that go when they are old, and conversations that go for good."""
