@@ -150,7 +150,8 @@ class Directory:
 
 
 def read_key_context(key: str) -> KeyContext | None:
-    """Read it from the database, in a thread of its own connection."""
+    """Read from the database what holds for a key, on this thread's own connection; None: no such
+    key."""
     with thread_connection():
         caller = find_caller(key=key)
         if caller is None:

@@ -54,7 +54,8 @@ class DatabaseWatch:
         return await asyncio.shield(self._asking)
 
     async def run(self, work: Callable[[Send], Awaitable[None]], send: Send) -> None:
-        """Let `work` answer a request; raises DatabaseUnavailable instead, with nothing sent.
+        """Let `work` answer a request. Raises DatabaseUnavailable, with nothing sent, where the
+        database does not respond.
 
         Work that is given up on goes on by itself: it may be inside a statement.
         """

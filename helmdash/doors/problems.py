@@ -163,7 +163,7 @@ def invalid(faults: Iterable[FieldFault]) -> Problem:
 
 
 def invalid_field(name: str, message: str) -> Problem:
-    """A 422 about one field."""
+    """422 with the code `invalid`: `message` says what to do about the member `name`."""
     return invalid([FieldFault(name, message)])
 
 

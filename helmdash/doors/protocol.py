@@ -147,7 +147,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Count the connection no more, and end its timers. exc None: it ended in order."""
         self._uncount()
         self._stop_timer()
         self._stop_write_timer()
@@ -216,7 +216,8 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._feed(rest)
 
     def on_message_begin(self) -> None:
-        """A request begins: nothing of it is known yet."""
+        """A request begins: its bytes count from 0. Raises, for `data_received`, what refuses one
+        too many in the pipeline."""
         if len(self.pipeline) >= _MOST_PIPELINED:
             raise _Refused(400, "Too many requests at once on one connection.")
         super().on_message_begin()
@@ -290,7 +291,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def on_body(self, body: bytes) -> None:
-        """A part of the body."""
+        """What is taken off the framing: the body has a limit of its own (doors.body)."""
         size = len(body)
         self._framing_bytes -= size
         self._body_bytes += size

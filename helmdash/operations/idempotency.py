@@ -134,7 +134,8 @@ def withhold(*, project_id: int) -> None:
 
 
 def forget_kept(*, now: datetime, most: int | None = None) -> int:
-    """Delete answers whose time is over, the oldest first; how many those were."""
+    """Delete responses whose time is over, the oldest first, at most so many (None: all); gives how
+    many those were."""
     rows = KeptAnswer.objects.filter(expires_at__lte=now)
     if most is not None:
         oldest = rows.order_by("expires_at", "id").values_list("id", flat=True)[:most]

@@ -103,11 +103,13 @@ class BoundedSchema:
         self._validator = _validator(schema, self._work, frozenset(without), other)
 
     def accepts(self, value: object) -> bool:
-        """Whether a value satisfies the schema."""
+        """False also for a value that takes too much work to look at, as a schema of a stranger's
+        may."""
         return self._bounded(lambda: bool(self._validator.is_valid(value)))
 
     def faults(self, value: object, most: int) -> list[SchemaMismatch]:
-        """The first faults of a value, in the order of the schema's keywords."""
+        """What is wrong with a value, at most `most` faults, in the order of the schema's
+        keywords."""
         return self._bounded(lambda: list(islice(self._validator.iter_errors(value), most)))
 
     def _bounded(self, check: Callable[[], Result]) -> Result:

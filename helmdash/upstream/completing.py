@@ -123,7 +123,8 @@ async def completer(
     shared: Shared | None = None,
     rules: BudgetTable | None = None,
 ) -> AsyncIterator[Completer]:
-    """A completer over the server's own connections, or over some that are closed afterwards."""
+    """A completer over the server's own connections; shared None: over some that are closed
+    afterwards. rules None: without budgets, so that no window is sent."""
     if shared is not None:
         yield Completer(
             shared.client,
@@ -256,7 +257,8 @@ def _capture(completion: Completion, route: Route, outcome: _Outcome) -> Capture
 
 
 def beside_of(reply: Reply) -> Beside | None:
-    """Where an answer may stand that is not in the text."""
+    """What may hold an answer that is not in the text: calls of tools, and thoughts; None:
+    neither."""
     if not (reply.tool_calls or reply.reasoning):
         return None
     calls = tuple(ToolUse(call.name, call.arguments) for call in reply.tool_calls)

@@ -98,7 +98,8 @@ _TELLING = frozenset({FailureKind.UNREACHABLE, FailureKind.TLS, FailureKind.REFU
 
 
 def failure_of(error: Exception, *, name: str, key: str | None) -> UpstreamFailed:
-    """The failure that a transport's error is. `name` is the upstream's, `key` never shows."""
+    """A transport's error, told for people. `name` is the upstream's; `key` (None: it has none)
+    never shows."""
     for kind_of_error, kind, sentence in _SENTENCES:
         if isinstance(error, kind_of_error):
             more = f": {tidy(str(error), key=key)}" if kind in _TELLING else ""
@@ -107,7 +108,8 @@ def failure_of(error: Exception, *, name: str, key: str | None) -> UpstreamFaile
 
 
 def tidy(text: str, *, key: str | None) -> str:
-    """Text of an upstream for people: one line, short, without our key and other secrets."""
+    """Text of an upstream for people: one line, short, without our key (None: none was sent) and
+    other secrets."""
     if key and len(key) >= LEAST_SECRET_CHARS:
         text = text.replace(key, "[key]")
     # Cut first, for a page of HTML costs time, and once more, for masks have their own length.

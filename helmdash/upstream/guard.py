@@ -39,7 +39,8 @@ class RefusedAddress(OSError):
 
 
 def checked_url(endpoint: Endpoint, path: str) -> str:
-    """The URL of a path at an endpoint. Raises Refused."""
+    """The base URL and the path, put together. Raises Refused, with a sentence, for what may not be
+    called."""
     return _checked_url(endpoint.base_url, path, endpoint.allow_private)
 
 

@@ -20,7 +20,8 @@ _MOST_PLACE_CHARS = 120
 
 
 def target(url: str, location: str | None, *, status: int, is_post: bool, hops: int) -> str:
-    """The URL to go to. Raises Refused; its message goes on from "Upstream x redirects"."""
+    """The URL to go to. location None: the answer names none. Raises Refused; its message goes on
+    from "Upstream x redirects"."""
     if not location:
         raise Refused(f"without saying where to (HTTP {status}).")
     if hops > _MOST_HOPS:

@@ -20,9 +20,10 @@ _PASSES = re.compile(r"retrydelay|(?:retry|try again) in|per[ _-]?(?:min|second)
 
 
 def words_of(status: int, body: bytes, *, key: str | None) -> str:
-    """The message of an error's body: short, one line, without our key; empty for an empty body.
+    """The message of an error's body: short, one line, without our key (None: none was sent); empty
+    for an empty body.
 
-    JSON is told by the message in it, whichever vendor's shape it has, and a page by its text.
+    JSON is told by the message in it, whichever vendor's form it has, and a page by its text.
     """
     return tidy(read_error(status, body).message, key=key) if body.strip() else ""
 

@@ -135,7 +135,8 @@ async def on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, _T]
 
 
 async def model_ids(endpoints: Sequence[Endpoint], *, shared: Shared | None) -> list[str]:
-    """Every model of these upstreams as `provider/model` (Listings.all_ids)."""
+    """Every model of these upstreams as `provider/model`. shared None: over connections that are
+    closed afterwards."""
     if shared is not None:
         return await on_loop(shared.loop, shared.listings.all_ids(endpoints))
     async with own_connections() as (_, listings):

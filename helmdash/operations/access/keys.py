@@ -135,10 +135,8 @@ def ensure_bootstrap_key(*, secret: str) -> NewKey | None:
 
 
 def ensure_admin(*, password: str) -> str | None:
-    """The first admin, called `admin`. Gives the password when the admin was made just now.
-
-    An existing admin is left alone: a second start changes nothing.
-    """
+    """Make the first admin, called `admin`, and give its password; None: there is a superuser
+    already, who is left alone."""
     users = get_user_model()
     if users.objects.filter(is_superuser=True).exists():
         return None

@@ -30,7 +30,8 @@ class QueuedPBKDF2Hasher(PBKDF2PasswordHasher):
     """Django's own, with its format and strength; only where and when it is computed differs."""
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
-        """The hash. Raises TooManyHashes."""
+        """The hash, made by the one thread for it. iterations None: Django's number. Raises
+        TooManyHashes where 16 wait already."""
         if not _places.acquire(blocking=False):
             raise TooManyHashes
         try:

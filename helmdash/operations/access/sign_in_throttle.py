@@ -91,12 +91,14 @@ def give_back(attempt: SignInTry, *, now: datetime) -> None:
 
 
 def release(*, account: str, address: str | None, now: datetime) -> None:
-    """Somebody has proved in another way to be this account: as after a right password."""
+    """Somebody has proved in another way to be this account: as after a right password. address
+    None: not known."""
     succeed(_attempt(account, address), now=now)
 
 
 def waiting_s(*, address: str | None, now: datetime) -> int:
-    """How long this process knows an address to wait; 0: not known to. Without the database."""
+    """The seconds that this process knows an address has to wait; 0: none that it knows of, or no
+    address (None). Without the database."""
     if address is None:
         return 0
     until = _known_until(SignInTry(None, _hash("address", address)), now)

@@ -76,7 +76,7 @@ class Manifest:
 
     @property
     def rows(self) -> int:
-        """Rows of all tables."""
+        """How many rows all tables have together."""
         return sum(table.rows for table in self.tables.values())
 
     @property
@@ -94,7 +94,8 @@ class Writer:
 
     @contextmanager
     def member(self, name: str) -> Iterator[Callable[[bytes], None]]:
-        """Add a member; what is given is a function that takes its bytes."""
+        """Begin a member; what is given takes its bytes, and its checksum is known when the block
+        ends."""
         digest, size = hashlib.sha256(), 0
         with self._file.open(_info(name), "w", force_zip64=True) as file:
 
@@ -113,7 +114,7 @@ class Writer:
             write(body)
 
     def add_file(self, name: str, path: Path) -> None:
-        """Add a file."""
+        """Copy a file into the archive as a member of this name, piece by piece."""
         with self.member(name) as write, path.open("rb") as file:
             for piece in iter(lambda: file.read(_PIECE_BYTES), b""):
                 write(piece)

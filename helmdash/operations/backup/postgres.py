@@ -23,7 +23,7 @@ _LOCK_WAIT = "10s"
 
 @contextmanager
 def one_moment() -> Iterator[None]:
-    """What is read inside of it is the database at one moment."""
+    """A block in which every read sees the database as it was at one moment."""
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -38,7 +38,7 @@ def tables() -> dict[str, Table]:
 
 
 def copy_out(name: str, table: Table, write: Callable[[bytes], None]) -> int:
-    """Give a table's rows to `write`; how many there are."""
+    """Give a table's rows to `write`, as COPY writes them; gives how many there are."""
     with connection.cursor() as cursor:
         with cursor.copy(f"COPY {_quoted(name)} ({_columns(table)}) TO STDOUT") as copy:
             for piece in copy:

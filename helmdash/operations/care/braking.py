@@ -35,7 +35,8 @@ _MOST_ALIKE = 50
 def holds(standing: Standing, stored: Mapping[str, object], client: ClientHistory | None) -> bool:
     """Whether a clear that is due by itself is not to be done. Three queries at most.
 
-    stored: the restart of the open round.
+    stored: the restart of the open round. client: the history of the request; None: an agent asked
+    over the API, whose steps are not known.
     """
     before = stored.get("before")
     if standing.state.is_released or not isinstance(before, Mapping):

@@ -118,7 +118,8 @@ def clear(
 
 
 def is_braked(standing: Standing, client: ClientHistory | None) -> bool:
-    """Whether a clear that is due by itself is not to be done. Four queries at most."""
+    """Whether a clear that is due by itself is not to be done; client as in `braking.holds`. Four
+    queries at most."""
     return braking.holds(standing, standing.restart, client)
 
 
@@ -178,7 +179,8 @@ def anchor(standing: Standing, client: ClientHistory) -> None:
 
 
 def stored_package(row: Conversation, round_number: int) -> tuple[str, int | None]:
-    """The package a round was begun with, and the generation whose advance asked for it."""
+    """The package a round was begun with ("" for none), and the generation whose advance asked for
+    it; None: no advance did."""
     stored = _stored_restart(row, round_number)
     package = unseal(str(stored.get("package", "")))
     asked_by = stored.get("asked_by")
@@ -194,13 +196,13 @@ def restart_of(*, project: ProjectInfo, conversation: str) -> Restart | None:
 
 
 def restart_of_standing(standing: Standing, rules: BudgetTable) -> Restart | None:
-    """The same for a conversation that is locked. One query where prompts were recorded."""
+    """As `restart_of`, for a conversation that is locked. One query where prompts were recorded."""
     inserts = _inserts(standing.row) if standing.has_inserts else ()
     return _restart_from(standing.row, rules, standing.restart, inserts)
 
 
 def restart_from(row: Conversation, rules: BudgetTable) -> Restart | None:
-    """The same for a row at hand. Two queries."""
+    """As `restart_of`, for a row at hand. Two queries."""
     return _restart_from(row, rules, _stored_restart(row, row.round_number), _inserts(row))
 
 

@@ -46,7 +46,8 @@ class Standing:
     def save(
         self, state: CareState, *, cadence: int | None = None, recorded: int | None = None
     ) -> None:
-        """Store where remediation stands now."""
+        """Store where remediation stands now. cadence (generations) and recorded (calls) None: as
+        before."""
         self.state = state
         self.cadence = cadence or self.cadence
         self.recorded = self.recorded if recorded is None else recorded
@@ -66,7 +67,7 @@ class Reading:
 
 def care_json(state: CareState, cadence: int | None, recorded: int | None) -> dict[str, object]:
     """What `Round.care` holds: the state, the cadence that a page needs to tell the rest, and how
-    many calls were recorded when it was decided."""
+    many calls were recorded when it was decided. None: not known, and left out."""
     return {**state.to_json(), "cadence": cadence, "recorded": recorded}
 
 

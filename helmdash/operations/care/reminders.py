@@ -61,7 +61,7 @@ def update_reminder(
     position: int | None = None,
     now: datetime,
 ) -> ReminderView:
-    """Change a reminder, or move it; what is left out stays.
+    """Change a reminder, or move it to a position (from 1); what is None stays.
 
     Raises Forbidden, NoConversation, NoReminder, and CareProblem naming the field.
     """
@@ -109,10 +109,10 @@ def delete_reminder(
 
 
 def add_re_entry(standing: Standing, content: str | None, *, now: datetime) -> bool:
-    """Add the last note before a fresh start; False where it is blank or known already.
+    """Add the last note before a fresh start; False where it is blank, None or known already.
 
-    A clear that is asked for again (a lost answer) must not note the same twice.
-    Raises CareProblem naming `reminder_content`.
+    A clear that is asked for again (a lost response) must not note the same twice. Raises
+    CareProblem naming `reminder_content`.
     """
     if content is None or not content.strip():
         return False

@@ -154,7 +154,7 @@ _own = threading.local()
 
 @contextmanager
 def thread_connection() -> Iterator[None]:
-    """Around database work of a thread that is no request's: the connection is checked, kept on
+    """A block of database work in a thread that is no request's: the connection is checked, kept on
     SQLite, and given back on PostgreSQL.
 
     Raises what `FileWatch.check` raises. A connection that broke does not stay.

@@ -48,7 +48,7 @@ def write(work: Callable[[], Result]) -> Result:
 
 @contextmanager
 def in_line() -> Iterator[None]:
-    """Wait for the turn to write, where the database has one writer only.
+    """A block in which it is our turn to write, where the database has one writer only.
 
     Raises OperationalError where somebody waits for the answer and it is not soon
     (helmdash.operations.database.timeouts).

@@ -47,7 +47,8 @@ class PromptBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssembledPrompt:
-    """An assembled prompt, and the budget it was held to."""
+    """A prompt that fits, and the budget (tokens, estimator, their source) it was checked
+    against."""
 
     assembled: Assembled
     budget: PromptBudget
@@ -64,7 +65,8 @@ def assemble_prompt(
     mode: Mode,
     budget_tokens: int | None,
 ) -> AssembledPrompt:
-    """Assemble a prompt within a budget: the one given, or what a model's window leaves.
+    """Assemble a prompt within a budget: `budget_tokens`, or where that is None what a model's
+    window leaves (model None: the fallback's).
 
     Raises OverBudget or ChunkProblem as `core.assembly.assembly.assemble`, and NoPromptBudget.
     """
@@ -86,9 +88,9 @@ def find_prompt_budget(
 ) -> PromptBudget:
     """The budget of a prompt, in tokens: the limit less what is reserved for the reply.
 
-    budget_tokens wins as it is, also over a smaller window: who names it knows the window that
-    the server really has. Else the model's limit counts; where none is known, as under the
-    fallback, the row's input_tokens. Raises NoPromptBudget when the reserve takes it all.
+    budget_tokens wins as it is, also over a smaller window: who names it knows the window that the
+    server really has. None: the model's limit counts; where none is known, as under the fallback
+    (model None), the row's input_tokens. Raises NoPromptBudget when the reserve takes it all.
     """
     row = budgets.table(project_id=project.id).lookup(model or "")
     if budget_tokens is not None:

@@ -68,10 +68,11 @@ def fit_catalog(
     caller: str,
     now: datetime,
 ) -> Fitted:
-    """Fit a catalog (inline, by name, or the project's current one) and store the Trim.
+    """Fit a catalog (inline, by name, or with neither the project's current one) and store the
+    Trim.
 
-    Everything that will be sent counts against the budget: system prompt, catalog, defaults,
-    intent and context. Raises Forbidden, NoCatalog, or CatalogError naming the fields of a
+    Everything that will be sent counts against the budget: system prompt, catalog, defaults, intent
+    and context (None: nothing). Raises Forbidden, NoCatalog, or CatalogError naming the fields of a
     malformed one.
     """
     require(actor, Right.FIT, project_id=project.id)
@@ -115,7 +116,8 @@ def goes_in_prefix(prepared: PreparedCatalog, budget: EffectiveBudget, fixed_byt
 def find_catalog(
     *, project: ProjectInfo, catalog: object | None, name: str | None
 ) -> tuple[PreparedCatalog, str]:
-    """A catalog made ready, and its name: inline, by name, or the project's current one.
+    """A catalog made ready, and its name ("" inline): inline, by name, or with neither the
+    project's current one.
 
     Raises NoCatalog, or CatalogError naming the fields of a malformed one.
     """

@@ -17,7 +17,7 @@ Body = dict[str, object]
 def plan_body(
     question: Question, plan: Plan, variant: PromptVariant, fitted: Fitted, attempts: list[Attempt]
 ) -> Body:
-    """The body of the answer to POST /plan."""
+    """`POST /plan` answers with this. Members that say nothing are left out."""
     body: Body = {
         "plan_id": question.plan_id,
         "steps": [_step(step) for step in plan.steps],
@@ -44,7 +44,7 @@ def route_body(
     fitted: Fitted,
     attempts: list[Attempt],
 ) -> Body:
-    """The body of the answer to POST /route."""
+    """`POST /route` answers with this. Members that say nothing are left out."""
     body: Body = {
         "plan_id": question.plan_id,
         "recommendation": _destination(route.recommendation),

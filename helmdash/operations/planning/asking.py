@@ -149,7 +149,8 @@ def read_question(
 
 
 def variant_of(ask: Ask) -> PromptVariant | None:
-    """The variant that was asked for. Raises AskProblem for a word that is none."""
+    """The prompt variant that was asked for; None: none, so the budget says. Raises AskProblem for
+    a word that is none."""
     if not ask.prompt_variant:
         return None
     try:

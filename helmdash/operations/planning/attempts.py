@@ -96,7 +96,7 @@ class Reply(Generic[Answer]):
 
 
 def cause_json(cause: Cause | None) -> dict[str, str] | None:
-    """A cause as the API tells it."""
+    """A cause as the API tells it; None for none."""
     if cause is None:
         return None
     return {

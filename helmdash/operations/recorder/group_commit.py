@@ -39,7 +39,8 @@ def store(
     book: writes what will be stored into the ledger, in the transaction that stores it. What is
     refused is stored by none and is not booked here.
 
-    Raises what the database raises when it is away; what was not given back yet is not stored.
+    Raises what the database raises when it is unavailable; what was not given back yet is not
+    stored.
     """
     project = units[0].project
     if project is None:

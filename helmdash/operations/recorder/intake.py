@@ -359,7 +359,8 @@ class Intake:
 
     @property
     def read_out(self) -> Remains | None:
-        """A dead process whose calls have all been taken; to be discarded once they are stored."""
+        """A dead process whose calls have all been taken, to be discarded once they are stored;
+        None: there is none."""
         return self._inherited.read_out
 
     def discard(self, remains: Remains) -> None:

@@ -105,7 +105,7 @@ class Spool:
 
     @property
     def under_way(self) -> int:
-        """Calls that began and did not end."""
+        """How many calls began and did not end."""
         return len(self._under_way)
 
     @property

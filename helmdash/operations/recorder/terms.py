@@ -64,5 +64,5 @@ class Counts:
 
     @property
     def waiting(self) -> int:
-        """Calls taken in of which nothing is known yet."""
+        """How many calls were taken in of which nothing is known yet."""
         return self.accepted - self.stored - self.duplicate - self.rejected - self.dropped

@@ -71,7 +71,7 @@ def completed(capture: Capture, *, caller: str, at: datetime) -> Capture:
 
 
 def size_of(capture: Capture) -> int:
-    """Bytes of a report, about: its texts, and a little for its figures."""
+    """About how many bytes a report holds in memory: its texts, and a little for its figures."""
     size = 1000 + len(capture.content or "")
     if capture.messages:
         with contextlib.suppress(TypeError, orjson.JSONEncodeError):

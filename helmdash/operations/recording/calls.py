@@ -77,11 +77,11 @@ def record_calls(
 ) -> tuple[Recorded, ...]:
     """Store calls, in order, and answer each with its place and verdicts.
 
-    also: what is to be written in the same transaction, once the answers are known; it runs anew
-    with every new start.
+    also: what is to be written in the same transaction, once the answers are known (None: nothing);
+    it runs anew with every new start.
 
     A capture whose id the project knows already is answered with the first answer and
-    `duplicate=True`, whatever it says now. Raises what the database raises when it is away.
+    `duplicate=True`, whatever it says now. Raises what the database raises when it is unavailable.
     """
     rules = budgets.table(project_id=project.id)
     keeps_texts = project.payload != Payload.OFF.value

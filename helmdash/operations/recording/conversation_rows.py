@@ -103,7 +103,8 @@ class ConversationIds:
         self._ids: Iterator[int] | None = None
 
     def take(self) -> int:
-        """The next one; all are reserved when the first is asked for."""
+        """The next primary key of a new conversation; all are reserved when the first is asked
+        for."""
         if self._ids is None:
             self._ids = iter(allocate_ids(Conversation, self._most))
         return next(self._ids)
@@ -140,13 +141,15 @@ def make_row(*, pk: int, project_id: int, name: str, item: Judged) -> Conversati
 
 
 def lock_by_name(project_id: int, names: Collection[str]) -> list[ConversationRow]:
-    """Conversations by name, locked in the order of their names."""
+    """Locked in the order of their names, so that two transactions cannot wait for each other;
+    those that do not exist are left out."""
     rows = Conversation.objects.filter(project_id=project_id, name__in=list(names))
     return _locked(rows.order_by("name"))
 
 
 def lock_by_id(project_id: int, ids: Collection[int]) -> list[ConversationRow]:
-    """Conversations by id, locked in the order of their ids."""
+    """Locked in the order of their ids, so that two transactions cannot wait for each other; those
+    that do not exist are left out."""
     rows = Conversation.objects.filter(project_id=project_id, id__in=list(ids))
     return _locked(rows.order_by("id"))
 
@@ -201,7 +204,8 @@ class ConversationBatch:
         self._changes: list[dict[str, object]] = []
 
     def take(self, row: ConversationRow, item: Judged, *, opened_by: str = "") -> int:
-        """The conversation's next call; with `opened_by` the first of a new round. Its round."""
+        """Number the conversation's next call, with `opened_by` as the first of a new round; gives
+        the number of its round."""
         if is_late_call(row, item):
             return self._take_late(row, item)
         step = take_call(

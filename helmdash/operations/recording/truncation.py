@@ -90,7 +90,8 @@ class Cutting:
         self._reads = 0
 
     def judge(self, item: Judged, row: ConversationRow | None, *, opens_round: bool) -> Judged:
-        """The call with its suspicion, before its conversation takes it in; leaves its trace."""
+        """The call with its suspicion, before its conversation takes it in; leaves its trace. row
+        None: it belongs to no conversation, and is judged by its model's band alone."""
         capture = item.capture
         if item.health.prompt_tokens is None or capture.effective_status != "success":
             return item
@@ -195,8 +196,9 @@ class Cutting:
 def looks_cut(project_id: int, model: str, upstream_model: str | None, sizes: Sizes) -> bool:
     """Whether a call's sizes alone look as if its prompt was cut, before it is recorded.
 
-    Judged without its conversation, and by what this process knows of the model: the database is
-    not asked. The record may judge better. Any thread; never raises.
+    upstream_model None: the same as model. Judged without its conversation, and by what this
+    process knows of the model: the database is not asked. The record may judge better. Any thread;
+    never raises.
     """
     with _known.lock:
         learned = _known.models.get((project_id, model, upstream_model or ""))

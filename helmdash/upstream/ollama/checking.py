@@ -39,10 +39,10 @@ class PromptCheck:
 def check_prompt(
     *, estimated_tokens: int, reported_tokens: int | None, num_ctx: int, least_tokens: int = 0
 ) -> PromptCheck:
-    """Compare what the server counted with the estimate and with the window it was given.
+    """Compare what the server counted with the estimate and with the window it was given (tokens).
 
-    `least_tokens`: fewer than these the prompt cannot have, where that is known. A count that is
-    missing is unknown, since old servers leave it out where the prompt was cached.
+    `least_tokens`: fewer than these the prompt cannot have; 0: not known. `reported_tokens` None:
+    unknown, since old servers leave the count out where the prompt was cached.
     """
     verdict, why = _judge(estimated_tokens, reported_tokens, num_ctx, least_tokens)
     return PromptCheck(

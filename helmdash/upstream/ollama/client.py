@@ -90,7 +90,9 @@ class NativeClient(Transport):
         """Complete a prompt. `context` is that of an earlier reply, to go on from; `more` are other
         members of the request (format, keep_alive, images, think …).
 
-        Raises OllamaError, OllamaTimeout, and ValueError for a window that is none.
+        None: not sent, so the server's default holds; `include_context` and `timeout_s` (seconds)
+        None: the client's own. Raises OllamaError, OllamaTimeout, and ValueError for a window that
+        is none.
         """
         body = _generate_body(model, prompt, system, num_ctx, options, context, more)
         return await self._ask(_GENERATE, body, include_context, timeout_s, receipt)
@@ -106,7 +108,8 @@ class NativeClient(Transport):
         receipt: Receipt | None = None,
         **more: Json,
     ) -> Answer:
-        """Answer a conversation; `more` as for `generate` (tools, too). Raises as it does."""
+        """Answer a conversation; `more`, None and what is raised are as for `generate` (tools,
+        too)."""
         body = _chat_body(model, messages, num_ctx, options, more)
         return await self._ask(_CHAT, body, False, timeout_s, receipt)
 
@@ -124,7 +127,7 @@ class NativeClient(Transport):
         receipt: Receipt | None = None,
         **more: Json,
     ) -> AsyncIterator[Piece]:
-        """The same piece by piece; the last one has the whole. `timeout_s` is for each."""
+        """As `generate`, piece by piece; the last piece has the whole. `timeout_s` is for each."""
         body = _generate_body(model, prompt, system, num_ctx, options, context, more)
         return self._stream(_GENERATE, body, include_context, timeout_s, receipt)
 
@@ -139,7 +142,7 @@ class NativeClient(Transport):
         receipt: Receipt | None = None,
         **more: Json,
     ) -> AsyncIterator[Piece]:
-        """The same piece by piece."""
+        """As `chat`, piece by piece; the last piece has the whole. `timeout_s` is for each."""
         body = _chat_body(model, messages, num_ctx, options, more)
         return self._stream(_CHAT, body, False, timeout_s, receipt)
 

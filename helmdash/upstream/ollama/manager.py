@@ -69,8 +69,9 @@ class ContextManager:
     ) -> ContextManager:
         """A manager for the model's real window: asked of the server, and only ever lowered.
 
-        `window_tokens`, or else what `budget` wants, is clamped down to it. The reserve and the
-        estimator are the budget's, unless they are given. Raises UnknownWindow, OllamaError, and
+        `window_tokens`, or where that is None what `budget` wants, is clamped down to it. The
+        reserve and the estimator are the budget's, unless they are given; without either 2,000
+        tokens and the default estimator. Raises UnknownWindow, OllamaError, and
         core.assembly.assembly.NoRoom.
         """
         own = (await client.show(model)).window_tokens
@@ -119,7 +120,8 @@ class ContextManager:
         timeout_s: float | None = None,
         **more: Json,
     ) -> Sent:
-        """Send an assembled prompt to `/api/generate`. Raises OllamaError, OllamaTimeout."""
+        """Send an assembled prompt to `/api/generate`. timeout_s (seconds) None: the client's own.
+        Raises OllamaError, OllamaTimeout."""
         answer = await self.client.generate(
             self.model,
             assembled.user,
@@ -141,7 +143,8 @@ class ContextManager:
         timeout_s: float | None = None,
         **more: Json,
     ) -> Sent:
-        """Send it as a system and a user message to `/api/chat`. Raises as `generate` does."""
+        """Send it as a system and a user message to `/api/chat`. None and what is raised are as for
+        `generate`."""
         answer = await self.client.chat(
             self.model,
             _messages(assembled),
@@ -162,7 +165,8 @@ class ContextManager:
         timeout_s: float | None = None,
         **more: Json,
     ) -> AsyncIterator[str | Sent]:
-        """The reply of `chat` piece by piece, and at the end what came of it."""
+        """The reply of `chat` piece by piece, and at the end a Sent. None and what is raised are as
+        for `generate`."""
         pieces = self.client.stream_chat(
             self.model,
             _messages(assembled),

@@ -29,7 +29,8 @@ class OpenAIClient(Transport):
         timeout_s: float | None = None,
         **more: Json,
     ) -> Object:
-        """One completion, whole, as the API gives it. Raises OllamaError, OllamaTimeout."""
+        """One completion, whole, as the API gives it. None: not sent; timeout_s (seconds) None: the
+        client's own. Raises OllamaError, OllamaTimeout."""
         told = without_nones(max_tokens=max_tokens, temperature=temperature)
         body = {"model": model, "messages": list(messages), **told, **more, "stream": False}
         return await self.ask("/v1/chat/completions", body, timeout_s=timeout_s)

@@ -82,7 +82,7 @@ class CountingClient(UpstreamClient):
     requests = 0
 
     async def send(self, endpoint: Endpoint, request: HttpRequest, url: str) -> Answered:
-        """Send a request, and count it."""
+        """Counts before it sends, so that a request which fails counts as well."""
         self.requests += 1
         return await super().send(endpoint, request, url)
 

@@ -49,7 +49,8 @@ class Ping:
 
 
 def read_answer(value: Object, *, keeps_context: bool, text: str | None = None) -> Answer:
-    """An Answer from the JSON of a reply, or of a stream's last line with the `text` of all."""
+    """An Answer from the JSON of a reply, or of a stream's last line with the `text` of all; None:
+    the reply's own."""
     message = value.get("message")
     said = message if isinstance(message, Mapping) else None
     if text is None:

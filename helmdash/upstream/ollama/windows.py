@@ -57,7 +57,8 @@ class Windows:
         self._sent: OrderedDict[_Key, int] = OrderedDict()
 
     async def first(self, endpoint: Endpoint, model: str) -> int | None:
-        """A model's window in tokens, waited for where nobody has asked yet, but not for long.
+        """A model's window in tokens, waited for where nobody has asked yet, but not for long;
+        None: not known by then.
 
         The first call of a model would else be given the window of a row that knows nothing.
         """

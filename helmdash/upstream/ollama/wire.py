@@ -80,9 +80,10 @@ class Transport:
     async def ask(
         self, path: str, body: Object | None = None, *, timeout_s: float | None = None
     ) -> Object:
-        """A GET, or a POST with a body: the JSON object of the answer.
+        """A POST of `body`, or a GET where that is None: the JSON object of the answer.
 
-        `timeout_s` is for all of it. Raises OllamaError, and OllamaTimeout.
+        `timeout_s` (seconds) is for all of it; None: the client's own. Raises OllamaError, and
+        OllamaTimeout.
         """
         seconds = timeout_s or self.timeout_s
         try:
@@ -103,7 +104,8 @@ class Transport:
     ) -> AsyncIterator[Object]:
         """A POST whose answer is a stream of JSON lines.
 
-        `timeout_s` is for the first line, and for each one after it. Raises as `ask` does.
+        `timeout_s` (seconds) is for the first line, and for each one after it; None: the client's
+        own. Raises as `ask` does.
         """
         seconds = timeout_s or self.timeout_s
         decoder = NdjsonDecoder()
