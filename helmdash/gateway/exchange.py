@@ -9,7 +9,8 @@ from time import perf_counter_ns
 from typing import Any
 
 from helmdash.core.budgets.budgets import EffectiveBudget
-from helmdash.core.budgets.health import Level, assess
+from helmdash.core.budgets.health import assess
+from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import Capture, Sent, Status
 from helmdash.core.calls.usage import Usage, normalise_usage
 from helmdash.core.conversations import fingerprints

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import assert_never
 
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import HELD, Level
 from helmdash.core.care.remediation import Action, Strength
 from helmdash.queries.care import CareView, GuidanceView
 
@@ -77,11 +78,25 @@ def countdown(care: CareView, guidance: Sequence[GuidanceView] = ()) -> Countdow
             note=_BRAKED.format(care.braked_at),
             is_braked=True,
         )
-    if care.level is Level.CRITICAL and care.countdown is not None:
-        text = clears_in(care.countdown, after=care.generation if care.is_waiting else None)
-        return Countdown(level=Level.CRITICAL, text=text, note=heed)
-    if care.level is not Level.CAUTION:
+    match care.level:
+        case Level.CRITICAL:
+            return _until_clear(care, heed)
+        case Level.CAUTION:
+            return _until_hard(care, heed)
+        case None | Level.HEALTHY | Level.UNKNOWN:
+            return None
+        case _:
+            assert_never(care.level)
+
+
+def _until_clear(care: CareView, heed: str) -> Countdown | None:
+    if care.countdown is None:
         return None
+    text = clears_in(care.countdown, after=care.generation if care.is_waiting else None)
+    return Countdown(level=Level.CRITICAL, text=text, note=heed)
+
+
+def _until_hard(care: CareView, heed: str) -> Countdown | None:
     if care.grace_left:
         times = _count(care.grace_left, "more soft guidance", "more soft guidances")
         return Countdown(level=Level.CAUTION, text=f"{times}, then a hard one")
@@ -111,7 +126,7 @@ def untold(care: CareView, level: Level) -> str:
     """Why nothing was told so far. level: of the newest call."""
     if care.generation:
         return f"Asked up to generation {care.generation:,}; nothing had to be said."
-    if level in (Level.CAUTION, Level.CRITICAL):
+    if level in HELD:
         return (
             "Care has not run: neither the gateway nor an agent asked what to do before a "
             "generation."

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 
-from helmdash.core.budgets.health import HealthReason, Level
+from helmdash.core.budgets.health import HealthReason
+from helmdash.core.budgets.levels import BY_SEVERITY, HELD, LEVELS, Glyph, Level, line_of
 from helmdash.pages.clear_markers import ClearMarker, clear_markers
-from helmdash.pages.shapes import shape, short
+from helmdash.pages.shapes import outline, short
 from helmdash.queries.conversations import CurvePoint, RoundView
 
 # A line this many times above the highest prompt would press the curve flat; it is told in words.
@@ -41,10 +43,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """One generation: its shape says the level."""
+    """One generation: its outline says the level, and its class the colour."""
 
-    shape: str
-    level: Level
+    outline: str
+    css_class: str
     call_id: str
     text: str
 
@@ -123,18 +125,20 @@ def curve(
 
 
 ValueOf = Callable[[CurvePoint], int | None]
+
+
+def _level_line(point: CurvePoint, level: Level) -> int | None:
+    """The line of a level; None where a worse one comes first, as in a small model's window."""
+    at = line_of(level, point)
+    worse = BY_SEVERITY[: BY_SEVERITY.index(level)]
+    lines = [line for each in worse if (line := line_of(each, point)) is not None]
+    return None if at is None or any(at >= line for line in lines) else at
+
+
 _LINES: dict[str, ValueOf] = {
-    "caution": lambda point: _caution_line(point),
-    "critical": lambda point: point.critical_max_tokens,
+    **{level.value: partial(_level_line, level=level) for level in reversed(HELD)},
     "limit": lambda point: point.limit_tokens,
 }
-
-
-def _caution_line(point: CurvePoint) -> int | None:
-    """None where critical comes first: a small model has no caution."""
-    critical = point.critical_max_tokens
-    at = point.optimal_max_tokens
-    return None if at is None or (critical is not None and at >= critical) else at
 
 
 def _flat(value: int) -> ValueOf:
@@ -253,10 +257,11 @@ def _markers(
         if not (is_edge or index % step == 0 or point.cause):
             continue
         height = bottom if point.prompt_tokens is None else y(point.prompt_tokens)
+        row = LEVELS[point.level]
         found.append(
             Marker(
-                shape=shape(point.level, x(point.generation), height),
-                level=point.level,
+                outline=outline(row.glyph, x(point.generation), height),
+                css_class="ring" if row.glyph is Glyph.RING else f"point {row.css_class}",
                 call_id=point.call_id,
                 text=_text(point),
             )

@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from helmdash.core.access.expiry import BadExpiry, parse_expiry
 from helmdash.core.budgets.budgets import PromptVariant
-from helmdash.core.budgets.health import HealthReason, Level
+from helmdash.core.budgets.health import HealthReason
+from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.catalog.catalog import CatalogError, parse_catalog

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import assert_never
 
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import Glyph, Level
 
 
-def shape(level: Level, x: float, y: float, r: float = 4.0) -> str:
-    """The outline of a level's sign around a centre: disc, triangle, diamond, ring."""
-    if level is Level.CAUTION:
-        return f"M{x},{y - r * 1.15} l{r * 1.2},{r * 2.1} h{-r * 2.4} z"
-    if level is Level.CRITICAL:
-        d = round(r * 1.3, 2)
-        return f"M{x},{y - d} l{d},{d} l{-d},{d} l{-d},{-d} z"
-    return f"M{x - r},{y} a{r},{r} 0 1,0 {2 * r},0 a{r},{r} 0 1,0 {-2 * r},0 z"
+def outline(glyph: Glyph, x: float, y: float, r: float = 4.0) -> str:
+    """The path of a glyph around a centre (px)."""
+    match glyph:
+        case Glyph.TRIANGLE:
+            return f"M{x},{y - r * 1.15} l{r * 1.2},{r * 2.1} h{-r * 2.4} z"
+        case Glyph.DIAMOND:
+            d = round(r * 1.3, 2)
+            return f"M{x},{y - d} l{d},{d} l{-d},{d} l{-d},{-d} z"
+        case Glyph.DISC | Glyph.RING:
+            return f"M{x - r},{y} a{r},{r} 0 1,0 {2 * r},0 a{r},{r} 0 1,0 {-2 * r},0 z"
+        case _:
+            assert_never(glyph)
 
 
 def short(value: float) -> str:

@@ -11,8 +11,9 @@ from datetime import datetime
 from math import floor
 
 from helmdash.core.budgets.budgets import LimitSource
-from helmdash.core.budgets.health import Health, HealthReason, Level
+from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.learned_windows import OUTSIDE, Claim, ClaimState
+from helmdash.core.budgets.levels import Level, line_of
 from helmdash.core.calls.failures import Advice
 
 DASH = "\N{EN DASH}"
@@ -139,13 +140,11 @@ def outcome_of_claim(claim: Claim) -> str:
 
 def verdict(health: Health) -> str:
     """Why a conversation stands where it stands, with the line it passed; empty when healthy."""
-    prompt, critical = health.prompt_tokens or 0, health.critical_max_tokens
-    if health.level is Level.CRITICAL and critical is not None:
-        return f"{prompt - critical:,} over its critical line of {critical:,}"
-    if health.level is Level.CAUTION:
-        caution = health.optimal_max_tokens
-        return f"{prompt - caution:,} over its caution line of {caution:,}"
-    return reason(health)
+    line = line_of(health.level, health)
+    if not line:
+        return reason(health)
+    over = (health.prompt_tokens or 0) - line
+    return f"{over:,} over its {health.level.value} line of {line:,}"
 
 
 def advice(value: Advice) -> str:

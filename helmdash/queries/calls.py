@@ -11,7 +11,8 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 
 from helmdash.core.budgets.budgets import LimitSource
-from helmdash.core.budgets.health import Health, HealthReason, Level
+from helmdash.core.budgets.health import Health, HealthReason
+from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import Sent
 from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.core.calls.finish import FinishReason

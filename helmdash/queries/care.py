@@ -8,11 +8,11 @@ from datetime import datetime
 
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
 
-from helmdash.core.budgets.health import Health, HealthReason, Level
+from helmdash.core.budgets.health import Health, HealthReason
+from helmdash.core.budgets.levels import HELD, LEVELS, Level
 from helmdash.core.care.remediation import COUNTDOWN, CareState, Strength, next_hard_in
 from helmdash.queries.calls import health_of
 from helmdash.records.models import Conversation, Guidance, Reminder, Round
-from helmdash.records.models.conversations import SEVERITY
 
 # The newest ones tell where a conversation stands; the timeline has the rest.
 SHOWN_GUIDANCE = 50
@@ -197,7 +197,7 @@ def count_needs_attention(*, project_id: int) -> int:
     return rows.filter(severity__in=_SEVERE).count() + _dim(rows).count()
 
 
-_SEVERE = (SEVERITY[Level.CRITICAL], SEVERITY[Level.CAUTION])
+_SEVERE = tuple(LEVELS[level].severity for level in HELD)
 
 
 def _watched(project_id: int) -> QuerySet[Conversation]:
@@ -211,16 +211,17 @@ def _dim(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
     """Those of unknown level that somebody should look at."""
     return rows.filter(
         Q(level_reason=HealthReason.SUSPECTED_CUT.value)
-        | Q(known_level__in=(Level.CRITICAL.value, Level.CAUTION.value))
-        | Q(_holds(Level.CRITICAL, Level.CAUTION)),
-        severity=SEVERITY[Level.UNKNOWN],
+        | Q(known_level__in=[level.value for level in HELD])
+        | Q(_holds(*HELD)),
+        severity=LEVELS[Level.UNKNOWN].severity,
     )
 
 
 def _urgency() -> Case:
-    """The order among those of unknown level."""
+    """The order among those of unknown level: what was worst, then cut prompts, then the rest."""
+    worst = HELD[0]
     return Case(
-        When(Q(known_level=Level.CRITICAL.value) | Q(_holds(Level.CRITICAL)), then=Value(2)),
+        When(Q(known_level=worst.value) | Q(_holds(worst)), then=Value(2)),
         When(level_reason=HealthReason.SUSPECTED_CUT.value, then=Value(1)),
         default=Value(0),
     )

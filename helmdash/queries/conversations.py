@@ -8,7 +8,8 @@ from datetime import datetime
 
 from django.db.models import Count, Q, QuerySet
 
-from helmdash.core.budgets.health import Health, HealthReason, Level
+from helmdash.core.budgets.health import Health, HealthReason
+from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.conversations.chains import COMPACTED
 from helmdash.core.conversations.clients import Client
 from helmdash.queries import care
@@ -23,7 +24,6 @@ from helmdash.queries.paging import (
     encode_cursor,
 )
 from helmdash.records.models import Call, Conversation, HealthChange, Round
-from helmdash.records.models.conversations import SEVERITY
 
 # A curve of more points than a wide screen has pixels shows nothing more.
 CURVE_POINTS = 600
@@ -292,13 +292,13 @@ def counters(*, project_id: int) -> dict[Level, int]:
         .order_by()
     )
     found = dict(rows)
-    return {level: found.get(SEVERITY[level], 0) for level in Level}
+    return {level: found.get(LEVELS[level].severity, 0) for level in Level}
 
 
 def _filtered(project_id: int, filters: ConversationFilters) -> QuerySet[Conversation]:
     rows = Conversation.objects.filter(project_id=project_id)
     if filters.level is not None:
-        rows = rows.filter(severity=SEVERITY[Level(filters.level)])
+        rows = rows.filter(severity=LEVELS[Level(filters.level)].severity)
     if filters.model is not None:
         rows = rows.filter(model_key__in=model_keys(project_id=project_id, model=filters.model))
     if filters.client is not None:

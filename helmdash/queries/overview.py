@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import Level
 from helmdash.queries import calls, care, conversations
 from helmdash.queries.calls import CallFilters, CallView
 from helmdash.queries.care import NeedsAttention

@@ -9,8 +9,9 @@ from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
 from helmdash.core.budgets.budgets import LimitSource, LineSource, MatchRule, PromptVariant, Tier
-from helmdash.core.budgets.health import HealthReason, Level
+from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.learned_windows import ClaimState
+from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.failures import Advice, FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.shapes.catalogs import AnyCatalog

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Required
 from pydantic import Field, StringConstraints
 from typing_extensions import TypedDict
 
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import Level
 from helmdash.shapes.fields import STRICT, SmallPositive
 
 # A reminder of about 5,000 tokens is a document, not a note; operations.care says the same.

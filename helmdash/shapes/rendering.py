@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from helmdash.core.budgets.budgets import BudgetFigures, EffectiveBudget
-from helmdash.core.budgets.health import Health, Level
+from helmdash.core.budgets.health import Health
 from helmdash.core.budgets.learned_windows import Claim, LearnedWindow
+from helmdash.core.budgets.levels import HELD
 from helmdash.core.calls.failures import Cause
 from helmdash.core.conversations.clients import Client
 from helmdash.operations.care import Cleared
@@ -86,7 +87,7 @@ def standing(value: ConversationView) -> answers.Standing:
 def remediation(value: CareView) -> care.RemediationState:
     """What is being done about the level."""
     return {
-        "active": value.level in (Level.CAUTION, Level.CRITICAL),
+        "active": value.level in HELD,
         "level": value.level,
         "grace_left": value.grace_left,
         "countdown": value.countdown,

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.budgets.budgets import Budget, BudgetTable, EffectiveBudget, Tier
-from helmdash.core.budgets.health import HealthReason, Level, assess
+from helmdash.core.budgets.health import HealthReason, assess
+from helmdash.core.budgets.levels import Level
 
 FALLBACK = Budget(
     key="",

@@ -10,7 +10,7 @@ import pytest
 
 from helmdash.conf import ROOT
 from helmdash.core.budgets.budgets import Budget, BudgetTable, Tier
-from helmdash.core.budgets.health import Level, assess
+from helmdash.core.budgets.health import assess
 from helmdash.core.budgets.learned_windows import (
     ClaimState,
     LearnedWindow,
@@ -20,6 +20,7 @@ from helmdash.core.budgets.learned_windows import (
     WindowSource,
     choose_limit,
 )
+from helmdash.core.budgets.levels import Level
 from helmdash.core.budgets.shipped import load_shipped, load_variants
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import Level
 from helmdash.core.care.remediation import (
     COUNTDOWN,
     GRACE,

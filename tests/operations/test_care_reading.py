@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import Level
 from helmdash.queries import care, conversations
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.care import CareView, needs_attention

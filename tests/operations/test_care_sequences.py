@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import Level
 from helmdash.operations import care
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import forget_cache

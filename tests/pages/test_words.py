@@ -8,7 +8,8 @@ from itertools import pairwise
 import pytest
 
 from helmdash.core.budgets.budgets import Alias, Budget, BudgetTable, LimitSource, Tier
-from helmdash.core.budgets.health import Health, HealthReason, Level
+from helmdash.core.budgets.health import Health, HealthReason
+from helmdash.core.budgets.levels import LEVELS, Glyph, Level
 from helmdash.pages import charts, figure_sources, shapes, words
 from helmdash.pages.forms import parse_moment
 from helmdash.pages.render import etag
@@ -163,7 +164,8 @@ def test_every_level_has_a_word_a_colour_class_and_a_shape_of_its_own() -> None:
     shown = {level: formats.level(level) for level in Level}
 
     assert all(f"is-{level}" in text and level.title() in text for level, text in shown.items())
-    assert len({shapes.shape(level, 0, 0) for level in Level}) == 3
+    assert len({row.glyph for row in LEVELS.values()}) == len(Level)
+    assert len({shapes.outline(glyph, 0, 0) for glyph in Glyph}) == 3
     # The ring of unknown is a disc that is not filled.
     assert 'class="ring"' in shown[Level.UNKNOWN]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import Sent
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from helmdash.core.budgets.health import HealthReason, Level
+from helmdash.core.budgets.health import HealthReason
+from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import CapturedTrim
 from helmdash.queries import conversations
 from helmdash.queries.access import ProjectInfo

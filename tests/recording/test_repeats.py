@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import Level
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Budget, Call, Conversation
 from tests.factories import NOW, make_capture

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from helmdash.core.budgets.health import HealthReason, Level
+from helmdash.core.budgets.health import HealthReason
+from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import Capture, Sent
 from helmdash.operations.recording import truncation
 from helmdash.operations.recording.calls import Recorded

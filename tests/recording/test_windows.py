@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from helmdash.core.budgets.health import HealthReason, Level
+from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.learned_windows import LimitSource
+from helmdash.core.budgets.levels import Level
 from helmdash.operations.budgets.shipped import load_budgets
 from helmdash.operations.recording.calls import Recorded, record_calls
 from helmdash.queries import budgets

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from helmdash.api.fields import QUERY, Cursor, Limit, QueryText, TimeBound
 from helmdash.api.parsing import Shape
 from helmdash.api.schemas.common import FieldError, StatusText
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.shapes.answers import Cause, Client, ClientWindow, Health, ModelKey

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from helmdash.api.fields import QUERY, Cursor, Limit, QueryText, TimeBound
 from helmdash.api.parsing import Shape
 from helmdash.api.schemas.care import ActionText, StrengthText
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import Level
 from helmdash.shapes.answers import Standing
 from helmdash.shapes.care import RemediationState
 from helmdash.shapes.fields import SmallPositive

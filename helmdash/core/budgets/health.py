@@ -10,19 +10,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from helmdash.core.budgets.budgets import EffectiveBudget, LimitSource, LineSource, lines_of
+from helmdash.core.budgets.levels import BY_SEVERITY, Level, line_of
 
 # Stored with every call. A change of a line, or of what makes a level unknown, is a new version.
 # 1, never stored: a caution line of 100,000 for small windows, too. 2: only rows told windows.
 HEALTH_VERSION = "levels-3"
-
-
-class Level(StrEnum):
-    """How full a call's context is."""
-
-    HEALTHY = "healthy"
-    CAUTION = "caution"
-    CRITICAL = "critical"
-    UNKNOWN = "unknown"
 
 
 class HealthReason(StrEnum):
@@ -104,12 +96,12 @@ def _why_unknown(prompt: int | None, budget: EffectiveBudget) -> HealthReason | 
 
 
 def _level(prompt: int, budget: EffectiveBudget) -> Level:
-    # Critical is asked first: a call may have been judged by lines that are the wrong way round.
-    if budget.critical_max_tokens is not None and prompt > budget.critical_max_tokens:
-        return Level.CRITICAL
-    if prompt > budget.optimal_max_tokens:
-        return Level.CAUTION
-    return Level.HEALTHY
+    # The most severe is asked first: the lines of a budget may be the wrong way round.
+    for level in BY_SEVERITY:
+        line = line_of(level, budget)
+        if line is not None and prompt > line:
+            return level
+    return Level.UNKNOWN
 
 
 def _ratio(part: int | None, whole: int | None) -> float | None:

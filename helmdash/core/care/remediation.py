@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import assert_never
 
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import HELD, Level
 
 REMEDIATION_VERSION = "care-1"
 # Soft guidances before a hard one, and critical generations before a clear ("Context
@@ -158,11 +159,15 @@ def advance(
         return _overflow(state, snapshot)
     state = _hold(state, snapshot)
     held = _held_back(state, snapshot)
-    if state.level is Level.CRITICAL:
-        return _critical(state, has_user_prompt=has_user_prompt, held=held)
-    if state.level is Level.CAUTION:
-        return _caution(state, cadence=max(cadence, 1), held=held)
-    return state, Decision(reason="Healthy: nothing to do.")
+    match state.level:
+        case Level.CRITICAL:
+            return _critical(state, has_user_prompt=has_user_prompt, held=held)
+        case Level.CAUTION:
+            return _caution(state, cadence=max(cadence, 1), held=held)
+        case None | Level.HEALTHY | Level.UNKNOWN:
+            return state, Decision(reason="Healthy: nothing to do.")
+        case _:
+            assert_never(state.level)
 
 
 def is_close(prompt: int | None, expected: int | None, optimal: int, limit: int | None) -> bool:
@@ -265,7 +270,7 @@ _KEYS = {
 _FRESH = CareState()
 _STANDSTILL = "Two rounds in a row brought no answer, no new step and no changed reminder."
 _BRAKED = "Care has stopped clearing until one comes, or a person says so."
-_HELD: Mapping[object, Level] = {"caution": Level.CAUTION, "critical": Level.CRITICAL}
+_HELD: Mapping[object, Level] = {level.value: level for level in HELD}
 
 
 def _whole(value: object, *, least: int = 0, most: int = 2**63 - 1) -> int | None:
@@ -335,15 +340,24 @@ def _count_under(state: CareState, snapshot: Snapshot) -> CareState:
 
 def _held_level(state: CareState, snapshot: Snapshot) -> Level | None:
     """Find the level that holds after a reading. Whoever holds critical also holds caution."""
-    if snapshot.level is Level.CRITICAL:
-        return Level.CRITICAL
     prompt = snapshot.prompt_tokens
-    if state.level is Level.CRITICAL and not _has_left(
+    holds_critical = state.level is Level.CRITICAL and not _has_left(
         prompt, line=snapshot.critical_max_tokens, under=state.under_critical
-    ):
-        return Level.CRITICAL
-    if snapshot.level is Level.CAUTION:
-        return Level.CAUTION
+    )
+    match snapshot.level:
+        case Level.CRITICAL:
+            return Level.CRITICAL
+        case Level.CAUTION:
+            return Level.CRITICAL if holds_critical else Level.CAUTION
+        case Level.HEALTHY | Level.UNKNOWN:
+            return Level.CRITICAL if holds_critical else _held_below(state, snapshot)
+        case _:
+            assert_never(snapshot.level)
+
+
+def _held_below(state: CareState, snapshot: Snapshot) -> Level | None:
+    """The level that holds while the reading itself is under the caution line."""
+    prompt = snapshot.prompt_tokens
     if state.level is None and is_close(
         prompt, snapshot.expected_tokens, snapshot.optimal_max_tokens, snapshot.limit_tokens
     ):

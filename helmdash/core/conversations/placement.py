@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import Level
 
 PLACEMENT_VERSION = "place-3"
 

@@ -7,6 +7,7 @@ from typing import Required
 
 from typing_extensions import TypedDict
 
+from helmdash.core.budgets.levels import Level
 from helmdash.mcp.arguments import Shape
 from helmdash.mcp.problems import not_found
 from helmdash.mcp.tools.base import Arguments, Tool, arguments, text
@@ -51,9 +52,9 @@ async def _health(visit: Visit, given: Arguments, report: Report) -> Mapping[str
 
 CONVERSATION_HEALTH = Tool(
     name="conversation_health",
-    description="How full a conversation's context is: level (healthy, caution, critical, "
-    "unknown), prompt tokens against the limit, generation and round; what remediation does "
-    "about it, and the reminders there are.",
+    description=f"How full a conversation's context is: level ({', '.join(Level)}), prompt tokens "
+    "against the limit, generation and round; what remediation does about it, and the reminders "
+    "there are.",
     schema=arguments({"conversation": text("Its id")}, required=("conversation",)),
     scope="read",
     run=_health,

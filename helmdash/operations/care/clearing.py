@@ -13,7 +13,8 @@ from datetime import datetime
 
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget
-from helmdash.core.budgets.health import HealthReason, Level
+from helmdash.core.budgets.health import HealthReason
+from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.care.remediation import Action, new_round
 from helmdash.core.care.reminders import Note, build_package, package_bytes
 from helmdash.core.rules import CARE_RULES
@@ -27,7 +28,6 @@ from helmdash.operations.database.transactions import write
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Conversation, Guidance, Reminder, Round
-from helmdash.records.models.conversations import SEVERITY
 from helmdash.records.secrets import seal, unseal
 
 REASON_CHARS = 200
@@ -321,7 +321,7 @@ def _leave_level(row: Conversation, *, late_until: int, now: datetime) -> None:
     changes: dict[str, object] = {
         "round_number": row.round_number + 1,
         "level": Level.UNKNOWN.value,
-        "severity": SEVERITY[Level.UNKNOWN],
+        "severity": LEVELS[Level.UNKNOWN].severity,
         "level_reason": HealthReason.USAGE_UNAVAILABLE.value,
         "known_level": "",
         "prompt_tokens": None,

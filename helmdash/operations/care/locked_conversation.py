@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget, MatchRule
-from helmdash.core.budgets.health import HealthReason, Level, assess
+from helmdash.core.budgets.health import HealthReason, assess
+from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.care.remediation import CareState, Snapshot, new_round
 from helmdash.operations.care.values import Newest

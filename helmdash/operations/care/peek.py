@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from helmdash.core.budgets.budgets import EffectiveBudget
-from helmdash.core.budgets.health import HealthReason, Level, assess
+from helmdash.core.budgets.health import HealthReason, assess
+from helmdash.core.budgets.levels import HELD
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.usage import normalise_usage
@@ -19,8 +20,6 @@ from helmdash.core.care.remediation import CareState, is_close
 from helmdash.operations.care.values import Newest, Restart, SentBytes
 from helmdash.records.glances import Glance, find_glance
 from helmdash.records.secrets import unseal
-
-_DUE = (Level.CAUTION, Level.CRITICAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,7 @@ def _is_telling(capture: Capture, budget: EffectiveBudget) -> bool:
     """Whether a call that is not stored yet may be one that something is to be done about."""
     if capture.effective_status != "success":
         return True
-    return assess(normalise_usage(capture.usage).prompt_tokens, budget).level in _DUE
+    return assess(normalise_usage(capture.usage).prompt_tokens, budget).level in HELD
 
 
 def _is_held(found: Glance) -> bool:
@@ -88,7 +87,7 @@ def _is_held(found: Glance) -> bool:
 def _is_quiet(found: Glance, budget: EffectiveBudget) -> bool:
     if found.model is None or found.cause == FailureCause.CONTEXT_OVERFLOW.value:
         return False
-    return assess(found.prompt_tokens, budget).level not in _DUE
+    return assess(found.prompt_tokens, budget).level not in HELD
 
 
 def _restart(stored: Mapping[str, object], package: str) -> Restart | None:

@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from helmdash.core.budgets.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.conversations.placement import (
     Clearing,
     Standing,
@@ -26,7 +26,6 @@ from helmdash.core.conversations.placement import (
 from helmdash.operations.recording.judging import Judged
 from helmdash.records.bulk import allocate_ids, insert_rows, update_rows
 from helmdash.records.models import Call, Conversation, HealthChange, Round
-from helmdash.records.models.conversations import SEVERITY
 
 # What a call changes.
 _MOVING = (
@@ -124,7 +123,7 @@ def make_row(*, pk: int, project_id: int, name: str, item: Judged) -> Conversati
         round_number=1,
         generation=0,
         level=Level.UNKNOWN.value,
-        severity=SEVERITY[Level.UNKNOWN],
+        severity=LEVELS[Level.UNKNOWN].severity,
         level_reason="",
         known_level="",
         prompt_tokens=None,
@@ -352,7 +351,7 @@ def _apply(row: ConversationRow, after: Standing, item: Judged) -> None:
     row.round_number = after.round_number
     row.generation = after.generation
     row.level = after.level.value
-    row.severity = SEVERITY[after.level]
+    row.severity = LEVELS[after.level].severity
     row.level_reason = health.reason.value if health.reason else ""
     row.known_level = after.known_level.value if after.known_level else ""
     row.model = item.capture.model

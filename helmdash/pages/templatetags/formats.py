@@ -10,7 +10,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import slugify
 
-from helmdash.core.budgets.health import Health, HealthReason, Level
+from helmdash.core.budgets.health import Health, HealthReason
+from helmdash.core.budgets.levels import LEVELS, Glyph, Level, LevelRow
 from helmdash.core.text.tokens import compact_json
 from helmdash.pages import shapes, words
 from helmdash.pages.care_parts import countdown
@@ -53,10 +54,16 @@ _START_IN_NAME = re.compile(r"-\d{8}T\d{6,}$")
 @register.simple_tag
 def level(value: Level | str) -> SafeString:
     """A level as word, shape and colour together."""
-    known = Level(value)
+    row = LEVELS[Level(value)]
     return format_html(
-        '<span class="level is-{}">{}{}</span>', known.value, sign(known), known.value.title()
+        '<span class="level {}">{}{}</span>', row.css_class, sign(row.level), row.word
     )
+
+
+@register.simple_tag
+def levels() -> tuple[LevelRow, ...]:
+    """Every level with its word and meaning, for legends."""
+    return tuple(LEVELS.values())
 
 
 @register.simple_tag
@@ -64,15 +71,15 @@ def outcome(value: str) -> SafeString:
     """What became of a plan or a call: word, shape and color together."""
     as_level, word = words.outcome(value)
     return format_html(
-        '<span class="level is-{}">{}{}</span>', as_level.value, sign(as_level), word
+        '<span class="level {}">{}{}</span>', LEVELS[as_level].css_class, sign(as_level), word
     )
 
 
 # The shape, the colour of the level that it is nearest to, and the radius (px).
 _STRENGTHS = {
-    "soft": (Level.HEALTHY, "is-caution", 3.4),
-    "hard": (Level.CAUTION, "is-caution", 4.6),
-    "critical": (Level.CRITICAL, "is-critical", 4.6),
+    "soft": (Glyph.DISC, "is-caution", 3.4),
+    "hard": (Glyph.TRIANGLE, "is-caution", 4.6),
+    "critical": (Glyph.DIAMOND, "is-critical", 4.6),
 }
 
 
@@ -85,13 +92,13 @@ def strength(value: str) -> SafeString:
             '<path class="flag" d="M-1.5,-6 h3 v6 h3.5 l-5,6 l-5,-6 h3.5 z"/></svg>{}</span>',
             value.title(),
         )
-    shaped, color, radius = _STRENGTHS[value]
+    glyph, color, radius = _STRENGTHS[value]
     return format_html(
         '<span class="level {}"><svg viewBox="-7 -7 14 14" aria-hidden="true">'
         '<path class="{}" d="{}"/></svg>{}</span>',
         color,
         color,
-        shapes.shape(shaped, 0, 0, radius),
+        shapes.outline(glyph, 0, 0, radius),
         value.title(),
     )
 
@@ -108,13 +115,13 @@ def standing(health: Health) -> SafeString:
 @register.simple_tag
 def sign(value: Level | str) -> SafeString:
     """Only the shape of a level, beside its word."""
-    known = Level(value)
-    is_ring = known is Level.UNKNOWN
+    row = LEVELS[Level(value)]
+    is_ring = row.glyph is Glyph.RING
     dashes = ' stroke-width="2" stroke-dasharray="3 1.8"'
     return format_html(
         '<svg viewBox="-7 -7 14 14" aria-hidden="true"><path class="{}" d="{}"{}/></svg>',
-        "ring" if is_ring else f"is-{known.value}",
-        shapes.shape(known, 0, 0, 4.6),
+        "ring" if is_ring else row.css_class,
+        shapes.outline(row.glyph, 0, 0, 4.6),
         mark_safe(dashes) if is_ring else "",  # noqa: S308  (the constant above)
     )
 
@@ -288,8 +295,8 @@ def _bar(health: Health, limit: int) -> SafeString:
     return format_html(
         '<svg class="bar" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">'
         '<rect class="bar-track" width="100" height="6"/>'
-        '<rect class="is-{}" width="{}" height="6"/>{}</svg>',
-        health.level.value,
+        '<rect class="{}" width="{}" height="6"/>{}</svg>',
+        LEVELS[health.level].css_class,
         f"{width:.1f}",
         format_html_join("", '<rect class="bar-mark" x="{}" width="0.6" height="6"/>', marks),
     )

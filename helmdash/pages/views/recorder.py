@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from helmdash import conf
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import Level
 from helmdash.operations.recorder import RecorderState, recorder
 from helmdash.pages.render import PageRequest, etag, show, unless_known
 from helmdash.queries import ledger

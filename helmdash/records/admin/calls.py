@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.records.admin.big_tables import (
@@ -16,7 +16,7 @@ from helmdash.records.admin.big_tables import (
     words_filter,
 )
 from helmdash.records.models import Call, Conversation, Fit, HealthChange
-from helmdash.records.models.conversations import LEVELS, SEVERITY
+from helmdash.records.models.conversations import LEVEL_WORDS
 
 
 def _cause(cause: str) -> Q:
@@ -31,7 +31,7 @@ def _finish_reason(reason: str) -> Q:
 
 def _severity(level: str) -> Q:
     # The index of conversations has the level as a number.
-    return Q(severity=SEVERITY[Level(level)])
+    return Q(severity=LEVELS[Level(level)].severity)
 
 
 @admin.register(Call)
@@ -53,7 +53,7 @@ class CallAdmin(ReadOnlyAdmin[Call]):
     ]
     list_filter = [
         ProjectFilter,
-        words_filter("level", LEVELS),
+        words_filter("level", LEVEL_WORDS),
         words_filter("cause", [cause.value for cause in FailureCause], where=_cause),
         words_filter(
             "finish_reason", [reason.value for reason in FinishReason], where=_finish_reason
@@ -86,7 +86,7 @@ class ConversationAdmin(ReadOnlyAdmin[Conversation]):
     ]
     list_filter = [
         ProjectFilter,
-        words_filter("level", LEVELS, where=_severity),
+        words_filter("level", LEVEL_WORDS, where=_severity),
         seen_filter("model_key"),
     ]
     ordering = ["-latest_at", "-id"]

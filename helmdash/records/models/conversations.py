@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 
 from helmdash.core.budgets.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
-from helmdash.core.budgets.health import Level
+from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.budgets.model_names import KEY_CHARS
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
@@ -19,9 +19,7 @@ from helmdash.records.fields import count_field, name_field, one_of, word_field
 from helmdash.records.models.access import Project
 from helmdash.records.models.rules import rules_field
 
-LEVELS = [level.value for level in Level]
-# How much a level needs somebody: the order of the "Needs attention" list.
-SEVERITY = {Level.HEALTHY: 0, Level.UNKNOWN: 1, Level.CAUTION: 2, Level.CRITICAL: 3}
+LEVEL_WORDS = [level.value for level in Level]
 ROUND_OPENERS = ["", "clear", "compaction"]
 STATUSES = ["success", "error", "cancelled"]
 
@@ -41,7 +39,7 @@ class Conversation(models.Model):
         default=0, help_text="Number of the newest call; the count of calls."
     )
     level = models.CharField(max_length=10, default=Level.UNKNOWN.value)
-    severity = models.PositiveSmallIntegerField(default=SEVERITY[Level.UNKNOWN])
+    severity = models.PositiveSmallIntegerField(default=LEVELS[Level.UNKNOWN].severity)
     level_reason = word_field(32)
     # Unknown keeps the last known level visible beside it (ADR 7).
     known_level = word_field(10)
@@ -70,8 +68,8 @@ class Conversation(models.Model):
                 opclasses=["int8_ops", "varchar_pattern_ops"],
                 name="conversation_name",
             ),
-            one_of("conversation", "level", LEVELS),
-            one_of("conversation", "known_level", ["", *LEVELS]),
+            one_of("conversation", "level", LEVEL_WORDS),
+            one_of("conversation", "known_level", ["", *LEVEL_WORDS]),
         ]
         indexes = [
             # The list, newest first, and its time range.
@@ -243,7 +241,7 @@ class Call(models.Model):
                 name="call_generation_with_conversation",
             ),
             one_of("call", "status", STATUSES),
-            one_of("call", "level", LEVELS),
+            one_of("call", "level", LEVEL_WORDS),
             one_of("call", "finish_reason", ["", *(reason.value for reason in FinishReason)]),
             one_of("call", "cause", ["", *(cause.value for cause in FailureCause)]),
         ]

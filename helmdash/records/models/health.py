@@ -6,7 +6,7 @@ from django.db import models
 
 from helmdash.records.fields import one_of
 from helmdash.records.models.access import Project
-from helmdash.records.models.conversations import LEVELS, Conversation
+from helmdash.records.models.conversations import LEVEL_WORDS, Conversation
 
 
 class HealthChange(models.Model):
@@ -28,8 +28,8 @@ class HealthChange(models.Model):
                 fields=["conversation", "generation", "project"],
                 name="health_change_generation",
             ),
-            one_of("health_change", "to_level", LEVELS),
-            one_of("health_change", "from_level", ["", *LEVELS]),
+            one_of("health_change", "to_level", LEVEL_WORDS),
+            one_of("health_change", "from_level", ["", *LEVEL_WORDS]),
         ]
 
     def __str__(self) -> str:
