@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_line() -> Iterator[Callable[[str], None]]:
-    """A function that shows what is being done; the line is gone when the block ends."""
+    """A block with a function that shows what is being done; the line is gone when the block
+    ends."""
     is_seen = sys.stderr.isatty()
 
     def show(words: str) -> None:

@@ -25,7 +25,7 @@ def refused_upstreams(
 ) -> list[str]:
     """A sentence for each endpoint that may not be called, with the line to add where one helps.
 
-    `resolve` gives the addresses of a host name; it may raise OSError.
+    `resolve` gives the addresses of a host name, and may raise OSError; None: the system's.
     """
     found = [(each, _problem(each, resolve or _addresses)) for each in endpoints]
     return [_told(each, problem) for each, problem in found if problem]

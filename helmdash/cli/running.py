@@ -27,7 +27,7 @@ _BRINGS_TABLES = frozenset({"up", "migrate", "restore", "showmigrations", "sqlmi
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run a command of manage.py; the exit code. Says what is wrong on stderr."""
+    """Run a command of manage.py; gives its exit status. Says what is wrong on stderr."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "helmdash.settings")
     command = argv[1] if len(argv) > 1 else ""
     try:

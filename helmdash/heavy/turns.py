@@ -66,7 +66,7 @@ class Turns:
             turn.end()
 
     def leave(self, owner: str) -> None:
-        """A turn is over."""
+        """End the owner's turn, and begin that of whoever has waited the longest."""
         self._at_work.discard(owner)
         if owner in self._waiting:
             self._waiting.move_to_end(owner)  # the others come first

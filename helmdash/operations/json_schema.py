@@ -103,13 +103,12 @@ class BoundedSchema:
         self._validator = _validator(schema, self._work, frozenset(without), other)
 
     def accepts(self, value: object) -> bool:
-        """False also for a value that takes too much work to look at, as a schema of a stranger's
-        may."""
+        """Raises BadSchema where looking at the value would take too much work."""
         return self._bounded(lambda: bool(self._validator.is_valid(value)))
 
     def faults(self, value: object, most: int) -> list[SchemaMismatch]:
-        """What is wrong with a value, at most `most` faults, in the order of the schema's
-        keywords."""
+        """What is wrong with a value, at most `most` faults, in the order of the schema's keywords.
+        Raises as `accepts`."""
         return self._bounded(lambda: list(islice(self._validator.iter_errors(value), most)))
 
     def _bounded(self, check: Callable[[], Result]) -> Result:

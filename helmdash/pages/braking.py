@@ -17,7 +17,7 @@ from helmdash.operations.access.sign_in_throttle import MustWait, SignInTry
 
 
 def begin(request: HttpRequest, *, account: str | None) -> SignInTry:
-    """Count a try of this request as wrong. Raises MustWait."""
+    """Count a try of this request as wrong. account None: the address alone. Raises MustWait."""
     return sign_in_throttle.begin(account=account, address=address_of(request), now=timezone.now())
 
 

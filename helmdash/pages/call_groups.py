@@ -11,7 +11,8 @@ _PREFIX = "plan_"
 
 
 def plans_among(correlation_ids: Iterable[str | None], *, project_id: int) -> frozenset[str]:
-    """Which of them are plans of the project. One query, none where no id looks like one."""
+    """Which of the ids (None: a call without one) are plans of the project. One query, none where
+    no id looks like one."""
     names = {each for each in correlation_ids if each and each.startswith(_PREFIX)}
     if not names:
         return frozenset()

@@ -111,7 +111,7 @@ def _until_hard(care: CareView, heed: str) -> Countdown | None:
 
 
 def clears_in(left: int, *, after: int | None = None) -> str:
-    """How long until the clear, in generations. after: the one that is under way, if one is."""
+    """How long until the clear, in generations. after: the one that is under way; None: none is."""
     if left <= 0:
         return f"HelmDash clears after generation {after:,}" if after else _CLEARS_NEXT
     return f"{_count(left, 'generation', 'generations')} until HelmDash clears"

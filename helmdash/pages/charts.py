@@ -89,7 +89,7 @@ def curve(
     """Lay out prompt tokens by generation, with the lines they are judged by.
 
     rounds: what opened them is told where they begin; one without a call yet stands at the end.
-    windows: lines of one height besides those of the calls, by their names (tokens).
+    windows: lines of one height besides those of the calls, by their names (tokens); None: none.
     """
     roomy = width > 600
     left, right = 46.0, width - (112.0 if roomy else 6.0)

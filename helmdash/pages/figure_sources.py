@@ -57,7 +57,8 @@ class Figure:
 
 
 def figures(resolution: Resolution, row: Budget | None) -> tuple[Figure, ...]:
-    """Every effective number of a resolved budget; `row` is the stored row that won."""
+    """Every effective number of a resolved budget; `row` is the stored row that won, None where it
+    is not stored."""
     budget = resolution.budget
     whose = f"row {row.key}" if row and row.key else "the fallback row"
     plain = [

@@ -357,7 +357,8 @@ class KeyForm(forms.Form):
     )
 
     def clean_expires(self) -> datetime | None:
-        """When the key ends; None: never."""
+        """When the key ends; None: never. Raises ValidationError for a text that names no moment to
+        come."""
         try:
             return parse_expiry(self.cleaned_data["expires"], now=timezone.now())
         except BadExpiry as error:

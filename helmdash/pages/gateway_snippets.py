@@ -35,7 +35,7 @@ class ClientHelp:
 
 
 def clients(base: str, model: str) -> tuple[ClientHelp, ...]:
-    """All clients, for the address of this server and a model as `provider/model`."""
+    """How each client is set up for the address of this server and a model as `provider/model`."""
     return (
         _openai(base, model),
         _anthropic(base, model),

@@ -58,6 +58,7 @@ def post_only(page: str) -> Callable[[View[Arguments]], View[Arguments]]:
 
 
 def require_storable(name: str) -> None:
-    """An id with a NUL in it was never stored, and PostgreSQL does not take it as a question."""
+    """Raises Http404 for an id with a NUL: none was ever stored, and PostgreSQL refuses the
+    question."""
     if "\x00" in name:
         raise Http404("there is nothing by this id")

@@ -40,7 +40,8 @@ class SignInRequiredMiddleware:
         return lead_to_sign_in(request) or self._get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Say what is not allowed; and lose nothing of a form whose project is gone."""
+        """Say what is not allowed; and lose nothing of a form whose project is gone. None: another
+        fault, which is not ours to tell."""
         if isinstance(exception, Forbidden):
             return permission_denied(request, PermissionDenied(str(exception)))
         if not isinstance(exception, scope.ProjectGone):

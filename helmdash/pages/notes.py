@@ -51,7 +51,7 @@ class Notes:
 
     @property
     def package_bytes(self) -> int:
-        """How long the package is."""
+        """UTF-8 bytes of the package as it would be now."""
         return len(self.package.text.encode())
 
     @property
@@ -80,7 +80,8 @@ def notes_at(
     now: datetime,
     typed: Typed | None = None,
 ) -> Notes:
-    """The same for a conversation that has been read already."""
+    """As `notes_of`, for a conversation that has been read already. typed None: no form came
+    back."""
     most = package_bytes(budget)
     is_open = standing.is_round_empty
     number = standing.round_number + (0 if is_open else 1)

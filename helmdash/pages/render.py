@@ -27,7 +27,8 @@ Arguments = ParamSpec("Arguments")
 
 
 class PageRequest(HttpRequest):
-    """A request as the middleware hands it to a page."""
+    """What the middleware adds to a request: who looks, at which moment, and what they have
+    seen."""
 
     htmx: HtmxDetails
     user: User
@@ -48,7 +49,8 @@ def show(
     fragment: str | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The page, or only its fragment when HTMX asks; each says that it varies by that."""
+    """The page, or only its fragment when HTMX asks (None: the page has none); each says that it
+    varies by that."""
     wanted = fragment if fragment is not None and request.htmx else template
     shell = {
         "scope": scope.read(request),

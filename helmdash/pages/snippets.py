@@ -39,12 +39,13 @@ print(urllib.request.urlopen(request).read().decode())
 
 
 def first_call_curl(base: str, key: str | None) -> str:
-    """The first call for a shell; without a key, it comes from the environment."""
+    """The first call for a shell; key None: it comes from the environment."""
     return _FIRST_CALL.format(url=shlex.quote(_url(base)), bearer=_bearer(key))
 
 
 def first_call_python(base: str, key: str | None) -> str:
-    """The first call for Python, with nothing but its standard library."""
+    """The first call for Python, with nothing but its standard library; key None as for the
+    shell."""
     shown = json.dumps(key) if key else f'os.environ["{KEY_VARIABLE}"]'
     text = _FIRST_CALL_PYTHON.format(url=_url(base), key=shown)
     return text.replace("import os\n", "") if key else text

@@ -80,7 +80,8 @@ _SKEW_SECONDS = 5
 
 
 def percent(share: float | None) -> str:
-    """A fill level as text; never rounded up to a line it has not reached."""
+    """A fill level (1 is full) as text; never rounded up to a line it has not reached. None: a
+    dash."""
     if share is None:
         return DASH
     value = share * 100
@@ -92,7 +93,8 @@ def percent(share: float | None) -> str:
 
 
 def rounded(share: float | None) -> str:
-    """A rate, or an end of its interval: half up, but 0 % and 100 % only where it is that."""
+    """A rate from 0 to 1, or an end of its interval: half up, but 0 % and 100 % only where it is
+    that. None: a dash."""
     if share is None:
         return DASH
     # 0.285 times 100 is a hair below 28.5: nine places are more than any count can tell.
@@ -148,7 +150,7 @@ def verdict(health: Health) -> str:
 
 
 def advice(value: Advice) -> str:
-    """An advice as a sentence."""
+    """What to do about a cause, as a clause to follow "Advice:"."""
     return _ADVICE[value]
 
 
@@ -158,7 +160,7 @@ def outcome(value: str) -> tuple[Level, str]:
 
 
 def variant_task(value: str | None) -> str:
-    """What a prompt variant asks of the model."""
+    """What a prompt variant asks of the model; "" for None, and for one that nobody knows."""
     return _VARIANTS.get(value or "", "")
 
 
@@ -181,7 +183,7 @@ def purpose_task(value: str) -> str:
 
 
 def seconds(ms: float | None) -> str:
-    """A duration as people read it: 840 ms, 28.9 s, 2 min 3 s."""
+    """Milliseconds as people read them: 840 ms, 28.9 s, 2 min 3 s; None: a dash."""
     if ms is None:
         return DASH
     if ms < _SECOND_MS:

@@ -122,7 +122,7 @@ class ClientFormat(Protocol):
 
     @property
     def stream_type(self) -> str:
-        """The content type of its streams."""
+        """The `content-type` that a stream is answered with."""
 
     @property
     def too_long_words(self) -> str:
@@ -136,7 +136,7 @@ class ClientFormat(Protocol):
         """None where the vendor counts no tokens for its clients."""
 
     def read_request(self, body: Object, *, model: str | None, stream: bool | None) -> ChatRequest:
-        """Read a client's request. `model` and `stream` as the URL says them, if it does.
+        """Read a client's request. `model` and `stream` as the URL says them; None: it does not.
 
         Raises BadRequest naming the member. Unknown members are kept in `extra`.
         """
@@ -168,7 +168,8 @@ class ClientFormat(Protocol):
         epoch."""
 
     def write_model(self, model: str, *, owner: str, created: int) -> bytes:
-        """One model, for a client that asks for it by its id."""
+        """The response to a client that asks for one model by its id; `created` is in Unix
+        seconds."""
 
 
 class UpstreamFormat(Protocol):
@@ -176,7 +177,7 @@ class UpstreamFormat(Protocol):
 
     @property
     def kind(self) -> ProviderKind:
-        """The upstreams that speak it."""
+        """Upstreams of this kind are spoken to in this format."""
 
     def write_request(self, request: ChatRequest, *, endpoint: Endpoint, model: str) -> HttpRequest:
         """The request for an upstream; `model` is its own id. Raises CannotTranslate.

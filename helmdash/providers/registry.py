@@ -93,7 +93,7 @@ def family_of(endpoint: Endpoint) -> tuple[str, ...]:
 
 
 def is_glob(pattern: str) -> bool:
-    """Whether an entry of `models` is a pattern and not an id."""
+    """Whether `*`, `?` or `[` make it a pattern, which no list of models has as an id."""
     return any(sign in pattern for sign in "*?[")
 
 

@@ -228,7 +228,7 @@ class Reply:
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The tools it asks for."""
+        """The calls among its parts, in order, without texts and reasoning."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
 

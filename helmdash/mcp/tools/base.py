@@ -34,7 +34,7 @@ def text(description: str = "") -> Schema:
 
 
 def number(description: str = "") -> Schema:
-    """A whole number."""
+    """The schema of a whole number."""
     return _kind("integer", description)
 
 

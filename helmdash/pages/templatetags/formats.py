@@ -128,7 +128,7 @@ def sign(value: Level | str) -> SafeString:
 
 @register.simple_tag
 def number(value: int | None, why: str = "not reported") -> SafeString:
-    """A whole number, or a dash that says why there is none."""
+    """A whole number, or for None a dash that says why there is none."""
     return dash(why) if value is None else format_html("{}", thousands(value))
 
 
@@ -157,7 +157,8 @@ def told(value: object, why: str = "not reported") -> SafeString:
 
 @register.simple_tag
 def told_short(value: int | str | None, why: str = "not reported") -> SafeString:
-    """A value in a table: a number with its thousands apart, a text as it is, or a dash."""
+    """A value in a table: a number with its thousands apart, a text as it is, or for None a
+    dash."""
     if isinstance(value, str):
         return format_html("{}", value)
     return number(value, why)
@@ -258,7 +259,7 @@ def interval(value: Rate) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def when(context: template.Context, at: datetime | None, why: str = "never") -> SafeString:
-    """How long ago, with the exact moment in UTC behind it."""
+    """How long ago, with the exact moment in UTC behind it; for None a dash that says why."""
     if at is None:
         return dash(why)
     moment = at.astimezone(UTC)
@@ -278,7 +279,7 @@ def thousands(value: int) -> str:
 
 @register.filter
 def share_of(part: int, whole: int) -> str:
-    """A part of a whole that is not zero, as text."""
+    """As `rounded` has it; the whole must not be zero."""
     return words.rounded(part / whole)
 
 

@@ -66,7 +66,8 @@ def reminder_part(request: PageRequest, name: str) -> HttpResponse:
 @post_only("conversation")
 @takes(Right.CARE)
 def change_reminders(request: PageRequest, name: str) -> HttpResponse:
-    """Add, save, delete or move a reminder (`do`)."""
+    """Add, save, delete or move a reminder (`do`). Raises Http404 for a conversation that does not
+    exist."""
     require_storable(name)
     typed = Typed(
         do=request.POST.get("do", ""),
@@ -105,7 +106,8 @@ def change_reminders(request: PageRequest, name: str) -> HttpResponse:
 @post_only("conversation")
 @takes(Right.CARE)
 def clear_now(request: PageRequest, name: str) -> HttpResponse:
-    """Open the next round at once, as `clear_mind` does."""
+    """Open the next round at once, as `clear_mind` does. Raises Http404 for a conversation that
+    does not exist."""
     require_storable(name)
     try:
         cleared = care.clear(
@@ -152,7 +154,8 @@ def erase(request: PageRequest, name: str) -> HttpResponse:
 @post_only("conversation")
 @takes(Right.CARE)
 def go_on(request: PageRequest, name: str) -> HttpResponse:
-    """Let care go on clearing, where it has stopped."""
+    """Let care go on clearing, where it has stopped. Raises Http404 for a conversation that does
+    not exist."""
     require_storable(name)
     try:
         has_stopped = care.go_on(

@@ -84,7 +84,8 @@ def plan_page(request: PageRequest, name: str) -> HttpResponse:
 @require_POST
 @takes(Right.GIVE_FEEDBACK)
 def note_followed(request: PageRequest, name: str) -> HttpResponse:
-    """Say whether a plan's steps were carried out: the ranking learns from those that were."""
+    """Say whether a plan's steps were carried out: the ranking learns from those that were. Raises
+    Http404 for a plan that does not exist."""
     require_storable(name)
     said = {"yes": True, "no": False}.get(request.POST.get("followed", ""))
     if said is None:

@@ -66,7 +66,7 @@ def revoke_key(request: PageRequest) -> HttpResponse:
 
 @require_POST
 def load_demo(request: PageRequest) -> HttpResponse:
-    """Load the demo project and show it."""
+    """Load the demo data anew and lead to its project."""
     loading.load_demo(actor=scope.current_actor(request), now=timezone.now())
     scope.lead_to(request, loading.DEMO_SLUG)
     return HttpResponseRedirect(reverse("overview"))

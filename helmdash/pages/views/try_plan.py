@@ -47,7 +47,7 @@ def try_plan(request: PageRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def try_route(request: PageRequest) -> HttpResponse:
-    """The form for a route."""
+    """As `try_plan`, but asks for the one best entry."""
     return _try(request, "route")
 
 

@@ -77,7 +77,7 @@ class Tested:
 
     @property
     def more(self) -> int:
-        """Models that are not shown."""
+        """How many models are not shown."""
         return len(self.result.models) - len(self.models)
 
 
@@ -90,7 +90,8 @@ def upstream_list(request: PageRequest) -> HttpResponse:
 @require_POST
 @takes(Right.MANAGE_UPSTREAMS)
 def test_stored(request: PageRequest, pk: int) -> HttpResponse:
-    """Ask a stored upstream for its models, whether it is enabled or not."""
+    """Ask a stored upstream for its models, whether it is enabled or not. Raises Http404 for one
+    that does not exist."""
     scoped = scope.read(request)
     endpoint = upstreams.find_endpoint(
         actor=scoped.actor, project_id=scoped.project.id, upstream_id=pk

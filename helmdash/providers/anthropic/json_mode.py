@@ -53,7 +53,7 @@ def plan_json(request: ChatRequest, traits: Traits) -> JsonPlan:
 
 
 def json_tool_name(request: ChatRequest) -> str:
-    """The name of the tool for JSON; no tool of the client's has it."""
+    """A name that no tool of the client's has, so that a call of it can only be the JSON wanted."""
     taken = {tool.name for tool in request.tools}
     name = _NAME
     while name in taken:

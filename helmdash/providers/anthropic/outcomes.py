@@ -45,7 +45,8 @@ def stop_reason_of(raw: str | None, *, has_calls: bool, has_refusal: bool) -> st
 
 
 def usage_of(raw: Object | None) -> dict[str, Json]:
-    """Anthropic's usage from any vendor's: the three prompt counters do not overlap here.
+    """Anthropic's usage from any vendor's (None: not reported): the three prompt counters do not
+    overlap here.
 
     The format cannot leave the two main counts out. An unknown one is written as 0: only a client
     sees that number, the record keeps the vendor's own.
@@ -66,14 +67,14 @@ def usage_of(raw: Object | None) -> dict[str, Json]:
 
 
 def stop_details_of(refusal: str | None) -> dict[str, Json] | None:
-    """Where Anthropic puts the words of a refusal."""
+    """The words of a refusal where Anthropic puts them; None: nothing was refused."""
     if refusal is None:
         return None
     return {"type": "refusal", "category": None, "explanation": refusal}
 
 
 def refusal_of(stop_details: Json) -> str | None:
-    """The words of a refusal, where there are any."""
+    """The words of a refusal; None where nothing was refused, or without words."""
     if not isinstance(stop_details, Mapping) or stop_details.get("type") != "refusal":
         return None
     explanation = stop_details.get("explanation")
@@ -81,7 +82,8 @@ def refusal_of(stop_details: Json) -> str | None:
 
 
 def message_id(identifier: str | None, call_id: str) -> str:
-    """An id as Anthropic's look: the upstream's own if it is one, else made of the call's."""
+    """An id as Anthropic's look: the upstream's own if it is one, else (or None: it gave none) made
+    of the call's."""
     if identifier is not None and identifier.startswith("msg_"):
         return identifier
     return f"msg_{call_id}"

@@ -24,7 +24,7 @@ def pass_request(
 
 
 def with_model(body: bytes, parsed: Object, model: str) -> bytes:
-    """The body with another model."""
+    """The client's bytes with another model, all else to the byte as it was."""
     changes = {"model": model}
     try:
         return with_members(body, parsed, changes)

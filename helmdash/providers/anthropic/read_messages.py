@@ -31,7 +31,7 @@ from helmdash.providers.wire import (
 
 
 def read_system(value: Json, path: str) -> tuple[Message, ...]:
-    """The instructions as at most one message."""
+    """The instructions as at most one message. Raises BadRequest naming the member."""
     parts = tuple(_content(value, path)) if value is not None else ()
     for index, part in enumerate(parts):
         if not isinstance(part, Text):
@@ -40,7 +40,8 @@ def read_system(value: Json, path: str) -> tuple[Message, ...]:
 
 
 def read_messages(value: Json) -> Iterable[Message]:
-    """The messages in order; a user's tool results become messages of their own."""
+    """The messages in order; a user's tool results become messages of their own. Raises BadRequest
+    naming the member."""
     if not isinstance(value, list) or not value:
         raise BadRequest("messages", "Send a list with at least one message.")
     for index, item in enumerate(value):

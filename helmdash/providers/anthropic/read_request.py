@@ -42,10 +42,10 @@ _EFFORTS = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high", "
 
 
 def read_request(body: Object, *, model: str | None, stream: bool | None) -> ChatRequest:
-    """Read a Messages request.
+    """Read a Messages request; `model` and `stream` None: as the body says.
 
-    Raises BadRequest naming the member by its path, as `messages.2.content.0.type`. A maximum of
-    0 tokens is allowed: it warms the prompt cache without a reply.
+    Raises BadRequest naming the member by its path, as `messages.2.content.0.type`. A maximum of 0
+    tokens is allowed: it warms the prompt cache without a reply.
     """
     try:
         return _read(body, model=model, stream=stream)

@@ -80,7 +80,8 @@ def _reply_of(parsed: dict[str, Json], *, request: ChatRequest) -> Reply:
 
 
 def is_unasked_tool_end(reason: str, *, json_tool: str | None, has_calls: bool) -> bool:
-    """Whether a reply stopped for the tool of JSON mode only."""
+    """Whether a reply stopped for the tool of JSON mode only. json_tool None: the request had
+    none."""
     return json_tool is not None and reason == "tool_use" and not has_calls
 
 

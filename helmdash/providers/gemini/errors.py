@@ -93,7 +93,7 @@ def find_error(value: Json) -> Object | str | None:
 
 
 def error_of(error: Object | str, *, status: int | None = None) -> WireError:
-    """Read an error object; `status` is the HTTP status, where the answer had one of its own."""
+    """Read an error object; `status` is the HTTP status, None where it came inside a stream."""
     if isinstance(error, str):
         return WireError(message=error[:_LONGEST_MESSAGE], status=status)
     code, word, message = error.get("code"), error.get("status"), error.get("message")

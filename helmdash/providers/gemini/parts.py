@@ -53,7 +53,7 @@ def camel_members(body: Object) -> dict[str, Json]:
 
 
 def marked(signature: Json) -> str | None:
-    """A signature from Gemini as it is kept between the formats."""
+    """A signature from Gemini with our mark, by which `unmarked` knows it again; None for none."""
     return _MARK + signature if isinstance(signature, str) and signature else None
 
 

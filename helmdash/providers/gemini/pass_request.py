@@ -21,5 +21,5 @@ def pass_events(
 def pass_array(
     body: bytes, parsed: Object, *, endpoint: Endpoint, model: str, stream: bool
 ) -> HttpRequest:
-    """Of a client that streams one JSON array."""
+    """The request of a client that streams one JSON array, instead of events, as it came."""
     return post(endpoint, model, chat_method(stream=stream, as_events=False), body)

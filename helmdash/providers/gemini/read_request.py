@@ -68,7 +68,8 @@ _ANSWERS = ("output", "result")
 
 
 def read_request(body: Object, *, model: str | None, stream: bool | None) -> ChatRequest:
-    """Read a request; `model` and `stream` come from the URL. Raises BadRequest."""
+    """Read a request; `model` and `stream` as the URL says them, None: it does not. Raises
+    BadRequest."""
     top = camel_members(body)
     config = camel_members(object_at(top, "generationConfig") or {})
     tools, other_tools = _tools(top)

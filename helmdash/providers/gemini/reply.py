@@ -76,7 +76,8 @@ def parts_of(chunk: Object, ids: CallIds) -> tuple[Part, ...]:
 
 
 def finish_of(chunk: Object) -> str | None:
-    """Why the first candidate ended, or why the prompt was blocked; in Gemini's words."""
+    """Why the first candidate ended, or why the prompt was blocked, in Gemini's words; None:
+    neither."""
     reason = text_in(_candidate(chunk), "finishReason")
     if reason is not None:
         return reason
@@ -85,7 +86,7 @@ def finish_of(chunk: Object) -> str | None:
 
 
 def usage_of(chunk: Object) -> Object | None:
-    """The usage as it came."""
+    """`usageMetadata` with Gemini's own names; None where the chunk has none."""
     usage = chunk.get("usageMetadata")
     return usage if isinstance(usage, dict) and usage else None
 
@@ -125,7 +126,7 @@ def chunk_of(
     reply_id: str,
     model: str,
 ) -> dict[str, Json]:
-    """One GenerateContentResponse; what is not known is left out."""
+    """One GenerateContentResponse; what is None, not known, is left out."""
     feedback, candidates = None, None
     if not parts and finish_reason in _BLOCK_REASONS:
         feedback = {"blockReason": finish_reason}
@@ -150,7 +151,8 @@ def _finish_word(reason: str | None) -> str | None:
 
 
 def write_usage(usage: Object | None) -> dict[str, Json] | None:
-    """Usage in Gemini's names; Gemini's own stays as it is, and unknown counts are left out.
+    """Usage in Gemini's names; Gemini's own stays as it is, and unknown counts are left out. None:
+    there is none to write.
 
     Gemini counts thoughts beside the candidates, where the normalised count holds both.
     """

@@ -73,7 +73,7 @@ def write_ps() -> bytes:
 
 
 def write_version(version: str) -> bytes:
-    """The server's version."""
+    """What `/api/version` answers: clients look whether a server is new enough."""
     return orjson.dumps({"version": version})
 
 

@@ -59,7 +59,8 @@ _PLAIN_THINKING = "medium"
 
 
 def read_chat(body: Object, *, model: str | None, stream: bool | None) -> ChatRequest:
-    """Read a body of `/api/chat`. Raises BadRequest."""
+    """Read a body of `/api/chat`; `model` and `stream` None: as the body says. Raises
+    BadRequest."""
     messages = tuple(_messages(list_at(body, "messages")))
     tools = tuple(
         _tool(object_item(raw, f"tools[{index}]"), f"tools[{index}]")
@@ -69,7 +70,8 @@ def read_chat(body: Object, *, model: str | None, stream: bool | None) -> ChatRe
 
 
 def read_generate(body: Object, *, model: str | None, stream: bool | None) -> ChatRequest:
-    """Read a body of `/api/generate`: the prompt becomes the user's message. Raises BadRequest."""
+    """Read a body of `/api/generate`: the prompt becomes the user's message. None and what is
+    raised are as for `read_chat`."""
     system = text_at(body, "system")
     prompt = text_at(body, "prompt")
     parts: tuple[Part, ...] = (Text(text=prompt),) if prompt else ()

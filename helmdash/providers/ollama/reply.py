@@ -154,7 +154,7 @@ def write_call(call: ToolCall, index: int) -> dict[str, Json]:
 
 
 def ending_of(reason: str | None, usage: Object | None) -> dict[str, Json]:
-    """The end of a reply: done, why, and the counts; what is not known is left out."""
+    """The end of a reply: done, why, and the counts; what is None, not known, is left out."""
     return {"done": True, **without_nones(done_reason=_done_reason(reason)), **_counts(usage)}
 
 

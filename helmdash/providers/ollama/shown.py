@@ -30,7 +30,7 @@ class Shown:
 
     @property
     def window_tokens(self) -> int | None:
-        """The real window: the smaller of those that are known."""
+        """The real window in tokens: the smaller of those that are known; None: neither is."""
         known = [n for n in (self.trained_tokens, self.configured_tokens) if n is not None]
         return min(known, default=None)
 
@@ -50,8 +50,8 @@ def read_show(body: bytes) -> Shown | None:
 
 
 def read_running(body: bytes, model: str) -> int | None:
-    """The window with which `/api/ps` says that a model is loaded; None where it is not, or does
-    not say. Never raises."""
+    """The window, in tokens, with which `/api/ps` says that a model is loaded; None where it is
+    not, or does not say. Never raises."""
     value = read_object(body) or {}
     wanted = model.lower().removesuffix(_LATEST)
     for entry in objects_in(value, "models"):
@@ -62,7 +62,7 @@ def read_running(body: bytes, model: str) -> int | None:
 
 
 def num_ctx_of(parsed: Object) -> tuple[bool, int | None]:
-    """Whether a client's body says `num_ctx`, and the tokens, if they are a usable number.
+    """Whether a client's body says `num_ctx`, and the tokens; None: it is no usable number.
 
     Ollama reads the names of members in any letter case.
     """
@@ -75,7 +75,7 @@ def num_ctx_of(parsed: Object) -> tuple[bool, int | None]:
 
 
 def own_num_ctx(request: ChatRequest) -> tuple[bool, int | None]:
-    """The same of a request as it was read, whichever client's format it came in."""
+    """As `num_ctx_of`, of a request as it was read, whichever client's format it came in."""
     return num_ctx_of(request.extra)
 
 

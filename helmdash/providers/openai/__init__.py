@@ -70,11 +70,12 @@ class OpenAIUpstream:
     read_embeddings = staticmethod(read_embeddings)
 
     def read_reply(self, body: bytes, *, request: ChatRequest) -> Reply:
-        """The request says nothing of how its reply is to be read."""
+        """Never raises. The format has one form of reply, whatever the request was."""
         return read_reply(body)
 
     def stream_reader(self, *, request: ChatRequest) -> StreamReader:
-        """Nor of how its stream is."""
+        """A new reader for each stream. The format has one form of stream, whatever the request
+        was."""
         return OpenAIStreamReader()
 
 

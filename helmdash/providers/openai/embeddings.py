@@ -92,7 +92,7 @@ def _embedding_usage(raw: Object | None) -> Object | None:
 
 
 def embeddings_request(request: EmbeddingRequest, *, endpoint: Endpoint, model: str) -> HttpRequest:
-    """The request for an upstream."""
+    """A POST to `/embeddings`; `model` is the upstream's own id."""
     body: dict[str, Json] = {
         "model": model,
         "input": list(request.inputs),

@@ -28,7 +28,7 @@ def read_error(status: int, body: bytes) -> WireError:
 
 
 def error_in(value: Json, *, is_failure: bool = False) -> WireError | None:
-    """The error an object speaks of, if it does.
+    """The error an object speaks of; None if it speaks of none.
 
     `is_failure`: it is known to be one, so that a bare `message` or `detail` counts too.
     """
@@ -43,7 +43,8 @@ def error_in(value: Json, *, is_failure: bool = False) -> WireError | None:
 
 
 def error_of_choice(choice: Object) -> WireError | None:
-    """An error inside a choice: OpenRouter, when a provider fails midway."""
+    """An error inside a choice, as OpenRouter has it when a provider fails midway; None for
+    none."""
     error = choice.get("error")
     return _from_value(error, beside={}) if error else None
 

@@ -12,7 +12,7 @@ MODELS_PATH = "/models"
 
 
 def post(endpoint: Endpoint, path: str, body: bytes) -> HttpRequest:
-    """A request with a body."""
+    """A POST of JSON with the endpoint's credentials."""
     headers = (("content-type", "application/json"), *_credentials(endpoint))
     return HttpRequest(path=path, headers=headers, body=body)
 

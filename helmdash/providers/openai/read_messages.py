@@ -75,7 +75,7 @@ def read_reasoning(message: Object) -> Iterator[Reasoning]:
 
 
 def reasoning_text(message: Object) -> str:
-    """The reasoning in a message or a delta; "" for none."""
+    """What the model thought, under whichever of the members that hosts use; "" for none."""
     for place in REASONING_PLACES:
         text = message.get(place.path[0])
         if isinstance(text, str) and text:
@@ -85,7 +85,7 @@ def reasoning_text(message: Object) -> str:
 
 
 def reasoning_signature(details: Json) -> str | None:
-    """The seal in OpenRouter's `reasoning_details`, if there is one."""
+    """The seal in OpenRouter's `reasoning_details`; None: there is none."""
     if not isinstance(details, list):
         return None
     found = (item.get("signature") for item in details if isinstance(item, dict))
@@ -112,7 +112,8 @@ def arguments_text(value: Json) -> str:
 
 
 def thinking_text(item: Object) -> str:
-    """The text of Mistral's {"type": "thinking", "thinking": [{"text": …}]}."""
+    """What Mistral's models thought: the joined texts of {"type": "thinking", "thinking": [{"text":
+    …}]}."""
     inner = item.get("thinking")
     if isinstance(inner, str):
         return inner

@@ -40,7 +40,8 @@ _MODES["any"] = Choice.REQUIRED  # Mistral's word
 
 
 def read_request(body: Object, *, model: str | None, stream: bool | None) -> ChatRequest:
-    """Read a client's request. Raises BadRequest naming the member."""
+    """Read a client's request; `model` and `stream` None: as the body says. Raises BadRequest
+    naming the member."""
     streams = flag_at(body, "stream") or False if stream is None else stream
     effort, reasoning_tokens = _reasoning(body)
     limit = count_at(body, "max_completion_tokens")

@@ -56,7 +56,7 @@ def first_choice(value: Object) -> Object:
 
 
 def find_usage(value: Object) -> Object | None:
-    """The usage report in a reply or a chunk, at the first place that has one."""
+    """The usage report in a reply or a chunk, at the first place that has one; None: none has."""
     for place in USAGE_PLACES:
         found: Json = value
         for step in place.path:

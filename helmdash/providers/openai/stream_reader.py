@@ -59,7 +59,7 @@ class ChunkReader:
         self._is_started = False
 
     def read(self, data: bytes, events: list[Event]) -> Object | None:
-        """Add the events of one chunk; the chunk itself comes back where it is an object."""
+        """Add the events of one chunk; gives the chunk itself, None where it is no object."""
         if data == DONE or not data:
             self._read_mark(data.strip(), events)
             return None
@@ -184,7 +184,7 @@ class BlockReader:
         self._chunks = ChunkReader()
 
     def read(self, block: bytes, events: list[Event]) -> tuple[bytes, Object | None]:
-        """Add a block's events; its data, and the chunk in it where it holds one, come back."""
+        """Add a block's events; gives its data, and the chunk in it; None where it holds none."""
         if not self._at_start and block[:7] == b"data: {" and block.find(b"\n") == len(block) - 2:
             data = block[6:-2]
             return data, self._chunks.read(data, events)

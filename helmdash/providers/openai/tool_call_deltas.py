@@ -41,14 +41,15 @@ class ToolCalls:
         return len(self._by_id)
 
     def read(self, deltas: Json, events: list[Event], *, reply_id: str | None) -> None:
-        """Add the events of a delta's `tool_calls`. Never raises."""
+        """Add the events of a delta's `tool_calls`. reply_id None: not told, so ids that are
+        missing are made without it. Never raises."""
         for delta in deltas if isinstance(deltas, list) else ():
             if isinstance(delta, dict):
                 function = delta.get("function")
                 self._read(delta, function if isinstance(function, dict) else {}, events, reply_id)
 
     def read_legacy(self, function: Json, events: list[Event], *, reply_id: str | None) -> None:
-        """Add the events of a delta's `function_call`, from before there were tools."""
+        """As `read`, for a delta's `function_call`, from before there were tools."""
         if isinstance(function, dict):
             self._read({"index": 0}, function, events, reply_id)
 

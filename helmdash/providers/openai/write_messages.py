@@ -67,13 +67,13 @@ def write_assistant(parts: Sequence[Part], *, quirk: Quirk) -> dict[str, Json]:
 
 
 def reasoning_details(text: str | None, signature: str) -> list[dict[str, Json]]:
-    """OpenRouter's shape of reasoning that has a seal."""
+    """OpenRouter's form of reasoning that has a seal; text None: the seal alone."""
     said = {} if text is None else {"text": text}
     return [{"type": "reasoning.text", **said, "signature": signature}]
 
 
 def write_tool_call(call: ToolCall) -> dict[str, Json]:
-    """One tool call, whole."""
+    """A call of a tool as a message of the history has it, not as the deltas of a stream."""
     return {
         "id": call.id,
         "type": "function",

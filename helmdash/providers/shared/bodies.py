@@ -74,7 +74,7 @@ def with_members(
     *,
     renamed: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Set members of the object in `body`, in place, and rename others.
+    """Set members of the object in `body`, in place, and rename others (None: none).
 
     `parsed` is what `body` says. A member that is not there is put at the start. The very same
     bytes come back when there is nothing to change.

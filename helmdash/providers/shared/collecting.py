@@ -113,7 +113,8 @@ class Collector:
         self._usage: Object | None = None
 
     def add(self, event: Event) -> None:
-        """Take one event."""
+        """Events come in the order of the stream; texts beyond the room for them are counted, not
+        kept."""
         match event:
             case TextDelta(text=text):
                 self._text.add(text)
@@ -152,7 +153,7 @@ class Collector:
 
     @property
     def reasoning_bytes(self) -> int:
-        """All bytes of reasoning that came, kept or not."""
+        """UTF-8 bytes of all reasoning that came, kept or not."""
         return self._reasoning.total_bytes
 
     @property
@@ -172,17 +173,17 @@ class Collector:
 
     @property
     def finish_reason(self) -> str | None:
-        """The vendor's finish reason, if it came."""
+        """The vendor's finish reason; None: it has not come."""
         return self._finish
 
     @property
     def usage(self) -> Object | None:
-        """The latest usage report, if one came."""
+        """The latest usage report; None: none has come."""
         return self._usage
 
     @property
     def error(self) -> WireError | None:
-        """The first error, if one came."""
+        """The first error; None: none has come."""
         return self._error
 
     def reply(self) -> Reply:

@@ -19,7 +19,8 @@ _SIGNATURES = (
 
 
 def image_from_url(url: str, *, detail: str | None = None) -> Image:
-    """An image from a URL: a base64 data URL is taken apart, any other is kept as it is."""
+    """An image from a URL: a base64 data URL is taken apart, any other is kept as it is. detail
+    None: the client said none."""
     match = _DATA_URL.match(url)
     if match is None:
         return Image(url=url, detail=detail)
@@ -28,7 +29,7 @@ def image_from_url(url: str, *, detail: str | None = None) -> Image:
 
 
 def url_of_image(image: Image) -> str:
-    """The URL of an image: its own, or a data URL."""
+    """The image's own URL, or for one that came as base64 a data URL."""
     if image.url is not None:
         return image.url
     data = image.data or ""

@@ -48,7 +48,8 @@ def is_llama_cpp(body: bytes) -> bool:
 
 
 def read_props(body: bytes) -> int | None:
-    """The window in llama.cpp's `/props`: that of one slot, as the server was started."""
+    """The window in llama.cpp's `/props`, in tokens: that of one slot, as the server was started;
+    None: not told."""
     value = read_object(body) or {}
     settings = object_in(value, "default_generation_settings") or {}
     return tokens_of(settings.get("n_ctx")) or tokens_of(value.get("n_ctx"))

@@ -13,7 +13,8 @@ from helmdash.providers.wire import Json, Object
 
 
 def text_at(body: Object, name: str, *, path: str = "") -> str | None:
-    """A string, the empty one included; None where there is none."""
+    """A string, the empty one included; None where there is none. Raises BadRequest for anything
+    else."""
     value = body.get(name)
     if value is None or isinstance(value, str):
         return value
@@ -21,7 +22,7 @@ def text_at(body: Object, name: str, *, path: str = "") -> str | None:
 
 
 def required_text_at(body: Object, name: str, *, path: str = "") -> str:
-    """A string that has to be there, but may be empty."""
+    """A string that may be empty. Raises BadRequest for anything else, and where there is none."""
     value = body.get(name)
     if isinstance(value, str):
         return value
@@ -29,7 +30,8 @@ def required_text_at(body: Object, name: str, *, path: str = "") -> str:
 
 
 def filled_text_at(body: Object, name: str, *, path: str = "", fix: str = "") -> str:
-    """A string with something in it. `fix` says what it is to be, where its name does not."""
+    """A string with something in it, else BadRequest. `fix` says what it is to be, where its name
+    does not."""
     value = body.get(name)
     if isinstance(value, str) and value:
         return value
@@ -37,7 +39,7 @@ def filled_text_at(body: Object, name: str, *, path: str = "", fix: str = "") ->
 
 
 def flag_at(body: Object, name: str, *, path: str = "") -> bool | None:
-    """A boolean; None where there is none."""
+    """A boolean; None where there is none. Raises BadRequest for anything else."""
     value = body.get(name)
     if value is None or isinstance(value, bool):
         return value
@@ -45,7 +47,8 @@ def flag_at(body: Object, name: str, *, path: str = "") -> bool | None:
 
 
 def number_at(body: Object, name: str, *, path: str = "") -> float | None:
-    """A number; None where there is none."""
+    """A number; None where there is none. Raises BadRequest for anything else, booleans
+    included."""
     value = body.get(name)
     if value is None:
         return None
@@ -55,7 +58,8 @@ def number_at(body: Object, name: str, *, path: str = "") -> float | None:
 
 
 def count_at(body: Object, name: str, *, path: str = "") -> int | None:
-    """A whole number, and 12.0 is one; None where there is none."""
+    """A whole number, and 12.0 is one; None where there is none. Raises BadRequest for anything
+    else."""
     value = number_at(body, name, path=path)
     if value is None:
         return value
@@ -67,7 +71,7 @@ def count_at(body: Object, name: str, *, path: str = "") -> int | None:
 
 
 def object_at(body: Object, name: str, *, path: str = "") -> dict[str, Json] | None:
-    """An object; None where there is none."""
+    """An object; None where there is none. Raises BadRequest for anything else."""
     value = body.get(name)
     if value is None or isinstance(value, dict):
         return value
@@ -75,12 +79,12 @@ def object_at(body: Object, name: str, *, path: str = "") -> dict[str, Json] | N
 
 
 def required_object_at(body: Object, name: str, *, path: str = "") -> dict[str, Json]:
-    """An object that has to be there."""
+    """An object, else BadRequest, also where there is none."""
     return object_item(body.get(name), _joined(path, name))
 
 
 def list_at(body: Object, name: str, *, path: str = "") -> list[Json]:
-    """An array; empty where there is none."""
+    """An array; empty where there is none. Raises BadRequest for anything else."""
     value = body.get(name)
     if value is None:
         return []
@@ -90,7 +94,8 @@ def list_at(body: Object, name: str, *, path: str = "") -> list[Json]:
 
 
 def texts_at(body: Object, name: str, *, path: str = "") -> tuple[str, ...]:
-    """A string or an array of strings; empty where there is none."""
+    """A string or an array of strings; empty where there is none. Raises BadRequest for anything
+    else."""
     value = body.get(name)
     if isinstance(value, str):
         return (value,)
@@ -101,7 +106,7 @@ def texts_at(body: Object, name: str, *, path: str = "") -> tuple[str, ...]:
 
 
 def object_item(value: Json, path: str) -> dict[str, Json]:
-    """An item of an array that has to be an object; `path` is its own."""
+    """The item of an array, if it is an object, else BadRequest; `path` is the item's own."""
     if isinstance(value, dict):
         return value
     raise BadRequest(path, "This has to be an object.")

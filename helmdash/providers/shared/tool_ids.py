@@ -105,14 +105,15 @@ class CallIds:
     _open: list[tuple[str, str]] = field(default_factory=list)  # (id, name), unanswered
 
     def call(self, name: str, given: str | None) -> str:
-        """The id of the next tool call."""
+        """The id of the next tool call: the given one, or where that is None or "" one made of its
+        place."""
         call_id = given or derived_id(self.count, name)
         self.count += 1
         self._open.append((call_id, name))
         return call_id
 
     def result(self, name: str | None, given: str | None) -> tuple[str, str | None]:
-        """The id and the name of the call that a result answers.
+        """The id and the name of the call that a result answers; name None: neither says it.
 
         By id where it has one; else the oldest unanswered call of its name; else, for a result
         without a name, the oldest unanswered call.
