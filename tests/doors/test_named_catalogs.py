@@ -13,7 +13,7 @@ from django.db import OperationalError
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.doors.body import Bodies, Limits
-from helmdash.doors.directory import Directory, Standing
+from helmdash.doors.directory import Directory, KeyContext
 from helmdash.doors.front import Front
 from helmdash.doors.named_catalogs import NamedCatalogs
 from helmdash.doors.sessions import Sessions
@@ -201,7 +201,7 @@ def test_the_door_hands_such_a_request_to_the_worker(db: None) -> None:
     make_project()
     caller = find_caller(key=make_key())
     assert caller is not None
-    standing = Standing(
+    standing = KeyContext(
         caller=caller, rules=budgets.table(project_id=caller.project.id), endpoints=()
     )
     here: list[bytes] = []
