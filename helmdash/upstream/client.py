@@ -36,6 +36,15 @@ class Timeouts:
     pool: float = 10.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """A whole answer, whatever its status. `attempts` as Opened has them."""
+
+    status: int
+    body: bytes
+    attempts: tuple[Mapping[str, object], ...]
+
+
 class UpstreamClient:
     """One for a process and its event loop. Keeps connections; `aclose` ends them."""
 
@@ -72,6 +81,17 @@ class UpstreamClient:
         Raises UpstreamFailed when there is none. Cancelling it closes the connection.
         """
         return await _Call(self, endpoint, request).run(max_attempts)
+
+    async def fetch(
+        self, endpoint: Endpoint, request: HttpRequest, *, limit_bytes: int, max_attempts: int = 3
+    ) -> Fetched:
+        """`open`, and the body to its end. Raises UpstreamFailed, also for a longer one."""
+        opened = await self.open(endpoint, request, max_attempts=max_attempts)
+        try:
+            body = await opened.read(limit_bytes)
+        finally:
+            await opened.close()
+        return Fetched(status=opened.status, body=body, attempts=opened.attempts)
 
     async def send(self, endpoint: Endpoint, request: HttpRequest, url: str) -> Answered:
         """One attempt at a checked URL. Raises what the transport raises."""

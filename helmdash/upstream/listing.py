@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
-from helmdash.providers.protocols import HttpRequest, UpstreamFormat
+from helmdash.providers.openai.http import get
+from helmdash.providers.protocols import UpstreamFormat
 from helmdash.providers.registry import UPSTREAMS
 from helmdash.providers.shared.listed_windows import is_llama_cpp, read_props, read_windows
 from helmdash.upstream.client import UpstreamClient
@@ -47,24 +48,20 @@ async def list_models(client: UpstreamClient, endpoint: Endpoint) -> Listed:
     upstream = UPSTREAMS[endpoint.kind]
     patient = replace(endpoint, read_timeout_s=min(endpoint.read_timeout_s, _READ_SECONDS))
     request = upstream.models_request(endpoint=patient)
-    opened = await client.open(patient, request, max_attempts=_ATTEMPTS)
+    fetched = await client.fetch(patient, request, limit_bytes=_MOST_BYTES, max_attempts=_ATTEMPTS)
+    if fetched.status != 200:
+        sentence = _refusal(upstream, endpoint, fetched.status, fetched.body)
+        raise UpstreamFailed(FailureKind.MISCONFIGURED, sentence, fetched.attempts)
     try:
-        body = await opened.read(_MOST_BYTES)
-    finally:
-        await opened.close()
-    if opened.status != 200:
-        sentence = _refusal(upstream, endpoint, opened.status, body)
-        raise UpstreamFailed(FailureKind.MISCONFIGURED, sentence, opened.attempts)
-    try:
-        ids = upstream.read_models(body)[:_MOST_MODELS]
+        ids = upstream.read_models(fetched.body)[:_MOST_MODELS]
     except ValueError:
         raise UpstreamFailed(
             FailureKind.MISCONFIGURED,
             f"Upstream {endpoint.name} did not answer with a list of models. Check its base URL "
             f"and that it speaks the API of {endpoint.kind.value}.",
-            opened.attempts,
+            fetched.attempts,
         ) from None
-    return Listed(ids=ids, windows=await _windows(client, patient, ids, body))
+    return Listed(ids=ids, windows=await _windows(client, patient, ids, fetched.body))
 
 
 async def _windows(
@@ -81,18 +78,13 @@ async def _windows(
 
 async def _of_props(client: UpstreamClient, endpoint: Endpoint) -> int | None:
     root = replace(endpoint, base_url=endpoint.base_url.rstrip("/").removesuffix("/v1"))
-    key = endpoint.api_key
-    headers = (("authorization", f"Bearer {key}"),) if key else ()
     try:
-        request = HttpRequest(path="/props", headers=headers)
-        opened = await client.open(root, request, max_attempts=1)
-        try:
-            body = await opened.read(_MOST_BYTES)
-        finally:
-            await opened.close()
+        fetched = await client.fetch(
+            root, get(root, "/props"), limit_bytes=_MOST_BYTES, max_attempts=1
+        )
     except UpstreamFailed:
         return None
-    return read_props(body) if opened.status == 200 else None
+    return read_props(fetched.body) if fetched.status == 200 else None
 
 
 async def probe(client: UpstreamClient, endpoint: Endpoint) -> Probe:

@@ -17,7 +17,7 @@ from helmdash.providers.ollama.reply import timestamp
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.members import without_nones
-from helmdash.providers.shared.reported import text_in
+from helmdash.providers.shared.reported import objects_in, text_in
 from helmdash.providers.wire import (
     Json,
 )
@@ -79,12 +79,15 @@ def write_version(version: str) -> bytes:
 
 def read_models(body: bytes) -> tuple[str, ...]:
     """The ids in a list of models, tags included. Raises ValueError for no such list."""
-    value = read_json(body)
-    models = value.get("models") if isinstance(value, dict) else None
-    if not isinstance(models, list):
+    return models_in(read_json(body))
+
+
+def models_in(value: Json) -> tuple[str, ...]:
+    """The same of an answer that has been parsed. Raises ValueError."""
+    if not isinstance(value, dict) or not isinstance(value.get("models"), list):
         raise ValueError("This is no list of Ollama models: `models` is missing.")
-    items = [model for model in models if isinstance(model, dict)]
-    names = (text_in(model, "model") or text_in(model, "name") for model in items)
+    models = objects_in(value, "models")
+    names = (text_in(model, "model") or text_in(model, "name") for model in models)
     return tuple(name for name in names if name)
 
 

@@ -18,7 +18,7 @@ from helmdash.providers.protocols import Answer
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.images import image_from_url
 from helmdash.providers.shared.members import without_nones
-from helmdash.providers.shared.reported import list_in, text_in
+from helmdash.providers.shared.reported import list_in, object_in, text_in
 from helmdash.providers.shared.tool_ids import (
     CallIds,
     arguments_object,
@@ -70,9 +70,9 @@ def read_reply(body: bytes, *, request: ChatRequest) -> Reply:
 
 def parts_of(value: Object, ids: CallIds) -> tuple[Part, ...]:
     """The parts of a reply or of one line of a stream: thoughts, text, images, calls."""
-    message = value.get("message")
-    holder = message if isinstance(message, dict) else value
-    text = text_in(holder, "content" if holder is message else "response")
+    message = object_in(value, "message")
+    holder = value if message is None else message
+    text = _said(value, message)
     thinking = text_in(holder, "thinking")
     parts: list[Part] = [Reasoning(text=thinking)] if thinking else []
     if text:
@@ -82,6 +82,15 @@ def parts_of(value: Object, ids: CallIds) -> tuple[Part, ...]:
             parts.append(image_from_url(f"data:;base64,{data}"))
     calls = (_call(raw, ids) for raw in list_in(holder, "tool_calls"))
     return (*parts, *(call for call in calls if call is not None))
+
+
+def said_in(value: Object) -> str:
+    """The visible text of a reply or of one line: a chat's message, or a prompt's completion."""
+    return _said(value, object_in(value, "message")) or ""
+
+
+def _said(value: Object, message: Object | None) -> str | None:
+    return text_in(value, "response") if message is None else text_in(message, "content")
 
 
 def _call(raw: Json, ids: CallIds) -> ToolCall | None:

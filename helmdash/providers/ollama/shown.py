@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from helmdash.providers.shared.bodies import read_object, with_members
+from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.providers.ollama.http import post
+from helmdash.providers.protocols import HttpRequest
+from helmdash.providers.shared.bodies import read_object, to_json, with_members
 from helmdash.providers.shared.reported import list_in, objects_in, tokens_of
 from helmdash.providers.wire import ChatRequest, Json, Object
 
@@ -35,11 +38,19 @@ class Shown:
         return min(known, default=None)
 
 
+def show_request(endpoint: Endpoint, model: str) -> HttpRequest:
+    """Ask for what the server tells of a model."""
+    return post(endpoint, "show", to_json({"model": model}))
+
+
 def read_show(body: bytes) -> Shown | None:
     """Read the answer of `/api/show`; None for what is none. Never raises."""
     value = read_object(body)
-    if value is None:
-        return None
+    return shown_in(value) if value is not None else None
+
+
+def shown_in(value: Object) -> Shown:
+    """The same of an answer that has been parsed."""
     return Shown(
         trained_tokens=_trained(value.get("model_info")),
         configured_tokens=_configured(value.get("parameters")),

@@ -12,14 +12,16 @@ from datetime import UTC, datetime
 from time import monotonic
 from uuid import uuid4
 
-from helmdash.providers.ollama.listing import read_models
-from helmdash.providers.ollama.shown import Shown, read_show
+from helmdash.providers.ollama.http import post
+from helmdash.providers.ollama.listing import models_in, models_request
+from helmdash.providers.ollama.reply import said_in
+from helmdash.providers.ollama.shown import Shown, show_request, shown_in
 from helmdash.providers.shared.bodies import to_json
 from helmdash.providers.shared.members import without_nones
 from helmdash.providers.wire import Json, Object
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.ollama.errors import OllamaError
-from helmdash.upstream.ollama.values import Answer, Piece, Ping, read_answer, text_of_line
+from helmdash.upstream.ollama.values import Answer, Piece, Ping, read_answer
 from helmdash.upstream.ollama.wire import (
     DEFAULT_TIMEOUT_S,
     PING_TIMEOUT_S,
@@ -28,7 +30,7 @@ from helmdash.upstream.ollama.wire import (
 )
 from helmdash.upstream.request_log import LogEntry, LoggedError, LoggedReply, RequestLog
 
-_GENERATE, _CHAT = "/api/generate", "/api/chat"
+_GENERATE, _CHAT = "generate", "chat"
 
 Clock = Callable[[], datetime]
 
@@ -159,30 +161,32 @@ class NativeClient(Transport):
 
     async def models(self, *, timeout_s: float = PING_TIMEOUT_S) -> tuple[str, ...]:
         """The models that are installed, with their tags. Raises OllamaError."""
-        value = await self.ask("/api/tags", timeout_s=timeout_s)
+        request = models_request(endpoint=self.endpoint)
+        value = await self.ask(request, timeout_s=timeout_s)
         try:
-            return read_models(to_json(value))
+            return models_in(value)
         except ValueError as error:
-            raise OllamaError(str(error), endpoint="/api/tags", status=200) from None
+            raise OllamaError(str(error), endpoint=request.path, status=200) from None
 
     async def show(self, model: str, *, timeout_s: float = PING_TIMEOUT_S) -> Shown:
         """A model's windows, as far as they are told. Raises OllamaError."""
-        value = await self.ask("/api/show", {"model": model}, timeout_s=timeout_s)
-        return read_show(to_json(value)) or Shown()
+        request = show_request(self.endpoint, model)
+        return shown_in(await self.ask(request, timeout_s=timeout_s))
 
     # --- how
 
     async def _ask(
         self,
-        path: str,
+        method: str,
         body: dict[str, Json],
         include_context: bool | None,
         timeout_s: float | None,
         receipt: Receipt | None,
     ) -> Answer:
         began = monotonic()
+        request = post(self.endpoint, method, to_json({**body, "stream": False}))
         try:
-            value = await self.ask(path, {**body, "stream": False}, timeout_s=timeout_s)
+            value = await self.ask(request, timeout_s=timeout_s)
         except OllamaError as error:
             self._note(body, receipt, began, error=error)
             raise
@@ -192,17 +196,18 @@ class NativeClient(Transport):
 
     async def _stream(
         self,
-        path: str,
+        method: str,
         body: dict[str, Json],
         include_context: bool | None,
         timeout_s: float | None,
         receipt: Receipt | None,
     ) -> AsyncIterator[Piece]:
         began = monotonic()
+        request = post(self.endpoint, method, to_json({**body, "stream": True}))
         said: list[str] = []
         try:
-            async for value in self.lines(path, {**body, "stream": True}, timeout_s=timeout_s):
-                text = text_of_line(value)
+            async for value in self.lines(request, timeout_s=timeout_s):
+                text = said_in(value)
                 said.append(text)
                 if value.get("done") is not True:
                     yield Piece(text=text)
@@ -213,7 +218,9 @@ class NativeClient(Transport):
                 self._note(body, receipt, began, answer=answer)
                 yield Piece(text=text, answer=answer)
                 return
-            raise OllamaError("the stream ended before the reply did", endpoint=path, status=200)
+            raise OllamaError(
+                "the stream ended before the reply did", endpoint=request.path, status=200
+            )
         except OllamaError as error:
             self._note(body, receipt, began, error=error)
             raise

@@ -6,10 +6,13 @@ only `NativeClient` belongs behind a context manager.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from time import monotonic
 
+from helmdash.providers.openai.http import CHAT_PATH, MODELS_PATH, get, post
+from helmdash.providers.shared.bodies import to_json
 from helmdash.providers.shared.members import without_nones
+from helmdash.providers.shared.reported import objects_in, text_in
 from helmdash.providers.wire import Json, Object
 from helmdash.upstream.ollama.errors import OllamaError
 from helmdash.upstream.ollama.values import Ping
@@ -33,19 +36,19 @@ class OpenAIClient(Transport):
         client's own. Raises OllamaError, OllamaTimeout."""
         told = without_nones(max_tokens=max_tokens, temperature=temperature)
         body = {"model": model, "messages": list(messages), **told, **more, "stream": False}
-        return await self.ask("/v1/chat/completions", body, timeout_s=timeout_s)
+        request = post(self.endpoint, f"/v1{CHAT_PATH}", to_json(body))
+        return await self.ask(request, timeout_s=timeout_s)
 
     async def ping(self, *, timeout_s: float = PING_TIMEOUT_S) -> Ping:
         """Whether the server lists its models here. Never raises."""
         began = monotonic()
         try:
-            value = await self.ask("/v1/models", timeout_s=timeout_s)
+            value = await self.ask(get(self.endpoint, f"/v1{MODELS_PATH}"), timeout_s=timeout_s)
         except OllamaError as error:
             return Ping(is_available=False, error=str(error))
-        listed = value.get("data")
-        models = [
-            each["id"]
-            for each in (listed if isinstance(listed, list) else ())
-            if isinstance(each, Mapping) and isinstance(each.get("id"), str)
-        ]
-        return Ping(is_available=True, models=tuple(models), latency_ms=milliseconds_since(began))
+        ids = (text_in(each, "id") for each in objects_in(value, "data"))
+        return Ping(
+            is_available=True,
+            models=tuple(each for each in ids if each is not None),
+            latency_ms=milliseconds_since(began),
+        )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
+from helmdash.providers.ollama.reply import said_in
+from helmdash.providers.shared.reported import object_in, text_in, tokens_of
 from helmdash.providers.wire import Json, Object
 
 _NS_PER_MS = 1_000_000
@@ -51,46 +51,26 @@ class Ping:
 def read_answer(value: Object, *, keeps_context: bool, text: str | None = None) -> Answer:
     """An Answer from the JSON of a reply, or of a stream's last line with the `text` of all; None:
     the reply's own."""
-    message = value.get("message")
-    said = message if isinstance(message, Mapping) else None
-    if text is None:
-        text = _text(said.get("content") if said is not None else value.get("response"))
-    if said is not None:
-        said = {**said, "content": text}
+    said = said_in(value) if text is None else text
+    message = object_in(value, "message")
     return Answer(
-        model=_text(value.get("model")),
-        text=text,
+        model=text_in(value, "model") or "",
+        text=said,
         done=value.get("done") is True,
-        done_reason=_text(value.get("done_reason")) or None,
-        prompt_eval_count=_count(value.get("prompt_eval_count")),
-        eval_count=_count(value.get("eval_count")),
+        done_reason=text_in(value, "done_reason"),
+        # Ollama leaves a count of 0 out, so a 0 that is there counts nothing, either.
+        prompt_eval_count=tokens_of(value.get("prompt_eval_count")),
+        eval_count=tokens_of(value.get("eval_count")),
         duration_ms=_milliseconds(value.get("total_duration")),
-        message=said,
+        message={**message, "content": said} if message is not None else None,
         context=_ids(value.get("context")) if keeps_context else None,
         raw={name: member for name, member in value.items() if name != "context"},
     )
 
 
-def text_of_line(value: Object) -> str:
-    """What one line of a stream says."""
-    message = value.get("message")
-    holder = message if isinstance(message, Mapping) else value
-    return _text(holder.get("content" if holder is message else "response"))
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _count(value: Json) -> int | None:
-    """Ollama leaves a count of 0 out, so a 0 that is there counts nothing, either."""
-    is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
-    return cast("int", value) if is_count else None
-
-
 def _milliseconds(nanoseconds: Json) -> int | None:
-    count = _count(nanoseconds)
-    return None if count is None else round(count / _NS_PER_MS)
+    is_known = type(nanoseconds) is int and nanoseconds > 0
+    return round(nanoseconds / _NS_PER_MS) if is_known else None
 
 
 def _ids(value: Json) -> tuple[int, ...] | None:

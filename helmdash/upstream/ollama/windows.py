@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from helmdash.core.upstreams.endpoints import Endpoint
-from helmdash.providers.ollama.http import get, post
-from helmdash.providers.ollama.shown import Shown, read_running, read_show
+from helmdash.providers.ollama.http import get
+from helmdash.providers.ollama.shown import Shown, read_running, read_show, show_request
 from helmdash.providers.protocols import HttpRequest
-from helmdash.providers.shared.bodies import to_json
-from helmdash.upstream.client import UpstreamClient
+from helmdash.upstream.client import Fetched, UpstreamClient
 
 log = logging.getLogger(__name__)
 
@@ -136,26 +135,20 @@ class Windows:
             self._known.popitem(last=False)
 
     async def _shown(self, endpoint: Endpoint, model: str) -> Shown:
-        status, data = await self._answer(
-            endpoint, post(endpoint, "show", to_json({"model": model}))
-        )
-        shown = read_show(data)
-        if status >= 400 or shown is None:
-            raise LookupError(f"/api/show answered {status}")
+        fetched = await self._fetch(endpoint, show_request(endpoint, model))
+        shown = read_show(fetched.body)
+        if fetched.status >= 400 or shown is None:
+            raise LookupError(f"/api/show answered {fetched.status}")
         return shown
 
     async def _own(self, endpoint: Endpoint, model: str, key: _Key) -> int | None:
         """What the server has loaded the model with by itself; None where it does not tell."""
-        status, data = await self._answer(endpoint, get(endpoint, "ps"))
-        loaded = read_running(data, model) if status < 400 else None
+        fetched = await self._fetch(endpoint, get(endpoint, "ps"))
+        loaded = read_running(fetched.body, model) if fetched.status < 400 else None
         return None if loaded == self._sent.get(key) else loaded
 
-    async def _answer(self, endpoint: Endpoint, request: HttpRequest) -> tuple[int, bytes]:
-        opened = await self._client.open(endpoint, request, max_attempts=1)
-        try:
-            return opened.status, await opened.read(_MOST_BYTES)
-        finally:
-            await opened.close()
+    async def _fetch(self, endpoint: Endpoint, request: HttpRequest) -> Fetched:
+        return await self._client.fetch(endpoint, request, limit_bytes=_MOST_BYTES, max_attempts=1)
 
 
 def _window(shown: Shown, own: int | None) -> int | None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from time import monotonic
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Self
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.ollama.errors import find_error, read_error
 from helmdash.providers.protocols import HttpRequest
-from helmdash.providers.shared.bodies import read_object, to_json
+from helmdash.providers.shared.bodies import read_object
 from helmdash.providers.shared.ndjson import NdjsonDecoder
-from helmdash.providers.wire import Object
+from helmdash.providers.wire import Object, WireError
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed, tidy
 from helmdash.upstream.ollama.errors import OllamaError, OllamaTimeout
@@ -77,70 +78,48 @@ class Transport:
         if self._owns_client:
             await self._client.aclose()
 
-    async def ask(
-        self, path: str, body: Object | None = None, *, timeout_s: float | None = None
-    ) -> Object:
-        """A POST of `body`, or a GET where that is None: the JSON object of the answer.
+    async def ask(self, request: HttpRequest, *, timeout_s: float | None = None) -> Object:
+        """The JSON object of the answer.
 
         `timeout_s` (seconds) is for all of it; None: the client's own. Raises OllamaError, and
         OllamaTimeout.
         """
         seconds = timeout_s or self.timeout_s
-        try:
+        with _told(request, seconds):
             async with asyncio.timeout(seconds):
-                opened = await self._open(path, body, seconds)
+                opened = await self._open(request, seconds)
                 try:
                     data = await opened.read(_MOST_REPLY_BYTES)
                 finally:
                     await opened.close()
-        except TimeoutError:
-            raise _late(path, seconds) from None
-        except UpstreamFailed as failure:
-            _raise(failure, path, seconds)
-        return self._object(data, path)
+        return self._object(data, request)
 
     async def lines(
-        self, path: str, body: Object, *, timeout_s: float | None = None
+        self, request: HttpRequest, *, timeout_s: float | None = None
     ) -> AsyncIterator[Object]:
-        """A POST whose answer is a stream of JSON lines.
+        """The same of an answer that is a stream of JSON lines, one after the other.
 
         `timeout_s` (seconds) is for the first line, and for each one after it; None: the client's
         own. Raises as `ask` does.
         """
         seconds = timeout_s or self.timeout_s
         decoder = NdjsonDecoder()
-        opened = await self._opened_in_time(path, body, seconds)
-        try:
-            async for data in opened.chunks():
-                for line in decoder.feed(data):
-                    yield self._object(line, path)
-                if decoder.too_long:
-                    raise OllamaError("a line of the stream is too long", endpoint=path)
-            for line in decoder.flush():
-                yield self._object(line, path)
-        except UpstreamFailed as failure:
-            _raise(failure, path, seconds)
-        finally:
-            await opened.close()
-
-    async def _opened_in_time(self, path: str, body: Object, seconds: float) -> Opened:
-        try:
+        with _told(request, seconds):
             async with asyncio.timeout(seconds):
-                return await self._open(path, body, seconds)
-        except TimeoutError:
-            raise _late(path, seconds) from None
-        except UpstreamFailed as failure:
-            _raise(failure, path, seconds)
+                opened = await self._open(request, seconds)
+            try:
+                async for data in opened.chunks():
+                    for line in decoder.feed(data):
+                        yield self._object(line, request)
+                    if decoder.too_long:
+                        raise OllamaError("a line of the stream is too long", endpoint=request.path)
+                for line in decoder.flush():
+                    yield self._object(line, request)
+            finally:
+                await opened.close()
 
-    async def _open(self, path: str, body: Object | None, seconds: float) -> Opened:
+    async def _open(self, request: HttpRequest, seconds: float) -> Opened:
         """The answer of a 200. Raises OllamaError for any other."""
-        key = self.endpoint.api_key
-        headers = [("authorization", f"Bearer {key}")] if key else []
-        if body is not None:
-            headers.append(("content-type", "application/json"))
-        request = HttpRequest(
-            path=path, headers=tuple(headers), body=None if body is None else to_json(body)
-        )
         # One attempt: who calls decides what is worth another, and a server on the same machine
         # that is away is not back in a second.
         opened = await self._client.open(
@@ -154,18 +133,20 @@ class Transport:
             data = b""  # the status alone says enough
         finally:
             await opened.close()
-        message = read_error(opened.status, data).message
-        raise OllamaError(tidy(message, key=key), endpoint=path, status=opened.status)
+        raise self._refused(read_error(opened.status, data), request, opened.status)
 
-    def _object(self, data: bytes, path: str) -> Object:
+    def _object(self, data: bytes, request: HttpRequest) -> Object:
         value = read_object(data)
         if value is None:
-            raise OllamaError("the answer is no JSON object", endpoint=path, status=200)
+            raise OllamaError("the answer is no JSON object", endpoint=request.path, status=200)
         error = find_error(value)
         if error is not None:
-            message = tidy(error.message, key=self.endpoint.api_key)
-            raise OllamaError(message, endpoint=path, status=200)
+            raise self._refused(error, request, 200)
         return value
+
+    def _refused(self, error: WireError, request: HttpRequest, status: int) -> OllamaError:
+        message = tidy(error.message, key=self.endpoint.api_key)
+        return OllamaError(message, endpoint=request.path, status=status)
 
 
 def root_url(base_url: str) -> str:
@@ -185,11 +166,20 @@ def milliseconds_since(began: float) -> int:
     return round((monotonic() - began) * 1000)
 
 
-def _raise(failure: UpstreamFailed, path: str, seconds: float) -> NoReturn:
-    if failure.kind.value.startswith("timeout"):
-        raise _late(path, seconds) from None
-    raise OllamaError(failure.message, endpoint=path, status=failure.http_status) from None
+@contextmanager
+def _told(request: HttpRequest, seconds: float) -> Iterator[None]:
+    """What a client of Ollama raises instead of what the one client of all upstreams does."""
+    try:
+        yield
+    except TimeoutError:
+        raise _late(request, seconds) from None
+    except UpstreamFailed as failure:
+        if failure.kind.value.startswith("timeout"):
+            raise _late(request, seconds) from None
+        raise OllamaError(
+            failure.message, endpoint=request.path, status=failure.http_status
+        ) from None
 
 
-def _late(path: str, seconds: float) -> OllamaTimeout:
-    return OllamaTimeout(f"no answer within {seconds:g} seconds", endpoint=path)
+def _late(request: HttpRequest, seconds: float) -> OllamaTimeout:
+    return OllamaTimeout(f"no answer within {seconds:g} seconds", endpoint=request.path)
