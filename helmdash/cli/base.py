@@ -16,7 +16,7 @@ class VisibleOutput(base.OutputWrapper):
     def write(  # type: ignore[override]  # as Django has it
         self, msg: str = "", style_func: Any = None, ending: str | None = None
     ) -> None:
-        """One line, or several."""
+        """As Django's, with unseen characters as escapes; `msg` may have several lines."""
         super().write(visible_lines(msg), style_func, ending)
 
 

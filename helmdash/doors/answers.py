@@ -55,7 +55,7 @@ async def send_response(send: Send, response: HttpResponse) -> None:
 async def send_whole(
     send: Send, status: int, body: bytes, content_type: bytes, headers: Iterable[Header] = ()
 ) -> None:
-    """Answer, and close the connection."""
+    """Send a response of one piece, and ask for the connection to be closed behind it."""
     sent = [
         (b"content-type", content_type),
         (b"content-length", str(len(body)).encode()),

@@ -54,7 +54,7 @@ class Bodies:
 
     @property
     def held_bytes(self) -> int:
-        """The bytes of all bodies that are being read or worked on."""
+        """What all bodies that are being read or worked on take of the shared memory, in bytes."""
         return self._held_bytes
 
     async def read(self, headers: Mapping[bytes, bytes], receive: Receive, *, owner: str) -> bytes:
@@ -133,7 +133,7 @@ class Bodies:
 
 
 def has_body(headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a request announces a body."""
+    """Whether a request announces a body, by its length or as chunks."""
     return headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
 
 

@@ -50,7 +50,8 @@ class Knocks:
         advice: str,
         now: datetime,
     ) -> None:
-        """Count one request."""
+        """Count one request for an address that is not there; it is stored with the others,
+        later."""
         unknown_addresses.labels(dialect.value).inc()
         key = (printable(method)[:_METHOD_CHARS], printable(path), _client(user_agent))
         held = self._held.pop(key, None)

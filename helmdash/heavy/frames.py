@@ -50,7 +50,7 @@ def write_frame(writer: asyncio.StreamWriter, kind: bytes, data: bytes = b"") ->
 
 
 async def write_request(writer: asyncio.StreamWriter, scope: Scope, body: bytes) -> None:
-    """Send a whole request."""
+    """Send the scope and the whole body of a request as frames."""
     write_frame(writer, SCOPE, orjson.dumps(_plain(scope)))
     for start in range(0, len(body), _PIECE_BYTES):
         write_frame(writer, PIECE, body[start : start + _PIECE_BYTES])
@@ -76,7 +76,7 @@ def headers_out(headers: Any) -> list[list[str]]:
 
 
 def headers_in(told: Any) -> list[tuple[bytes, bytes]]:
-    """And back."""
+    """Undo `headers_out`: pairs of bytes, as ASGI has them."""
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in told]
 
 

@@ -47,12 +47,12 @@ def invalid(faults: Sequence[FieldFault]) -> Problem:
 
 
 def invalid_field(field: str, message: str) -> Problem:
-    """One argument is wrong."""
+    """`invalid`, with one argument named under `errors`."""
     return invalid([FieldFault(field, message)])
 
 
 def forbidden(name: str, scope: str) -> Problem:
-    """The key lacks a scope."""
+    """`forbidden`: the message names the scope that the key lacks."""
     return Problem("forbidden", f"The key {name} lacks the scope {scope}.", extra={"scope": scope})
 
 

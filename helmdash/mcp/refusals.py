@@ -60,7 +60,7 @@ def refusal_of(fault: Fault) -> Refusal:
 
 
 def unavailable(message: str) -> Refusal:
-    """503: not now."""
+    """503: the database is unavailable; the client may try again."""
     return Refusal(503, message, word="unavailable", headers=((b"retry-after", b"5"),))
 
 

@@ -25,5 +25,5 @@ class Visit:
 
     @property
     def project(self) -> ProjectInfo:
-        """The key decides the project."""
+        """The project of the key: a request cannot name another."""
         return self.caller.project

@@ -22,7 +22,7 @@ def begin(request: HttpRequest, *, account: str | None) -> SignInTry:
 
 
 def succeed(attempt: SignInTry) -> None:
-    """The try was right."""
+    """The try was right: it is not counted any more, and the account has no wait."""
     sign_in_throttle.succeed(attempt, now=timezone.now())
 
 

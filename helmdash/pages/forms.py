@@ -163,7 +163,7 @@ class ConversationFilterForm(ClientForm):
 
 
 class CallFilterForm(ClientForm):
-    """The bar above the calls."""
+    """The filters of the page of calls, as its address has them."""
 
     cause = one_of(FailureCause)
     level_reason = one_of(HealthReason, label="Why unknown")
@@ -189,7 +189,7 @@ class CallFilterForm(ClientForm):
 
 
 class PlanFilterForm(SearchForm):
-    """The bar above the plans."""
+    """The filters of the page of plans, as its address has them."""
 
     variant = one_of(PromptVariant)
     outcome = one_of(PLAN_OUTCOMES)
@@ -209,7 +209,7 @@ class PlanFilterForm(SearchForm):
 
 
 class ModelFilterForm(FilterForm):
-    """The bar above the models."""
+    """The filters of the page of models, as its address has them."""
 
     purpose = forms.CharField(required=False, max_length=32)
 
@@ -341,7 +341,7 @@ class RouteForm(PlanForm):
 
 
 class KeyForm(forms.Form):
-    """A new API key."""
+    """The form of a new API key: a name, scopes that the person may give, an end."""
 
     name = forms.CharField(
         max_length=80,

@@ -20,7 +20,7 @@ _UNABLE = frozenset({RecorderState.FULL, RecorderState.STOPPED})
 
 
 def healthz(request: HttpRequest) -> JsonResponse:
-    """The process answers."""
+    """200 as long as the process answers; neither database nor disk is asked."""
     return JsonResponse({"status": "ok"})
 
 

@@ -29,7 +29,7 @@ class Typed:
     problem: str = ""
 
     def because(self, problem: str) -> Typed:
-        """The same, refused."""
+        """The same words, with the sentence why they were refused."""
         return replace(self, problem=problem)
 
 

@@ -200,7 +200,7 @@ def removed_share(before: int, after: int) -> str:
 
 
 def pretty(value: object) -> str:
-    """JSON for reading."""
+    """JSON with two spaces a level, Unicode as it is."""
     return json.dumps(value, ensure_ascii=False, indent=2, default=str)
 
 

@@ -190,7 +190,7 @@ class UpstreamFormat(Protocol):
         "undecodable_reply")."""
 
     def stream_reader(self, *, request: ChatRequest) -> StreamReader:
-        """Start reading a stream."""
+        """A new reader for one stream: it remembers what earlier bytes said."""
 
     def read_error(self, status: int, body: bytes) -> WireError:
         """The error of a status of 400 and more, whatever the body is. Never raises."""

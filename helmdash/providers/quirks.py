@@ -24,7 +24,7 @@ class AskForUsage(StrEnum):
 
 
 class AskForReasoning(StrEnum):
-    """How a reasoning effort is said."""
+    """By which member of a request a host wants to be told how much to think."""
 
     EFFORT = "reasoning_effort"
     OBJECT = "reasoning"  # {"effort": …} or {"max_tokens": …}

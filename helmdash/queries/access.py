@@ -63,7 +63,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """Somebody's role in a project."""
+    """A person and the role they have in one project."""
 
     user: str
     project: str
@@ -84,7 +84,7 @@ class ApiKeyInfo:
     expires_at: datetime | None = None
 
     def state(self, now: datetime) -> str:
-        """active, expired or revoked."""
+        """One of active, expired, revoked; revoked comes before expired."""
         if self.revoked_at is not None:
             return "revoked"
         is_over = self.expires_at is not None and now >= self.expires_at

@@ -18,7 +18,7 @@ _MOST_WEIGHED = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogInfo:
-    """One revision, without its body."""
+    """One revision of a catalog with its counts and bytes, without its body."""
 
     id: int
     name: str

@@ -269,7 +269,7 @@ class _Group:
 
 
 def rate(count: int, n: int) -> Rate:
-    """A share with its interval."""
+    """`count` of n with the 95 % interval; share and interval are None where n is 0."""
     low, high = wilson(count, n) or (None, None)
     return Rate(count=count, n=n, share=count / n if n else None, low=low, high=high)
 

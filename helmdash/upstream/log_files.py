@@ -45,7 +45,7 @@ class DayFiles:
                 yield 1
 
     def close(self) -> None:
-        """Close the open file."""
+        """Ends the file of the day; the next line opens it again."""
         handle, self._handle = self._handle, None
         self._is_mid_line = False
         if handle is not None:

@@ -92,7 +92,7 @@ class Shared:
         await self._wait(_LAST_SECONDS)
 
     async def aclose(self) -> None:
-        """Close the connections to upstreams."""
+        """Close the connections to upstreams, also those of work under way."""
         await self.listings.aclose()
         await self.client.aclose()
 

@@ -145,13 +145,13 @@ class Transport(httpx.AsyncBaseTransport):
         return Answered(answer.status, answer.raw_headers, body_to_come)
 
     async def aclose(self) -> None:
-        """Close every connection."""
+        """Close every connection, also of answers that are still being read."""
         self.is_closed = True
         if self._session is not None:
             await self._session.close()
 
     def release(self) -> None:
-        """One answer is done with."""
+        """Count one answer less in use: its body was read to the end, or closed."""
         self._in_use -= 1
 
     async def _request(

@@ -40,7 +40,8 @@ class Upload(aiohttp.Payload):
             self._limit = None
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        """The body as text."""
+        """The whole body as text, which aiohttp's interface of a payload wants. Raises
+        UnicodeDecodeError."""
         body: bytes = self._value
         return body.decode(encoding, errors)
 

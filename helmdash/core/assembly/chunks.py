@@ -84,7 +84,7 @@ class Provenance:
         return self.page is not None or has_offsets or bool((self.block_name or "").strip())
 
     def to_json(self) -> dict[str, object]:
-        """The members that are known."""
+        """The API's form; members that are None are left out."""
         members = ("page", "offset_start", "offset_end", "block_name")
         return {name: getattr(self, name) for name in members if getattr(self, name) is not None}
 

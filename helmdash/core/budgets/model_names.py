@@ -91,7 +91,7 @@ def model_key(model: str, *, provider: str | None, spellings: Sequence[Spelling]
 
 
 def bare_name(key: str) -> str:
-    """A key without its provider."""
+    """What stands behind the first slash of a key; without one, all of it."""
     return key.partition("/")[2] or key
 
 

@@ -50,7 +50,7 @@ _MOST_EARLIER = 8
 
 
 class Speaker(StrEnum):
-    """Who an entry is from."""
+    """Who an entry is from; OTHER is a role that only some clients know."""
 
     SYSTEM = "system"
     USER = "user"

@@ -82,7 +82,7 @@ class Layout:
 
     @property
     def full(self) -> View:
-        """Everything shown."""
+        """The view in which no unit is hidden."""
         return self.levels[0]
 
 

@@ -22,7 +22,7 @@ MAX_UNITS: Final = 64
 
 
 class DropOrder(IntEnum):
-    """Which step drops a unit. The order is the order in which they are dropped."""
+    """The steps by which units are dropped, the first one first."""
 
     PACK_KEYWORDS = 0
     PACK_TYPICAL_USE = 1

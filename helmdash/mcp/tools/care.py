@@ -36,7 +36,7 @@ _BEGINNING_CHARS = 80
 
 
 class AddIn(ReminderIn, total=False):
-    """A new reminder."""
+    """Arguments of `add_reminder`."""
 
     __pydantic_config__ = STRICT  # type: ignore[misc]
 
@@ -44,7 +44,7 @@ class AddIn(ReminderIn, total=False):
 
 
 class UpdateIn(ReminderPatch, total=False):
-    """What changes about a reminder."""
+    """Arguments of `update_reminder`; what is left out stays."""
 
     __pydantic_config__ = STRICT  # type: ignore[misc]
 
@@ -53,7 +53,7 @@ class UpdateIn(ReminderPatch, total=False):
 
 
 class DeleteIn(TypedDict):
-    """Which reminder."""
+    """Arguments of `delete_reminder`."""
 
     __pydantic_config__ = STRICT  # type: ignore[misc]
 
@@ -62,7 +62,7 @@ class DeleteIn(TypedDict):
 
 
 class ClearMindIn(ClearIn, total=False):
-    """Which conversation begins anew."""
+    """Arguments of `clear_mind`."""
 
     __pydantic_config__ = STRICT  # type: ignore[misc]
 

@@ -19,7 +19,7 @@ from helmdash.shapes.rendering import remediation, standing
 
 
 class HealthIn(TypedDict, total=False):
-    """Which conversation."""
+    """Arguments of `conversation_health`."""
 
     __pydantic_config__ = STRICT  # type: ignore[misc]
 

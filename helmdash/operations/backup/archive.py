@@ -53,7 +53,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A file in the archive."""
+    """A file in the archive: its bytes unpacked, and their SHA-256."""
 
     bytes: int
     sha256: str
@@ -81,7 +81,7 @@ class Manifest:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all members, unpacked."""
+        """The room that all members take unpacked."""
         return sum(member.bytes for member in self.members.values())
 
 
@@ -109,7 +109,7 @@ class Writer:
         self.members[name] = Member(bytes=size, sha256=digest.hexdigest())
 
     def add(self, name: str, body: bytes) -> None:
-        """Add a small member."""
+        """Add a member whose bytes are at hand."""
         with self.member(name) as write:
             write(body)
 
@@ -120,7 +120,7 @@ class Writer:
                 write(piece)
 
     def close(self, manifest: Manifest) -> None:
-        """Write down what is whole."""
+        """Write the manifest behind the members: without it an archive counts as broken off."""
         body = json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1).encode()
         with self._file.open(_info(MANIFEST), "w") as file:
             file.write(body)
@@ -151,12 +151,12 @@ class Reader:
         self.manifest = manifest
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """A member, piece by piece."""
+        """A member's bytes piece by piece, so that a database need not fit into memory."""
         with self._file.open(name) as file:
             yield from iter(lambda: file.read(_PIECE_BYTES), b"")
 
     def read(self, name: str) -> bytes:
-        """A small member."""
+        """A member's bytes at once; for small ones."""
         return b"".join(self.pieces(name))
 
     def put(self, name: str, path: Path) -> None:

@@ -38,7 +38,7 @@ class GenerateError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generated:
-    """What was made."""
+    """How many calls and conversations were made, and of which project."""
 
     project: ProjectInfo
     calls: int

@@ -51,7 +51,7 @@ class Attempt:
     latency_ms: int | None = None
 
     def to_json(self) -> dict[str, object]:
-        """As the answer lists it."""
+        """The attempt as the API lists it; what is not known is left out."""
         return {
             "number": self.number,
             "purpose": self.purpose,

@@ -86,12 +86,12 @@ def drop_plan(question: Question) -> None:
 
 
 def note_progress(question: Question, percent: int) -> None:
-    """How far it is."""
+    """Store how far a plan is, in percent, for who asks meanwhile."""
     _rows(question).update(progress=percent)
 
 
 def keep_attempt(question: Question, attempt: Attempt) -> None:
-    """Add a call that was made."""
+    """Add the row of a call that was made for the plan."""
     PlanAttempt.objects.create(
         project_id=question.project.id,
         plan_id=_rows(question).values_list("id", flat=True).get(),

@@ -178,7 +178,7 @@ class Intake:
     def report(
         self, project: ProjectInfo, caller: str, captures: Sequence[Capture], at: datetime
     ) -> Answers:
-        """Queue a report. Raises RecorderFull."""
+        """Queue a report; the promise is kept when it is stored. Raises RecorderFull."""
         whole = tuple(completed(capture, caller=caller, at=at) for capture in captures)
         unit = Unit(
             project_id=project.id,

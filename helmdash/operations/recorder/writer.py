@@ -88,7 +88,7 @@ class Writer:
         return self._has_failed
 
     def start(self) -> None:
-        """Begin."""
+        """Begin the one thread that writes."""
         self._thread.start()
         self._syncing.start()
 

@@ -17,7 +17,7 @@ from helmdash.queries.paging import BadCursor
 @require_safe
 @live
 def call_list(request: PageRequest) -> HttpResponse:
-    """Calls, newest first."""
+    """The page of calls, or the fragment of its rows; the newest first."""
     project = scope.current_project(request)
     form = CallFilterForm(request.GET, now=request.now)
     context: dict[str, object] = {"form": form}

@@ -35,7 +35,7 @@ _EXAMPLE = {"user_intent": "Draft a blog post about our release", "model": "open
 @require_safe
 @of_shown_project
 def plan_list(request: PageRequest) -> HttpResponse:
-    """Plans and routes, newest first."""
+    """The page of plans and routes, or the fragment of its rows; the newest first."""
     project = scope.current_project(request)
     form = PlanFilterForm(request.GET, now=request.now)
     context: dict[str, object] = {"form": form}

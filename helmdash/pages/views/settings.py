@@ -54,7 +54,7 @@ def create_key(request: PageRequest) -> HttpResponse:
 @require_POST
 @takes(Right.MANAGE_KEYS)
 def revoke_key(request: PageRequest) -> HttpResponse:
-    """End a key at once."""
+    """From now on requests with the key get 401. It stays in the list."""
     name = request.POST.get("name", "").replace("\x00", "")
     try:
         keys.revoke_key(actor=scope.current_actor(request), name=name, now=timezone.now())

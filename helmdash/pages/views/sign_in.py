@@ -18,7 +18,7 @@ _BACKEND = "helmdash.records.backend.MembershipBackend"
 
 
 class SignInView(LoginView):
-    """Django's, in our clothes."""
+    """Django's sign-in, with our page and behind the throttle."""
 
     template_name = "pages/login.html"
     authentication_form = braking.SignInForm
@@ -57,6 +57,6 @@ def change_password(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """End the session."""
+    """End the session, and lead to the sign-in page."""
     logout(request)
     return HttpResponseRedirect(reverse("login"))

@@ -15,7 +15,7 @@ from helmdash.queries.paging import BadCursor
 
 @require_safe
 def trim_list(request: PageRequest) -> HttpResponse:
-    """Recorded fits, newest first."""
+    """The page of recorded fits, or the fragment of its rows; the newest first."""
     project = scope.current_project(request)
     request.now = timezone.now()
     context: dict[str, object] = {}

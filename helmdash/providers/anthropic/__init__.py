@@ -53,7 +53,7 @@ class AnthropicClient:
     write_model = staticmethod(write_model)
 
     def pass_stream(self, *, request: ChatRequest) -> PassThrough:
-        """Nothing in it is hidden."""
+        """Every byte goes on: the format reports usage without being asked."""
         return Mirror(AnthropicStreamReader(request=request))
 
     def stream_writer(self, *, answer: Answer, request: ChatRequest) -> StreamWriter:

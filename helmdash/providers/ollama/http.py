@@ -13,7 +13,7 @@ def post(endpoint: Endpoint, method: str, body: bytes) -> HttpRequest:
 
 
 def get(endpoint: Endpoint, method: str) -> HttpRequest:
-    """A request without a body."""
+    """A GET with the endpoint's credentials."""
     return HttpRequest(path=_path(endpoint, method), headers=_headers(endpoint))
 
 

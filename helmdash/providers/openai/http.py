@@ -18,7 +18,7 @@ def post(endpoint: Endpoint, path: str, body: bytes) -> HttpRequest:
 
 
 def get(endpoint: Endpoint, path: str) -> HttpRequest:
-    """A request without a body."""
+    """A GET with the endpoint's credentials."""
     return HttpRequest(path=path, headers=_credentials(endpoint))
 
 

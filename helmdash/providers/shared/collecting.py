@@ -142,13 +142,13 @@ class Collector:
                 assert_never(event)
 
     def add_all(self, events: Iterable[Event]) -> None:
-        """Take several, in order."""
+        """As `add`, one after the other."""
         for event in events:
             self.add(event)
 
     @property
     def text_bytes(self) -> int:
-        """All bytes of visible text that came, kept or not."""
+        """UTF-8 bytes of all visible text that came, kept or not."""
         return self._text.total_bytes
 
     @property

@@ -166,12 +166,12 @@ class BudgetAdmin(HistoryMixin, TransferMixin, ModelAdmin[Budget]):
 
     @admin.display(description="input tokens", ordering="input_tokens")
     def input(self, row: Budget) -> str:
-        """Safe input ceiling."""
+        """The safe ceiling of a whole prompt, in tokens."""
         return _count(row.input_tokens)
 
     @admin.display(description="output tokens", ordering="output_tokens")
     def output(self, row: Budget) -> str:
-        """Recommended output limit."""
+        """The recommended output limit, in tokens."""
         return _count(row.output_tokens)
 
     @admin.display(description="catalog bytes", ordering="max_catalog_bytes")

@@ -111,7 +111,7 @@ class CatalogRevisionAdmin(ModelAdmin[CatalogRevision]):
 
     @admin.display(description="bytes", ordering="bytes")
     def size(self, row: CatalogRevision) -> str:
-        """Compact UTF-8 JSON."""
+        """UTF-8 bytes of the compact JSON, with their thousands apart."""
         return f"{row.bytes:,}"
 
     @admin.display(description="digest")
@@ -121,7 +121,7 @@ class CatalogRevisionAdmin(ModelAdmin[CatalogRevision]):
 
     @admin.display(description="catalog")
     def catalog(self, row: CatalogRevision) -> str:
-        """The beginning of it."""
+        """The beginning of the JSON, for a look."""
         text = json.dumps(json.loads(row.body), ensure_ascii=False, indent=1)
         rest = len(text) - _SHOWN_CHARS
         return text if rest <= 0 else f"{text[:_SHOWN_CHARS]}\n… and {rest:,} more characters"

@@ -112,7 +112,7 @@ class ApiKeyAdmin(ModelAdmin[ApiKey]):
 
     @admin.display(description="scopes")
     def may(self, row: ApiKey) -> str:
-        """Scopes in one line."""
+        """The scopes of the key in one line."""
         return ", ".join(row.scopes)
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:

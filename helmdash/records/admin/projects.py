@@ -86,11 +86,11 @@ class ProjectForm(ModelForm[Project]):
         return self._guidance("soft_text")
 
     def clean_hard_text(self) -> str:
-        """The same."""
+        """As `clean_soft_text`: raises ValidationError for a placeholder that does not exist."""
         return self._guidance("hard_text")
 
     def clean_critical_text(self) -> str:
-        """The same."""
+        """As `clean_soft_text`: raises ValidationError for a placeholder that does not exist."""
         return self._guidance("critical_text")
 
     def _guidance(self, name: str) -> str:
@@ -124,7 +124,7 @@ class ProjectForm(ModelForm[Project]):
 
 @admin.register(Project)
 class ProjectAdmin(ModelAdmin[Project]):
-    """Tenants."""
+    """Projects: the settings of each tenant."""
 
     form = ProjectForm
     actions = None

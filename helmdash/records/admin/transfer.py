@@ -259,7 +259,7 @@ class TransferMixin(ImportExportMixin):  # type: ignore[misc]
         return {**given, "rollback_on_validation_errors": True}
 
     def process_import(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
-        """Carry out a confirmed import."""
+        """Store the rows that were previewed and confirmed."""
         try:
             done: HttpResponse = super().process_import(request, **kwargs)
             return done

@@ -18,7 +18,7 @@ _FAR = 4
 
 
 class Verdict(StrEnum):
-    """What the comparison says."""
+    """Whether a prompt reached the model whole."""
 
     UNKNOWN = "unknown"  # nothing was reported
     PLAUSIBLE = "plausible"

@@ -28,5 +28,5 @@ class OllamaTimeout(OllamaError):
 
     @property
     def code(self) -> str:
-        """One word for logs."""
+        """The word of this error in the request log."""
         return "timeout"

@@ -162,7 +162,7 @@ def root_url(base_url: str) -> str:
 
 
 def milliseconds_since(began: float) -> int:
-    """From a monotonic moment until now."""
+    """Whole milliseconds from a moment of `time.monotonic` until now."""
     return round((monotonic() - began) * 1000)
 
 
