@@ -17,7 +17,7 @@ from django.views.defaults import permission_denied
 
 from helmdash.core.access.permissions import Forbidden
 from helmdash.pages import scope
-from helmdash.pages.words import field_name
+from helmdash.pages.parts.words import field_name
 
 # The liveness checks are open, the API and the metrics ask for a key.
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics", "/favicon.ico"})

@@ -12,7 +12,7 @@ import openai
 import pytest
 from google import genai
 
-from helmdash.pages.gateway_snippets import Snippet, clients
+from helmdash.pages.parts.client_snippets import Snippet, clients
 from tests.gateway.world import World, model_of
 from tests.support.upstreams.plays import WHOLE
 

@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from helmdash.core.budgets.health import HealthReason
-from helmdash.pages.charts import Curve, curve
-from helmdash.pages.clear_markers import ClearMarker
+from helmdash.pages.parts.charts import Curve, curve
+from helmdash.pages.parts.clear_markers import ClearMarker
 from helmdash.queries.conversations import CurvePoint, RoundView
 from tests.pages.test_words import NOW, make_point
 

@@ -21,7 +21,7 @@ from helmdash.gateway.options import RequestOptions
 from helmdash.gateway.routes import Action, find_route
 from helmdash.operations.demo.loading import load_demo
 from helmdash.operations.recorder import recorder
-from helmdash.pages import gateway_facts
+from helmdash.pages.parts import gateway_facts
 from helmdash.pages.views import upstreams as upstream_views
 from helmdash.queries.access import BUDGET_MODES, ProjectInfo
 from helmdash.records.models import Project, RecorderLedger, Upstream

@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 
 from helmdash.core.calls.capture import Sent
+from helmdash.pages.parts.words import ends, seconds
 from helmdash.pages.templatetags import formats
-from helmdash.pages.words import ends, seconds
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.models import Rate
 from helmdash.records.models import Project

@@ -15,7 +15,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from helmdash.pages.plan_parts import parts_of
+from helmdash.pages.parts.plans import parts_of
 from helmdash.queries.access import ProjectInfo, default_project
 from helmdash.records.models import Fit, PlanAttempt, PlanRecord, Project, Upstream
 from tests.factories import make_capture, make_project, record

@@ -10,8 +10,8 @@ import pytest
 from helmdash.core.budgets.budgets import Alias, Budget, BudgetTable, LimitSource, Tier
 from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.levels import LEVELS, Glyph, Level
-from helmdash.pages import charts, figure_sources, shapes, words
 from helmdash.pages.forms import parse_moment
+from helmdash.pages.parts import charts, drawings, figure_sources, words
 from helmdash.pages.render import etag
 from helmdash.pages.templatetags import formats
 from helmdash.queries.conversations import CurvePoint
@@ -165,7 +165,7 @@ def test_every_level_has_a_word_a_colour_class_and_a_shape_of_its_own() -> None:
 
     assert all(f"is-{level}" in text and level.title() in text for level, text in shown.items())
     assert len({row.glyph for row in LEVELS.values()}) == len(Level)
-    assert len({shapes.outline(glyph, 0, 0) for glyph in Glyph}) == 3
+    assert len({drawings.outline(glyph, 0, 0) for glyph in Glyph}) == 3
     # The ring of unknown is a disc that is not filled.
     assert 'class="ring"' in shown[Level.UNKNOWN]
 
@@ -244,10 +244,10 @@ def test_all_of_a_long_curve_stays_inside_its_frame() -> None:
 
 
 def test_shares_fill_the_bar_and_leave_out_what_is_empty() -> None:
-    parts = shapes.shares([(Level.CRITICAL, 1), (Level.CAUTION, 0), (Level.HEALTHY, 3)])
+    parts = drawings.shares([(Level.CRITICAL, 1), (Level.CAUTION, 0), (Level.HEALTHY, 3)])
 
     assert parts == ((Level.CRITICAL, 0.0, 25.0), (Level.HEALTHY, 25.0, 75.0))
-    assert shapes.shares([(Level.CRITICAL, 0)]) == ()
+    assert drawings.shares([(Level.CRITICAL, 0)]) == ()
 
 
 FALLBACK = Budget(

@@ -13,10 +13,10 @@ from django.utils.text import slugify
 from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.levels import LEVELS, Glyph, Level, LevelRow
 from helmdash.core.text.tokens import compact_json
-from helmdash.pages import shapes, words
-from helmdash.pages.care_parts import countdown
-from helmdash.pages.receipts import flags
-from helmdash.pages.tries import tries
+from helmdash.pages.parts import drawings, words
+from helmdash.pages.parts.attempts import tries
+from helmdash.pages.parts.care import countdown
+from helmdash.pages.parts.receipts import flags
 from helmdash.queries.ledger import ProcessLedger
 from helmdash.queries.models import Rate
 
@@ -98,7 +98,7 @@ def strength(value: str) -> SafeString:
         '<path class="{}" d="{}"/></svg>{}</span>',
         color,
         color,
-        shapes.outline(glyph, 0, 0, radius),
+        drawings.outline(glyph, 0, 0, radius),
         value.title(),
     )
 
@@ -121,7 +121,7 @@ def sign(value: Level | str) -> SafeString:
     return format_html(
         '<svg viewBox="-7 -7 14 14" aria-hidden="true"><path class="{}" d="{}"{}/></svg>',
         "ring" if is_ring else row.css_class,
-        shapes.outline(row.glyph, 0, 0, 4.6),
+        drawings.outline(row.glyph, 0, 0, 4.6),
         mark_safe(dashes) if is_ring else "",  # noqa: S308  (the constant above)
     )
 

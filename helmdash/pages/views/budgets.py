@@ -6,7 +6,8 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from helmdash.core.access.permissions import Right, may
-from helmdash.pages import figure_sources, scope
+from helmdash.pages import scope
+from helmdash.pages.parts import figure_sources
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import budgets
 

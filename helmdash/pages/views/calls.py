@@ -5,10 +5,11 @@ from __future__ import annotations
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from helmdash.pages import scope, snippets
-from helmdash.pages.call_groups import plans_among
+from helmdash.pages import scope
 from helmdash.pages.forms import CallFilterForm
 from helmdash.pages.guards import require_storable
+from helmdash.pages.parts import snippets
+from helmdash.pages.parts.call_groups import plans_among
 from helmdash.pages.render import PageRequest, live, show
 from helmdash.queries import budgets, calls, distinct_values, fitting
 from helmdash.queries.paging import BadCursor

@@ -19,9 +19,11 @@ from django.views.decorators.http import require_safe
 from helmdash.core.access.permissions import Person, Right
 from helmdash.operations import care
 from helmdash.operations.retention.erasing import erase_conversation
-from helmdash.pages import care_parts, scope, words
+from helmdash.pages import scope
 from helmdash.pages.guards import post_only, require_storable, takes
-from helmdash.pages.notes import Notes, Typed, notes_of
+from helmdash.pages.parts import care as care_parts
+from helmdash.pages.parts import words
+from helmdash.pages.parts.reminders import Notes, Typed, notes_of
 from helmdash.pages.render import PageRequest, of_shown_project, show, unless_known
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.care import reminders

@@ -20,8 +20,9 @@ from helmdash.core.care.guidance import (
 from helmdash.core.care.remediation import Strength
 from helmdash.operations.access import project_settings
 from helmdash.operations.access.project_settings import ProjectError, own_text
-from helmdash.pages import scope, words
+from helmdash.pages import scope
 from helmdash.pages.guards import post_only, takes
+from helmdash.pages.parts import words
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries.care_settings import care_settings
 

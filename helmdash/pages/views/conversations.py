@@ -6,10 +6,11 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from helmdash.core.budgets.budgets import EffectiveBudget
-from helmdash.pages import care_parts, charts, scope
+from helmdash.pages import scope
 from helmdash.pages.forms import ConversationFilterForm
 from helmdash.pages.guards import require_storable
-from helmdash.pages.notes import notes_at
+from helmdash.pages.parts import care, charts
+from helmdash.pages.parts.reminders import notes_at
 from helmdash.pages.render import PageRequest, live, live_with, show
 from helmdash.queries import budgets, calls, conversations, distinct_values, dropped_context
 from helmdash.queries.calls import CallFilters
@@ -84,9 +85,9 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
         "curves": _curves(found, windows),
         "windows": windows,
         "care_level": found.care.level,
-        "countdown": care_parts.countdown(found.care, found.guidance),
-        "told": care_parts.told(found.guidance, found.care, most=_GUIDANCE_SHOWN),
-        "untold": care_parts.untold(found.care, found.conversation.health.level),
+        "countdown": care.countdown(found.care, found.guidance),
+        "told": care.told(found.guidance, found.care, most=_GUIDANCE_SHOWN),
+        "untold": care.untold(found.care, found.conversation.health.level),
         "gone": dropped_context.dropped_context(project_id=project.id, conversation=name),
         "table": found.curve[-_TABLE_ROWS:],
         "page": calls.page(

@@ -13,11 +13,12 @@ from django.views.decorators.http import require_POST, require_safe
 from helmdash.core.access.permissions import Right
 from helmdash.operations.access import project_settings
 from helmdash.operations.access.project_settings import ProjectError
-from helmdash.pages import gateway_facts, gateway_snippets, scope
+from helmdash.pages import scope
 from helmdash.pages.guards import takes
 from helmdash.pages.offered import offered_models, usable_upstreams
+from helmdash.pages.parts import client_snippets, gateway_facts
+from helmdash.pages.parts.snippets import KEY_VARIABLE
 from helmdash.pages.render import PageRequest, show
-from helmdash.pages.snippets import KEY_VARIABLE
 from helmdash.queries import distinct_values, knocks
 from helmdash.queries.upstreams import UpstreamInfo
 
@@ -76,7 +77,7 @@ def _show(request: PageRequest, *, refused: ProjectError | None = None) -> HttpR
         "models": offered_models(usable, recorded),
         "wanted": wanted,
         "problem": problem,
-        "clients": gateway_snippets.clients(base, example.model),
+        "clients": client_snippets.clients(base, example.model),
         "headers_in": gateway_facts.HEADERS_IN,
         "headers_out": gateway_facts.HEADERS_OUT,
         "endpoints": gateway_facts.ENDPOINTS,

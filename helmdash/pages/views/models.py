@@ -12,8 +12,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from helmdash.pages import scope
-from helmdash.pages.call_groups import plans_among
 from helmdash.pages.forms import ModelFilterForm
+from helmdash.pages.parts.call_groups import plans_among
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import distinct_values, models
 from helmdash.queries.models import ModelRow, RecentCall

@@ -10,8 +10,9 @@ from django.views.decorators.http import require_POST, require_safe
 from helmdash.core.access.permissions import Right
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.operations.access import keys
-from helmdash.pages import scope, shapes, snippets
+from helmdash.pages import scope
 from helmdash.pages.guards import takes
+from helmdash.pages.parts import drawings, snippets
 from helmdash.pages.render import PageRequest, etag, live, show, state
 from helmdash.queries import overview
 
@@ -34,7 +35,7 @@ def overview_page(request: PageRequest) -> HttpResponse:
         "overview": found,
         "counters": counters,
         "total": sum(count for _, count in counters),
-        "shares": shapes.shares(counters),
+        "shares": drawings.shares(counters),
     }
     return show(request, "pages/overview.html", context, fragment="pages/_overview.html")
 

@@ -12,11 +12,12 @@ from django.views.decorators.http import require_POST, require_safe
 
 from helmdash.core.access.permissions import Right
 from helmdash.operations.planning import feedback
-from helmdash.pages import scope, snippets
+from helmdash.pages import scope
 from helmdash.pages.forms import PlanFilterForm
 from helmdash.pages.guards import require_storable, takes
+from helmdash.pages.parts import snippets
+from helmdash.pages.parts.plans import parts_of
 from helmdash.pages.plan_again import asked_again
-from helmdash.pages.plan_parts import parts_of
 from helmdash.pages.render import (
     PageRequest,
     etag,

@@ -10,7 +10,7 @@ import json
 import shlex
 from dataclasses import dataclass
 
-from helmdash.pages.snippets import KEY_VARIABLE
+from helmdash.pages.parts.snippets import KEY_VARIABLE
 
 _ASK = "Say hello."
 

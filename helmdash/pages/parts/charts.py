@@ -12,8 +12,8 @@ from itertools import groupby
 
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import BY_SEVERITY, HELD, LEVELS, Glyph, Level, line_of
-from helmdash.pages.clear_markers import ClearMarker, clear_markers
-from helmdash.pages.shapes import outline, short
+from helmdash.pages.parts.clear_markers import ClearMarker, clear_markers
+from helmdash.pages.parts.drawings import outline, short
 from helmdash.queries.conversations import CurvePoint, RoundView
 
 # A line this many times above the highest prompt would press the curve flat; it is told in words.
