@@ -8,18 +8,10 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from helmdash.records.admin import (
-    budgets,
-    calls,
-    catalogs,
-    keys,
-    members,
-    plans,
-    projects,
-    upstreams,
-)
+from helmdash.records.admin import calls, catalogs, keys, members, plans, projects, upstreams
+from helmdash.records.admin.budgets import budget_admin
 
-__all__ = ["budgets", "calls", "catalogs", "keys", "members", "plans", "projects", "upstreams"]
+__all__ = ["budget_admin", "calls", "catalogs", "keys", "members", "plans", "projects", "upstreams"]
 
 admin.site.site_header = "HelmDash admin"
 admin.site.site_title = "HelmDash admin"

@@ -12,10 +12,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from helmdash.records.admin.budget_form import PREVIEW, BudgetForm, is_fallback
-from helmdash.records.admin.budget_notes import shadow_notes
-from helmdash.records.admin.budget_preview import preview
-from helmdash.records.admin.budget_tables import SEEN_DAYS, models_by_budget
+from helmdash.records.admin.budgets.form import PREVIEW, BudgetForm, is_fallback
+from helmdash.records.admin.budgets.notes import shadow_notes
+from helmdash.records.admin.budgets.preview import preview
+from helmdash.records.admin.budgets.tables import SEEN_DAYS, models_by_budget
 from helmdash.records.admin.clock import now
 from helmdash.records.admin.history import HistoryMixin
 from helmdash.records.admin.resources import AliasResource, BudgetResource

@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 
 from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget
 from helmdash.core.budgets.health import assess
-from helmdash.records.admin.budget_tables import Tables, read_tables
+from helmdash.records.admin.budgets.tables import Tables, read_tables
 from helmdash.records.models import Budget, Call, Fit
 
 # Calls of governed models that are judged, and calls that are looked through to find them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from helmdash.core.budgets.budget_rules import shadowed_keys
-from helmdash.records.admin.budget_tables import same_scope
+from helmdash.records.admin.budgets.tables import same_scope
 from helmdash.records.models import Budget
 
 # More keys than this in one sentence are not read.
