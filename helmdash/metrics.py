@@ -76,7 +76,7 @@ class _RecorderCollector(Collector):
         yield calls
         yield CounterMetricFamily(
             "helmdash_recorder_in_flight_lost",
-            "Calls that were under way when a process ended by force.",
+            "Calls that were under way when a process crashed.",
             value=counts.in_flight_lost,
         )
         yield CounterMetricFamily(

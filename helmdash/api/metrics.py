@@ -81,7 +81,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
         return problem_response(request, problem_of(error))
     own = recorder()
     told = exposition(
-        others + own.standing().counts, state=own.state(), is_database_available=is_there
+        others + own.own_ledger().counts, state=own.state(), is_database_available=is_there
     )
     response = HttpResponse(told, content_type=CONTENT_TYPE_LATEST)
     response["Cache-Control"] = "no-store"

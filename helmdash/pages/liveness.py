@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, JsonResponse
 
-from helmdash.operations.database.timeouts import DatabaseSilent, with_timeout
+from helmdash.operations.database.timeouts import DatabaseNotResponding, with_timeout
 from helmdash.operations.recorder import RecorderState, recorder
 from helmdash.queries import liveness
 
@@ -36,7 +36,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
     problem = _briefly(liveness.database_problem, about="database")
     spool = _briefly(recorder().spool_problem, about="disk")
     state = recorder().state()
-    counts = recorder().standing().counts
+    counts = recorder().own_ledger().counts
     is_ready = problem is None and state not in _UNABLE
     status = "ok" if is_ready and spool is None else "degraded" if is_ready else "unavailable"
     response = JsonResponse(
@@ -82,5 +82,5 @@ def _api(state: RecorderState) -> str | None:
 def _briefly(question: Callable[[], str | None], *, about: str) -> str | None:
     try:
         return with_timeout(question, about=about)
-    except DatabaseSilent:
+    except DatabaseNotResponding:
         return f"the {about} does not answer"

@@ -51,7 +51,7 @@ class RowFacts:
 
 
 def database_facts() -> DatabaseFacts:
-    """Raises what the database raises when it is away."""
+    """Raises what the database raises when it is unavailable."""
     loader = MigrationLoader(connection)
     applied, known = set(loader.applied_migrations), set(loader.disk_migrations or {})
     is_postgres = connection.vendor == "postgresql"

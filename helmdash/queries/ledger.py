@@ -57,7 +57,7 @@ class ProcessLedger:
     started_at: datetime
     seen_at: datetime
     stopped_at: datetime | None
-    """None: running, or ended by force and not yet followed by another process."""
+    """None: running, or crashed and not yet followed by another process."""
     counts: LedgerCounts
     is_own: bool = False
     """The process that answers: its numbers are those of this moment."""
@@ -88,7 +88,7 @@ def others(name: str) -> LedgerCounts:
 
 
 def latest_others(name: str) -> LedgerCounts:
-    """What `others` found last, for when the database is away; nothing if it never was there."""
+    """What `others` found last, for when the database is unavailable; nothing if it never was."""
     return _latest_others.get(name, LedgerCounts())
 
 

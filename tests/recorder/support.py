@@ -45,7 +45,7 @@ def expected(*numbers: int) -> list[str]:
 
 def counts(recorder: Recorder) -> LedgerCounts:
     """The recorder's own numbers, which must add up."""
-    found = recorder.standing().counts
+    found = recorder.own_ledger().counts
     settled = found.stored + found.duplicate + found.rejected + found.dropped
     assert found.accepted == settled + found.waiting, found
     return found

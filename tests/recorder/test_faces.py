@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from helmdash import conf
 from helmdash.api.metrics import KnownKeys
-from helmdash.operations.database.timeouts import DatabaseSilent, with_timeout
+from helmdash.operations.database.timeouts import DatabaseNotResponding, with_timeout
 from helmdash.operations.recorder import Recorder, RecorderFull, recorder
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import RecorderLedger
@@ -54,7 +54,7 @@ def test_readyz_names_the_recorders_state() -> None:
     }
     parts = ("status", "gateway", "api", "pages", "database", "spool")
     assert [ready.json()[part] for part in parts] == ["ok"] * 6
-    counts = recorder().standing().counts
+    counts = recorder().own_ledger().counts
     assert (told["accepted"], told["stored"]) == (counts.accepted, counts.stored)
 
 
@@ -219,7 +219,7 @@ def test_a_silent_database_is_not_waited_for(
     hang()
 
     for _ in range(6):
-        with pytest.raises(DatabaseSilent):
+        with pytest.raises(DatabaseNotResponding):
             with_timeout(lambda: connection.cursor(), seconds=0.05)
     assert sum(each.name == "with-timeout" for each in threading.enumerate()) <= 4
 

@@ -159,7 +159,7 @@ def test_a_killed_process_loses_no_call_and_the_next_says_how_many_were_under_wa
     assert at_the_kill["ledger"]["stored"] == len(at_the_kill["calls"]) > 0
     assert_every_row_adds_up(at_the_kill)
     found = assert_everything_is_stored_once(house, "a")
-    assert "3 calls were under way when the previous process ended by force" in said or (
+    assert "3 calls were under way when the previous process crashed" in said or (
         "4 calls were under way" in said  # one more, between its start and its end
     )
     assert found["ledger"]["in_flight_lost"] in (3, 4)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from helmdash.core.calls.capture import Capture, CapturedTrim, Sent
 from helmdash.operations.recorder.capture_json import dump_capture, load_capture, make_storable
 from helmdash.operations.recorder.damaged_lines import DamagedLines
-from helmdash.operations.recorder.orphaned_segments import Remains, adopt
+from helmdash.operations.recorder.orphaned_segments import OrphanedSegments, adopt
 from helmdash.operations.recorder.spool import Entry, Spool
 from helmdash.operations.recorder.spool_lines import call_line, done_line
 from tests.factories import NOW, make_capture
@@ -52,7 +52,7 @@ def tidy(spool: Spool, *, is_idle: bool = False) -> None:
     spool.remove(spool.tidy(is_idle=is_idle))
 
 
-def after_a_kill(spool: Spool, directory: Path) -> Remains:
+def after_a_kill(spool: Spool, directory: Path) -> OrphanedSegments:
     """What the next process finds: the lock is free, everything else as it was."""
     lock, spool._lock_handle = spool._lock_handle, None
     assert lock is not None
@@ -61,8 +61,8 @@ def after_a_kill(spool: Spool, directory: Path) -> Remains:
     return found
 
 
-def ids(remains: Remains) -> list[str]:
-    return [told.capture["id"] for told, _ in remains.lines()]
+def ids(orphaned: OrphanedSegments) -> list[str]:
+    return [told.capture["id"] for told, _ in orphaned.lines()]
 
 
 def written(path: Path) -> int:
@@ -149,11 +149,11 @@ def test_a_dead_process_leaves_what_was_not_settled_and_says_what_was_under_way(
     spool.end("nothing")
     spool.settle([entries[0], entries[1], entries[4]])
 
-    remains = after_a_kill(spool, directory)
+    orphaned = after_a_kill(spool, directory)
 
-    assert ids(remains) == ["call-2", "call-3", "call-5"]
-    assert (remains.calls, remains.damaged, remains.in_flight) == (3, 0, ("lost",))
-    remains.discard()
+    assert ids(orphaned) == ["call-2", "call-3", "call-5"]
+    assert (orphaned.calls, orphaned.damaged, orphaned.in_flight) == (3, 0, ("lost",))
+    orphaned.discard()
     assert list(directory.iterdir()) == []
 
 
@@ -202,10 +202,10 @@ def test_what_is_damaged_is_kept_aside_and_the_rest_is_read(
     newest = spool._segments[-1]
     newest.memory[newest.size : newest.size + len(behind)] = behind
 
-    remains = after_a_kill(spool, directory)
+    orphaned = after_a_kill(spool, directory)
 
-    assert (ids(remains), remains.damaged) == (["call-0", *read], damaged)
-    assert remains.calls == 1 + len(read)
+    assert (ids(orphaned), orphaned.damaged) == (["call-0", *read], damaged)
+    assert orphaned.calls == 1 + len(read)
     aside = directory / "damaged"
     if damaged:
         assert aside.stat().st_mode & 0o777 == 0o600
@@ -213,8 +213,8 @@ def test_what_is_damaged_is_kept_aside_and_the_rest_is_read(
         lines = behind.strip(b"\0\n").split(b"\n")
         assert any(line.strip(b"\0\r\t ") in aside.read_bytes() for line in lines)
     assert aside.exists() == bool(damaged)
-    remains.mark_counted()
-    remains.release()
+    orphaned.mark_counted()
+    orphaned.release()
     (again,) = adopt(directory)
     assert again.damaged == 0
     again.discard()
@@ -225,10 +225,10 @@ def test_what_is_damaged_is_kept_aside_and_the_rest_is_read(
 def test_an_empty_file_is_nothing(spool: Spool, directory: Path, size: int) -> None:
     (directory / "host-1-now-000001.ndjson").write_bytes(bytes(size))
 
-    remains = after_a_kill(spool, directory)
+    orphaned = after_a_kill(spool, directory)
 
-    assert (remains.calls, remains.damaged, remains.in_flight) == (0, 0, ())
-    remains.discard()
+    assert (orphaned.calls, orphaned.damaged, orphaned.in_flight) == (0, 0, ())
+    orphaned.discard()
     assert list(directory.iterdir()) == []
 
 
@@ -238,8 +238,8 @@ def test_where_damage_cannot_be_kept_aside_its_file_stays(spool: Spool, director
     newest.memory[newest.size : newest.size + 4] = b"junk"
     (directory / "damaged").mkdir()
 
-    remains = after_a_kill(spool, directory)
-    remains.discard()
+    orphaned = after_a_kill(spool, directory)
+    orphaned.discard()
 
     assert newest.path.exists()
     assert b"junk" in newest.path.read_bytes()
@@ -254,9 +254,9 @@ def test_what_cannot_be_read_or_removed_stays_and_stops_nobody(
     unreadable = directory / "host-1-now-999999.ndjson"
     unreadable.mkdir()
 
-    remains = after_a_kill(spool, directory)
-    assert ids(remains) == ["call-0"]
-    remains.discard()
+    orphaned = after_a_kill(spool, directory)
+    assert ids(orphaned) == ["call-0"]
+    orphaned.discard()
 
     assert newest.exists()
     assert unreadable.exists()
@@ -274,10 +274,10 @@ def test_files_whose_lock_is_gone_are_read_as_well(spool: Spool, directory: Path
     after_a_kill(spool, directory).release()
     (directory / "host-1-now.lock").unlink()
 
-    (remains,) = adopt(directory)
+    (orphaned,) = adopt(directory)
 
-    assert ids(remains) == ["call-0"]
-    remains.discard()
+    assert ids(orphaned) == ["call-0"]
+    orphaned.discard()
     assert list(directory.iterdir()) == []
 
 
@@ -300,9 +300,9 @@ def test_a_call_that_is_done_leaves_no_text_behind(spool: Spool, directory: Path
     assert held.count(b"x" * 40) == 1
     ((entry, line),) = spool.read(gone, calls=9, size=9_000)
     assert (entry, b"waits" in line) == (waits, True)
-    remains = after_a_kill(spool, directory)
-    assert (ids(remains), remains.damaged, remains.in_flight) == (["waits"], 0, ("long",))
-    remains.release()
+    orphaned = after_a_kill(spool, directory)
+    assert (ids(orphaned), orphaned.damaged, orphaned.in_flight) == (["waits"], 0, ("long",))
+    orphaned.release()
 
 
 def test_calls_under_way_are_counted_once_also_when_the_heir_dies_too(

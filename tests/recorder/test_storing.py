@@ -224,7 +224,7 @@ def test_a_line_that_is_spoilt_while_it_waits_does_not_stop_the_recorder(
     assert names() == expected(0, 1, 2, 4, 6, 7)
     found = counts(recorder)
     assert (found.stored, found.dropped, found.damaged_lines) == (6, 2, 2)
-    assert _until(lambda: recorder.standing().counts.spool_bytes == 0)
+    assert _until(lambda: recorder.own_ledger().counts.spool_bytes == 0)
 
 
 def test_a_call_that_cannot_be_stored_is_put_aside_and_its_neighbours_stored(
@@ -427,7 +427,7 @@ def test_the_ledger_adds_up_over_processes(
     submit(following, project, 2, 3)
     assert following.settle()
 
-    own = following.standing()
+    own = following.own_ledger()
     total = ledger.totals(own=own)
     assert (total.accepted, total.stored, total.duplicate, total.waiting) == (4, 3, 1, 0)
     listed = ledger.processes(own=own)
@@ -477,7 +477,9 @@ def test_a_killed_process_keeps_its_books_and_its_heir_takes_what_waited(
     # One was stored when the kill came, and not yet noted so in the spool.
     record_calls(project=project, captures=[call(0)], caller="owner", now=NOW)
     # Its row says three waited, of which one is nowhere.
-    operations.write(replace(dead.standing(), counts=LedgerCounts(accepted=9, stored=6, waiting=3)))
+    operations.write(
+        replace(dead.own_ledger(), counts=LedgerCounts(accepted=9, stored=6, waiting=3))
+    )
     _die(dead)
     heir = make_recorder()
     heir.start()
@@ -490,7 +492,7 @@ def test_a_killed_process_keeps_its_books_and_its_heir_takes_what_waited(
     found = counts(heir)
     assert (found.accepted, found.stored, found.duplicate) == (2, 2, 0)
     assert found.in_flight_lost == 0
-    assert ledger.totals(own=heir.standing()).in_flight_lost == 1
+    assert ledger.totals(own=heir.own_ledger()).in_flight_lost == 1
 
 
 def test_a_process_that_never_reached_the_database_gets_a_row_for_what_it_lost(
@@ -503,7 +505,7 @@ def test_a_process_that_never_reached_the_database_gets_a_row_for_what_it_lost(
     heir = make_recorder()
     heir._intake.open()
     # Until the row can be written, the loss shows in the heir's own numbers.
-    assert heir.standing().counts.in_flight_lost == 1
+    assert heir.own_ledger().counts.in_flight_lost == 1
     _die(heir)
     last = make_recorder()
     last.start()
@@ -540,7 +542,7 @@ def _die(recorder: Recorder) -> None:
     assert lock is not None
     os.close(lock)
     recorder._intake._spool._lock_handle = None
-    recorder._intake._inherited.release()
+    recorder._intake._adopted.release()
 
 
 @pytest.mark.django_db
@@ -569,7 +571,7 @@ def test_rows_of_long_ago_are_added_up_in_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "is_away"),
+    ("error", "is_unavailable"),
     [
         (OperationalError("disk is full, no server, locked ..."), True),
         (DatabaseFileGone("moved"), True),
@@ -581,8 +583,8 @@ def test_rows_of_long_ago_are_added_up_in_one() -> None:
         (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogate"), False),
     ],
 )
-def test_an_error_is_the_databases_or_the_datas(error: Exception, is_away: bool) -> None:
-    assert group_commit.is_away(error) is is_away
+def test_an_error_is_the_databases_or_the_datas(error: Exception, is_unavailable: bool) -> None:
+    assert group_commit.is_unavailable(error) is is_unavailable
 
 
 def test_without_a_start_reports_are_stored_in_the_callers_transaction(

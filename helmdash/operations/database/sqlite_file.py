@@ -34,7 +34,7 @@ _EXISTING = "?mode=rw"
 
 
 class DatabaseFileGone(OperationalError):
-    """The SQLite file is not at its path, or another one is: the database is away."""
+    """The SQLite file is not at its path, or another one is: the database is unavailable."""
 
 
 def database_file() -> Path | None:
@@ -121,7 +121,7 @@ class FileWatch:
         """Connect, or make sure that the open connection is to the file at the path.
 
         Raises DatabaseFileGone, with the connection closed, when it is not, and what the database
-        raises when it is away. Does nothing but connect on PostgreSQL.
+        raises when it is unavailable. Does nothing but connect on PostgreSQL.
         """
         path = database_file()
         if path is None:

@@ -68,7 +68,7 @@ def line_seconds() -> float:
     return _line_seconds
 
 
-class DatabaseSilent(OperationalError):
+class DatabaseNotResponding(OperationalError):
     """The database did not answer in time."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class DatabaseSilent(OperationalError):
 def with_timeout(
     question: Callable[[], T], *, seconds: float = PATIENCE_SECONDS, about: str = "database"
 ) -> T:
-    """What the question gives or raises; DatabaseSilent when that takes more than `seconds`.
+    """What the question gives or raises; DatabaseNotResponding when that takes more than `seconds`.
 
     The question runs in a thread and on a connection of its own, and may go on there afterwards.
     Inside a transaction, which no other connection sees into, and on a database in memory it runs
@@ -88,7 +88,7 @@ def with_timeout(
         return question()
     room = _rooms[about]
     if not room.acquire(blocking=False):
-        raise DatabaseSilent
+        raise DatabaseNotResponding
     answer: Future[T] = Future()
     # A daemon, so that a server that stops does not wait for a host that never answers.
     work = (question, answer, room)
@@ -97,7 +97,7 @@ def with_timeout(
         return answer.result(seconds)
     except WaitedTooLong:
         # Also what the question itself raises; that it was not in time is true all the same.
-        raise DatabaseSilent from None
+        raise DatabaseNotResponding from None
 
 
 def is_answering(*, seconds: float = 0.8) -> bool:

@@ -34,7 +34,7 @@ class Collision(Exception):
 def write(work: Callable[[], Result]) -> Result:
     """Run `work` in one write transaction, anew when another writer was first.
 
-    Raises what the database raises when it is away, or when that happens too often in a row.
+    Raises what the database raises when it is unavailable, or when that happens too often in a row.
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:

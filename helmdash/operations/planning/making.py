@@ -262,7 +262,7 @@ def _ending(question: Question, tried: Tried, attempts: list[Attempt], latency_m
 
 
 async def _fail(question: Question, sentence: str, now: datetime) -> None:
-    """Close a plan that broke off. A database that is away must not hide the fault itself."""
+    """Close a plan that broke off. A missing database must not hide the fault itself."""
     try:
         await in_thread(
             fail_plan,

@@ -2,8 +2,8 @@
 
 One thread writes. It takes all that waits and stores the calls of each project in one transaction
 (group commit). Calls of the gateway are written to the spool before `submit` returns, so that they
-outlive the process; while the database is away they wait there. Reports to the API wait in memory
-only: their clients wait for the commit, and send again after a 503.
+outlive the process; while the database is unavailable they wait there. Reports to the API wait in
+memory only: their clients wait for the commit, and send again after a 503.
 
 `facade` has what others call, `intake` what waits, `writer` the thread, `spool` and
 `orphaned_segments` the files.

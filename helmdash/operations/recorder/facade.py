@@ -85,7 +85,7 @@ class Recorder:
             logger.exception("the start of a call could not be noted")
 
     def submit(self, project: ProjectInfo, caller: str, capture: Capture, at: datetime) -> None:
-        """Take a call in. When this returns, the call survives the end of the process by force.
+        """Take a call in. When this returns, the call survives a crash (SIGKILL).
 
         caller, at: for a capture that names no caller or start. The capture should have the id
         that `begin` was told. Never raises, never waits for the database; writes one line to the
@@ -118,9 +118,10 @@ class Recorder:
     async def has_caught_up(self, concerns: Callable[[Capture], bool], *, seconds: float) -> bool:
         """Wait until such calls, as far as they were taken in before now, are stored or given up.
 
-        False: it takes longer than `seconds`, or the database is away, which is told at once.
+        False: it takes longer than `seconds`, or the database is unavailable, which is told at
+        once.
         """
-        if not self._is_started or self._writer.is_away or self._writer.is_stuck:
+        if not self._is_started or self._writer.is_unavailable or self._writer.is_stuck:
             return False
         waiting = self._intake.unsettled(concerns)
         if not waiting:
@@ -131,7 +132,7 @@ class Recorder:
         end = time.monotonic() + seconds
         # Looked at after the bell was hung: one that was settled before does not ring.
         while not all(unit.is_settled for unit in waiting):
-            if time.monotonic() > end or self._writer.is_away:
+            if time.monotonic() > end or self._writer.is_unavailable:
                 return False
             self._intake.urge()
             news.clear()
@@ -147,9 +148,9 @@ class Recorder:
     def unstored(self, concerns: Callable[[Capture], bool]) -> tuple[Capture, ...] | None:
         """Such calls of the gateway that were taken in and are not stored yet, oldest first.
 
-        None: nobody can tell, since the database is away and calls wait in the spool.
+        None: nobody can tell, since the database is unavailable and calls wait in the spool.
         """
-        if not self._is_started or self._writer.is_away:
+        if not self._is_started or self._writer.is_unavailable:
             return None
         return self._intake.unstored(concerns)
 
@@ -224,7 +225,7 @@ class Recorder:
             return RecorderState.STOPPED
         if self._intake.is_full():
             return RecorderState.FULL
-        if self._writer.is_away or self._writer.is_stuck or self._intake.is_behind():
+        if self._writer.is_unavailable or self._writer.is_stuck or self._intake.is_behind():
             return RecorderState.SPOOLING
         return RecorderState.STORING
 
@@ -239,14 +240,14 @@ class Recorder:
     @property
     def is_writing(self) -> bool:
         """The database took what it was given last, as far as anything was."""
-        return not (self._writer.is_away or self._writer.is_stuck)
+        return not (self._writer.is_unavailable or self._writer.is_stuck)
 
     def spool_problem(self) -> str | None:
         """Why a call could not wait on disk just now; None when it could. Asks the disk, which
         may take its time."""
         return disk_problem(self._spool_dir) if self._is_started else None
 
-    def standing(self) -> ProcessLedger:
+    def own_ledger(self) -> ProcessLedger:
         """The numbers of this process as they are now."""
         return ProcessLedger(
             name=self.name,
@@ -343,7 +344,7 @@ class Recorder:
             self._rejected,
             limits=self._limits,
             clock=self._clock,
-            standing=self.standing,
+            own_ledger=self.own_ledger,
         )
 
 

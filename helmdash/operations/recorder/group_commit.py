@@ -1,7 +1,7 @@
 """Storing what waits: one transaction for the calls of a project, and the faulty one found.
 
-An error is the database's (it is away, or full: try again later) or the data's (this call cannot be
-stored, however often it is tried).
+An error is the database's (it is unavailable, or full: try again later) or the data's (this call
+cannot be stored, however often it is tried).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def store(
             also=lambda answers: book(list(_dealt(units, answers))),
         )
     except Exception as error:
-        if is_away(error):
+        if is_unavailable(error):
             raise
         if len(units) == 1 and not _made_bare(units[0], error):
             yield [Outcome(units[0], fault=error)]
@@ -68,7 +68,7 @@ def store(
     yield from store(units[half:], now=now, book=book)
 
 
-def is_away(error: BaseException) -> bool:
+def is_unavailable(error: BaseException) -> bool:
     """True when trying again later may help; False when it is the data's fault."""
     if isinstance(error, MissingFallback):
         # No call at all can be judged until somebody puts the row back.

@@ -28,7 +28,7 @@ from helmdash.operations.recorder.capture_json import (
     without_texts,
 )
 from helmdash.operations.recorder.damaged_lines import DamagedLines
-from helmdash.operations.recorder.orphaned_segments import Inheritance, Remains, adopt
+from helmdash.operations.recorder.orphaned_segments import Adoption, OrphanedSegments, adopt
 from helmdash.operations.recorder.spool import Entry, Spool
 from helmdash.operations.recorder.spool_lines import read_line
 from helmdash.operations.recorder.terms import Counts, Limits, RecorderFull
@@ -71,10 +71,10 @@ class Intake:
         self._queue_calls = self._queue_bytes = 0
         self._backlog = 0
         self._backlog_at: Entry | None = None
-        self._inherited = Inheritance()
+        self._adopted = Adoption()
         self._taken: list[Unit] = []  # by the writer, and not all settled
         # Accepted from other processes' spools, and neither stored nor given up.
-        self._inherited_calls = self._left_behind = 0
+        self._adopted_calls = self._left_behind = 0
 
     # -- calls of the gateway -------------------------------------------------------------------
 
@@ -231,7 +231,7 @@ class Intake:
             is_worth_waiting = not (
                 self._reports
                 or self._backlog
-                or self._inherited.is_waiting
+                or self._adopted.is_waiting
                 or len(self._queue) >= self._limits.batch_calls
                 or self._refusal is not None
             )
@@ -259,8 +259,8 @@ class Intake:
     def take(self) -> list[Unit]:
         """What is to be stored next: reports first, for somebody waits for those."""
         units = self._take_reports()
-        if self._inherited.is_waiting:
-            return self._note_taken(units + self._take_inherited())
+        if self._adopted.is_waiting:
+            return self._note_taken(units + self._take_adopted())
         queued = self._take_queued()
         return self._note_taken(units + (queued or self._take_backlog()))
 
@@ -281,7 +281,7 @@ class Intake:
 
     def unstored(self, concerns: Callable[[Capture], bool]) -> tuple[Capture, ...] | None:
         """The same as captures, oldest first; None while some wait in the spool only."""
-        if self._backlog or self._inherited.is_waiting:
+        if self._backlog or self._adopted.is_waiting:
             return None
         found = self.unsettled(concerns)
         return tuple(capture for unit in found for capture in unit.captures if concerns(capture))
@@ -305,7 +305,7 @@ class Intake:
         with self._lock:
             _count(self._counts, outcomes)
             for outcome in outcomes:
-                self._settle_inherited(outcome.unit)
+                self._settle_adopted(outcome.unit)
             self._queue_calls -= calls
             self._queue_bytes -= size
             self._taken = [unit for unit in self._taken if not unit.is_settled]
@@ -314,11 +314,11 @@ class Intake:
             for tell in outcome.unit.watchers:
                 tell()
 
-    def _settle_inherited(self, unit: Unit) -> None:
-        if not unit.is_inherited:
+    def _settle_adopted(self, unit: Unit) -> None:
+        if not unit.is_adopted:
             return
-        if self._inherited_calls:
-            self._inherited_calls -= 1
+        if self._adopted_calls:
+            self._adopted_calls -= 1
         else:
             # Left behind already, and stored after all: the statement took longer than the stop.
             self._counts.accepted += 1
@@ -346,32 +346,32 @@ class Intake:
             if not self._backlog:
                 self.stalled.clear()
 
-    def unbooked(self) -> list[Remains]:
+    def unbooked(self) -> list[OrphanedSegments]:
         """Dead processes whose rows in the ledger are not closed."""
-        return self._inherited.unbooked()
+        return self._adopted.unbooked()
 
-    def booked(self, remains: Remains) -> None:
+    def booked(self, orphaned: OrphanedSegments) -> None:
         """The row of a dead process is closed and says what was under way there."""
-        remains.mark_counted()
-        remains.is_booked = True
+        orphaned.mark_counted()
+        orphaned.is_booked = True
         with self._lock:
-            self._counts.in_flight_lost -= len(remains.in_flight)
+            self._counts.in_flight_lost -= len(orphaned.in_flight)
 
     @property
-    def read_out(self) -> Remains | None:
+    def read_out(self) -> OrphanedSegments | None:
         """A dead process whose calls have all been taken, to be discarded once they are stored;
         None: there is none."""
-        return self._inherited.read_out
+        return self._adopted.read_out
 
-    def discard(self, remains: Remains) -> None:
+    def discard(self, orphaned: OrphanedSegments) -> None:
         """Delete the files of a dead process."""
-        remains.discard()
+        orphaned.discard()
         with self._lock:
-            self._spool.foreign_size -= remains.size
-            self._inherited.forget(remains)
+            self._spool.foreign_size -= orphaned.size
+            self._adopted.forget(orphaned)
 
     def _has_work(self) -> bool:
-        return bool(self._reports or self._queue or self._backlog or self._inherited)
+        return bool(self._reports or self._queue or self._backlog or self._adopted)
 
     def _take_reports(self) -> list[Unit]:
         units: list[Unit] = []
@@ -432,11 +432,11 @@ class Intake:
             self._backlog_at = _after(found[-1][0]) if self._backlog else None
         return units
 
-    def _take_inherited(self) -> list[Unit]:
+    def _take_adopted(self) -> list[Unit]:
         limits = self._limits
         units: list[Unit] = []
         spoilt: list[bytes] = []
-        for told, line in self._inherited.take(calls=limits.batch_calls, size=limits.batch_bytes):
+        for told, line in self._adopted.take(calls=limits.batch_calls, size=limits.batch_bytes):
             unit = unit_of(told, None)
             if unit is not None:
                 units.append(unit)
@@ -447,7 +447,7 @@ class Intake:
             logger.warning(_DAMAGED, len(spoilt))
             with self._lock:
                 # Taken for calls when they were counted, and none.
-                self._inherited_calls -= len(spoilt)
+                self._adopted_calls -= len(spoilt)
                 self._counts.accepted -= len(spoilt)
                 self._counts.damaged_lines += len(spoilt)
         return units
@@ -465,20 +465,20 @@ class Intake:
         except OSError as error:
             logger.error("the spool cannot be used: %s", error)
             return
-        lost = sum(len(remains.in_flight) for remains in found)
-        damaged = sum(remains.damaged for remains in found)
-        waiting = sum(remains.calls for remains in found)
+        lost = sum(len(orphaned.in_flight) for orphaned in found)
+        damaged = sum(orphaned.damaged for orphaned in found)
+        waiting = sum(orphaned.calls for orphaned in found)
         with self._lock:
-            self._inherited = Inheritance(found)
-            self._spool.foreign_size = sum(remains.size for remains in found)
+            self._adopted = Adoption(found)
+            self._spool.foreign_size = sum(orphaned.size for orphaned in found)
             # Ours only until the rows of those processes can be written (`booked`).
             self._counts.in_flight_lost += lost
-            self._inherited_calls, self._left_behind = waiting, 0
+            self._adopted_calls, self._left_behind = waiting, 0
             self._counts.accepted += waiting
             self._counts.damaged_lines += damaged
         if lost:
             logger.warning(
-                "%d calls were under way when the previous process ended by force; their records "
+                "%d calls were under way when the previous process crashed; their records "
                 "are incomplete or missing",
                 lost,
             )
@@ -487,19 +487,19 @@ class Intake:
         if waiting:
             logger.info("%d calls are read back from the spool", waiting)
 
-    def leave_inherited(self) -> None:
+    def leave_adopted(self) -> None:
         """Leave what other processes left, and is not stored, to the next start: it accepts that.
 
         Only for calls in our own spool does our row of the ledger lead to them.
         """
         with self._lock:
-            self._counts.accepted -= self._inherited_calls
-            self._left_behind += self._inherited_calls
-            self._inherited_calls = 0
+            self._counts.accepted -= self._adopted_calls
+            self._left_behind += self._adopted_calls
+            self._adopted_calls = 0
 
     def close(self) -> None:
         """Leave what is not stored to the next start. Calls that still end go to the spool."""
-        self.leave_inherited()
+        self.leave_adopted()
         with self._lock:
             self._is_closed = True
             # Only what the spool would not take is lost.
@@ -508,7 +508,7 @@ class Intake:
             self._queue_calls = self._queue_bytes = 0
             self._backlog, self._backlog_at = 0, None
             self._spool.close()
-            self._inherited.release()
+            self._adopted.release()
             left = self._counts.waiting + self._left_behind
         if left:
             logger.warning("%d calls wait in the spool for the next start", left)
@@ -564,7 +564,7 @@ def _count(counts: Counts, outcomes: Sequence[Outcome]) -> None:
         repeats = sum(answer.duplicate for answer in outcome.answers)
         if outcome.unit.answers is not None:
             counts.accepted += number
-        if outcome.unit.is_inherited:
+        if outcome.unit.is_adopted:
             # Stored by the process that was killed before it could note so; its row, written in
             # the same transaction, counts it.
             counts.accepted -= repeats

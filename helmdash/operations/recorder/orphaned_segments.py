@@ -1,7 +1,7 @@
-"""What processes that have ended left in the spool: read back in order by the one that starts next.
+"""Orphaned segments of the spool: read back in order by the process that starts next.
 
-A process that was killed, or that stopped while the database was away, leaves its segments. Whose
-lock can be taken is dead. Ids make it harmless to store a call that was stored already.
+A process that was killed, or that stopped while the database was unavailable, leaves its segments.
+Whose lock can be taken is dead. Ids make it harmless to store a call that was stored already.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SEGMENTS = "*-??????.ndjson"
 
 
 @dataclass(slots=True, kw_only=True)
-class Remains:
+class OrphanedSegments:
     """The files of one process that has ended."""
 
     process: str
@@ -139,13 +139,13 @@ class Remains:
         return place >= 0 and seq <= self._done[place][1]
 
 
-class Inheritance:
-    """The remains of several processes, read back one after the other."""
+class Adoption:
+    """Taking over the orphaned segments of several processes, read back one after the other."""
 
-    def __init__(self, remains: Sequence[Remains] = ()) -> None:
-        self._unread = deque(remains)
+    def __init__(self, orphaned: Sequence[OrphanedSegments] = ()) -> None:
+        self._unread = deque(orphaned)
         self._lines: Iterator[tuple[Written, bytes]] | None = None
-        self._read: deque[Remains] = deque()
+        self._read: deque[OrphanedSegments] = deque()
 
     def __bool__(self) -> bool:
         return bool(self._unread or self._read)
@@ -156,7 +156,7 @@ class Inheritance:
         return bool(self._unread)
 
     @property
-    def read_out(self) -> Remains | None:
+    def read_out(self) -> OrphanedSegments | None:
         """One whose calls have all been taken."""
         return self._read[0] if self._read else None
 
@@ -174,42 +174,42 @@ class Inheritance:
             calls, size = calls - 1, size - len(found[1])
             yield found
 
-    def unbooked(self) -> list[Remains]:
+    def unbooked(self) -> list[OrphanedSegments]:
         """Those whose row in the ledger is not closed."""
         return [each for each in (*self._unread, *self._read) if not each.is_booked]
 
-    def forget(self, remains: Remains) -> None:
+    def forget(self, orphaned: OrphanedSegments) -> None:
         """All of it is stored."""
-        self._read.remove(remains)
+        self._read.remove(orphaned)
 
     def release(self) -> None:
         """Leave the files to whoever starts next."""
-        for remains in (*self._unread, *self._read):
-            remains.release()
+        for orphaned in (*self._unread, *self._read):
+            orphaned.release()
         self._unread.clear()
         self._read.clear()
         self._lines = None
 
 
-def adopt(directory: Path) -> list[Remains]:
+def adopt(directory: Path) -> list[OrphanedSegments]:
     """Take over the files of every process that has ended; oldest first."""
     _make_missing_locks(directory)
     aside = DamagedLines(directory)
-    found: list[Remains] = []
+    found: list[OrphanedSegments] = []
     for lock in sorted(directory.glob("*.lock"), key=_age):
         handle = _take(lock)
         if handle is None:
             continue
         process = lock.name.removesuffix(".lock")
         segments = tuple(sorted(directory.glob(f"{process}-??????.ndjson")))
-        remains = Remains(
+        orphaned = OrphanedSegments(
             process=process,
             lock=lock,
             lock_handle=handle,
             segments=segments,
         )
-        remains.scan(aside)
-        found.append(remains)
+        orphaned.scan(aside)
+        found.append(orphaned)
     return found
 
 

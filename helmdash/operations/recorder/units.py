@@ -40,7 +40,7 @@ class Unit:
     """Where it lies in the spool."""
     is_queued: bool = False
     """It counts against the bound of the gateway's queue."""
-    is_inherited: bool = False
+    is_adopted: bool = False
     """Read back from what another process left."""
     is_settled: bool = False
     watchers: list[Callable[[], None]] = field(default_factory=list)
@@ -97,5 +97,5 @@ def unit_of(told: Line | None, entry: Entry | None) -> Unit | None:
         captures=(capture,),
         size=size_of(capture),
         entry=entry,
-        is_inherited=entry is None,
+        is_adopted=entry is None,
     )

@@ -30,7 +30,7 @@ _LAST_RETRY_SECONDS = 2.0
 _LEDGER_SECONDS = 1.0
 # A row that is not written to says at least once a minute that its process lives.
 _HEARTBEAT_SECONDS = 60.0
-# A power cut while the database is away may cost the calls of this long, no more.
+# A power cut while the database is unavailable may cost the calls of this long, no more.
 _SYNC_SECONDS = 0.05
 # SQLite's lock may be held by a command that writes much; waiting for it is not yet an outage.
 SQLITE_WAIT_SECONDS = 10
@@ -50,13 +50,13 @@ class Writer:
         *,
         limits: Limits,
         clock: Callable[[], datetime],
-        standing: Callable[[], ProcessLedger],
+        own_ledger: Callable[[], ProcessLedger],
     ) -> None:
         self._intake = intake
         self._rejected = rejected
         self._limits = limits
         self._clock = clock
-        self._standing = standing
+        self._own_ledger = own_ledger
         self._watch: FileWatch | None = None
         self._away_since: float | None = None
         self._asked_at: float | None = None
@@ -69,7 +69,7 @@ class Writer:
         self._syncing = threading.Thread(target=self._sync, name="recorder-sync", daemon=True)
 
     @property
-    def is_away(self) -> bool:
+    def is_unavailable(self) -> bool:
         """The database did not answer when it was asked last."""
         return self._away_since is not None
 
@@ -116,7 +116,7 @@ class Writer:
             while self._work():
                 pass
             self._intake.tidy(is_idle=True)
-            self._intake.leave_inherited()
+            self._intake.leave_adopted()
             self._note(is_last=True)
         except Exception:
             self._has_failed = True
@@ -197,31 +197,31 @@ class Writer:
         """
         if not self._is_running:
             return
-        standing = replace(self._standing(), counts=self._intake.counts(after=outcomes))
+        row = replace(self._own_ledger(), counts=self._intake.counts(after=outcomes))
         try:
             # A savepoint: no call is to be refused for a fault of the ledger.
             with transaction.atomic():
-                ledger.write(standing)
+                ledger.write(row)
         except Exception as error:
-            if group_commit.is_away(error):
+            if group_commit.is_unavailable(error):
                 raise
             logger.exception("the recorder's ledger cannot be written")
 
     def _book_dead(self) -> None:
         """Close the rows of dead processes: from now on what they left counts here only."""
-        for remains in self._intake.unbooked():
+        for orphaned in self._intake.unbooked():
             ledger.close(
-                name=remains.process,
-                began_at=datetime.fromtimestamp(remains.began_at, UTC),
-                in_flight_lost=len(remains.in_flight),
+                name=orphaned.process,
+                began_at=datetime.fromtimestamp(orphaned.began_at, UTC),
+                in_flight_lost=len(orphaned.in_flight),
                 now=self._clock(),
             )
-            self._intake.booked(remains)
+            self._intake.booked(orphaned)
 
     def _discard_read_out(self) -> None:
         """All that a dead process left is stored: delete its files."""
-        while (remains := self._intake.read_out) is not None:
-            self._intake.discard(remains)
+        while (orphaned := self._intake.read_out) is not None:
+            self._intake.discard(orphaned)
 
     @contextlib.contextmanager
     def _asking(self) -> Iterator[None]:
@@ -250,7 +250,7 @@ class Writer:
             self._find_database()
 
     def _lose_database(self, error: Exception, began: float) -> None:
-        if not group_commit.is_away(error):
+        if not group_commit.is_unavailable(error):
             logger.error("the recorder failed and tries again", exc_info=error)
         elif self._away_since is None:
             logger.warning(
@@ -296,25 +296,25 @@ class Writer:
             with self._asking():
                 self._check()
                 self._book_dead()
-                standing = self._standing()
+                row = self._own_ledger()
                 if is_last:
-                    standing = replace(standing, stopped_at=standing.seen_at)
+                    row = replace(row, stopped_at=row.seen_at)
                 if self._noted is None:
                     ledger.fold(now=self._clock())
-                ledger.write(standing)
+                ledger.write(row)
                 self._look_around(moment)
         except Exception as error:
-            if not group_commit.is_away(error):
+            if not group_commit.is_unavailable(error):
                 logger.exception("the recorder's ledger cannot be written")
             with contextlib.suppress(Exception):
                 connection.close()
         else:
-            self._noted = (moment, standing.counts)
+            self._noted = (moment, row.counts)
 
     def _look_around(self, moment: float) -> None:
         """Read now and then what the other rows say, which /metrics tells in an outage."""
         if self._looked_at is None or moment - self._looked_at >= _HEARTBEAT_SECONDS:
-            others(self._standing().name)
+            others(self._own_ledger().name)
             self._looked_at = moment
 
     def _sync(self) -> None:

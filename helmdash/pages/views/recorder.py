@@ -70,7 +70,7 @@ class ProcessRow:
 def recorder_page(request: PageRequest) -> HttpResponse:
     """All processes added up, and one by one; live."""
     request.now = timezone.now()
-    own = recorder().standing()
+    own = recorder().own_ledger()
     state = recorder().state()
     totals = ledger.totals(own=own)
     processes = ledger.processes(own=own, limit=_MOST_PROCESSES)
