@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.planning.arguments import Given
 from helmdash.core.planning.completed_steps import MOST_COMPLETED, completed_steps, refuse_loop
-from helmdash.core.planning.plan_calls import Call, resolve
+from helmdash.core.planning.plan_calls import PlannedCall, resolve
 from helmdash.core.planning.plans import PIPELINE_RUN, CompletedStep, UnusablePlan
 from helmdash.core.planning.tool_names import ToolNames
 from tests.core.catalogs import make_pack, make_pipeline, odd
@@ -79,13 +79,13 @@ def test_any_context_is_read(value: object) -> None:
         assert all(step.tool for step in completed_steps(context))
 
 
-def call_of(tool: str, **args: object) -> Call:
+def call_of(tool: str, **args: object) -> PlannedCall:
     found = resolve(tool, Given(args), NAMES)
-    assert isinstance(found, Call)
+    assert isinstance(found, PlannedCall)
     return found
 
 
-def rule_of(call: Call, *completed: CompletedStep) -> str | None:
+def rule_of(call: PlannedCall, *completed: CompletedStep) -> str | None:
     try:
         refuse_loop(call, completed, NAMES)
     except UnusablePlan as refused:
@@ -128,7 +128,7 @@ RUN = CompletedStep(tool=PIPELINE_RUN, args={"id": "builtin.blog", "inputs": {"b
     ],
 )
 def test_a_step_is_not_taken_again(
-    call: Call, completed: list[CompletedStep], rule: str | None
+    call: PlannedCall, completed: list[CompletedStep], rule: str | None
 ) -> None:
     assert rule_of(call, *completed) == rule
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.catalog.catalog import parse_catalog
-from helmdash.core.planning.plans import ArgFault, Route, RouteKind, UnusablePlan
+from helmdash.core.planning.plans import ArgFault, PlannedRoute, RouteKind, UnusablePlan
 from helmdash.core.planning.route_reading import decode_route, is_route_shaped, read_route
 from tests.core.catalogs import make_pack, make_pipeline
 
@@ -57,7 +57,7 @@ def make_route(
     *,
     suggest: Callable[[str], tuple[str, ...]] = lambda text: ("fs.read",),
     partial: bool = False,
-) -> Route:
+) -> PlannedRoute:
     return read_route(
         value,
         catalog=CATALOG,
@@ -68,7 +68,7 @@ def make_route(
     )
 
 
-def chosen(**members: object) -> Route:
+def chosen(**members: object) -> PlannedRoute:
     return make_route({"recommendation": {**GO, **members}})
 
 

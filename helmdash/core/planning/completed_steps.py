@@ -11,7 +11,7 @@ from itertools import islice, repeat
 from typing import Final
 
 from helmdash.core.planning.arguments import ARGS_MEMBERS, Given, as_args, read_args
-from helmdash.core.planning.plan_calls import Call, Miss, resolve
+from helmdash.core.planning.plan_calls import Miss, PlannedCall, resolve
 from helmdash.core.planning.plan_shapes import TOOL_MEMBERS, text_in, text_of
 from helmdash.core.planning.plans import CompletedStep, UnusablePlan
 from helmdash.core.planning.tool_names import ToolNames
@@ -66,7 +66,9 @@ def completed_steps(context: Mapping[str, object] | None) -> tuple[CompletedStep
     return tuple(found[-_MOST_LISTED:])
 
 
-def refuse_loop(call: Call | None, completed: Sequence[CompletedStep], names: ToolNames) -> None:
+def refuse_loop(
+    call: PlannedCall | None, completed: Sequence[CompletedStep], names: ToolNames
+) -> None:
     """Refuse a step that was taken already, and any step (None: a gap) of a chain without end.
 
     The same entry with other arguments is fine. Arguments nobody knows (the context lists none, or
@@ -97,7 +99,7 @@ def _given(step: CompletedStep) -> Given:
     return Given(None) if step.args is None else as_args(step.args)
 
 
-def _repeats(call: Call, how: str) -> UnusablePlan:
+def _repeats(call: PlannedCall, how: str) -> UnusablePlan:
     return UnusablePlan(
         "plan.repeats_itself", f"The next step, {call.entry.id}, was taken already {how}."
     )

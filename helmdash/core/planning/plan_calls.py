@@ -38,7 +38,7 @@ _LONGEST_QUOTE: Final = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class PlannedCall:
     """A call of an entry. `given`: a pack's arguments, or a pipeline's inputs; faults: theirs."""
 
     entry: Entry
@@ -101,7 +101,7 @@ class Miss:
     missing: tuple[str, ...] = ()
 
 
-def resolve(asked: str, given: Given, names: ToolNames) -> Call | Miss:
+def resolve(asked: str, given: Given, names: ToolNames) -> PlannedCall | Miss:
     """Find what a tool's name and its arguments call. Never raises."""
     if not asked.strip():
         return Miss(reason="the step names no tool", asked="")
@@ -117,7 +117,9 @@ def resolve(asked: str, given: Given, names: ToolNames) -> Call | Miss:
         return _none()
     if named is None:
         return _unknown(asked, f"tool {quote(asked)} is not in the catalog", names)
-    return Call(entry=named.entry, given=args, faults=given.faults, note=_note(asked, named.entry))
+    return PlannedCall(
+        entry=named.entry, given=args, faults=given.faults, note=_note(asked, named.entry)
+    )
 
 
 def with_run_id(asked: str, step: Mapping[str, object], given: Given) -> Given:
@@ -159,18 +161,18 @@ def quote(text: str) -> str:
     return f'"{line[:_LONGEST_QUOTE]}{"…" if len(line) > _LONGEST_QUOTE else ""}"'
 
 
-def _named(asked: str, entry: Entry, given: Given) -> Call:
+def _named(asked: str, entry: Entry, given: Given) -> PlannedCall:
     """The call of an entry by its name; a pipeline's inputs may be wrapped as for a run."""
     args, faults = given.args or {}, given.faults
     if entry.kind is EntryKind.PIPELINE and _is_wrapped(entry, args):
         inner = as_args(args["inputs"])
         args, faults = inner.args or {}, faults + inner.faults
-    return Call(entry=entry, given=args, faults=faults, note=_note(asked, entry))
+    return PlannedCall(entry=entry, given=args, faults=faults, note=_note(asked, entry))
 
 
 def _pipeline_run(
     args: Mapping[str, object], faults: tuple[ArgFault, ...], names: ToolNames
-) -> Call | Miss:
+) -> PlannedCall | Miss:
     member = next((member for member in _ID_MEMBERS if text_of(args.get(member))), None)
     if member is None:
         return Miss(
@@ -190,7 +192,7 @@ def _pipeline_run(
     inputs, note = _inputs(args, member)
     if named.entry.kind is EntryKind.PACK:
         note = f"{named.entry.id} is a pack: it is called by its name, not run as a pipeline."
-    return Call(
+    return PlannedCall(
         entry=named.entry,
         given=inputs.args or {},
         faults=faults + inputs.faults,

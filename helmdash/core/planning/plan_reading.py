@@ -19,11 +19,18 @@ from helmdash.core.decoding.answer_search import decode_best
 from helmdash.core.decoding.decoding import Decoded
 from helmdash.core.planning.arguments import Given, read_args
 from helmdash.core.planning.completed_steps import refuse_loop
-from helmdash.core.planning.plan_calls import Call, Miss, Suggest, nearest, resolve, with_run_id
+from helmdash.core.planning.plan_calls import (
+    Miss,
+    PlannedCall,
+    Suggest,
+    nearest,
+    resolve,
+    with_run_id,
+)
 from helmdash.core.planning.plan_shapes import (
     RATIONALE_MEMBERS,
     TOOL_MEMBERS,
-    Answer,
+    PlanAnswer,
     clip,
     find_answer,
     is_full_plan,
@@ -142,7 +149,7 @@ class _Found:
     """A step as it was read; `call` is None for a gap."""
 
     step: Step
-    call: Call | None
+    call: PlannedCall | None
 
 
 @dataclass(slots=True)
@@ -250,7 +257,10 @@ class _Reading:
 
 
 def _without_steps(
-    answer: Answer, variant: PromptVariant, completed: Sequence[CompletedStep], reading: _Reading
+    answer: PlanAnswer,
+    variant: PromptVariant,
+    completed: Sequence[CompletedStep],
+    reading: _Reading,
 ) -> Plan:
     says_done = to_bool(answer.members.get("done")) is True
     says_last = to_bool(answer.members.get("more_steps_likely")) is False
@@ -270,7 +280,7 @@ def _without_steps(
     )
 
 
-def _more_steps(answer: Answer, step: Step, reading: _Reading, *, is_cut: bool) -> bool:
+def _more_steps(answer: PlanAnswer, step: Step, reading: _Reading, *, is_cut: bool) -> bool:
     """Whether steps follow the one that was picked: as the model says, else as it behaves.
 
     Where it was cut off before it could say, they may: to ask once too often costs a call, not to
@@ -300,7 +310,7 @@ def _read_call(item: Mapping[str, object]) -> tuple[str, Given, str]:
     return tool, with_run_id(tool, item, read_args(item)), clip(rationale, _LONGEST_RATIONALE)
 
 
-def _reasoning(answer: Answer) -> str:
+def _reasoning(answer: PlanAnswer) -> str:
     told = answer.members.get("reasoning")
     if isinstance(told, list):
         told = " ".join(part for part in told if isinstance(part, str))

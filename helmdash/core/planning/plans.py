@@ -142,7 +142,7 @@ class GapWarning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class PlannedRoute:
     """A recommendation that names an entry of the catalog, or says that none serves.
 
     gap_warning None: the catalog lacks nothing. partial: the reply was cut off, or part of it could

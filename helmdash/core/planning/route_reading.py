@@ -17,8 +17,8 @@ from helmdash.core.decoding.decoding import Decoded
 from helmdash.core.planning.arguments import read_args
 from helmdash.core.planning.plan_calls import (
     NONE_WORDS,
-    Call,
     Miss,
+    PlannedCall,
     Suggest,
     is_none_word,
     nearest,
@@ -31,7 +31,7 @@ from helmdash.core.planning.plans import (
     CheckArgs,
     Destination,
     GapWarning,
-    Route,
+    PlannedRoute,
     RouteKind,
     UnusablePlan,
 )
@@ -118,7 +118,7 @@ def read_route(
     check_args: CheckArgs,
     suggest: Suggest,
     partial: bool = False,
-) -> Route:
+) -> PlannedRoute:
     """Turn a decoded answer into a route against the catalog that stands behind it.
 
     The arguments are those of `read_plan`. Raises UnusablePlan for an answer that recommends
@@ -160,7 +160,7 @@ class _Reading:
         members: Mapping[str, object],
         *,
         partial: bool,
-    ) -> Route:
+    ) -> PlannedRoute:
         reasoning = clip(text_of(members.get("reasoning")), _LONGEST_TEXT)
         asked = ""
         found = self._resolve(wanted)
@@ -176,7 +176,7 @@ class _Reading:
         else:
             chosen = self._chosen(found, wanted)
         rivals = found.rivals if isinstance(found, Miss) else ()
-        return Route(
+        return PlannedRoute(
             recommendation=chosen,
             alternatives=tuple(self._alternatives(others, chosen.id)),
             gap_warning=self._gap_warning(members.get("gap_warning"), chosen, asked, rivals),
@@ -185,7 +185,7 @@ class _Reading:
             notes=tuple(self.notes),
         )
 
-    def _resolve(self, wanted: Mapping[str, object]) -> Call | Miss | None:
+    def _resolve(self, wanted: Mapping[str, object]) -> PlannedCall | Miss | None:
         """What a recommendation calls; None where it says that nothing serves."""
         id = text_in(wanted, _ID_MEMBERS)
         if text_in(wanted, _KIND_MEMBERS).lower() == RouteKind.NONE:
@@ -202,7 +202,7 @@ class _Reading:
         self.note(f"The model named {quote(id)} and said that nothing serves; see alternatives.")
         return {"id": id}
 
-    def _chosen(self, call: Call, wanted: Mapping[str, object]) -> Destination:
+    def _chosen(self, call: PlannedCall, wanted: Mapping[str, object]) -> Destination:
         self.note(call.note)
         kind = _KIND_OF[call.entry.kind]
         said = text_in(wanted, _KIND_MEMBERS).lower()

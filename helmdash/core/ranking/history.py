@@ -24,8 +24,8 @@ from typing import Final
 from helmdash.core.ranking.history_index import (
     SATURATION,
     HashWord,
+    IndexedPlan,
     Past,
-    Plan,
     Postings,
     Query,
     hashed,
@@ -156,12 +156,12 @@ def _read(
     return read_past(plans, hash_word), hash_word
 
 
-def _plan(plan: PastPlan) -> Plan:
+def _plan(plan: PastPlan) -> IndexedPlan:
     worth = min(plan.weight, 1.0)
     if plan.age_days is not None and plan.age_days > 0:
         steps = math.floor(plan.age_days / (HALF_LIFE_DAYS * _AGE_STEP))
         worth *= 0.5 ** min(steps * _AGE_STEP, 1_000.0)
-    return Plan(plan.intent, None if plan.intent else plan.sketch, plan.tools, worth)
+    return IndexedPlan(plan.intent, None if plan.intent else plan.sketch, plan.tools, worth)
 
 
 def _votes(past: Past, queries: Sequence[Query]) -> list[float]:

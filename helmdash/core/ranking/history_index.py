@@ -31,7 +31,7 @@ Postings = Mapping[str, Sequence[tuple[int, float]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class IndexedPlan:
     """What is read of a past plan: its words (text, or sketch where it is not None), its tools,
     what it counts."""
 
@@ -45,7 +45,7 @@ class Plan:
 class Past:
     """An indexed history. `plans[k]` and `tools[k]` are what the numbers in the postings mean."""
 
-    plans: tuple[Plan, ...]
+    plans: tuple[IndexedPlan, ...]
     tools: tuple[str, ...]
     tools_of_plan: tuple[tuple[int, ...], ...]
     plan_of_clause: tuple[int, ...]
@@ -85,7 +85,7 @@ def hashed(queries: Sequence[Query], hash_word: HashWord | None) -> Sequence[Que
 
 
 @lru_cache(maxsize=16)
-def read_past(plans: tuple[Plan, ...], hash_word: HashWord | None) -> Past:
+def read_past(plans: tuple[IndexedPlan, ...], hash_word: HashWord | None) -> Past:
     """Index a history. hash_word None: it holds no sketches. Pure; kept, since one history serves
     many intents."""
     queries = [_words_of(plan, hash_word) for plan in plans]
@@ -118,7 +118,7 @@ def read_past(plans: tuple[Plan, ...], hash_word: HashWord | None) -> Past:
     )
 
 
-def _words_of(plan: Plan, hash_word: HashWord | None) -> Sequence[Query]:
+def _words_of(plan: IndexedPlan, hash_word: HashWord | None) -> Sequence[Query]:
     if plan.sketch is not None:
         return plan.sketch
     return hashed(words_of_intent(plan.intent), hash_word)
@@ -171,7 +171,7 @@ def _cosine_postings(
 
 
 def _tool_words(
-    plans: Sequence[Plan],
+    plans: Sequence[IndexedPlan],
     tools_of_plan: Sequence[Sequence[int]],
     queries: Sequence[Sequence[Query]],
     common: frozenset[str],

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from helmdash.core.budgets.budgets import PromptVariant
-from helmdash.core.planning.plans import MODEL_SAID, ArgFault, Destination, Gap, Plan, Route, Step
+from helmdash.core.planning.plans import (
+    MODEL_SAID,
+    ArgFault,
+    Destination,
+    Gap,
+    Plan,
+    PlannedRoute,
+    Step,
+)
 from helmdash.core.planning.tool_names import is_meta
 from helmdash.operations.fitting.fits import Fitted
 from helmdash.operations.planning.asking import Question
@@ -39,7 +47,7 @@ def plan_body(
 
 def route_body(
     question: Question,
-    route: Route,
+    route: PlannedRoute,
     variant: PromptVariant,
     fitted: Fitted,
     attempts: list[Attempt],

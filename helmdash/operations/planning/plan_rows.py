@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.failures import Cause
-from helmdash.core.planning.plans import Destination, Gap, Plan, Route, RouteKind, Step
+from helmdash.core.planning.plans import Destination, Gap, Plan, PlannedRoute, RouteKind, Step
 from helmdash.core.ranking.learning import learned_inputs
 from helmdash.core.rules import PLAN_RULES
 from helmdash.core.text.tokens import compact_json, json_bytes
@@ -165,7 +165,7 @@ def kept_text(project: ProjectInfo, text: str) -> str:
     return masker(project).text(said) if project.payload == Payload.REDACTED.value else ""
 
 
-def route_steps(route: Route) -> tuple[Step, ...]:
+def route_steps(route: PlannedRoute) -> tuple[Step, ...]:
     """A route's recommendation as the one step it stands for; none for an honest "none"."""
     found: Destination = route.recommendation
     if found.kind is RouteKind.NONE:
@@ -181,7 +181,7 @@ def route_steps(route: Route) -> tuple[Step, ...]:
     return (step,)
 
 
-def outcome_of(answer: Plan | Route) -> str:
+def outcome_of(answer: Plan | PlannedRoute) -> str:
     """The word for a good end."""
     if answer.partial:
         return "partial"

@@ -16,7 +16,7 @@ from helmdash.core.calls.finish import FinishReason
 from helmdash.core.decoding.decoding import Decoded
 from helmdash.core.fitting.selection import Selection, select
 from helmdash.core.planning.plan_reading import decode_plan, read_plan
-from helmdash.core.planning.plans import Plan, Route, RouteKind, UnusablePlan
+from helmdash.core.planning.plans import Plan, PlannedRoute, RouteKind, UnusablePlan
 from helmdash.core.planning.prompts import Prompt, Task, build_prompt, fixed_bytes
 from helmdash.core.planning.recovery import TrySettings
 from helmdash.core.planning.route_reading import decode_route, read_route
@@ -44,7 +44,7 @@ class Tried:
     """What came of one try: an answer, or a cause."""
 
     settings: TrySettings
-    answer: Plan | Route | None = None
+    answer: Plan | PlannedRoute | None = None
     cause: Cause | None = None
     fitted: Fitted | None = None
     is_too_large: bool = False  # no model was asked: there is no room for any catalog
@@ -249,7 +249,7 @@ class Teller:
             fit_id=fitted.fit_id,
         )
 
-    def _reader_of(self, variant: PromptVariant) -> Reader[Plan | Route]:
+    def _reader_of(self, variant: PromptVariant) -> Reader[Plan | PlannedRoute]:
         is_plan = self._question.task is Task.PLAN
         return Reader(
             _finder_of(self._question.task),
@@ -259,10 +259,10 @@ class Teller:
             noted=lambda answer, note: replace(answer, notes=(note, *answer.notes)),
         )
 
-    def _reader(self, variant: PromptVariant) -> Callable[[object, bool], Plan | Route]:
+    def _reader(self, variant: PromptVariant) -> Callable[[object, bool], Plan | PlannedRoute]:
         question = self._question
 
-        def read(value: object, partial: bool) -> Plan | Route:
+        def read(value: object, partial: bool) -> Plan | PlannedRoute:
             if question.task is Task.ROUTE:
                 return read_route(
                     value,
@@ -305,7 +305,7 @@ class Teller:
         return suggest_entries(self._question.prepared.index, asked, _SUGGESTIONS)
 
 
-def _calls_something(answer: Plan | Route) -> bool:
+def _calls_something(answer: Plan | PlannedRoute) -> bool:
     """Whether at least one entry of the catalog is called."""
     if isinstance(answer, Plan):
         return any(step.entry is not None for step in answer.steps)
