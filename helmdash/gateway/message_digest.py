@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from helmdash.core.conversations.fingerprints import Turn
+from helmdash.core.conversations.fingerprints import ChatTurn
 from helmdash.providers.wire import (
     ChatRequest,
     Image,
@@ -26,15 +26,17 @@ from helmdash.providers.wire import (
 )
 
 
-def turns_of(messages: Iterable[Message]) -> list[Turn]:
+def turns_of(messages: Iterable[Message]) -> list[ChatTurn]:
     """The messages as the conversation rule compares them."""
-    return [Turn(role=message.role.value, text=_turn_text(message.parts)) for message in messages]
+    return [
+        ChatTurn(role=message.role.value, text=_turn_text(message.parts)) for message in messages
+    ]
 
 
-def reply_turn(reply: Reply) -> Turn | None:
+def reply_turn(reply: Reply) -> ChatTurn | None:
     """The reply as the rule sees it; None when there was none."""
     text = _turn_text(reply.parts)
-    return Turn(role="assistant", text=text) if text else None
+    return ChatTurn(role="assistant", text=text) if text else None
 
 
 def images_of(request: ChatRequest) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helmdash.core.conversations.chains import Seen, Size, is_fresh_start, place
-from helmdash.core.conversations.fingerprints import ChainLinks, Turn, fingerprints_of, links_of
+from helmdash.core.conversations.fingerprints import ChainLinks, ChatTurn, fingerprints_of, links_of
 
 # Long enough to tell one chat from another by itself.
 TASK = (
@@ -27,13 +27,13 @@ SUMMARY = (
 ASK_FOR_SUMMARY = "Summarize our conversation so far, so that we can go on with less."
 
 
-def turns(*texts: str, system: str = "") -> list[Turn]:
+def turns(*texts: str, system: str = "") -> list[ChatTurn]:
     """A request: texts of user and assistant in turn, under a system prompt."""
     said = [
-        Turn(role="assistant" if number % 2 else "user", text=text)
+        ChatTurn(role="assistant" if number % 2 else "user", text=text)
         for number, text in enumerate(texts)
     ]
-    return [Turn(role="system", text=system), *said] if system else said
+    return [ChatTurn(role="system", text=system), *said] if system else said
 
 
 class Book:
@@ -44,10 +44,10 @@ class Book:
         self._newest: dict[int, int] = {}
 
     def take(
-        self, request: Sequence[Turn], reply: str | None = "", *, is_retry: bool = False
+        self, request: Sequence[ChatTurn], reply: str | None = "", *, is_retry: bool = False
     ) -> str:
         """Record a call: how it was placed, in which conversation, as which generation."""
-        answer = None if reply is None else Turn(role="assistant", text=reply or "Fine.")
+        answer = None if reply is None else ChatTurn(role="assistant", text=reply or "Fine.")
         links = links_of(request, reply=answer, is_retry=is_retry)
         found = place(links, self._look)
         is_new = found.conversation is None or found.placing == "branch"
@@ -88,26 +88,31 @@ def test_a_system_prompt_with_the_time_in_it_does_not_matter() -> None:
 
 def test_developer_turns_are_system_turns_and_gemini_calls_the_assistant_a_model() -> None:
     book = Book()
-    book.take([Turn(role="developer", text="Be brief."), Turn(role="user", text="hi")], "Hello!")
+    book.take(
+        [ChatTurn(role="developer", text="Be brief."), ChatTurn(role="user", text="hi")], "Hello!"
+    )
 
     request = [
-        Turn(role="user", text="hi"),
-        Turn(role="model", text="Hello!"),
-        Turn(role="user", text="go on"),
+        ChatTurn(role="user", text="hi"),
+        ChatTurn(role="model", text="Hello!"),
+        ChatTurn(role="user", text="go on"),
     ]
     assert book.take(request) == "continue 1.2"
 
 
 def test_tools_are_called_and_answered_within_one_conversation() -> None:
     book = Book()
-    call = Turn(role="assistant", text='read_file {"path":"a.py"}')
-    results = [Turn(role="tool", text="import os"), Turn(role="tool", text="[image b2:51aa]")]
+    call = ChatTurn(role="assistant", text='read_file {"path":"a.py"}')
+    results = [
+        ChatTurn(role="tool", text="import os"),
+        ChatTurn(role="tool", text="[image b2:51aa]"),
+    ]
     book.take(turns("fix it"), call.text)
 
     request = [*turns("fix it"), call, *results]
     assert book.take(request, "Done.") == "continue 1.2"
-    done = Turn(role="assistant", text="Done.")
-    assert book.take([*request, done, Turn(role="user", text="thanks")]) == "continue 1.3"
+    done = ChatTurn(role="assistant", text="Done.")
+    assert book.take([*request, done, ChatTurn(role="user", text="thanks")]) == "continue 1.3"
 
 
 @pytest.mark.parametrize(
@@ -320,7 +325,10 @@ def test_a_summary_that_was_asked_for_and_handed_in_is_a_compaction() -> None:
         book.take(turns(*said, ASK_FOR_SUMMARY), SUMMARY)
 
         handed_in = f"This session goes on from an earlier one:\n\n{SUMMARY}\n\nGo on."
-        request = [Turn(role=where, text=handed_in), Turn(role="user", text="Now the importer.")]
+        request = [
+            ChatTurn(role=where, text=handed_in),
+            ChatTurn(role="user", text="Now the importer."),
+        ]
         assert book.take(request, "Sure.") == "compaction 1.5"
 
 
@@ -426,7 +434,7 @@ def test_examples_made_of_long_replies_join_nothing() -> None:
 
 
 def test_nothing_but_system_turns_leaves_nothing() -> None:
-    assert links_of([Turn(role="system", text="x")], reply=None, is_retry=False) == ChainLinks()
+    assert links_of([ChatTurn(role="system", text="x")], reply=None, is_retry=False) == ChainLinks()
     assert links_of([], reply=None, is_retry=True) == ChainLinks()
 
 
@@ -434,7 +442,9 @@ def test_links_are_plain_and_bounded_however_long_the_conversation() -> None:
     said = [f"This is turn number {number}, {TASK}" for number in range(1_001)]
 
     links = links_of(
-        turns(*said, system=SUMMARY * 400), reply=Turn(role="assistant", text="a"), is_retry=False
+        turns(*said, system=SUMMARY * 400),
+        reply=ChatTurn(role="assistant", text="a"),
+        is_retry=False,
     )
 
     written = json.dumps(asdict(links))

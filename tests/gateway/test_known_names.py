@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from helmdash.core.conversations.fingerprints import ChainLinks, Turn, links_of
+from helmdash.core.conversations.fingerprints import ChainLinks, ChatTurn, links_of
 from helmdash.gateway.known_names import KnownNames
 
 WHO = (1, "agent")
 ASK, REPLY, MORE = (
-    Turn(role="user", text="Read the files and tell me what they say, one after the other."),
-    Turn(role="assistant", text='call read {"file":1}'),
-    Turn(role="tool", text="result one"),
+    ChatTurn(role="user", text="Read the files and tell me what they say, one after the other."),
+    ChatTurn(role="assistant", text='call read {"file":1}'),
+    ChatTurn(role="tool", text="result one"),
 )
 
 
-def links(*turns: Turn, reply: Turn | None = None, is_retry: bool = False) -> ChainLinks:
+def links(*turns: ChatTurn, reply: ChatTurn | None = None, is_retry: bool = False) -> ChainLinks:
     return links_of(turns, reply=reply, is_retry=is_retry)
 
 
@@ -26,7 +26,7 @@ def test_a_request_with_the_newest_calls_reply_goes_on() -> None:
     assert names.find((1, "other"), links(ASK, REPLY, MORE)) is None
     # The same question, another reply, or tried again: the database tells.
     assert names.find(WHO, links(ASK)) is None
-    assert names.find(WHO, links(ASK, Turn(role="assistant", text="No."), MORE)) is None
+    assert names.find(WHO, links(ASK, ChatTurn(role="assistant", text="No."), MORE)) is None
     assert names.find(WHO, links(ASK, REPLY, MORE, is_retry=True)) is None
 
 
@@ -50,11 +50,11 @@ def test_two_that_went_the_same_way_are_told_apart_elsewhere() -> None:
 def test_it_stays_small() -> None:
     names = KnownNames(most=2)
     for number in range(5):
-        said = Turn(role="assistant", text=f"reply {number}")
+        said = ChatTurn(role="assistant", text=f"reply {number}")
         names.note(WHO, links(ASK, reply=said), f"talk-{number}")
 
     found = [
-        names.find(WHO, links(ASK, Turn(role="assistant", text=f"reply {number}"), MORE))
+        names.find(WHO, links(ASK, ChatTurn(role="assistant", text=f"reply {number}"), MORE))
         for number in range(5)
     ]
     assert found == [None, None, None, "talk-3", "talk-4"]

@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from helmdash.core.access.permissions import SHELL, Forbidden, KeyHolder
-from helmdash.core.conversations.fingerprints import Turn, links_of
+from helmdash.core.conversations.fingerprints import ChatTurn, links_of
 from helmdash.operations import care
 from helmdash.operations.recorder import recorder
 from helmdash.operations.recorder.units import Unit
@@ -144,7 +144,7 @@ def test_another_project_with_the_same_words_is_left_alone(project: ProjectInfo)
 
 
 def test_a_recognized_conversation_is_not_recognized_any_more(project: ProjectInfo) -> None:
-    asked = Turn(role="user", text="A question of some length " * 9)
+    asked = ChatTurn(role="user", text="A question of some length " * 9)
     first = links_of([asked], reply=None, is_retry=False)
     record(project, make_capture(id="one", conversation=None, links=first))
     name = Conversation.objects.get().name

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.conversations.placement import Clearing, is_as_large, is_late
+from helmdash.core.conversations.placement import LatestClear, is_as_large, is_late
 from helmdash.operations import care
 from helmdash.operations.recording.calls import Recorded
 from helmdash.operations.recording.conversation_rows import ConversationBatch, lock_by_name
@@ -162,7 +162,7 @@ def test_a_second_clear_knows_its_own_late_calls(talk: Talk) -> None:
     assert conversation(talk.project).round_number == 3
 
 
-CLEARED = Clearing(at=NOW, late_until=7)
+CLEARED = LatestClear(at=NOW, late_until=7)
 EARLY, AFTER = NOW - timedelta(minutes=1), NOW + timedelta(minutes=1)
 
 

@@ -72,7 +72,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ChainPlace:
     """Where a call belongs. A branch names the call it came off; `by_run` is a kept run of turns.
 
     NEW has neither conversation nor generation: both are None.
@@ -96,10 +96,10 @@ class Size:
 
 Look = Callable[[str], Sequence[Seen]]
 
-_NEW = Place(placing=Placing.NEW)
+_NEW = ChainPlace(placing=Placing.NEW)
 
 
-def place(links: ChainLinks, look: Look) -> Place:
+def place(links: ChainLinks, look: Look) -> ChainPlace:
     """Say where a call belongs. `look` gives who left a fingerprint, newest conversation first.
 
     Pure: the same fingerprints give the same place. `look` is asked for those of `itself` and
@@ -138,7 +138,7 @@ def is_fresh_start(before: Size, after: Size) -> bool:
     return not known or any(now < was * _FRESH_START_SHARE for was, now in known)
 
 
-def _longest_known(pairs: Sequence[tuple[str, str]], look: Look) -> Place | None:
+def _longest_known(pairs: Sequence[tuple[str, str]], look: Look) -> ChainPlace | None:
     for prefix, reply in pairs:
         found = _known_at(look(prefix) if prefix else (), look(reply) if reply else ())
         if found is not None:
@@ -146,7 +146,7 @@ def _longest_known(pairs: Sequence[tuple[str, str]], look: Look) -> Place | None
     return None
 
 
-def _known_at(heads: Sequence[Seen], answered: Sequence[Seen]) -> Place | None:
+def _known_at(heads: Sequence[Seen], answered: Sequence[Seen]) -> ChainPlace | None:
     """What one beginning tells: by the reply that follows it, else by its own length."""
     tips = {one.conversation for one in heads if one.is_tip}
     for one in answered:
@@ -164,7 +164,7 @@ def _known_at(heads: Sequence[Seen], answered: Sequence[Seen]) -> Place | None:
     return None
 
 
-def _compacted(links: ChainLinks, look: Look) -> Place | None:
+def _compacted(links: ChainLinks, look: Look) -> ChainPlace | None:
     for run in links.runs:
         found = _only_tip(look(run))
         if found is not None:
@@ -182,8 +182,8 @@ def _only_tip(seen: Sequence[Seen]) -> Seen | None:
     return next((one for one in seen if one.is_tip), None)
 
 
-def _at(placing: Placing, seen: Seen, *, by_run: bool = False) -> Place:
-    return Place(
+def _at(placing: Placing, seen: Seen, *, by_run: bool = False) -> ChainPlace:
+    return ChainPlace(
         placing=placing,
         conversation=seen.conversation,
         generation=seen.generation,

@@ -50,7 +50,7 @@ _AROUND_SENTENCES = " \t-*•>#\"'`.!?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class ChatTurn:
     """One message as the rule sees it, whatever API it came by.
 
     `text` is all that the message says: its texts, names and arguments of tool calls, results of
@@ -98,7 +98,7 @@ class ChainLinks:
         return (*filter(None, older), *self.runs, *self.sentences)
 
 
-def links_of(turns: Sequence[Turn], *, reply: Turn | None, is_retry: bool) -> ChainLinks:
+def links_of(turns: Sequence[ChatTurn], *, reply: ChatTurn | None, is_retry: bool) -> ChainLinks:
     """The traces of a request (`turns`, in order) and of what came back.
 
     `reply` None: nothing came back. `is_retry`: the client's library says that it tries again.
@@ -146,7 +146,7 @@ class _Said(NamedTuple):
     is_assistant: bool
 
     @classmethod
-    def of(cls, turn: Turn, *, is_assistant: bool = False) -> _Said:
+    def of(cls, turn: ChatTurn, *, is_assistant: bool = False) -> _Said:
         role = turn.role.lower()
         text = turn.text.strip()
         if not is_assistant and role not in _ASSISTANT:
@@ -233,7 +233,7 @@ def _newest_run(said: Sequence[_Said], answer: _Said) -> str:
     return _run_fingerprint(before, answer)
 
 
-def _summary_fingerprint(turns: Sequence[Turn], asking: _Said, answer: _Said) -> str:
+def _summary_fingerprint(turns: Sequence[ChatTurn], asking: _Said, answer: _Said) -> str:
     if len(answer.text) < _SUMMARY_CHARS or not _asks_for_summary(asking.text):
         return ""
     longest = heapq.nlargest(_EARLY_TURNS, _sentences(answer.text), key=len)
@@ -251,7 +251,7 @@ def _asks_for_summary(text: str) -> bool:
     return is_sum and any(word in words for word in _HISTORY_WORDS)
 
 
-def _early_sentences(turns: Sequence[Turn], count: int) -> Iterable[str]:
+def _early_sentences(turns: Sequence[ChatTurn], count: int) -> Iterable[str]:
     """Fingerprints of the longest sentences where a summary could have been handed in."""
     if count > _MOST_TURNS_AFTER_SUMMARY:
         return

@@ -18,7 +18,7 @@ PLACEMENT_VERSION = "place-3"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ConversationState:
     """How a conversation stands after its newest call; `generation` 0 means no call yet,
     `known_level` None that no call could be judged."""
 
@@ -29,28 +29,28 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Placement:
     """One call taken in: the standing after it, and the level it left; None: the level stayed."""
 
-    after: Standing
+    after: ConversationState
     is_change: bool
     from_level: Level | None
 
 
-def take_call(standing: Standing, level: Level, *, opens_round: bool = False) -> Step:
+def take_call(standing: ConversationState, level: Level, *, opens_round: bool = False) -> Placement:
     """The next generation with its level. Unknown keeps the last known level beside it.
 
     `opens_round`: the call's context had a fresh start; the first call of all opens round 1 anyway.
     """
     is_first = standing.generation == 0
     known = standing.known_level if level is Level.UNKNOWN else level
-    after = Standing(
+    after = ConversationState(
         round_number=standing.round_number + (opens_round and not is_first),
         generation=standing.generation + 1,
         level=level,
         known_level=known,
     )
-    return Step(
+    return Placement(
         after=after,
         is_change=is_first or level is not standing.level,
         from_level=None if is_first else standing.level,
@@ -62,7 +62,7 @@ _LONGEST_CALL = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clearing:
+class LatestClear:
     """When a conversation was cleared, and the last generation known to be under way then."""
 
     at: datetime
@@ -75,7 +75,7 @@ def is_late(
     began_in: int | None,
     started_at: datetime | None,
     generation: int,
-    cleared: Clearing | None,
+    cleared: LatestClear | None,
     newest_at: datetime | None = None,
     is_as_large: Callable[[], bool] = lambda: False,
 ) -> bool:

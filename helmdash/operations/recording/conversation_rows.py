@@ -17,8 +17,8 @@ from django.db.models import QuerySet
 from helmdash.core.budgets.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.conversations.placement import (
-    Clearing,
-    Standing,
+    ConversationState,
+    LatestClear,
     is_as_large,
     is_late,
     take_call,
@@ -208,7 +208,7 @@ class ConversationBatch:
         if is_late_call(row, item):
             return self._take_late(row, item)
         step = take_call(
-            Standing(
+            ConversationState(
                 round_number=row.round_number,
                 generation=row.generation,
                 level=Level(row.level),
@@ -319,7 +319,7 @@ class ConversationBatch:
 def is_late_call(row: ConversationRow, item: Judged) -> bool:
     """Whether the call belongs to the round before the open one (core.conversations.placement)."""
     cleared = (
-        Clearing(at=row.cleared_at, late_until=row.late_until)
+        LatestClear(at=row.cleared_at, late_until=row.late_until)
         if row.cleared_at is not None and row.late_until is not None
         else None
     )
@@ -345,7 +345,7 @@ def _prompt_before(row: ConversationRow) -> int | None:
     return calls.order_by("-generation").values_list("prompt_tokens", flat=True).first()
 
 
-def _apply(row: ConversationRow, after: Standing, item: Judged) -> None:
+def _apply(row: ConversationRow, after: ConversationState, item: Judged) -> None:
     """Bring the conversation's row to where its newest call puts it."""
     health = item.health
     row.round_number = after.round_number
