@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from helmdash.core.care.restarts import Beginning, Entry, fingerprint, fingerprints
+from helmdash.core.care.restarts import Beginning, HistoryEntry, fingerprint, fingerprints
 
 # Conversations that are under way at once in one process, by far; a package is some kilobytes.
 _MOST = 1_000
@@ -27,7 +27,7 @@ class Beginnings:
         self._kept: OrderedDict[tuple[Who, int, str], Beginning] = OrderedDict()
         self._chars = 0
 
-    def keep(self, who: Who, history: Sequence[Entry], beginning: Beginning) -> None:
+    def keep(self, who: Who, history: Sequence[HistoryEntry], beginning: Beginning) -> None:
         """Note how a request was sent; one that was sent whole is nothing to note."""
         count = beginning.entries
         if not count:
@@ -39,7 +39,7 @@ class Beginnings:
         while len(self._kept) > self._most or self._chars > self._most_chars:
             self._drop(next(iter(self._kept)))
 
-    def find(self, who: Who, history: Sequence[Entry]) -> Beginning:
+    def find(self, who: Who, history: Sequence[HistoryEntry]) -> Beginning:
         """The newest one that fits this history; an empty one, where none does."""
         found = Beginning()
         for count, digest in enumerate(fingerprints(history), 1):

@@ -13,8 +13,8 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.care.reminders import HEADINGS, build_package, package_bytes
 from helmdash.core.care.restarts import (
     Beginning,
-    Entry,
-    Piece,
+    HistoryEntry,
+    PartKind,
     arrange,
     carried_of,
     earlier_of,
@@ -91,7 +91,7 @@ class History:
     body: bytes
     parsed: dict[str, Any]
     items: Sequence[Object] = field(repr=False)
-    entries: Sequence[Entry] = field(repr=False)
+    entries: Sequence[HistoryEntry] = field(repr=False)
     budget: EffectiveBudget | None = None
 
     def for_clear(self) -> care.ClientHistory:
@@ -153,7 +153,7 @@ class History:
 
     def _sent(self, beginning: Beginning) -> set[int]:
         steps = arrange(self.entries, beginning)
-        return {step.index for step in steps if step.piece is not Piece.SAID}
+        return {step.index for step in steps if step.piece is not PartKind.SAID}
 
     def _carried(self, pending: Sequence[int]) -> tuple[int, ...]:
         budget = self.budget

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from helmdash.core.care.restarts import Entry, Piece, Speaker, Step
+from helmdash.core.care.restarts import HistoryEntry, PartKind, RequestPart, Speaker
 from helmdash.providers import anthropic, gemini, ollama, openai
 from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.shared.bodies import items_of, json_text, with_members
@@ -34,7 +34,7 @@ class Form:
     """
 
     member: str
-    read: Callable[[Object], Entry]
+    read: Callable[[Object], HistoryEntry]
     say: Callable[[str], Object]
     own: Callable[[Object], Object]
 
@@ -54,7 +54,7 @@ def entries_of(form: Form, parsed: Object) -> list[Object]:
 
 
 def rewritten(
-    form: Form, body: bytes, parsed: Mapping[str, Any], steps: Sequence[Step]
+    form: Form, body: bytes, parsed: Mapping[str, Any], steps: Sequence[RequestPart]
 ) -> tuple[bytes, dict[str, Any]]:
     """The request with these entries instead of its own: its bytes, and what they say."""
     items = entries_of(form, parsed)
@@ -63,10 +63,10 @@ def rewritten(
     written: list[Json] = []
     for step in steps:
         match step.piece:
-            case Piece.SAID:
+            case PartKind.SAID:
                 said.append(form.say(step.text))
                 written.append(said[-1])
-            case Piece.OWN if items[step.index] != (own := form.own(items[step.index])):
+            case PartKind.OWN if items[step.index] != (own := form.own(items[step.index])):
                 said.append(own)
                 written.append(own)
             case _:
@@ -78,14 +78,14 @@ def rewritten(
 # --- OpenAI, and Ollama's /api/chat
 
 
-def _openai_entry(entry: Object) -> Entry:
+def _openai_entry(entry: Object) -> HistoryEntry:
     role = entry.get("role")
     text = _content_text(entry.get("content")) or _text(entry.get("refusal"))
     if role in _SYSTEM:
-        return Entry(speaker=Speaker.SYSTEM, text=text)
+        return HistoryEntry(speaker=Speaker.SYSTEM, text=text)
     if role == "user":
         blocks = _objects(entry.get("content"))
-        return Entry(
+        return HistoryEntry(
             speaker=Speaker.USER,
             text=text,
             is_own=True,
@@ -94,40 +94,40 @@ def _openai_entry(entry: Object) -> Entry:
         )
     if role in ("tool", "function"):
         outcome = (_text(entry.get("tool_call_id")), text[:_OUTCOME_CHARS])
-        return Entry(speaker=Speaker.TOOL, text=text, results=1, outcomes=(outcome,))
+        return HistoryEntry(speaker=Speaker.TOOL, text=text, results=1, outcomes=(outcome,))
     if role == "assistant":
         asked = _objects(entry.get("tool_calls")) + _objects([entry.get("function_call")])
         functions = _objects([call.get("function", call) for call in asked])
-        return Entry(
+        return HistoryEntry(
             speaker=Speaker.ASSISTANT,
             text=text,
             calls=_calls(functions, "arguments"),
             call_ids=tuple(_text(call.get("id")) for call in asked),
         )
-    return Entry(speaker=Speaker.OTHER, text=text)
+    return HistoryEntry(speaker=Speaker.OTHER, text=text)
 
 
 # --- Anthropic
 
 
-def _anthropic_entry(entry: Object) -> Entry:
+def _anthropic_entry(entry: Object) -> HistoryEntry:
     content = entry.get("content")
     blocks = _objects(content)
     text = _content_text(content)
     role = entry.get("role")
     if role == "assistant":
         uses = [block for block in blocks if block.get("type") == "tool_use"]
-        return Entry(
+        return HistoryEntry(
             speaker=Speaker.ASSISTANT,
             text=text,
             calls=_calls(uses, "input"),
             call_ids=tuple(_text(use.get("id")) for use in uses),
         )
     if role in _SYSTEM:
-        return Entry(speaker=Speaker.SYSTEM, text=text)
+        return HistoryEntry(speaker=Speaker.SYSTEM, text=text)
     results = [block for block in blocks if _is_anthropic_result(block)]
     others = [block for block in blocks if not _is_anthropic_result(block)]
-    return Entry(
+    return HistoryEntry(
         speaker=Speaker.TOOL if results else Speaker.USER,
         text=text,
         results=len(results),
@@ -151,12 +151,12 @@ def _is_anthropic_result(block: Json) -> bool:
 # --- Gemini
 
 
-def _gemini_entry(entry: Object) -> Entry:
+def _gemini_entry(entry: Object) -> HistoryEntry:
     parts = _objects(entry.get("parts"))
     text = "\n".join(_text(part.get("text")) for part in parts if part.get("thought") is not True)
     if entry.get("role") in ("model", "assistant"):
         calls = [call for part in parts for call in _objects([_either(part, "functionCall")])]
-        return Entry(
+        return HistoryEntry(
             speaker=Speaker.ASSISTANT,
             text=text.strip(),
             calls=_calls(calls, "args"),
@@ -164,7 +164,7 @@ def _gemini_entry(entry: Object) -> Entry:
         )
     results = [part for part in parts if _is_gemini_result(part)]
     others = [part for part in parts if not _is_gemini_result(part)]
-    return Entry(
+    return HistoryEntry(
         speaker=Speaker.TOOL if results else Speaker.USER,
         text=text.strip(),
         results=len(results),

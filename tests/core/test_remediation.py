@@ -21,7 +21,7 @@ from helmdash.core.budgets.levels import Level
 from helmdash.core.care.remediation import (
     COUNTDOWN,
     GRACE,
-    Action,
+    CareAction,
     CareState,
     Decision,
     Snapshot,
@@ -92,7 +92,7 @@ def play(readings: str, *, cadence: int = 10, restarts: bool = False) -> Played:
             has_user_prompt=has_user_prompt,
         )
         has_user_prompt = False
-        if decision.action is Action.CLEAR:
+        if decision.action is CareAction.CLEAR:
             state = new_round(state.round_number + 1, generation=generation)
         if restarts:
             state = CareState.from_json(json.loads(json.dumps(state.to_json())))
@@ -104,15 +104,15 @@ def play(readings: str, *, cadence: int = 10, restarts: bool = False) -> Played:
 
 def letter(decision: Decision) -> str:
     match decision.action, decision.strength:
-        case Action.CLEAR, _:
+        case CareAction.CLEAR, _:
             return "!"
-        case Action.NONE, _:
+        case CareAction.NONE, _:
             return "."
-        case Action.GUIDE, Strength.SOFT:
+        case CareAction.GUIDE, Strength.SOFT:
             return "s"
-        case Action.GUIDE, Strength.HARD:
+        case CareAction.GUIDE, Strength.HARD:
             return "H"
-        case Action.GUIDE, _:
+        case CareAction.GUIDE, _:
             return "abcde"[decision.remaining or 0]
     return str(decision.remaining)
 
@@ -212,15 +212,17 @@ def test_soft_guidances_tell_how_many_are_left() -> None:
 def test_prompts_are_recorded_unless_the_user_speaks() -> None:
     recorded, transient = play("XUX").decisions
 
-    assert (recorded.action, recorded.persist) == (Action.RECORD_PROMPT, True)
-    assert (transient.action, transient.persist) == (Action.GUIDE, False)
+    assert (recorded.action, recorded.persist) == (CareAction.RECORD_PROMPT, True)
+    assert (transient.action, transient.persist) == (CareAction.GUIDE, False)
     assert transient.strength is Strength.CRITICAL
 
 
 def test_a_clear_has_no_strength_and_nothing_left() -> None:
     clear = play("XXXXXX").decisions[-1]
 
-    assert clear == Decision(action=Action.CLEAR, remaining=0, reason="The countdown has run out.")
+    assert clear == Decision(
+        action=CareAction.CLEAR, remaining=0, reason="The countdown has run out."
+    )
 
 
 def test_an_overflow_of_the_only_call_of_a_round_clears_nothing() -> None:
@@ -236,7 +238,7 @@ def test_an_overflow_of_the_only_call_of_a_round_clears_nothing() -> None:
         has_user_prompt=False,
     )
 
-    assert decision.action is Action.NONE
+    assert decision.action is CareAction.NONE
     assert "clearing again would free nothing" in decision.reason
     assert after == replace(state, generation=2)
 
@@ -254,7 +256,7 @@ def test_a_brake_is_told_also_while_nothing_is_known(
     )
 
     assert (after.braked_at, decision.is_brake) == (braked_at, braked_at is not None)
-    assert decision.action is Action.NONE
+    assert decision.action is CareAction.NONE
 
 
 def test_a_brake_without_room_to_tell_it_holds_and_is_told_later() -> None:
@@ -265,9 +267,9 @@ def test_a_brake_without_room_to_tell_it_holds_and_is_told_later() -> None:
     again, told_later = brake(CareState.from_json(held.to_json()), has_user_prompt=True)
     _, silent = brake(again, has_user_prompt=True)
 
-    assert (held.braked_at, left_out.action, left_out.is_brake) == (8, Action.NONE, True)
-    assert (again.braked_at, told_later.action) == (8, Action.GUIDE)
-    assert silent.action is Action.NONE
+    assert (held.braked_at, left_out.action, left_out.is_brake) == (8, CareAction.NONE, True)
+    assert (again.braked_at, told_later.action) == (8, CareAction.GUIDE)
+    assert silent.action is CareAction.NONE
 
 
 def test_a_generation_that_was_decided_is_not_decided_again() -> None:
@@ -331,7 +333,7 @@ def test_a_small_window_has_no_caution_on_the_way_down() -> None:
     )
 
     assert state.level is None
-    assert decision.action is Action.NONE
+    assert decision.action is CareAction.NONE
 
 
 REASONS = [
@@ -453,7 +455,7 @@ def test_law_one_stay_in_critical_gives_at_most_five_prompts_in_counting_order(
     for state, decision in zip(played.states, played.decisions, strict=True):
         if decision.strength is Strength.CRITICAL:
             stay.append(decision.remaining)
-        if state.level is not Level.CRITICAL or decision.action is Action.CLEAR:
+        if state.level is not Level.CRITICAL or decision.action is CareAction.CLEAR:
             stay = [] if decision.strength is not Strength.CRITICAL else stay[-1:]
         assert stay == [4, 3, 2, 1, 0][: len(stay)]
         assert len(decision.reason) <= 200
@@ -469,7 +471,7 @@ def test_law_six_critical_generations_end_in_a_clear(
 
     tail = played.decisions[len(play(before, cadence=cadence).decisions) :]
 
-    assert Action.CLEAR in [decision.action for decision in tail]
+    assert CareAction.CLEAR in [decision.action for decision in tail]
 
 
 @settings(max_examples=100, deadline=None)
@@ -486,7 +488,7 @@ def test_law_a_replayed_generation_changes_nothing(readings: str, reading: str) 
     )
 
     assert again == state
-    assert decision.action is Action.NONE
+    assert decision.action is CareAction.NONE
 
 
 JSON_VALUES = st.recursive(

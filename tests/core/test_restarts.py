@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from helmdash.core.care.restarts import (
     Beginning,
-    Entry,
-    Piece,
+    HistoryEntry,
+    PartKind,
+    RequestPart,
     Speaker,
-    Step,
     arrange,
     carried_of,
     clipped,
@@ -28,14 +28,14 @@ from helmdash.core.care.restarts import (
     within_room,
 )
 
-SYSTEM = Entry(speaker=Speaker.SYSTEM, text="Be brief.")
-USER = Entry(speaker=Speaker.USER, text="Do it.", is_own=True)
-ANSWER = Entry(speaker=Speaker.ASSISTANT, text="Done.")
-SILENCE = Entry(speaker=Speaker.ASSISTANT, text=" ")
-CALL = Entry(speaker=Speaker.ASSISTANT, text="I look.", calls=(("look", '{"at": 1}'),))
-TWO_CALLS = Entry(speaker=Speaker.ASSISTANT, calls=(("look", "1"), ("look", "2")))
-RESULT = Entry(speaker=Speaker.TOOL, text="Rain.", results=1, outcomes=(("", "Rain."),))
-BOTH = Entry(speaker=Speaker.TOOL, text="And hurry.", results=1, is_own=True)
+SYSTEM = HistoryEntry(speaker=Speaker.SYSTEM, text="Be brief.")
+USER = HistoryEntry(speaker=Speaker.USER, text="Do it.", is_own=True)
+ANSWER = HistoryEntry(speaker=Speaker.ASSISTANT, text="Done.")
+SILENCE = HistoryEntry(speaker=Speaker.ASSISTANT, text=" ")
+CALL = HistoryEntry(speaker=Speaker.ASSISTANT, text="I look.", calls=(("look", '{"at": 1}'),))
+TWO_CALLS = HistoryEntry(speaker=Speaker.ASSISTANT, calls=(("look", "1"), ("look", "2")))
+RESULT = HistoryEntry(speaker=Speaker.TOOL, text="Rain.", results=1, outcomes=(("", "Rain."),))
+BOTH = HistoryEntry(speaker=Speaker.TOOL, text="And hurry.", results=1, is_own=True)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ BOTH = Entry(speaker=Speaker.TOOL, text="And hurry.", results=1, is_own=True)
         ([USER, CALL], 1),
     ],
 )
-def test_our_texts_follow_where_no_call_waits(history: list[Entry], end: int) -> None:
+def test_our_texts_follow_where_no_call_waits(history: list[HistoryEntry], end: int) -> None:
     assert end_of(history) == end
 
 
@@ -73,7 +73,7 @@ def test_our_texts_follow_where_no_call_waits(history: list[Entry], end: int) ->
     ],
 )
 def test_pending_is_what_no_final_answer_follows(
-    history: list[Entry], pending: tuple[int, ...]
+    history: list[HistoryEntry], pending: tuple[int, ...]
 ) -> None:
     assert pending_of(history, len(history)) == pending
 
@@ -91,21 +91,21 @@ def test_pending_is_what_no_final_answer_follows(
     ],
 )
 def test_the_request_ends_in_a_users_own_message_or_not(
-    history: list[Entry], index: int | None
+    history: list[HistoryEntry], index: int | None
 ) -> None:
     assert prompt_of(history) == index
 
 
-def kept(*indexes: int) -> list[Step]:
-    return [Step(piece=Piece.KEPT, index=index) for index in indexes]
+def kept(*indexes: int) -> list[RequestPart]:
+    return [RequestPart(piece=PartKind.KEPT, index=index) for index in indexes]
 
 
-def said(text: str) -> Step:
-    return Step(piece=Piece.SAID, text=text)
+def said(text: str) -> RequestPart:
+    return RequestPart(piece=PartKind.SAID, text=text)
 
 
-def own(index: int) -> Step:
-    return Step(piece=Piece.OWN, index=index)
+def own(index: int) -> RequestPart:
+    return RequestPart(piece=PartKind.OWN, index=index)
 
 
 def test_guidance_stands_before_the_users_own_message() -> None:
@@ -135,26 +135,31 @@ def test_a_prompt_that_would_part_a_call_from_its_result_is_left_out() -> None:
     assert list(steps) == kept(0, 1, 2)
 
 
-def agent(text: str = "", *calls: tuple[str, str]) -> Entry:
-    return Entry(speaker=Speaker.ASSISTANT, text=text, calls=calls)
+def agent(text: str = "", *calls: tuple[str, str]) -> HistoryEntry:
+    return HistoryEntry(speaker=Speaker.ASSISTANT, text=text, calls=calls)
 
 
-def asked(text: str) -> Entry:
-    return Entry(speaker=Speaker.USER, text=text, is_own=True)
+def asked(text: str) -> HistoryEntry:
+    return HistoryEntry(speaker=Speaker.USER, text=text, is_own=True)
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
     [
         # an old result is pruned, and the arguments of the call with it
-        (Entry(speaker=Speaker.TOOL, text="Rain.", results=1), replace(RESULT, text="[gone]")),
+        (
+            HistoryEntry(speaker=Speaker.TOOL, text="Rain.", results=1),
+            replace(RESULT, text="[gone]"),
+        ),
         (CALL, replace(CALL, calls=(("look", "{}"),))),
         # the date in the system prompt
         (SYSTEM, replace(SYSTEM, text="It is one.")),
         (agent("A"), agent("A ")),
     ],
 )
-def test_what_clients_change_by_themselves_is_no_other_history(one: Entry, other: Entry) -> None:
+def test_what_clients_change_by_themselves_is_no_other_history(
+    one: HistoryEntry, other: HistoryEntry
+) -> None:
     assert fingerprint([one]) == fingerprint([other])
 
 
@@ -172,7 +177,9 @@ def test_what_clients_change_by_themselves_is_no_other_history(one: Entry, other
         ([BOTH], [replace(BOTH, text="And wait.")]),
     ],
 )
-def test_other_words_are_another_history(one: list[Entry], other: list[Entry]) -> None:
+def test_other_words_are_another_history(
+    one: list[HistoryEntry], other: list[HistoryEntry]
+) -> None:
     assert fingerprint(one) != fingerprint(other)
 
 
@@ -261,7 +268,7 @@ def test_results_are_told_with_the_calls_they_answer() -> None:
 def test_what_was_done_is_told_within_the_room_the_newest_first(room: int) -> None:
     history = [USER]
     for number in range(1, 101):
-        call = Entry(speaker=Speaker.ASSISTANT, calls=(("read", f"file-{number}.txt"),))
+        call = HistoryEntry(speaker=Speaker.ASSISTANT, calls=(("read", f"file-{number}.txt"),))
         history += [
             call,
             replace(RESULT, text="x" * 999, outcomes=(("", f"{number}: " + "x" * 999),)),
@@ -291,7 +298,7 @@ turn = st.lists(st.sampled_from(TURNS), max_size=12).map(
 @settings(max_examples=100)
 @given(history=turn, more=turn, guide=st.sampled_from([None, "G"]))
 def test_a_clear_loses_no_word_of_the_users_and_parts_no_call(
-    history: list[Entry], more: list[Entry], guide: str | None
+    history: list[HistoryEntry], more: list[HistoryEntry], guide: str | None
 ) -> None:
     end = end_of(history)
     carried = pending_of(history, end)
@@ -300,12 +307,12 @@ def test_a_clear_loses_no_word_of_the_users_and_parts_no_call(
 
     steps = arrange(whole, beginning, guide=guide)
 
-    indexes = [step.index for step in steps if step.piece is not Piece.SAID]
+    indexes = [step.index for step in steps if step.piece is not PartKind.SAID]
     assert set(carried) <= set(indexes)
     assert set(range(end, len(whole))) <= set(indexes)
     assert len(indexes) == len(set(indexes))
     sent = [
-        whole[step.index] if step.piece is not Piece.SAID else Entry(speaker=Speaker.USER)
+        whole[step.index] if step.piece is not PartKind.SAID else HistoryEntry(speaker=Speaker.USER)
         for step in steps
     ]
     assert not any(
@@ -315,7 +322,7 @@ def test_a_clear_loses_no_word_of_the_users_and_parts_no_call(
     assert is_gap(whole, end)
 
 
-def _belongs(sent: list[Entry], position: int) -> bool:
+def _belongs(sent: list[HistoryEntry], position: int) -> bool:
     """The entries between a result and its call are results."""
     while position and sent[position].results:
         position -= 1

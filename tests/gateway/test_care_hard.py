@@ -8,7 +8,7 @@ from typing import Any
 import openai
 import pytest
 
-from helmdash.core.care.restarts import Beginning, Entry, Speaker
+from helmdash.core.care.restarts import Beginning, HistoryEntry, Speaker
 from helmdash.gateway.beginnings import Beginnings
 from tests.gateway.house import CRITICAL, MODELS, TOOLS, Agent, House
 from tests.gateway.narrow import BYTES_PER_TOKEN, WINDOW, texts
@@ -179,8 +179,8 @@ def test_beginnings_are_found_by_history_and_bounded() -> None:
     who = (1, "agent", "")
     talks = [
         [
-            Entry(speaker=Speaker.USER, text=f"Do {number}.", is_own=True),
-            Entry(speaker=Speaker.ASSISTANT),
+            HistoryEntry(speaker=Speaker.USER, text=f"Do {number}.", is_own=True),
+            HistoryEntry(speaker=Speaker.ASSISTANT),
         ]
         for number in range(3)
     ]

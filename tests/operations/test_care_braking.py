@@ -7,7 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.care.restarts import Entry, Speaker, fingerprint, is_standstill, pending_of
+from helmdash.core.care.restarts import (
+    HistoryEntry,
+    Speaker,
+    fingerprint,
+    is_standstill,
+    pending_of,
+)
 from helmdash.operations import care
 from helmdash.operations.care import Advanced, Braked, ClientHistory, NoConversation
 from helmdash.queries.care import care_of
@@ -15,13 +21,13 @@ from helmdash.records.models import Guidance
 from tests.operations.care_support import Talk
 from tests.recording.support import CRITICAL, HEALTHY, make_ruled_project
 
-TASK = Entry(speaker=Speaker.USER, text="Find the fault.", is_own=True)
-RESULT = Entry(speaker=Speaker.TOOL, text="…", results=1)
+TASK = HistoryEntry(speaker=Speaker.USER, text="Find the fault.", is_own=True)
+RESULT = HistoryEntry(speaker=Speaker.TOOL, text="…", results=1)
 MOST_STEPS = 9
 
 
-def call(step: str) -> Entry:
-    return Entry(speaker=Speaker.ASSISTANT, calls=(("read", step),))
+def call(step: str) -> HistoryEntry:
+    return HistoryEntry(speaker=Speaker.ASSISTANT, calls=(("read", step),))
 
 
 @pytest.fixture
@@ -103,7 +109,7 @@ COMES: dict[str, Callable[[Loop], object]] = {
     "a reminder": lambda loop: loop.talk.remind(),
     "an answer": lambda loop: loop.generate("a.py 1", finish="stop"),
     "another text": lambda loop: loop.history.append(
-        Entry(speaker=Speaker.USER, text="Look into b.py.", is_own=True)
+        HistoryEntry(speaker=Speaker.USER, text="Look into b.py.", is_own=True)
     ),
     "a new step": lambda loop: loop.generate("b.py"),
     "a person": lambda loop: care.go_on(

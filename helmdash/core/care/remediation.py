@@ -28,7 +28,7 @@ _LEAVE_PERCENT = 95
 _LEAVE_AFTER = 2
 
 
-class Action(StrEnum):
+class CareAction(StrEnum):
     """What the caller does before the generation starts."""
 
     NONE = "none"
@@ -125,7 +125,7 @@ class Decision:
     and care does not clear any more.
     """
 
-    action: Action = Action.NONE
+    action: CareAction = CareAction.NONE
     strength: Strength | None = None
     remaining: int | None = None
     persist: bool = False
@@ -209,7 +209,7 @@ def brake(state: CareState, *, has_user_prompt: bool) -> tuple[CareState, Decisi
         return state, Decision(reason=_BRAKED, is_brake=True)
     since = state.generation if state.braked_at is None else state.braked_at
     return replace(state, braked_at=since, is_brake_untold=False), Decision(
-        action=Action.GUIDE if has_user_prompt else Action.RECORD_PROMPT,
+        action=CareAction.GUIDE if has_user_prompt else CareAction.RECORD_PROMPT,
         strength=Strength.CRITICAL,
         persist=not has_user_prompt,
         reason=f"{_STANDSTILL} {_BRAKED}",
@@ -297,7 +297,7 @@ def _overflow(state: CareState, snapshot: Snapshot) -> tuple[CareState, Decision
         return state, Decision(reason=reason)
     reason = "The provider refused the last call as too long."
     state = replace(state, level=Level.CRITICAL, countdown=0, grace=0, since_hard=None)
-    return state, Decision(action=Action.CLEAR, remaining=0, reason=reason)
+    return state, Decision(action=CareAction.CLEAR, remaining=0, reason=reason)
 
 
 def _hold(state: CareState, snapshot: Snapshot) -> CareState:
@@ -379,11 +379,11 @@ def _critical(state: CareState, *, has_user_prompt: bool, held: str) -> tuple[Ca
     left = COUNTDOWN if state.countdown is None else state.countdown
     if left <= 0:
         reason = f"{held}The countdown has run out."
-        return state, Decision(action=Action.CLEAR, remaining=0, reason=reason)
+        return state, Decision(action=CareAction.CLEAR, remaining=0, reason=reason)
     left -= 1
     decision = Decision(
         # A user's own text goes out as it is; ours then stays out of the history.
-        action=Action.GUIDE if has_user_prompt else Action.RECORD_PROMPT,
+        action=CareAction.GUIDE if has_user_prompt else CareAction.RECORD_PROMPT,
         strength=Strength.CRITICAL,
         remaining=left,
         persist=not has_user_prompt,
@@ -395,7 +395,7 @@ def _critical(state: CareState, *, has_user_prompt: bool, held: str) -> tuple[Ca
 def _caution(state: CareState, *, cadence: int, held: str) -> tuple[CareState, Decision]:
     if state.grace > 0:
         return replace(state, grace=state.grace - 1), Decision(
-            action=Action.GUIDE,
+            action=CareAction.GUIDE,
             strength=Strength.SOFT,
             reason=f"{held}{_soft_reason(state.grace)}",
             grace_left=state.grace,
@@ -406,7 +406,7 @@ def _caution(state: CareState, *, cadence: int, held: str) -> tuple[CareState, D
         followed = "Followed. " if state.is_followed else ""
         return replace(state, since_hard=since), Decision(reason=f"{held}{followed}{waits}")
     return replace(state, since_hard=0, is_followed=False), Decision(
-        action=Action.GUIDE,
+        action=CareAction.GUIDE,
         strength=Strength.HARD,
         reason=f"{held}{_hard_reason(state, since=since)}",
     )

@@ -60,7 +60,7 @@ class Speaker(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class HistoryEntry:
     """One member of the client's list. `calls` are the tools asked for, as name and arguments.
 
     `results`: how many results of tools it holds. `is_own`: it holds something a user says, and
@@ -91,7 +91,7 @@ class Entry:
         return self.is_own and bool(self.text.strip()) and not (self.has_more or self.words)
 
 
-class Piece(StrEnum):
+class PartKind(StrEnum):
     """What stands at one place of the request that is sent."""
 
     KEPT = "kept"  # an entry of the client's, untouched
@@ -100,10 +100,10 @@ class Piece(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class RequestPart:
     """One place: an entry by its index, or a text."""
 
-    piece: Piece
+    piece: PartKind
     index: int = -1
     text: str = ""
 
@@ -121,7 +121,7 @@ class Beginning:
     inserts: tuple[tuple[int, str], ...] = ()
 
 
-def end_of(history: Sequence[Entry]) -> int:
+def end_of(history: Sequence[HistoryEntry]) -> int:
     """How many of the client's entries stand before the place where our texts may follow.
 
     That is before the beginning of a reply which the client puts into the model's mouth, and before
@@ -133,7 +133,7 @@ def end_of(history: Sequence[Entry]) -> int:
     return _gap_before(history, end)
 
 
-def is_gap(history: Sequence[Entry], position: int) -> bool:
+def is_gap(history: Sequence[HistoryEntry], position: int) -> bool:
     """Whether something may stand after so many entries without parting a call from its result."""
     if not 0 <= position <= len(history):
         return False
@@ -147,7 +147,7 @@ def is_gap(history: Sequence[Entry], position: int) -> bool:
     return True
 
 
-def pending_of(history: Sequence[Entry], end: int) -> tuple[int, ...]:
+def pending_of(history: Sequence[HistoryEntry], end: int) -> tuple[int, ...]:
     """The entries before `end` in which a user says something that no final answer follows.
 
     What a client adds to the results of tools is not the user's, and goes with them.
@@ -162,7 +162,7 @@ def pending_of(history: Sequence[Entry], end: int) -> tuple[int, ...]:
 
 
 def carried_of(
-    history: Sequence[Entry], pending: Sequence[int], sizes: Sequence[int], *, room: int
+    history: Sequence[HistoryEntry], pending: Sequence[int], sizes: Sequence[int], *, room: int
 ) -> tuple[int, ...]:
     """Which of the pending entries are carried, in their order (`room`: in the unit of `sizes`).
 
@@ -196,7 +196,7 @@ def within_room(pending: Sequence[int], sizes: Sequence[int], *, room: int) -> t
     return tuple(pending[kept:])
 
 
-def earlier_of(history: Sequence[Entry], left: Sequence[int]) -> str:
+def earlier_of(history: Sequence[HistoryEntry], left: Sequence[int]) -> str:
     """What the user said in entries that are not carried, newest last, each clipped to a line;
     empty where nothing is left out."""
     said = [history[index].text for index in left if history[index].text.strip()]
@@ -208,7 +208,7 @@ def earlier_of(history: Sequence[Entry], left: Sequence[int]) -> str:
     return "\n".join([f"Earlier user messages{older}:", *lines])
 
 
-def prompt_of(history: Sequence[Entry]) -> int | None:
+def prompt_of(history: Sequence[HistoryEntry]) -> int | None:
     """The index of the entry, where the request ends with a user's own message; None: with
     something else."""
     end = end_of(history)
@@ -219,7 +219,7 @@ def prompt_of(history: Sequence[Entry]) -> int | None:
     return end - 1
 
 
-def is_standstill(history: Sequence[Entry], *, since: int, start: int, end: int) -> bool:
+def is_standstill(history: Sequence[HistoryEntry], *, since: int, start: int, end: int) -> bool:
     """Whether two rounds of a history have brought nothing new.
 
     They are the entries from `since` on, the later one from `start` to `end`. New is an answer for
@@ -239,18 +239,18 @@ def is_standstill(history: Sequence[Entry], *, since: int, start: int, end: int)
     return all(call in before for entry in history[start:end] for call in entry.calls)
 
 
-def _said(history: Sequence[Entry], end: int) -> set[str]:
+def _said(history: Sequence[HistoryEntry], end: int) -> set[str]:
     """What the user says that waits for an answer; an agent may say the same again and again."""
     waiting = (history[at] for at in pending_of(history, end))
     return {entry.words or entry.text for entry in waiting if not entry.is_wrapper}
 
 
 def arrange(
-    history: Sequence[Entry],
+    history: Sequence[HistoryEntry],
     beginning: Beginning,
     *,
     guide: str | None = None,
-) -> tuple[Step, ...]:
+) -> tuple[RequestPart, ...]:
     """The entries that are sent, in order.
 
     `guide` is for this request only: before the user's own message when the request ends in one,
@@ -267,7 +267,7 @@ def arrange(
     return tuple(_steps(history, beginning, said))
 
 
-def fingerprint(history: Sequence[Entry]) -> str:
+def fingerprint(history: Sequence[HistoryEntry]) -> str:
     """What tells one beginning from another: who spoke, what user and assistant said, which tools
     were called.
 
@@ -281,7 +281,7 @@ def fingerprint(history: Sequence[Entry]) -> str:
     return digest.hexdigest()
 
 
-def fingerprints(history: Sequence[Entry]) -> Iterator[str]:
+def fingerprints(history: Sequence[HistoryEntry]) -> Iterator[str]:
     """The fingerprint of each beginning: of one entry, of two, and so on."""
     digest = _digest()
     for entry in history:
@@ -289,7 +289,7 @@ def fingerprints(history: Sequence[Entry]) -> Iterator[str]:
         yield digest.hexdigest()
 
 
-def facts_of(history: Sequence[Entry], *, room: int = _DONE_CHARS) -> tuple[str, str]:
+def facts_of(history: Sequence[HistoryEntry], *, room: int = _DONE_CHARS) -> tuple[str, str]:
     """Goal and progress as the history tells them by itself: no model is asked.
 
     The task: what the user says first that no answer has followed, and before it what the whole
@@ -309,7 +309,7 @@ def facts_of(history: Sequence[Entry], *, room: int = _DONE_CHARS) -> tuple[str,
     return _goal(history), "\n".join(progress)
 
 
-def _goal(history: Sequence[Entry]) -> str:
+def _goal(history: Sequence[HistoryEntry]) -> str:
     own = [entry for entry in history if entry.is_own and entry.text.strip()]
     said = [words for entry in own if (words := entry.words)]
     waiting = [history[at] for at in pending_of(history, len(history))]
@@ -320,7 +320,7 @@ def _goal(history: Sequence[Entry]) -> str:
     return "\nNow: ".join(told)
 
 
-def _done(history: Sequence[Entry], room: int) -> list[str]:
+def _done(history: Sequence[HistoryEntry], room: int) -> list[str]:
     """Lines that tell which calls of tools were made, newest first, within so many characters."""
     calls = _calls_with_outcomes(history)
     if not calls:
@@ -358,7 +358,7 @@ def _older(calls: Sequence[tuple[str, str, str]], room: int) -> list[str]:
     return [f"Before that: {', '.join(listed) or 'others'}{rest}."]
 
 
-def _calls_with_outcomes(history: Sequence[Entry]) -> list[tuple[str, str, str]]:
+def _calls_with_outcomes(history: Sequence[HistoryEntry]) -> list[tuple[str, str, str]]:
     """Each call as name, arguments and the beginning of its result ("": none came).
 
     By ids; where a format or a client has none, results answer the calls before them in order.
@@ -384,37 +384,37 @@ def clipped(text: str, chars: int) -> str:
 
 
 def _steps(
-    history: Sequence[Entry], beginning: Beginning, said: Mapping[int, Sequence[str]]
-) -> Iterator[Step]:
+    history: Sequence[HistoryEntry], beginning: Beginning, said: Mapping[int, Sequence[str]]
+) -> Iterator[RequestPart]:
     if beginning.entries:
         for index in _systems(history, beginning.entries):
-            yield Step(piece=Piece.KEPT, index=index)
+            yield RequestPart(piece=PartKind.KEPT, index=index)
         if beginning.package:
-            yield Step(piece=Piece.SAID, text=beginning.package)
+            yield RequestPart(piece=PartKind.SAID, text=beginning.package)
         for index in beginning.carried:
             if index < beginning.entries:
-                yield Step(piece=Piece.OWN, index=index)
+                yield RequestPart(piece=PartKind.OWN, index=index)
     for position in range(beginning.entries, len(history) + 1):
         for text in said.get(position, ()):
-            yield Step(piece=Piece.SAID, text=text)
+            yield RequestPart(piece=PartKind.SAID, text=text)
         if position < len(history):
-            yield Step(piece=Piece.KEPT, index=position)
+            yield RequestPart(piece=PartKind.KEPT, index=position)
 
 
-def _systems(history: Sequence[Entry], end: int) -> tuple[int, ...]:
+def _systems(history: Sequence[HistoryEntry], end: int) -> tuple[int, ...]:
     """The system turns that stay of a dropped beginning: the leading ones, and the newest other."""
     found = [at for at, entry in enumerate(history[:end]) if entry.speaker is Speaker.SYSTEM]
     leading = sum(1 for number, at in enumerate(found) if number == at)
     return (*found[:leading], *found[leading:][-1:])
 
 
-def _gap_before(history: Sequence[Entry], position: int) -> int:
+def _gap_before(history: Sequence[HistoryEntry], position: int) -> int:
     while position and not is_gap(history, position):
         position -= 1
     return position
 
 
-def _is_final(entry: Entry) -> bool:
+def _is_final(entry: HistoryEntry) -> bool:
     return entry.speaker is Speaker.ASSISTANT and not entry.calls and bool(entry.text.strip())
 
 
@@ -422,7 +422,7 @@ def _digest() -> blake2b:
     return blake2b(digest_size=_DIGEST_BYTES, person=RESTART_VERSION.encode())
 
 
-def _take(digest: blake2b, entry: Entry) -> None:
+def _take(digest: blake2b, entry: HistoryEntry) -> None:
     words = [entry.speaker.value]
     if entry.speaker is not Speaker.SYSTEM:
         # The text of an entry that holds nothing but results is theirs.

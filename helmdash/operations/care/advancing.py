@@ -13,7 +13,7 @@ from datetime import datetime
 
 from helmdash.core.budgets.budgets import BudgetTable
 from helmdash.core.care import remediation
-from helmdash.core.care.remediation import Action, Decision
+from helmdash.core.care.remediation import CareAction, Decision
 from helmdash.core.rules import CARE_RULES
 from helmdash.operations.care import pending_prompts
 from helmdash.operations.care.clearing import (
@@ -157,7 +157,7 @@ def _advance(asked: _Asked) -> Advanced:
         cadence=reading.budget.caution_cadence,
         has_user_prompt=asked.has_user_prompt,
     )
-    if decision.action is Action.CLEAR:
+    if decision.action is CareAction.CLEAR:
         if not is_braked(standing, asked.client):
             return _clear(asked, standing, reading, decision, generation)
         state, decision = remediation.brake(state, has_user_prompt=asked.has_user_prompt)
@@ -200,7 +200,7 @@ def _give(
     generation: int,
     text: str,
 ) -> Advanced:
-    if decision.action is not Action.NONE:
+    if decision.action is not CareAction.NONE:
         _store(asked, standing, decision, generation=generation, text=text)
     return Advanced(
         action=decision.action.value,
@@ -220,7 +220,7 @@ def _give(
 def _store(
     asked: _Asked, standing: Standing, decision: Decision, *, generation: int, text: str
 ) -> None:
-    is_inserted = decision.action is Action.RECORD_PROMPT and asked.client is not None
+    is_inserted = decision.action is CareAction.RECORD_PROMPT and asked.client is not None
     told = Guidance(
         project_id=asked.project.id,
         conversation=standing.row,
@@ -281,7 +281,7 @@ def _repeat(asked: _Asked, standing: Standing, generation: int) -> Advanced:
         project_id=asked.project.id, conversation=row, generation=generation
     ).first()
     restart = _restart(asked, standing)
-    if stored is not None and stored.action == Action.CLEAR.value:
+    if stored is not None and stored.action == CareAction.CLEAR.value:
         package, asked_by = stored_package(row, stored.round_number + 1)
         if asked_by == generation and row.is_round_empty:
             return Advanced(
@@ -306,7 +306,7 @@ def _repeat(asked: _Asked, standing: Standing, generation: int) -> Advanced:
         action=stored.action,
         strength=stored.strength or None,
         text=stored.text or None,
-        persist=stored.action == Action.RECORD_PROMPT.value,
+        persist=stored.action == CareAction.RECORD_PROMPT.value,
         remaining=stored.remaining,
         round_number=row.round_number,
         generation=generation,
@@ -326,7 +326,7 @@ def _nothing(
     restart: Restart | None = None,
 ) -> Advanced:
     return Advanced(
-        action=Action.NONE.value,
+        action=CareAction.NONE.value,
         strength=None,
         text=None,
         persist=False,

@@ -15,7 +15,7 @@ from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
-from helmdash.core.care.remediation import Action, new_round
+from helmdash.core.care.remediation import CareAction, new_round
 from helmdash.core.care.reminders import Note, build_package, package_bytes
 from helmdash.core.rules import CARE_RULES
 from helmdash.operations.care import braking, pending_prompts
@@ -212,7 +212,7 @@ def _inserts(row: Conversation) -> Sequence[tuple[int | None, str]]:
         project_id=row.project_id,
         conversation=row,
         round_number=row.round_number,
-        action=Action.RECORD_PROMPT.value,
+        action=CareAction.RECORD_PROMPT.value,
         position__isnull=False,
     )
     return tuple(found.order_by("generation").values_list("position", "text"))
@@ -303,7 +303,7 @@ def _tell(row: Conversation, clearing: Clearing, *, generation: int) -> None:
         generation=generation,
         defaults={
             "round_number": row.round_number,
-            "action": Action.CLEAR.value,
+            "action": CareAction.CLEAR.value,
             "strength": "",
             "text": "",
             "remaining": 0 if clearing.asked_by else None,

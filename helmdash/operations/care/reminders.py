@@ -9,7 +9,7 @@ import secrets
 from datetime import datetime
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.care.remediation import Action, note_reminder
+from helmdash.core.care.remediation import CareAction, note_reminder
 from helmdash.operations.care.locked_conversation import Standing, lock
 from helmdash.operations.care.problems import CareProblem, NoConversation, NoReminder
 from helmdash.operations.database.transactions import write
@@ -140,7 +140,7 @@ def mark_followed(standing: Standing, *, now: datetime) -> None:
         project_id=standing.row.project_id,
         conversation=standing.row,
         round_number=standing.row.round_number,
-        action__in=(Action.GUIDE.value, Action.RECORD_PROMPT.value),
+        action__in=(CareAction.GUIDE.value, CareAction.RECORD_PROMPT.value),
         followed_at__isnull=True,
     ).update(followed_at=now)
 

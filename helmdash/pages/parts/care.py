@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import assert_never
 
 from helmdash.core.budgets.levels import HELD, Level
-from helmdash.core.care.remediation import Action, Strength
+from helmdash.core.care.remediation import CareAction, Strength
 from helmdash.queries.care import CareView, GuidanceView
 
 # The reason of a clear that a person made on the conversation's page.
@@ -136,13 +136,13 @@ def untold(care: CareView, level: Level) -> str:
 
 def _row(view: GuidanceView, care: CareView) -> GuidanceRow:
     strength = Strength(view.strength) if view.strength else None
-    is_clear = view.action == Action.CLEAR
+    is_clear = view.action == CareAction.CLEAR
     return GuidanceRow(
         generation=view.generation,
         round_number=view.round_number,
         sign="clear" if is_clear or strength is None else strength.value,
         asked=_asked(view, strength),
-        is_recorded=view.action == Action.RECORD_PROMPT,
+        is_recorded=view.action == CareAction.RECORD_PROMPT,
         wants_reminder=strength in _WANT_REMINDER,
         followed_at=view.followed_at,
         text=view.text,
@@ -152,7 +152,7 @@ def _row(view: GuidanceView, care: CareView) -> GuidanceRow:
 
 
 def _asked(view: GuidanceView, strength: Strength | None) -> str:
-    if view.action == Action.CLEAR:
+    if view.action == CareAction.CLEAR:
         return f"opened round {view.round_number + 1}: {_WHY_CLEARED.get(view.reason, view.reason)}"
     if strength is None:
         return view.reason
