@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypedDict, TypeVar
 
 from helmdash.core.budgets.budgets import Budget, BudgetTable, Tier
-from helmdash.core.catalog.catalog import Catalog, Entry, EntryKind
+from helmdash.core.catalog.catalog import Catalog, CatalogEntry, EntryKind
 from helmdash.core.fitting.selection import PreparedCatalog, prepare, select
 from helmdash.core.ranking.ranking import Index, PastPlan, order_entries, prepare_index
 
@@ -91,7 +91,7 @@ def _catalog(entries: Sequence[BenchEntry]) -> Catalog:
     ]
     return Catalog(
         entries=tuple(
-            Entry(kind=EntryKind.PACK, id=entry["name"], name=entry["name"], raw=pack)
+            CatalogEntry(kind=EntryKind.PACK, id=entry["name"], name=entry["name"], raw=pack)
             for entry, pack in zip(entries, packs, strict=True)
         ),
         raw={"packs": packs},

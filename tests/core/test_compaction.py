@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.catalog.catalog import Entry, EntryKind, parse_catalog
+from helmdash.core.catalog.catalog import CatalogEntry, EntryKind, parse_catalog
 from helmdash.core.catalog.compaction import STEPS, Layout, enrich, lay_out, render, saved_by_step
 from helmdash.core.text.sentences import first_sentence, sentence_ends
 from tests.core.catalogs import catalogs, compact, make_pack, make_pipeline
@@ -43,7 +43,7 @@ PIPELINE = make_pipeline(
 )
 
 
-def entry(raw: dict[str, Any]) -> Entry:
+def entry(raw: dict[str, Any]) -> CatalogEntry:
     member = "pipelines" if "id" in raw else "packs"
     return parse_catalog({member: [raw]}).entries[0]
 
@@ -199,7 +199,7 @@ def test_each_step_only_takes_away(catalog: dict[str, Any]) -> None:
 
 
 def test_kinds_decide_what_a_step_takes() -> None:
-    as_pack = Entry(kind=EntryKind.PACK, id="x", name="x", raw=PIPELINE)
+    as_pack = CatalogEntry(kind=EntryKind.PACK, id="x", name="x", raw=PIPELINE)
 
     layout = lay_out(as_pack)
     shown = [json.loads(compact(render(layout, view.mask))) for view in layout.levels]

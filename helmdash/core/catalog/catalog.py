@@ -46,7 +46,7 @@ class CatalogError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CatalogEntry:
     """One pack or pipeline. `id` is what a plan calls it by: a pack's name, a pipeline's id."""
 
     kind: EntryKind
@@ -94,7 +94,7 @@ class Entry:
 class Catalog:
     """All entries, packs before pipelines, each in the order given; and the object given."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[CatalogEntry, ...]
     raw: Mapping[str, object]
 
 
@@ -115,7 +115,7 @@ def parse_catalog(value: object) -> Catalog:
     return Catalog(entries=entries, raw=value)
 
 
-def _read_entries(value: Mapping[str, object], faults: list[FieldError]) -> Iterator[Entry]:
+def _read_entries(value: Mapping[str, object], faults: list[FieldError]) -> Iterator[CatalogEntry]:
     seen: dict[str, str] = {}
     for kind, member in LIST_OF_KIND.items():
         items = value.get(member)
@@ -130,7 +130,9 @@ def _read_entries(value: Mapping[str, object], faults: list[FieldError]) -> Iter
                 yield entry
 
 
-def _read_entry(kind: EntryKind, item: object, path: str, faults: list[FieldError]) -> Entry | None:
+def _read_entry(
+    kind: EntryKind, item: object, path: str, faults: list[FieldError]
+) -> CatalogEntry | None:
     if not isinstance(item, Mapping):
         faults.append(_error(path, f"must be an object that describes a {kind}"))
         return None
@@ -139,10 +141,12 @@ def _read_entry(kind: EntryKind, item: object, path: str, faults: list[FieldErro
     faults.extend(_error(f"{path}.{member}", "must be a non-blank string") for member in missing)
     if missing:
         return None
-    return Entry(kind=kind, id=str(item[members[0]]), name=str(item["name"]), raw=item)
+    return CatalogEntry(kind=kind, id=str(item[members[0]]), name=str(item["name"]), raw=item)
 
 
-def _is_new(entry: Entry, place: str, seen: dict[str, str], faults: list[FieldError]) -> bool:
+def _is_new(
+    entry: CatalogEntry, place: str, seen: dict[str, str], faults: list[FieldError]
+) -> bool:
     first = seen.setdefault(entry.id, place)
     if first == place:
         return True

@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from helmdash.core.catalog.catalog import Entry
+from helmdash.core.catalog.catalog import CatalogEntry
 from helmdash.core.catalog.detail import (
     Detail,
+    DetailMember,
     DropOrder,
-    Member,
-    Shape,
+    MemberShape,
     field_names,
     slim_step,
     take_apart,
@@ -29,7 +29,7 @@ COMPACTION_VERSION: Final = "compaction-1"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LadderStep:
     """One rung of the ladder: the units it drops, and the label that says so."""
 
     label: str
@@ -37,14 +37,14 @@ class Step:
 
 
 # The six of helmdeck ADR 050, in its order; then the members nobody has described to us.
-STEPS: Final[tuple[Step, ...]] = (
-    Step("pack.intent_keywords[]", DropOrder.PACK_KEYWORDS),
-    Step("pack.typical_use", DropOrder.PACK_TYPICAL_USE),
-    Step("pack.limitations[]", DropOrder.PACK_LIMITATIONS),
-    Step("pipeline.steps[].body", DropOrder.STEP_BODIES),
-    Step("pipeline.inputs/outputs.schema", DropOrder.SCHEMAS),
-    Step("description.firstSentence", DropOrder.DESCRIPTION),
-    Step("entry.extra", DropOrder.EXTRA),
+STEPS: Final[tuple[LadderStep, ...]] = (
+    LadderStep("pack.intent_keywords[]", DropOrder.PACK_KEYWORDS),
+    LadderStep("pack.typical_use", DropOrder.PACK_TYPICAL_USE),
+    LadderStep("pack.limitations[]", DropOrder.PACK_LIMITATIONS),
+    LadderStep("pipeline.steps[].body", DropOrder.STEP_BODIES),
+    LadderStep("pipeline.inputs/outputs.schema", DropOrder.SCHEMAS),
+    LadderStep("description.firstSentence", DropOrder.DESCRIPTION),
+    LadderStep("entry.extra", DropOrder.EXTRA),
 )
 # Beyond the ladder, in this order: unknown members of the catalog itself, whole entries, and
 # what an entry shown in one line lacks besides.
@@ -72,7 +72,7 @@ class Layout:
     `one_line` shows the first sentence besides what is never dropped, `bare` only that.
     """
 
-    entry: Entry
+    entry: CatalogEntry
     detail: Detail
     cheapest: int  # no unit costs less
     levels: tuple[View, ...]
@@ -86,7 +86,7 @@ class Layout:
         return self.levels[0]
 
 
-def lay_out(entry: Entry) -> Layout:
+def lay_out(entry: CatalogEntry) -> Layout:
     """Measure an entry: its units, and the bytes of compact JSON that each of its views takes."""
     detail = take_apart(entry)
     dropped_by = {drop: _mask_of(detail, drop) for drop in DropOrder}
@@ -181,41 +181,41 @@ def _size(detail: Detail, mask: int) -> int:
 
 
 def _render_members(
-    raw: Mapping[str, object], members: Iterable[Member], mask: int
+    raw: Mapping[str, object], members: Iterable[DetailMember], mask: int
 ) -> dict[str, object]:
     shown: dict[str, object] = {}
     for member in members:
-        if mask & member.mask == member.mask and (member.mask or member.shape is Shape.KEPT):
+        if mask & member.mask == member.mask and (member.mask or member.shape is MemberShape.KEPT):
             shown[member.key] = raw[member.key]
         elif mask & member.mask or _keeps_some(member):
             shown[member.key] = _render_part(raw[member.key], member, mask)
     return shown
 
 
-def _keeps_some(member: Member) -> bool:
-    return any(inner.shape is Shape.KEPT for inner in member.inner)
+def _keeps_some(member: DetailMember) -> bool:
+    return any(inner.shape is MemberShape.KEPT for inner in member.inner)
 
 
-def _render_part(value: object, member: Member, mask: int) -> object:
+def _render_part(value: object, member: DetailMember, mask: int) -> object:
     match member.shape:
-        case Shape.NESTED if isinstance(value, Mapping):
+        case MemberShape.NESTED if isinstance(value, Mapping):
             return _render_members(value, member.inner, mask)
-        case Shape.LIST if isinstance(value, list):
+        case MemberShape.LIST if isinstance(value, list):
             return [item for item, bit in _slices_of(value, member, member.bits) if mask & bit]
-        case Shape.TEXT if isinstance(value, str):
+        case MemberShape.TEXT if isinstance(value, str):
             ends = zip(member.ends, member.bits, strict=True)
             return value[: max(end for end, bit in ends if mask & bit)]
-        case Shape.STEPS if isinstance(value, list):
+        case MemberShape.STEPS if isinstance(value, list):
             paired = _slices_of(value, member, member.bits[1:])
             return [step if not bit or mask & bit else slim_step(step) for step, bit in paired]
-        case Shape.SCHEMA:
+        case MemberShape.SCHEMA:
             return field_names(value)
         case _:
             return value
 
 
 def _slices_of(
-    items: list[object], member: Member, bits: tuple[int, ...]
+    items: list[object], member: DetailMember, bits: tuple[int, ...]
 ) -> Iterator[tuple[object, int]]:
     start = 0
     for end, bit in zip(member.ends, bits, strict=True):

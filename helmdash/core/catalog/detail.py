@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from helmdash.core.catalog.catalog import Entry, EntryKind
+from helmdash.core.catalog.catalog import CatalogEntry, EntryKind
 from helmdash.core.text.sentences import sentence_ends
 from helmdash.core.text.tokens import json_bytes
 
@@ -51,7 +51,7 @@ class Worth(IntEnum):
     EXTRA = 11
 
 
-class Shape(IntEnum):
+class MemberShape(IntEnum):
     """How a member is rendered from the units of it that are shown."""
 
     KEPT = 0  # always shown, untouched
@@ -64,7 +64,7 @@ class Shape(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class DetailUnit:
     """A smallest useful piece of detail.
 
     `cost` is in bytes, its comma included; `opening` is added while nothing else of the same
@@ -82,7 +82,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class DetailMember:
     """One key of an entry or of its metadata, and the bits of its units.
 
     `ends` are where each unit's slice of a list ends, or each sentence in characters. In STEPS
@@ -91,19 +91,19 @@ class Member:
     """
 
     key: str
-    shape: Shape
+    shape: MemberShape
     mask: int = 0
     bits: tuple[int, ...] = ()
     ends: tuple[int, ...] = ()
-    inner: tuple[Member, ...] = ()
+    inner: tuple[DetailMember, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
     """All units of one entry, in the order in which they come back."""
 
-    members: tuple[Member, ...]
-    units: tuple[Unit, ...]
+    members: tuple[DetailMember, ...]
+    units: tuple[DetailUnit, ...]
     kept_bytes: int  # the entry without any unit
     first_sentence: int  # the bit of it, 0 where there is no description
     metadata_mask: int
@@ -126,7 +126,7 @@ _LIST_WORTH: Final[Mapping[str, Worth]] = {
 }
 
 
-def take_apart(entry: Entry) -> Detail:
+def take_apart(entry: CatalogEntry) -> Detail:
     """The units of an entry and what each costs, in bytes of compact JSON."""
     return _Walk(entry.kind).of(entry.raw)
 
@@ -153,7 +153,7 @@ class _Walk:
 
     def __init__(self, kind: EntryKind) -> None:
         self._kind = kind
-        self._units: list[Unit] = []
+        self._units: list[DetailUnit] = []
         self._kept_bytes = 1  # the opening brace; each member brings a comma or the closing one
         self._first_sentence = 0
         self._metadata_mask = 0
@@ -171,8 +171,8 @@ class _Walk:
             metadata_opening=self._metadata_opening,
         )
 
-    def _members(self, raw: Mapping[str, object]) -> tuple[Member, ...]:
-        found: dict[str, Member] = {}
+    def _members(self, raw: Mapping[str, object]) -> tuple[DetailMember, ...]:
+        found: dict[str, DetailMember] = {}
         unknown: list[str] = []
         for key, value in raw.items():
             member = self._member(key, value)
@@ -184,14 +184,14 @@ class _Walk:
             keys = unknown[start:end]
             cost = sum(_opening(key) + json_bytes(raw[key]) for key in keys)
             bit = self._add(cost, drop=DropOrder.EXTRA, worth=Worth.EXTRA)
-            found.update((key, Member(key, Shape.WHOLE, bit)) for key in keys)
+            found.update((key, DetailMember(key, MemberShape.WHOLE, bit)) for key in keys)
         return tuple(found[key] for key in raw)
 
-    def _member(self, key: str, value: object) -> Member | None:
+    def _member(self, key: str, value: object) -> DetailMember | None:
         """The member and its units; None where we know nothing about it."""
         if key in (_KEPT_IN_METADATA if self._in_metadata else _KEPT_IN_ENTRY):
             self._kept_bytes += _opening(key) + json_bytes(value)
-            return Member(key, Shape.KEPT)
+            return DetailMember(key, MemberShape.KEPT)
         if self._in_metadata:
             return self._metadata_member(key, value)
         if key == "description" and isinstance(value, str) and value:
@@ -200,7 +200,7 @@ class _Walk:
             return self._metadata(key, value)
         return None
 
-    def _metadata_member(self, key: str, value: object) -> Member | None:
+    def _metadata_member(self, key: str, value: object) -> DetailMember | None:
         drop = DropOrder.ONE_LINE
         if self._kind is EntryKind.PACK:
             drop = _PACK_DROPS.get(key, DropOrder.ONE_LINE)
@@ -215,7 +215,7 @@ class _Walk:
                 return self._schema(key, value)
         return None
 
-    def _metadata(self, key: str, value: Mapping[str, object]) -> Member:
+    def _metadata(self, key: str, value: Mapping[str, object]) -> DetailMember:
         self._in_metadata = True
         kept_before, units_before = self._kept_bytes, len(self._units)
         inner = self._members(value)
@@ -226,13 +226,13 @@ class _Walk:
             self._kept_bytes += opening
         else:
             self._metadata_opening = opening
-        return Member(key, Shape.NESTED, self._metadata_mask, inner=inner)
+        return DetailMember(key, MemberShape.NESTED, self._metadata_mask, inner=inner)
 
-    def _description(self, key: str, value: str) -> Member:
+    def _description(self, key: str, value: str) -> DetailMember:
         self._first_sentence = 1 << len(self._units)
         return self._text(key, value, DropOrder.DESCRIPTION, Worth.DESCRIPTION)
 
-    def _text(self, key: str, value: str, drop: DropOrder, worth: Worth) -> Member:
+    def _text(self, key: str, value: str, drop: DropOrder, worth: Worth) -> DetailMember:
         ends = _thin_out(sentence_ends(value) or (0,))
         mask = _bits(len(self._units), len(ends))
         opening = _opening(key) + 2  # and its quotes
@@ -248,9 +248,9 @@ class _Walk:
                 worth=Worth.FIRST_SENTENCE if is_first else worth,
             )
             start = end
-        return Member(key, Shape.TEXT, mask, _each_bit(mask), ends)
+        return DetailMember(key, MemberShape.TEXT, mask, _each_bit(mask), ends)
 
-    def _list(self, key: str, value: list[object], drop: DropOrder) -> Member:
+    def _list(self, key: str, value: list[object], drop: DropOrder) -> DetailMember:
         worth = _LIST_WORTH[key]
         if not value:
             return self._whole(key, value, drop, worth)
@@ -260,9 +260,11 @@ class _Walk:
             cost = sum(json_bytes(item) + 1 for item in value[start:end])
             opening = _opening(key) + 1  # and its opening bracket
             self._add(cost, member_mask=mask, opening=opening, drop=drop, worth=worth)
-        return Member(key, Shape.LIST, mask, _each_bit(mask), tuple(end for _, end in slices))
+        return DetailMember(
+            key, MemberShape.LIST, mask, _each_bit(mask), tuple(end for _, end in slices)
+        )
 
-    def _steps(self, key: str, value: list[object]) -> Member:
+    def _steps(self, key: str, value: list[object]) -> DetailMember:
         slim = [slim_step(step) for step in value]
         first = self._add(
             _opening(key) + json_bytes(slim), drop=DropOrder.ONE_LINE, worth=Worth.STEPS
@@ -277,21 +279,23 @@ class _Walk:
                 )
             bits.append(bit)
             mask |= bit
-        return Member(key, Shape.STEPS, mask, tuple(bits), tuple(end for _, end in slices))
+        return DetailMember(
+            key, MemberShape.STEPS, mask, tuple(bits), tuple(end for _, end in slices)
+        )
 
-    def _schema(self, key: str, value: object) -> Member:
+    def _schema(self, key: str, value: object) -> DetailMember:
         names = json_bytes(field_names(value))
         cost = _opening(key) + names
         bit = self._add(cost, drop=DropOrder.ONE_LINE, worth=Worth.FIELD_NAMES)
         rest = json_bytes(value) - names
         if not rest:
-            return Member(key, Shape.WHOLE, bit)
+            return DetailMember(key, MemberShape.WHOLE, bit)
         full = self._add(rest, needs=bit, drop=DropOrder.SCHEMAS, worth=Worth.SCHEMAS)
-        return Member(key, Shape.SCHEMA, bit | full)
+        return DetailMember(key, MemberShape.SCHEMA, bit | full)
 
-    def _whole(self, key: str, value: object, drop: DropOrder, worth: Worth) -> Member:
+    def _whole(self, key: str, value: object, drop: DropOrder, worth: Worth) -> DetailMember:
         bit = self._add(_opening(key) + json_bytes(value), drop=drop, worth=worth)
-        return Member(key, Shape.WHOLE, bit)
+        return DetailMember(key, MemberShape.WHOLE, bit)
 
     def _add(
         self,
@@ -305,7 +309,9 @@ class _Walk:
     ) -> int:
         bit = 1 << len(self._units)
         mask = member_mask or bit
-        self._units.append(Unit(bit, cost, needs, mask, opening, self._in_metadata, drop, worth))
+        self._units.append(
+            DetailUnit(bit, cost, needs, mask, opening, self._in_metadata, drop, worth)
+        )
         return bit
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from helmdash.core.catalog.catalog import Entry, EntryKind
+from helmdash.core.catalog.catalog import CatalogEntry, EntryKind
 from helmdash.core.planning.plan_shapes import clip
 from helmdash.core.planning.plans import ArgFault, CheckArgs
 from helmdash.core.text.jsontext import NotJson, read_json
@@ -43,7 +43,7 @@ class Given:
     faults: tuple[ArgFault, ...] = ()
 
 
-def input_schema_of(entry: Entry) -> Mapping[str, object] | None:
+def input_schema_of(entry: CatalogEntry) -> Mapping[str, object] | None:
     """The JSON Schema of what an entry takes; None where the catalog does not say.
 
     A pack's `input_schema`, `inputSchema` or `parameters`; else its `inputs`, as pipelines have
@@ -98,7 +98,7 @@ def as_args(value: object) -> Given:
 
 
 def check(
-    entry: Entry, args: Mapping[str, object], check_args: CheckArgs, under: str = ""
+    entry: CatalogEntry, args: Mapping[str, object], check_args: CheckArgs, under: str = ""
 ) -> tuple[ArgFault, ...]:
     """Check arguments by what the entry takes; `under`: put before each field's name."""
     schema = input_schema_of(entry)

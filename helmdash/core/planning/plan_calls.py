@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from helmdash.core.catalog.catalog import Entry, EntryKind
+from helmdash.core.catalog.catalog import CatalogEntry, EntryKind
 from helmdash.core.planning.arguments import (
     Given,
     as_args,
@@ -41,7 +41,7 @@ _LONGEST_QUOTE: Final = 80
 class PlannedCall:
     """A call of an entry. `given`: a pack's arguments, or a pipeline's inputs; faults: theirs."""
 
-    entry: Entry
+    entry: CatalogEntry
     given: Mapping[str, object]
     faults: tuple[ArgFault, ...] = ()
     note: str = ""
@@ -161,7 +161,7 @@ def quote(text: str) -> str:
     return f'"{line[:_LONGEST_QUOTE]}{"…" if len(line) > _LONGEST_QUOTE else ""}"'
 
 
-def _named(asked: str, entry: Entry, given: Given) -> PlannedCall:
+def _named(asked: str, entry: CatalogEntry, given: Given) -> PlannedCall:
     """The call of an entry by its name; a pipeline's inputs may be wrapped as for a run."""
     args, faults = given.args or {}, given.faults
     if entry.kind is EntryKind.PIPELINE and _is_wrapped(entry, args):
@@ -214,14 +214,14 @@ def _inputs(args: Mapping[str, object], id_member: str) -> tuple[Given, str]:
     return Given(loose), note
 
 
-def _is_wrapped(entry: Entry, args: Mapping[str, object]) -> bool:
+def _is_wrapped(entry: CatalogEntry, args: Mapping[str, object]) -> bool:
     if "inputs" not in args or not {"inputs", *_ID_MEMBERS}.issuperset(args):
         return False
     properties = (input_schema_of(entry) or {}).get("properties")
     return not (isinstance(properties, Mapping) and "inputs" in properties)
 
 
-def _note(asked: str, entry: Entry) -> str:
+def _note(asked: str, entry: CatalogEntry) -> str:
     return "" if asked.strip() == entry.id else f"{quote(asked)} was read as {entry.id}."
 
 

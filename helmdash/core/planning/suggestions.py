@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from helmdash.core.catalog.catalog import Entry
+from helmdash.core.catalog.catalog import CatalogEntry
 from helmdash.core.planning.plans import META_TOOLS
 from helmdash.core.ranking.ranking import Index, order_entries
 from helmdash.core.text.words import both_ends, term, words_of
@@ -51,7 +51,7 @@ def suggest_entries(index: Index, text: str, limit: int) -> tuple[str, ...]:
     return tuple(found[:limit])
 
 
-def _told(entry: Entry) -> frozenset[str]:
+def _told(entry: CatalogEntry) -> frozenset[str]:
     texts = (
         entry.id.replace(".", " "),
         entry.name.replace(".", " "),

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from helmdash.core.catalog.catalog import Catalog, Entry
+from helmdash.core.catalog.catalog import Catalog, CatalogEntry
 from helmdash.core.planning.plans import META_TOOLS, PIPELINE_RUN
 
 # As MCP clients put it before the names of a server's tools.
@@ -37,7 +37,7 @@ _NEAR: Final = 0.75
 class Named:
     """The entry a name stands for, and whether the name is the catalog's own."""
 
-    entry: Entry
+    entry: CatalogEntry
     is_exact: bool
 
 
@@ -45,8 +45,8 @@ class ToolNames:
     """The names of one catalog, ready to be looked up. The planner's own are left out."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self._by_id: dict[str, Entry] = {}
-        self._by_spelling: dict[str, list[Entry]] = {}
+        self._by_id: dict[str, CatalogEntry] = {}
+        self._by_spelling: dict[str, list[CatalogEntry]] = {}
         for entry in catalog.entries:
             if _spelling(entry.id) in _META_SPELLINGS:
                 continue
@@ -65,7 +65,7 @@ class ToolNames:
         fitting = self._fitting(asked)
         return Named(entry=fitting[0], is_exact=False) if len(fitting) == 1 else None
 
-    def find_exact(self, asked: str) -> Entry | None:
+    def find_exact(self, asked: str) -> CatalogEntry | None:
         """The entry of exactly this id, quotes and space around it left out; None: there is
         none."""
         return self._by_id.get(asked) or self._by_id.get(_bare(asked))
@@ -84,7 +84,7 @@ class ToolNames:
                 found |= dict.fromkeys(entry.id for entry in self._by_spelling[near])
         return tuple(found)[:limit]
 
-    def _fitting(self, asked: str) -> list[Entry]:
+    def _fitting(self, asked: str) -> list[CatalogEntry]:
         for rest in _stripped(_bare(asked)):
             fitting = self._by_spelling.get(_spelling(rest))
             if fitting:

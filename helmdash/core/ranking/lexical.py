@@ -17,7 +17,7 @@ from itertools import repeat
 from operator import add, mul, truediv
 from typing import Final, NamedTuple
 
-from helmdash.core.catalog.catalog import Catalog, Entry
+from helmdash.core.catalog.catalog import Catalog, CatalogEntry
 from helmdash.core.ranking.synonyms import RELATED
 from helmdash.core.text.words import Clause, term, words_of
 
@@ -205,7 +205,7 @@ def _best_clause(scores: Sequence[list[float]], factors: Sequence[float]) -> lis
     return best
 
 
-def _phrases_of(entry: Entry, known: dict[str, list[str]]) -> list[list[str]]:
+def _phrases_of(entry: CatalogEntry, known: dict[str, list[str]]) -> list[list[str]]:
     """The telling words of each keyword phrase."""
     found = []
     for text in entry.metadata_texts("intent_keywords"):
@@ -215,7 +215,7 @@ def _phrases_of(entry: Entry, known: dict[str, list[str]]) -> list[list[str]]:
     return [words for words in found if words]
 
 
-def _fields(entry: Entry, phrases: Sequence[Sequence[str]]) -> dict[str, tuple[str, ...]]:
+def _fields(entry: CatalogEntry, phrases: Sequence[Sequence[str]]) -> dict[str, tuple[str, ...]]:
     """The telling words of an entry by field."""
     # Tuples, which the garbage collector may forget.
     told = ((field, tuple(words_of("\n".join(parts)))) for field, parts in _texts(entry))
@@ -225,7 +225,7 @@ def _fields(entry: Entry, phrases: Sequence[Sequence[str]]) -> dict[str, tuple[s
     return found
 
 
-def _texts(entry: Entry) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _texts(entry: CatalogEntry) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The texts of an entry by field, but for its keywords."""
     yield "name", (entry.id,) if entry.id == entry.name else (entry.id, entry.name)
     if entry.metadata.keys() <= _KEYWORDS_ONLY and not entry.raw.keys() & _MORE:

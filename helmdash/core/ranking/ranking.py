@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from helmdash.core.catalog.catalog import Catalog, Entry, EntryKind
+from helmdash.core.catalog.catalog import Catalog, CatalogEntry, EntryKind
 from helmdash.core.ranking.history import PastPlan, past_scores
 from helmdash.core.ranking.lexical import Lexicon, read_catalog, score_clauses
 from helmdash.core.text.words import MOST_CLAUSES, at_most, both_ends, clauses_of, run_of
@@ -78,7 +78,7 @@ class Substitute:
 class Index:
     """A catalog made ready to be ranked. Immutable; depends on nothing but the catalog."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[CatalogEntry, ...]
     positions: Mapping[str, int]
     by_id: tuple[int, ...]
     lexicon: Lexicon

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from helmdash.core.catalog.catalog import Entry
+from helmdash.core.catalog.catalog import CatalogEntry
 from helmdash.core.text.tokens import json_bytes
 from helmdash.pages import scope
 from helmdash.pages.render import PageRequest, show
@@ -22,7 +22,7 @@ _MOST = 300
 class EntryRow:
     """One entry with its size as compact JSON."""
 
-    entry: Entry
+    entry: CatalogEntry
     bytes: int
 
 
@@ -45,6 +45,6 @@ def catalog_page(request: PageRequest) -> HttpResponse:
     return show(request, "pages/catalog.html", context, fragment="pages/_catalog.html")
 
 
-def _mentions(entry: Entry, wanted: str) -> bool:
+def _mentions(entry: CatalogEntry, wanted: str) -> bool:
     words = (entry.id, entry.name, entry.description, *entry.metadata_texts("intent_keywords"))
     return any(wanted in word.casefold() for word in words)
