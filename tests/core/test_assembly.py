@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.assembly.assembly import Assembled, NoRoom, OverBudget, assemble, prompt_budget
-from helmdash.core.assembly.chunks import Chunk, Mode, Provenance, Reason
-from helmdash.core.assembly.manifest import Manifest
+from helmdash.core.assembly.chunks import Chunk, Provenance, Reason, SelectionMode
+from helmdash.core.assembly.manifest import AssemblyManifest
 from helmdash.core.text.tokens import Estimator
 
 SEEDS = Estimator()  # four bytes a token, 1.2
@@ -43,7 +43,7 @@ def doc(name: str, text: str = "text", score: float | None = None, page: int | N
     return Chunk(id=name, text=text, source=f"{name}.md", score=score, provenance=provenance)
 
 
-def assert_true(manifest: Manifest, prompt: str, estimator: Estimator) -> None:
+def assert_true(manifest: AssemblyManifest, prompt: str, estimator: Estimator) -> None:
     """The laws of every manifest."""
     parts = (
         manifest.system_tokens + manifest.instructions_tokens + manifest.user_query_tokens
@@ -117,7 +117,7 @@ def test_a_whole_prompt_and_its_manifest(same_as_golden: Callable[[str, str], No
             doc("book", "A very long story. " * 60, 0.95),
             doc("blank", "  ", 1.0),
         ],
-        mode=Mode.STRICT_PROVENANCE,
+        mode=SelectionMode.STRICT_PROVENANCE,
         budget_tokens=150,
     )
 
@@ -262,7 +262,7 @@ inputs = st.fixed_dictionaries(
         "instructions": texts,
         "user_query": texts,
         "chunks": candidates,
-        "mode": st.sampled_from(Mode),
+        "mode": st.sampled_from(SelectionMode),
         "budget_tokens": st.integers(1, 200),
         "estimator": estimators,
     }
@@ -279,7 +279,7 @@ def test_the_parts_add_up_the_budget_holds_and_order_does_not_matter(
     found = outcome(given)
 
     assert found == outcome(shuffled)
-    if isinstance(found, Manifest):
+    if isinstance(found, AssemblyManifest):
         assert not found.within_budget
         assert not any(entry.included for entry in found.chunks)
         assert_true(found, plain_prompt(given, []), given["estimator"])
@@ -300,7 +300,7 @@ def test_no_chunk_ends_the_wrapper(given: dict[str, Any]) -> None:
     assert tags == (["<context>", "</context>"] if found.prompt else [])
 
 
-def outcome(given: dict[str, Any]) -> Assembled | Manifest:
+def outcome(given: dict[str, Any]) -> Assembled | AssemblyManifest:
     """What assembling gives; of a prompt that is over its budget the manifest."""
     try:
         return assemble(**given)
@@ -346,8 +346,8 @@ def test_ten_thousand_random_inputs_give_the_same_bytes_in_any_order() -> None:
         chance.shuffle(given["chunks"])
         again = outcome(given)
         assert first == again
-        manifest = first if isinstance(first, Manifest) else first.manifest
-        prompt = plain_prompt(given, []) if isinstance(first, Manifest) else first.prompt
+        manifest = first if isinstance(first, AssemblyManifest) else first.manifest
+        prompt = plain_prompt(given, []) if isinstance(first, AssemblyManifest) else first.prompt
         assert_true(manifest, prompt, given["estimator"])
         over += not manifest.within_budget
 
@@ -373,7 +373,7 @@ def random_input(chance: random.Random) -> dict[str, Any]:
             )
             for name in names[: chance.randint(0, 8)]
         ],
-        "mode": chance.choice(list(Mode)),
+        "mode": chance.choice(list(SelectionMode)),
         "budget_tokens": chance.randint(1, 220),
         "estimator": chance.choice([SEEDS, PLAIN, Estimator(chars_per_token=2.5)]),
     }  # fmt: skip

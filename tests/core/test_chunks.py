@@ -14,9 +14,9 @@ from helmdash.core.assembly.chunks import (
     Chunk,
     ChunkProblem,
     DuplicateChunk,
-    Mode,
     Provenance,
     Reason,
+    SelectionMode,
     citation,
     clean,
     escape,
@@ -39,7 +39,9 @@ def make_chunk(
     return Chunk(id=name, text=text, source=source, score=score, provenance=provenance)
 
 
-def chosen(*chunks: Chunk, budget: int = 10_000, mode: Mode = Mode.DEFAULT) -> list[str]:
+def chosen(
+    *chunks: Chunk, budget: int = 10_000, mode: SelectionMode = SelectionMode.DEFAULT
+) -> list[str]:
     selection = select_chunks(chunks, budget, PLAIN, mode)
     return [block.chunk.id for block in selection.included]
 
@@ -123,7 +125,7 @@ def test_strict_mode_wants_a_page_or_both_offsets_or_a_name(
     chunk = make_chunk(provenance=provenance)
 
     assert chosen(chunk) == ["doc-1"]
-    selection = select_chunks([chunk], 10_000, PLAIN, Mode.STRICT_PROVENANCE)
+    selection = select_chunks([chunk], 10_000, PLAIN, SelectionMode.STRICT_PROVENANCE)
     assert bool(selection.included) is is_enough
     assert [left.reason for left in selection.excluded] == (
         [] if is_enough else [Reason.MISSING_PROVENANCE]
@@ -259,5 +261,5 @@ def test_only_strict_mode_cites() -> None:
     chunk = make_chunk(provenance=Provenance(page=3))
 
     assert select_chunks([chunk], 1000, PLAIN).text == "<context>\ntext\n</context>"
-    strict = select_chunks([chunk], 1000, PLAIN, Mode.STRICT_PROVENANCE).text
+    strict = select_chunks([chunk], 1000, PLAIN, SelectionMode.STRICT_PROVENANCE).text
     assert strict == "<context>\n[doc-1 | file.md p. 3]\ntext\n</context>"

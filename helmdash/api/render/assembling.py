@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from helmdash.api.schemas import assembling
-from helmdash.core.assembly.manifest import Manifest
+from helmdash.core.assembly.manifest import AssemblyManifest
 from helmdash.operations.fitting.assembly import AssembledPrompt
 
 
@@ -31,6 +31,6 @@ def assembled(value: AssembledPrompt) -> assembling.Assembled:
     }
 
 
-def manifest(value: Manifest) -> assembling.Manifest:
+def manifest(value: AssemblyManifest) -> assembling.Manifest:
     """The Manifest object; a test holds core's members to the shape."""
     return cast(assembling.Manifest, value.to_json())

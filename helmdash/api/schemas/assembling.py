@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from helmdash.api.parsing import Shape
 from helmdash.core.assembly import chunks as core
-from helmdash.core.assembly.chunks import Mode, Reason
+from helmdash.core.assembly.chunks import Reason, SelectionMode
 from helmdash.shapes.fields import STRICT, Count, Positive, Word255
 
 # A retriever gives dozens, rarely hundreds; ten thousand are assembled in well under a second.
@@ -170,9 +170,9 @@ def to_chunks(given: AssembleIn) -> tuple[core.Chunk, ...]:
     )
 
 
-def to_mode(given: AssembleIn) -> Mode:
+def to_mode(given: AssembleIn) -> SelectionMode:
     """The mode; the default one when none is named."""
-    return Mode(given.get("mode") or Mode.DEFAULT)
+    return SelectionMode(given.get("mode") or SelectionMode.DEFAULT)
 
 
 def _to_provenance(given: Provenance | None) -> core.Provenance | None:

@@ -17,13 +17,13 @@ from helmdash.core.assembly.chunks import (
     WRAPPER_BYTES,
     Block,
     Chunk,
+    ChunkSelection,
     LeftOut,
-    Mode,
-    Selection,
+    SelectionMode,
     clean,
     select_chunks,
 )
-from helmdash.core.assembly.manifest import ChunkEntry, Manifest
+from helmdash.core.assembly.manifest import AssemblyManifest, ChunkEntry
 from helmdash.core.text.tokens import Estimator, utf8_bytes
 
 
@@ -39,7 +39,7 @@ class OverBudget(Exception):
 
     code = "over_budget"
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: AssemblyManifest) -> None:
         self.estimated_tokens = manifest.total_tokens
         self.budget_tokens = manifest.budget_tokens
         self.over_by = manifest.total_tokens - manifest.budget_tokens
@@ -61,7 +61,7 @@ class Assembled:
     """
 
     prompt: str
-    manifest: Manifest
+    manifest: AssemblyManifest
     system: str
     user: str
 
@@ -89,7 +89,7 @@ def assemble(
     instructions: str = "",
     user_query: str,
     chunks: Sequence[Chunk] = (),
-    mode: Mode = Mode.DEFAULT,
+    mode: SelectionMode = SelectionMode.DEFAULT,
     budget_tokens: int,
     estimator: Estimator,
 ) -> Assembled:
@@ -140,11 +140,11 @@ class _Tally:
 
 def _manifest(
     fixed: tuple[str, str, str],
-    selection: Selection,
+    selection: ChunkSelection,
     prompt: str,
     budget_tokens: int,
     estimator: Estimator,
-) -> Manifest:
+) -> AssemblyManifest:
     tally = _Tally(estimator)
     system, instructions, user_query = (tally.add_part(utf8_bytes(part)) for part in fixed)
     without_context = tally.tokens
@@ -153,7 +153,7 @@ def _manifest(
         _included(block, tally.add(block.n_bytes + (len(SEPARATOR) if number else 0)))
         for number, block in enumerate(selection.included)
     ]
-    return Manifest(
+    return AssemblyManifest(
         prompt_hash=hashlib.sha256(prompt.encode()).hexdigest(),
         system_tokens=system,
         instructions_tokens=instructions,
@@ -192,7 +192,7 @@ def _excluded(left: LeftOut, estimator: Estimator) -> ChunkEntry:
     )
 
 
-def _largest_part(manifest: Manifest) -> tuple[str, int]:
+def _largest_part(manifest: AssemblyManifest) -> tuple[str, int]:
     """The name and tokens of the biggest fixed part; of two alike, the first in the prompt."""
     sizes = {
         "system": manifest.system_tokens,

@@ -39,7 +39,7 @@ _TAG: Final = re.compile(
 _NO_LINE: Final = re.compile("[\\s\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
 
 
-class Mode(StrEnum):
+class SelectionMode(StrEnum):
     """Which chunks may be chosen at all."""
 
     DEFAULT = "default"
@@ -125,7 +125,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class ChunkSelection:
     """The chosen and the others, each by score (highest first), then id by code point."""
 
     included: tuple[Block, ...]
@@ -142,10 +142,10 @@ def select_chunks(
     chunks: Sequence[Chunk],
     budget_tokens: int,
     estimator: Estimator,
-    mode: Mode = Mode.DEFAULT,
+    mode: SelectionMode = SelectionMode.DEFAULT,
     *,
     outside_bytes: int = 0,
-) -> Selection:
+) -> ChunkSelection:
     """Choose chunks, best first, as long as the text with them stays within the budget.
 
     outside_bytes: everything else that is sent, with the separators the wrapper brings. One that
@@ -169,7 +169,7 @@ def select_chunks(
         else:
             included.append(block)
             used = with_it
-    return Selection(
+    return ChunkSelection(
         included=tuple(included),
         excluded=tuple(excluded),
         total_tokens=estimator.tokens_of_bytes(used - outside_bytes) if included else 0,
@@ -192,10 +192,10 @@ def check_chunks(chunks: Sequence[Chunk]) -> None:
             )
 
 
-def to_block(chunk: Chunk, mode: Mode) -> Block:
+def to_block(chunk: Chunk, mode: SelectionMode) -> Block:
     """A chunk as it is sent: in strict mode under a line that cites it, else its text alone."""
     text = escape(clean(chunk.text))
-    if mode is Mode.STRICT_PROVENANCE:
+    if mode is SelectionMode.STRICT_PROVENANCE:
         text = f"{citation(chunk)}\n{text}"
     return Block(chunk=chunk, text=text, n_bytes=utf8_bytes(text))
 
@@ -242,12 +242,12 @@ def clean(text: str) -> str:
     return text
 
 
-def _reason_against(chunk: Chunk, mode: Mode) -> Reason | None:
+def _reason_against(chunk: Chunk, mode: SelectionMode) -> Reason | None:
     """What speaks against a chunk, whatever the room."""
     if not chunk.text.strip():
         return Reason.EMPTY_TEXT
     known = chunk.provenance is not None and chunk.provenance.is_enough
-    if mode is Mode.STRICT_PROVENANCE and not known:
+    if mode is SelectionMode.STRICT_PROVENANCE and not known:
         return Reason.MISSING_PROVENANCE
     return None
 

@@ -55,7 +55,7 @@ class ChunkEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class AssemblyManifest:
     """What a prompt is made of, in tokens, and which chunks are in it.
 
     `chunks`: the included in prompt order, then the others, both by score (highest first), then

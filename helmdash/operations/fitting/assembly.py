@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from helmdash.core.assembly.assembly import Assembled, NoRoom, assemble, prompt_budget
-from helmdash.core.assembly.chunks import Chunk, Mode
+from helmdash.core.assembly.chunks import Chunk, SelectionMode
 from helmdash.core.budgets.budgets import EffectiveBudget, LimitSource
 from helmdash.core.text.tokens import Estimator
 from helmdash.queries import budgets
@@ -62,7 +62,7 @@ def assemble_prompt(
     instructions: str,
     user_query: str,
     chunks: Sequence[Chunk],
-    mode: Mode,
+    mode: SelectionMode,
     budget_tokens: int | None,
 ) -> AssembledPrompt:
     """Assemble a prompt within a budget: `budget_tokens`, or where that is None what a model's

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from helmdash.core.assembly.assembly import Assembled, assemble, prompt_budget
-from helmdash.core.assembly.chunks import Chunk, Mode
+from helmdash.core.assembly.chunks import Chunk, SelectionMode
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.windows import wanted_window
 from helmdash.core.text.tokens import Estimator
@@ -98,7 +98,7 @@ class ContextManager:
         system: str = "",
         instructions: str = "",
         chunks: Sequence[Chunk] = (),
-        mode: Mode = Mode.DEFAULT,
+        mode: SelectionMode = SelectionMode.DEFAULT,
     ) -> Assembled:
         """Put a prompt together within the budget. Raises OverBudget: nothing has been sent."""
         return assemble(
