@@ -11,7 +11,7 @@ from typing import Any
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.health import assess
 from helmdash.core.budgets.levels import Level
-from helmdash.core.calls.capture import Capture, Sent, Status
+from helmdash.core.calls.capture import Capture, SentSizes, Status
 from helmdash.core.calls.usage import Usage, normalise_usage
 from helmdash.core.conversations import fingerprints
 from helmdash.core.conversations.clients import Client
@@ -238,9 +238,9 @@ class Exchange:
         # Without a chat request there is no text in a reply that could be missing.
         return reply or Reply(), None, None
 
-    def _sent(self) -> Sent:
+    def _sent(self) -> SentSizes:
         request = self.sent_request or self.request
-        return Sent(
+        return SentSizes(
             bytes=self.text_bytes,
             messages=len(request.messages) if request else None,
             tools_bytes=self.tools_bytes,

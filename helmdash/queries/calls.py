@@ -13,7 +13,7 @@ from django.db.models.functions import Left
 from helmdash.core.budgets.budgets import LimitSource
 from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.levels import Level
-from helmdash.core.calls.capture import Sent
+from helmdash.core.calls.capture import SentSizes
 from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.usage import Usage
@@ -99,7 +99,7 @@ class CallView:
     budget_key: str
     fit_id: str | None
     trim: TrimBytes | None
-    sent: Sent
+    sent: SentSizes
     estimate_tokens: int | None
     prompt_hash: str | None
     placed_by: str | None
@@ -278,7 +278,7 @@ def view(row: Call) -> CallView:
         budget_key=row.budget_key,
         fit_id=row.fit_name or None,
         trim=_trim(row),
-        sent=Sent(
+        sent=SentSizes(
             bytes=row.sent_bytes,
             messages=row.sent_messages,
             tools_bytes=row.sent_tools_bytes,

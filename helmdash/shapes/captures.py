@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from helmdash.core.calls.capture import Capture, CapturedTrim, Sent
+from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.shapes.reports import CallIn, ClientIn, SentIn, TrimIn
 
 
@@ -43,8 +43,8 @@ def _trim(trim: TrimIn) -> CapturedTrim:
     )
 
 
-def _sent(sent: SentIn) -> Sent:
-    return Sent(
+def _sent(sent: SentIn) -> SentSizes:
+    return SentSizes(
         bytes=sent.get("bytes"),
         messages=sent.get("messages"),
         tools_bytes=sent.get("tools_bytes"),

@@ -16,7 +16,7 @@ from time import perf_counter_ns
 from helmdash.core.budgets.budgets import BudgetTable, MatchRule
 from helmdash.core.budgets.windows import wanted_window
 from helmdash.core.calls.beside import Beside, ToolUse
-from helmdash.core.calls.capture import Capture, Sent
+from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.core.calls.completion import Completion, UnknownModel
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.upstreams.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
@@ -250,7 +250,7 @@ def _capture(completion: Completion, route: Route, outcome: _Outcome) -> Capture
         error_code=(error.code or error.type) if error else None,
         error_message=error.message if error else None,
         error_is_own=error is not None and outcome.error_is_own,
-        sent=Sent(bytes=outcome.sent_bytes, messages=len(_messages(completion))),
+        sent=SentSizes(bytes=outcome.sent_bytes, messages=len(_messages(completion))),
         messages=_messages(completion),
         beside=beside_of(said),
     )

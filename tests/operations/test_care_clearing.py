@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.calls.capture import Sent
+from helmdash.core.calls.capture import SentSizes
 from helmdash.core.care.reminders import HEADINGS, package_bytes
 from helmdash.operations import care
 from helmdash.operations.care import ClientHistory, Restart
@@ -398,7 +398,7 @@ def test_a_generation_far_ahead_is_refused(talk: Talk) -> None:
 def test_an_overflow_says_nothing_about_a_request_that_is_far_smaller(project: ProjectInfo) -> None:
     talk = Talk(project)
     talk.turns(HEALTHY, 2)
-    talk.call(None, **OVERFLOW, sent=Sent(bytes=10_000))
+    talk.call(None, **OVERFLOW, sent=SentSizes(bytes=10_000))
     asked: list[Restart | None] = []
 
     def sent_bytes(restart: Restart | None) -> int:
@@ -413,14 +413,14 @@ def test_an_overflow_says_nothing_about_a_request_that_is_far_smaller(project: P
 def test_an_overflow_is_cleared_where_the_request_is_nearly_as_large(project: ProjectInfo) -> None:
     talk = Talk(project)
     talk.turns(HEALTHY, 2)
-    talk.call(None, **OVERFLOW, sent=Sent(bytes=10_000))
+    talk.call(None, **OVERFLOW, sent=SentSizes(bytes=10_000))
 
     assert talk.advance(client=history(5), sent_bytes=lambda _: 7_001).action == "clear"
 
 
 def test_the_sizes_of_the_call_before_are_told_within_a_round(talk: Talk) -> None:
     talk.turn(HEALTHY, client=history(3))
-    talk.call(HEALTHY, sent=Sent(bytes=4_000))
+    talk.call(HEALTHY, sent=SentSizes(bytes=4_000))
 
     newest = talk.advance(client=history(7)).newest
 

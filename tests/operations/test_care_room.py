@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from helmdash.core.calls.capture import Sent
+from helmdash.core.calls.capture import SentSizes
 from helmdash.core.care.remediation import is_close
 from helmdash.operations import care
 from helmdash.queries import budgets
@@ -51,16 +51,16 @@ def sized(tokens: int) -> Callable[[object], int]:
 
 def test_the_first_guidance_comes_before_the_request_that_does_not_fit(talk: Talk) -> None:
     for _ in range(2):
-        talk.call(HEALTHY, sent=Sent(bytes=HEALTHY))
+        talk.call(HEALTHY, sent=SentSizes(bytes=HEALTHY))
     assert short(talk.advance(sent_bytes=sized(HEALTHY + 100))) == "none"
-    talk.call(HEALTHY, sent=Sent(bytes=HEALTHY))
+    talk.call(HEALTHY, sent=SentSizes(bytes=HEALTHY))
 
     told = talk.advance(sent_bytes=sized(OPTIMAL + 10))
 
     assert short(told) == "soft"
     assert not _is_resting(talk, OPTIMAL + 10)
     # An estimate only: a reading that is healthy after all ends it.
-    talk.call(HEALTHY, sent=Sent(bytes=HEALTHY))
+    talk.call(HEALTHY, sent=SentSizes(bytes=HEALTHY))
     assert short(talk.advance(sent_bytes=sized(HEALTHY + 100))) == "none"
     assert _is_resting(talk, HEALTHY + 100)
 
@@ -87,13 +87,13 @@ def _is_resting(talk: Talk, tokens: int) -> bool:
     ],
 )
 def test_what_has_no_room_does_not_count_as_told(talk: Talk, level: int, told: list[str]) -> None:
-    talk.call(level, sent=Sent(bytes=level))
+    talk.call(level, sent=SentSizes(bytes=level))
     found = []
     for number in range(5):
         has_room = number != 1
         step = talk.advance(fits=lambda restart, size, newest, has_room=has_room: has_room)
         found.append(short(step))
-        talk.call(level, sent=Sent(bytes=level))
+        talk.call(level, sent=SentSizes(bytes=level))
         assert has_room or (step.text is None and "no room" in step.reason)
 
     assert found == told

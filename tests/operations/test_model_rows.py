@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from helmdash.core.calls.capture import Sent
+from helmdash.core.calls.capture import SentSizes
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.outcomes import CallOutcome, outcome_of
 from helmdash.queries import models
@@ -192,7 +192,7 @@ def test_a_route_has_no_variant(project: ProjectInfo) -> None:
 def test_prompts_are_told_apart_by_the_bytes_sent(
     project: ProjectInfo, size: int, band: str
 ) -> None:
-    record(project, make_capture(sent=Sent(bytes=size)), make_capture(sent=None))
+    record(project, make_capture(sent=SentSizes(bytes=size)), make_capture(sent=None))
 
     row = only(project)
 
@@ -217,7 +217,7 @@ def test_the_estimate_is_compared_with_what_was_counted(project: ProjectInfo) ->
         record(
             project,
             make_capture(
-                usage={"prompt_tokens": tokens, "completion_tokens": 1}, sent=Sent(bytes=4_000)
+                usage={"prompt_tokens": tokens, "completion_tokens": 1}, sent=SentSizes(bytes=4_000)
             ),
         )
 

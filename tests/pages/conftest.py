@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL, Role
-from helmdash.core.calls.capture import CapturedTrim, Sent
+from helmdash.core.calls.capture import CapturedTrim, SentSizes
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.queries.access import ProjectInfo
@@ -97,7 +97,7 @@ def filled(project: ProjectInfo) -> str:
             trim=CapturedTrim(
                 before_bytes=30_000, after_bytes=9_000, dropped=("pack.limitations[]",)
             ),
-            sent=Sent(bytes=11_000, messages=2),
+            sent=SentSizes(bytes=11_000, messages=2),
             content="",
             usage={"prompt_tokens": 2_800, "completion_tokens": 0},
             attempts=({"http_status": 429},),

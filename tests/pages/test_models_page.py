@@ -9,7 +9,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from helmdash.core.calls.capture import Sent
+from helmdash.core.calls.capture import SentSizes
 from helmdash.pages.parts.words import ends, seconds
 from helmdash.pages.templatetags import formats
 from helmdash.queries.access import ProjectInfo
@@ -51,7 +51,7 @@ def nemotron(project: ProjectInfo) -> str:
                 finish_reason=finish,
                 raw_content_len=size,
                 usage={"prompt_tokens": 3_000, "completion_tokens": tokens},
-                sent=Sent(bytes=12_000, messages=2),
+                sent=SentSizes(bytes=12_000, messages=2),
             ),
             project=project,
         )

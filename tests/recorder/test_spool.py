@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.calls.capture import Capture, CapturedTrim, Sent
+from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.operations.recorder.capture_json import dump_capture, load_capture, make_storable
 from helmdash.operations.recorder.damaged_lines import DamagedLines
 from helmdash.operations.recorder.orphaned_segments import OrphanedSegments, adopt
@@ -344,7 +344,7 @@ CAPTURES = st.builds(
     attempts=st.lists(OBJECTS, max_size=2).map(tuple),
     started_at=st.none() | st.datetimes(timezones=st.just(UTC)),
     trim=st.none() | st.builds(CapturedTrim, before_bytes=st.just(2), after_bytes=st.just(1)),
-    sent=st.none() | st.builds(Sent, bytes=st.none() | st.integers(0, 10)),
+    sent=st.none() | st.builds(SentSizes, bytes=st.none() | st.integers(0, 10)),
 )
 
 
@@ -379,7 +379,7 @@ def test_what_no_database_stores_is_replaced_and_the_rest_kept() -> None:
 def test_a_line_of_a_newer_version_is_read_as_far_as_it_is_known() -> None:
     told = {"model": "m", "from_the_future": 1, "sent": {"bytes": 5, "also": 2}}
 
-    assert load_capture(told) == Capture(model="m", sent=Sent(bytes=5))
+    assert load_capture(told) == Capture(model="m", sent=SentSizes(bytes=5))
 
 
 @pytest.mark.parametrize("levels", [100, 250, 255, 1_000, 20_000])

@@ -19,7 +19,7 @@ import pytest
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 
 from helmdash.core.budgets.budgets import MissingFallback
-from helmdash.core.calls.capture import CapturedTrim, Sent
+from helmdash.core.calls.capture import CapturedTrim, SentSizes
 from helmdash.operations import ledger as operations
 from helmdash.operations.database.sqlite_file import DatabaseFileGone
 from helmdash.operations.recorder import Recorder, RecorderFull, RecorderState, group_commit
@@ -115,7 +115,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "an error of 3 MB": {"error_message": "\0" * 3_000_000, "status": "error"},
     "half pairs and NUL": {"content": "\ud800\0", "model": "\udfff\0", "pack": "\0"},
     "large counts": {
-        "sent": Sent(bytes=2**70, messages=-1, tools_bytes=2**63, images=10**30),
+        "sent": SentSizes(bytes=2**70, messages=-1, tools_bytes=2**63, images=10**30),
         "window": 2**70,
         "round_number": 2**70,
         "overhead_ms": float("inf"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from helmdash.core.calls.capture import Capture, Sent
+from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.core.conversations.first_retries import FIRST_RETRY_VERSION
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Call
@@ -90,7 +90,7 @@ def test_a_request_of_another_size_is_another_one(project: ProjectInfo) -> None:
     """System prompts are no part of a chain's marks: their size tells two agents apart."""
 
     def sized(one: Capture, size: int) -> Capture:
-        return replace(one, sent=Sent(bytes=size, messages=1))
+        return replace(one, sent=SentSizes(bytes=size, messages=1))
 
     found = talks(
         project,

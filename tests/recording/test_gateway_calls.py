@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from helmdash.core.budgets.levels import Level
-from helmdash.core.calls.capture import Sent
+from helmdash.core.calls.capture import SentSizes
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE
 from helmdash.queries.access import ProjectInfo
@@ -75,17 +75,17 @@ def test_where_texts_come_along_the_hash_is_that_of_the_messages(project: Projec
 @pytest.mark.parametrize(
     ("sent", "tokens"),
     [
-        (Sent(bytes=4_000), 1_200),
-        (Sent(bytes=4_000, images=0), 1_200),
-        (Sent(bytes=4_000, images=3), 1_200 + 3 * TOKENS_PER_IMAGE),
-        (Sent(bytes=0, images=1), TOKENS_PER_IMAGE),
+        (SentSizes(bytes=4_000), 1_200),
+        (SentSizes(bytes=4_000, images=0), 1_200),
+        (SentSizes(bytes=4_000, images=3), 1_200 + 3 * TOKENS_PER_IMAGE),
+        (SentSizes(bytes=0, images=1), TOKENS_PER_IMAGE),
         # without the text an estimate would tell too little
-        (Sent(images=3), None),
+        (SentSizes(images=3), None),
         (None, None),
     ],
 )
 def test_an_estimate_counts_images_by_the_piece(
-    project: ProjectInfo, sent: Sent | None, tokens: int | None
+    project: ProjectInfo, sent: SentSizes | None, tokens: int | None
 ) -> None:
     record(project, make_capture(sent=sent))
 

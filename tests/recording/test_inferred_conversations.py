@@ -14,7 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.calls.capture import Capture, Sent
+from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.operations.demo import loading
 from helmdash.operations.recording.calls import Recorded
 from helmdash.operations.recording.inference import KEPT_GENERATIONS, conversation_name
@@ -245,7 +245,7 @@ def sized(said: Sequence[str], reply: str, **over: Any) -> Capture:
     return nameless(
         *said,
         reply=reply,
-        sent=Sent(messages=len(said), bytes=size),
+        sent=SentSizes(messages=len(said), bytes=size),
         **{"usage": {"prompt_tokens": 1_000}, **over},
     )
 
@@ -394,7 +394,7 @@ def wander(seed: int, length: int = 50) -> list[Capture]:
                 is_retry=choose.random() < 0.1,
                 id=f"call-{number}",
                 usage={"prompt_tokens": choose.choice([HEALTHY, CRITICAL])},
-                sent=choose.choice([None, Sent(messages=len(request))]),
+                sent=choose.choice([None, SentSizes(messages=len(request))]),
                 started_at=NOW + timedelta(seconds=number),
             )
         )

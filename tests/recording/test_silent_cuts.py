@@ -11,7 +11,7 @@ from django.test import Client
 
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
-from helmdash.core.calls.capture import Capture, Sent
+from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.operations.recording import truncation
 from helmdash.operations.recording.calls import Recorded
 from helmdash.queries import calls, conversations
@@ -37,7 +37,7 @@ def _call(number: int, *, tokens: int | None = None, **over: Any) -> Capture:
     given: dict[str, Any] = {
         "model": MODEL,
         "usage": {"prompt_tokens": tokens or size // 4, "completion_tokens": 50},
-        "sent": Sent(bytes=size, messages=2 + 2 * number),
+        "sent": SentSizes(bytes=size, messages=2 + 2 * number),
     }
     return make_capture(**{**given, **over})
 
@@ -100,7 +100,7 @@ def test_a_model_is_learned_from_its_stored_calls_by_a_new_process(project: Proj
                 number,
                 conversation=f"talk-{number}",
                 usage=usage,
-                sent=Sent(bytes=25_000 + 100 * number, messages=4),
+                sent=SentSizes(bytes=25_000 + 100 * number, messages=4),
             ),
         )
     truncation.forget()

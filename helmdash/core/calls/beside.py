@@ -35,7 +35,7 @@ class Beside:
     reasoning: str = ""
 
 
-class Place(StrEnum):
+class AnswerPlace(StrEnum):
     """Where an answer stood."""
 
     CALLS = "tool_calls"  # the calls are its steps
@@ -43,7 +43,7 @@ class Place(StrEnum):
     REASONING = "reasoning"
 
 
-def texts_in(beside: Beside) -> Iterator[tuple[Place, str]]:
+def texts_in(beside: Beside) -> Iterator[tuple[AnswerPlace, str]]:
     """The texts that may hold an answer as JSON, likeliest first.
 
     Thoughts come as a block that never closes, so that they are read as such: from their end, and
@@ -51,9 +51,9 @@ def texts_in(beside: Beside) -> Iterator[tuple[Place, str]]:
     """
     for call in beside.calls[:_MOST_CALLS]:
         if call.arguments.strip():
-            yield Place.ARGUMENTS, call.arguments
+            yield AnswerPlace.ARGUMENTS, call.arguments
     if beside.reasoning.strip():
-        yield Place.REASONING, f"<think>{beside.reasoning}"
+        yield AnswerPlace.REASONING, f"<think>{beside.reasoning}"
 
 
 def whole_calls(beside: Beside, finish_reason: FinishReason | None) -> tuple[ToolUse, ...]:

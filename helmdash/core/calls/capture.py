@@ -37,7 +37,7 @@ class CapturedTrim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SentSizes:
     """The size of what was sent: bytes of the body, messages, bytes of tool schemas, images.
 
     None: not reported.
@@ -83,7 +83,7 @@ class Capture:
     # Whether the message is a sentence of HelmDash's, which quotes nobody; None: a report's.
     error_is_own: bool | None = None
     trim: CapturedTrim | None = None
-    sent: Sent | None = None
+    sent: SentSizes | None = None
     messages: tuple[Mapping[str, object], ...] | None = None
     content: str | None = None
     decoded: bool | None = None

@@ -40,7 +40,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class UsageShape:
     """One vendor's names. Each member lists alternatives, best first; a dot goes one level down."""
 
     prompt: tuple[str, ...]
@@ -54,10 +54,10 @@ class Shape:
     adds_reasoning: bool = False  # the completion count leaves the reasoning out
 
 
-SHAPES: tuple[Shape, ...] = (
+SHAPES: tuple[UsageShape, ...] = (
     # OpenAI chat and everything that speaks it, and our own flat shape. DeepSeek reports cache
     # hits beside the prompt count, LiteLLM keeps Anthropic's names; both count them in.
-    Shape(
+    UsageShape(
         prompt=("prompt_tokens",),
         completion=("completion_tokens",),
         total=("total_tokens",),
@@ -75,7 +75,7 @@ SHAPES: tuple[Shape, ...] = (
         reasoning=("reasoning_tokens", "completion_tokens_details.reasoning_tokens"),
     ),
     # OpenAI Responses (details) and Codex (flat): cached tokens are inside the input count.
-    Shape(
+    UsageShape(
         prompt=("input_tokens",),
         completion=("output_tokens",),
         total=("total_tokens",),
@@ -84,7 +84,7 @@ SHAPES: tuple[Shape, ...] = (
         needs=("input_tokens_details", "cached_input_tokens"),
     ),
     # Anthropic Messages: three disjoint counters; an absent cache counter is 0.
-    Shape(
+    UsageShape(
         prompt=("input_tokens",),
         completion=("output_tokens",),
         cached=("cache_read_input_tokens",),
@@ -96,7 +96,7 @@ SHAPES: tuple[Shape, ...] = (
         adds_cache=True,
     ),
     # Gemini: cached content is inside the prompt count, thoughts are beside the candidates.
-    Shape(
+    UsageShape(
         prompt=("promptTokenCount", "prompt_token_count"),
         completion=("candidatesTokenCount", "candidates_token_count"),
         total=("totalTokenCount", "total_token_count"),
@@ -105,9 +105,9 @@ SHAPES: tuple[Shape, ...] = (
         adds_reasoning=True,
     ),
     # Ollama: old servers leave the prompt count out when the prompt was cached.
-    Shape(prompt=("prompt_eval_count",), completion=("eval_count",)),
+    UsageShape(prompt=("prompt_eval_count",), completion=("eval_count",)),
     # The Vercel AI SDK: Bedrock's names, but cached tokens are inside the input count.
-    Shape(
+    UsageShape(
         prompt=("inputTokens",),
         completion=("outputTokens",),
         total=("totalTokens",),
@@ -116,7 +116,7 @@ SHAPES: tuple[Shape, ...] = (
         needs=("cachedInputTokens",),
     ),
     # Bedrock Converse: as Anthropic, in camel case.
-    Shape(
+    UsageShape(
         prompt=("inputTokens",),
         completion=("outputTokens",),
         total=("totalTokens",),
@@ -182,7 +182,7 @@ def _of_newest_message(raw: Mapping[str, object]) -> Mapping[str, object]:
     return {**raw, **{name: messages[-1].get(name) for name in _OF_A_PROMPT}}
 
 
-def _shape_of(raw: Mapping[str, object]) -> Shape | None:
+def _shape_of(raw: Mapping[str, object]) -> UsageShape | None:
     """Find the first shape whose prompt count is there; else one whose completion count is."""
     for shape in SHAPES:
         if _has(raw, shape.prompt) and _is_fitting(raw, shape):
@@ -193,11 +193,11 @@ def _shape_of(raw: Mapping[str, object]) -> Shape | None:
     return None
 
 
-def _is_fitting(raw: Mapping[str, object], shape: Shape) -> bool:
+def _is_fitting(raw: Mapping[str, object], shape: UsageShape) -> bool:
     return not shape.needs or _has(raw, shape.needs)
 
 
-def _read(raw: Mapping[str, object], shape: Shape) -> Usage:
+def _read(raw: Mapping[str, object], shape: UsageShape) -> Usage:
     cached = _first(raw, shape.cached)
     written = _first(raw, shape.cache_write)
     reasoning = _first(raw, shape.reasoning)
@@ -216,7 +216,7 @@ def _read(raw: Mapping[str, object], shape: Shape) -> Usage:
     )
 
 
-def _prompt(raw: Mapping[str, object], shape: Shape) -> int | None:
+def _prompt(raw: Mapping[str, object], shape: UsageShape) -> int | None:
     prompt = _first(raw, shape.prompt)
     if prompt is not None and shape.adds_cache:
         for names in (shape.cached, shape.cache_write):
@@ -237,7 +237,7 @@ def _completion(
     prompt: int | None,
     total: int | None,
     *,
-    shape: Shape,
+    shape: UsageShape,
 ) -> int | None:
     """Count the reasoning in, once.
 

@@ -23,9 +23,9 @@ from helmdash.core.truncation.sizes import (
     LEAST_BYTES,
     LEAST_TOKENS,
     CutRule,
+    CutVerdict,
     Sizes,
     Suspicion,
-    Verdict,
     is_judgeable,
 )
 from helmdash.core.truncation.traces import Trace, first_clean, smoothed
@@ -76,16 +76,16 @@ _TOKENIZER_GROWTH = 0.06
 _TOKENIZER_FASTEST = 1.4
 
 
-def judge_cut(sizes: Sizes, trace: Trace, band: Band) -> Verdict:
+def judge_cut(sizes: Sizes, trace: Trace, band: Band) -> CutVerdict:
     """Judge one successful call by its own conversation's trace, and by its model's band.
 
     `trace` is of the same round and model (`read_trace`). Never raises.
     """
     sent, tokens = sizes.bytes, sizes.tokens
     if tokens is None:
-        return Verdict(suspicion=None, trace=trace, is_learned=False)
+        return CutVerdict(suspicion=None, trace=trace, is_learned=False)
     if sizes.is_blind or sent is None:
-        return Verdict(suspicion=_told_window(sizes, tokens), trace=trace, is_learned=False)
+        return CutVerdict(suspicion=_told_window(sizes, tokens), trace=trace, is_learned=False)
     if not is_judgeable(sizes):
         return _too_short(sizes, sent, tokens, trace)
     if sizes.is_trimmed:
@@ -93,7 +93,7 @@ def judge_cut(sizes: Sizes, trace: Trace, band: Band) -> Verdict:
     return _Call(sizes, sent, tokens, trace, band).verdict()
 
 
-def _too_short(sizes: Sizes, sent: int, tokens: int, trace: Trace) -> Verdict:
+def _too_short(sizes: Sizes, sent: int, tokens: int, trace: Trace) -> CutVerdict:
     """A count too small to judge. What a window leaves is more: beside a long prompt it tells that
     only new tokens are counted, and the next call adds to these bytes."""
     if sent >= LEAST_BYTES and tokens > 0 and not sizes.is_trimmed:
@@ -104,13 +104,13 @@ def _too_short(sizes: Sizes, sent: int, tokens: int, trace: Trace) -> Verdict:
             last_messages=sizes.messages or 0,
             new_only_mille=min(trace.new_only_mille + 2000 * tells, _NEW_ONLY_MOST),
         )
-    return Verdict(suspicion=None, trace=trace, is_learned=False)
+    return CutVerdict(suspicion=None, trace=trace, is_learned=False)
 
 
-def _begun(trace: Trace, sent: int, tokens: int) -> Verdict:
+def _begun(trace: Trace, sent: int, tokens: int) -> CutVerdict:
     fresh = first_clean(trace, sent_bytes=sent, tokens=tokens)
     fresh = fresh._replace(last_bytes=sent, last_tokens=tokens)
-    return Verdict(suspicion=None, trace=fresh, is_learned=False)
+    return CutVerdict(suspicion=None, trace=fresh, is_learned=False)
 
 
 def _told_window(sizes: Sizes, tokens: int) -> Suspicion | None:
@@ -143,7 +143,7 @@ class _Call:
         self.scatter = max(trace.scatter, 0.01)
         self.far = max(_FAR * self.scatter, _LEAST_OFF)
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> CutVerdict:
         if self._is_plain():
             return self._leave(self._learned(), None, is_learned=True)
         if self._may_be_new_only():
@@ -378,7 +378,7 @@ class _Call:
 
     def _leave(
         self, trace: Trace, rule: tuple[CutRule, int | None] | None, *, is_learned: bool = False
-    ) -> Verdict:
+    ) -> CutVerdict:
         reasoning = self.trace.reasoning + (self.sizes.reasoning or 0)
         after = trace._replace(
             last_bytes=self.sent,
@@ -386,7 +386,7 @@ class _Call:
             last_messages=self.sizes.messages or 0,
             reasoning=(self.sizes.reasoning or 0) if is_learned else reasoning,
         )
-        return Verdict(
+        return CutVerdict(
             suspicion=self._suspicion(*rule) if rule else None, trace=after, is_learned=is_learned
         )
 

@@ -57,7 +57,7 @@ class Suspicion:
     window: int | None = None
 
 
-class Verdict(NamedTuple):
+class CutVerdict(NamedTuple):
     """A call's suspicion (None: none), the trace after it, and whether the model's band may learn
     from it."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.calls.capture import Capture, Sent
+from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.operations import care
 from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access import ProjectInfo
@@ -174,7 +174,7 @@ def _capture(story: _Story, number: int, at: datetime) -> Capture:
         http_status=200,
         raw_content_len=700 + 110 * (number % 4),
         latency_ms=1_900 + 230 * (number % 6),
-        sent=Sent(
+        sent=SentSizes(
             bytes=size, messages=2 * (number - begun) + 1, tools_bytes=min(size // 3, 18_000)
         ),
         started_at=at,

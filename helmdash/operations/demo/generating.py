@@ -16,7 +16,7 @@ from typing import Any
 
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budgets import PromptVariant
-from helmdash.core.calls.capture import STRUCTURED_PURPOSES, Capture, CapturedTrim, Sent
+from helmdash.core.calls.capture import STRUCTURED_PURPOSES, Capture, CapturedTrim, SentSizes
 from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.queries.calls import newest_mark
@@ -253,7 +253,7 @@ def _call(chance: random.Random, talk: _Talk, name: str, at: datetime) -> Captur
         latency_ms=int(chance.lognormvariate(7.6, 0.8)),
         ttft_ms=int(chance.lognormvariate(6.0, 0.6)),
         trim=trim,
-        sent=Sent(bytes=talk.prompt * 4, messages=talk.number + 1, tools_bytes=18_000),
+        sent=SentSizes(bytes=talk.prompt * 4, messages=talk.number + 1, tools_bytes=18_000),
         metadata={"step": talk.number},
         started_at=at,
     )

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 
 from helmdash.conf import ROOT
 from helmdash.core.access.permissions import SHELL, Actor, Right, require
-from helmdash.core.calls.capture import Capture, CapturedTrim, Sent
+from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.operations.demo.care import load_care
 from helmdash.operations.demo.plans import load_plans
 from helmdash.operations.fitting.catalogs import import_catalog
@@ -141,7 +141,7 @@ def _capture(call: Mapping[str, Any], at: datetime) -> Capture:
     return Capture(
         **known,
         trim=CapturedTrim(**trim | {"dropped": tuple(trim["dropped"])}) if trim else None,
-        sent=Sent(**sent) if sent else None,
+        sent=SentSizes(**sent) if sent else None,
         messages=tuple(messages) if messages else None,
         started_at=at,
     )

@@ -15,7 +15,7 @@ from typing import Any
 
 from helmdash.conf import ROOT
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.calls.capture import Capture, CapturedTrim, Sent
+from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.core.planning.plans import PIPELINE_RUN
 from helmdash.core.ranking.learning import learned_inputs
 from helmdash.core.rules import PLAN_RULES
@@ -96,7 +96,7 @@ def _captures(told: Told, fitted: Fitted, caller: str, now: datetime) -> list[Ca
             http_status=200,
             started_at=at,
             fit_id=fitted.fit_id,
-            sent=Sent(bytes=_sent_bytes(told, fitted), messages=2),
+            sent=SentSizes(bytes=_sent_bytes(told, fitted), messages=2),
         )
         if trim.dropped:
             cut = CapturedTrim(

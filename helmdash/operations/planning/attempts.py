@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from helmdash.core.calls.beside import Beside, Place, ToolUse, as_text, texts_in, whole_calls
+from helmdash.core.calls.beside import AnswerPlace, Beside, ToolUse, as_text, texts_in, whole_calls
 from helmdash.core.calls.capture import Capture, CapturedTrim
 from helmdash.core.calls.completion import Complete, Completion
 from helmdash.core.calls.failures import Cause
@@ -208,9 +208,10 @@ def _read(capture: Capture, reader: Reader[Answer]) -> tuple[Answer | None, Capt
 
 
 _PLACES = {
-    Place.CALLS: "The model called the tools instead of writing the answer; its calls were read.",
-    Place.ARGUMENTS: "The model answered by calling a tool; what it passed was read.",
-    Place.REASONING: "The model said nothing; its answer stood in its reasoning.",
+    AnswerPlace.CALLS: "The model called the tools instead of writing the answer; its calls were "
+    "read.",
+    AnswerPlace.ARGUMENTS: "The model answered by calling a tool; what it passed was read.",
+    AnswerPlace.REASONING: "The model said nothing; its answer stood in its reasoning.",
 }
 
 
@@ -230,14 +231,14 @@ def _read_text(
 
 def _read_beside(
     beside: Beside, finish_reason: FinishReason | None, reader: Reader[Answer]
-) -> tuple[Answer, str, Place] | None:
+) -> tuple[Answer, str, AnswerPlace] | None:
     """An answer that stands beside the text, as text and where; None where there is none."""
     calls = whole_calls(beside, finish_reason) if reader.of_calls else ()
     if calls and reader.of_calls:
         value = reader.of_calls(calls)
         answer = _usable(value, finish_reason is FinishReason.LENGTH, reader)
         if answer is not None and reader.serves(answer):
-            return answer, as_text(value), Place.CALLS
+            return answer, as_text(value), AnswerPlace.CALLS
     for place, text in texts_in(beside):
         try:
             decoded = reader.find(text, finish_reason)

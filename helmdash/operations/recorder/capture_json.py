@@ -13,7 +13,7 @@ from typing import Any, assert_never, cast
 
 import orjson
 
-from helmdash.core.calls.capture import Capture, CapturedTrim, Sent
+from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.core.conversations.fingerprints import ChainLinks
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.records.bulk import storable
@@ -92,10 +92,10 @@ def make_storable(capture: Capture) -> Capture:
     return replace(capture, **wrong) if wrong else capture
 
 
-def _is_possible(sizes: Sent | CapturedTrim) -> bool:
+def _is_possible(sizes: SentSizes | CapturedTrim) -> bool:
     told: tuple[int | None, ...]
     match sizes:
-        case Sent():
+        case SentSizes():
             told = (sizes.bytes, sizes.messages, sizes.tools_bytes, sizes.images)
         case CapturedTrim():
             told = (sizes.before_bytes, sizes.after_bytes)
@@ -197,7 +197,7 @@ def _mended(value: Any, levels: int) -> Any:
             return storable(value)
         case _ if levels == 0:
             return _TOO_DEEP
-        case CapturedTrim() | Sent() | ChainLinks():
+        case CapturedTrim() | SentSizes() | ChainLinks():
             named = {field.name: getattr(value, field.name) for field in fields(value)}
             return _mended(named, levels)
         case Mapping():
@@ -237,7 +237,7 @@ def _part(kind: type[Any]) -> Callable[[Mapping[str, Any]], Any]:
 _CONVERSIONS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("started_at", _time),
     ("trim", _part(CapturedTrim)),
-    ("sent", _part(Sent)),
+    ("sent", _part(SentSizes)),
     ("links", _part(ChainLinks)),
     ("messages", tuple),
     ("attempts", tuple),
