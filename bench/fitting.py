@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.table import Row, print_table
-from helmdash.core.budgets.budgets import Budget, BudgetTable, EffectiveBudget, Tier
+from helmdash.core.budgets.budgets import BudgetSpec, BudgetTable, EffectiveBudget, Tier
 from helmdash.core.catalog.catalog import Catalog, parse_catalog
 from helmdash.core.fitting.selection import PreparedCatalog, prepare, select
 from helmdash.core.ranking.ranking import Index, order_entries, prepare_index
@@ -113,7 +113,7 @@ def _medians(*subjects: Callable[[], object], runs: int) -> list[float]:
 def _tier_c() -> EffectiveBudget:
     return BudgetTable(
         [
-            Budget(
+            BudgetSpec(
                 key="",
                 input_tokens=16_000,
                 output_tokens=1_500,

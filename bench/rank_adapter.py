@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypedDict, TypeVar
 
-from helmdash.core.budgets.budgets import Budget, BudgetTable, Tier
+from helmdash.core.budgets.budgets import BudgetSpec, BudgetTable, Tier
 from helmdash.core.catalog.catalog import Catalog, CatalogEntry, EntryKind
 from helmdash.core.fitting.selection import PreparedCatalog, prepare, select
 from helmdash.core.ranking.ranking import Index, PastPlan, order_entries, prepare_index
@@ -36,7 +36,7 @@ class BenchPlan(TypedDict):
 
 _TIER_C = BudgetTable(
     [
-        Budget(
+        BudgetSpec(
             key="",
             input_tokens=16_000,
             output_tokens=1_500,

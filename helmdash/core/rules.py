@@ -32,14 +32,14 @@ from helmdash.core.truncation.detector import CUTS_VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleSet:
+class RuleVersions:
     """Versions by subject, and the number that rows hold for all of them together."""
 
     number: int
     versions: Mapping[str, str]
 
 
-def rule_set(versions: Mapping[str, str]) -> RuleSet:
+def rule_set(versions: Mapping[str, str]) -> RuleVersions:
     """The rule set of these versions: the same versions, the same number, in every process.
 
     The number is the hash's first 31 bits (a column of four bytes, signed on PostgreSQL): of a
@@ -47,7 +47,7 @@ def rule_set(versions: Mapping[str, str]) -> RuleSet:
     """
     text = json.dumps(dict(versions), sort_keys=True, separators=(",", ":"))
     digest = blake2b(text.encode(), digest_size=4).digest()
-    return RuleSet(number=int.from_bytes(digest) >> 1, versions=dict(versions))
+    return RuleVersions(number=int.from_bytes(digest) >> 1, versions=dict(versions))
 
 
 CALL_RULES = rule_set(

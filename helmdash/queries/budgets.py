@@ -19,7 +19,7 @@ from django.db.models import Q, QuerySet
 
 from helmdash import conf
 from helmdash.core.budgets import budgets as core
-from helmdash.core.budgets.learned_windows import LearnedWindow, Variant, WindowSource
+from helmdash.core.budgets.learned_windows import Variant, WindowReport, WindowSource
 from helmdash.core.budgets.shipped import load_variants
 from helmdash.queries import budget_origins
 from helmdash.records import models as stored
@@ -42,7 +42,7 @@ class BudgetRow:
 
     id: int
     project: str | None
-    budget: core.Budget
+    budget: core.BudgetSpec
     updated_at: datetime
 
 
@@ -155,9 +155,9 @@ def _read_table(project_id: int | None) -> core.BudgetTable:
     )
 
 
-def _windows(project_id: int | None) -> Iterator[LearnedWindow]:
+def _windows(project_id: int | None) -> Iterator[WindowReport]:
     for row in stored.LearnedWindow.objects.filter(project=project_id):
-        yield LearnedWindow(
+        yield WindowReport(
             key=row.model_key,
             source=WindowSource(row.source),
             tokens=row.tokens,

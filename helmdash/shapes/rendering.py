@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from helmdash.core.budgets.budgets import BudgetFigures, EffectiveBudget
 from helmdash.core.budgets.health import Health
-from helmdash.core.budgets.learned_windows import Claim, LearnedWindow
+from helmdash.core.budgets.learned_windows import WindowClaim, WindowReport
 from helmdash.core.budgets.levels import HELD
 from helmdash.core.calls.failures import Cause
 from helmdash.core.conversations.clients import Client
@@ -150,7 +150,7 @@ def effective(value: EffectiveBudget) -> answers.Effective:
     }
 
 
-def _claim(value: Claim) -> answers.WindowClaim:
+def _claim(value: WindowClaim) -> answers.WindowClaim:
     return {
         "source": value.source,
         "tokens": value.tokens,
@@ -161,7 +161,7 @@ def _claim(value: Claim) -> answers.WindowClaim:
     }
 
 
-def _disproved(value: LearnedWindow | None) -> answers.LimitDisproved | None:
+def _disproved(value: WindowReport | None) -> answers.LimitDisproved | None:
     if value is None:
         return None
     return {

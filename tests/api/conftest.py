@@ -70,7 +70,7 @@ class Door:
 
 
 @functools.cache
-def _shipped() -> tuple[tuple[core.Budget, ...], tuple[core.Alias, ...]]:
+def _shipped() -> tuple[tuple[core.BudgetSpec, ...], tuple[core.Alias, ...]]:
     return load_shipped(SHIPPED_FILE.read_text(encoding="utf-8"))
 
 
@@ -79,7 +79,7 @@ def project(db: None) -> ProjectInfo:
     """The default project with the shipped budgets, put there without their history: quickly."""
     budgets.forget_cache()
     rows, aliases = _shipped()
-    names = [f.name for f in fields(core.Budget) if f.name not in ("budget_id", "project")]
+    names = [f.name for f in fields(core.BudgetSpec) if f.name not in ("budget_id", "project")]
     Budget.objects.bulk_create(
         Budget(
             **{name: getattr(row, name) for name in names}

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from helmdash.core.budgets.budgets import Budget, BudgetTable, EffectiveBudget, Tier
+from helmdash.core.budgets.budgets import BudgetSpec, BudgetTable, EffectiveBudget, Tier
 
 # Words of several scripts, so that bytes and characters differ.
 WORDS = (
@@ -44,7 +44,7 @@ def make_budget(tier: Tier = Tier.C, **over: Any) -> EffectiveBudget:
         "supports_prefix_cache": False,
         **over,
     }
-    return BudgetTable([Budget(key="", tier=tier, **figures)]).lookup("some/model")
+    return BudgetTable([BudgetSpec(key="", tier=tier, **figures)]).lookup("some/model")
 
 
 def compact(value: object) -> bytes:

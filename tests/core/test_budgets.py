@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from helmdash.core.budgets.budget_rules import budget_problems
 from helmdash.core.budgets.budgets import (
     Alias,
-    Budget,
+    BudgetSpec,
     BudgetTable,
     LineSource,
     MatchRule,
@@ -22,7 +22,7 @@ from helmdash.core.budgets.budgets import (
 )
 from helmdash.core.budgets.windows import within_window
 
-FALLBACK = Budget(
+FALLBACK = BudgetSpec(
     key="",
     input_tokens=16_000,
     output_tokens=1500,
@@ -35,7 +35,7 @@ FALLBACK = Budget(
 )
 
 
-def make_row(key: str, **over: object) -> Budget:
+def make_row(key: str, **over: object) -> BudgetSpec:
     row = replace(
         FALLBACK,
         key=key,
@@ -49,7 +49,7 @@ def make_row(key: str, **over: object) -> Budget:
     return replace(row, **over)  # type: ignore[arg-type]
 
 
-def make_table(*rows: Budget, aliases: tuple[Alias, ...] = ()) -> BudgetTable:
+def make_table(*rows: BudgetSpec, aliases: tuple[Alias, ...] = ()) -> BudgetTable:
     return BudgetTable([FALLBACK, *rows], aliases)
 
 
@@ -217,7 +217,7 @@ def test_a_projects_fallback_beats_the_global_one() -> None:
 
 
 @pytest.mark.parametrize("rows", [[], [make_row("a/")], [replace(FALLBACK, enabled=False)]])
-def test_a_table_without_fallback_is_refused(rows: list[Budget]) -> None:
+def test_a_table_without_fallback_is_refused(rows: list[BudgetSpec]) -> None:
     with pytest.raises(MissingFallback):
         BudgetTable(rows)
 

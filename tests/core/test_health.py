@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.budgets.budgets import Budget, BudgetTable, EffectiveBudget, Tier
+from helmdash.core.budgets.budgets import BudgetSpec, BudgetTable, EffectiveBudget, Tier
 from helmdash.core.budgets.health import HealthReason, assess
 from helmdash.core.budgets.levels import Level
 
-FALLBACK = Budget(
+FALLBACK = BudgetSpec(
     key="",
     input_tokens=16_000,
     output_tokens=1500,

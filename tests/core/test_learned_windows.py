@@ -9,14 +9,14 @@ from itertools import combinations
 import pytest
 
 from helmdash.conf import ROOT
-from helmdash.core.budgets.budgets import Budget, BudgetTable, Tier
+from helmdash.core.budgets.budgets import BudgetSpec, BudgetTable, Tier
 from helmdash.core.budgets.health import assess
 from helmdash.core.budgets.learned_windows import (
     ClaimState,
-    LearnedWindow,
     LimitSource,
     RowLimit,
     Variant,
+    WindowReport,
     WindowSource,
     choose_limit,
 )
@@ -37,13 +37,13 @@ SOURCES = {
 }
 
 
-def told(source: WindowSource, tokens: int, *, days: int = 0) -> LearnedWindow:
-    return LearnedWindow(
+def told(source: WindowSource, tokens: int, *, days: int = 0) -> WindowReport:
+    return WindowReport(
         key="m", source=source, tokens=tokens, seen_at=NOW + timedelta(days=days), call_id="c"
     )
 
 
-def chosen(words: tuple[str, ...], *, proof: LearnedWindow | None = None):  # type: ignore[no-untyped-def]
+def chosen(words: tuple[str, ...], *, proof: WindowReport | None = None):  # type: ignore[no-untyped-def]
     learned = {
         source: told(source, TOKENS[source.value])
         for source in (WindowSource.REFUSAL, WindowSource.SERVER)
@@ -146,7 +146,7 @@ def test_a_client_lifts_a_shipped_row_only_as_far_as_its_provider_documents() ->
     assert own == (200_000, LimitSource.CONTEXT_LENGTH)
 
 
-def shipped_table(*own: Budget, windows: tuple[LearnedWindow, ...] = ()) -> BudgetTable:
+def shipped_table(*own: BudgetSpec, windows: tuple[WindowReport, ...] = ()) -> BudgetTable:
     rows, aliases = load_shipped(TEXT)
     numbered = [replace(row, budget_id=number) for number, row in enumerate(rows, 1)]
     return BudgetTable(
@@ -175,7 +175,7 @@ def test_a_session_of_a_client_that_asked_for_a_million_is_not_red_at_240_000(mo
 
 
 def test_what_an_operator_a_refusal_or_the_server_says_comes_before_a_suffix() -> None:
-    own = Budget(
+    own = BudgetSpec(
         key="anthropic/claude-sonnet-4-5", input_tokens=100_000, output_tokens=1, tier=Tier.A,
         max_catalog_bytes=0, allows_llm_filter=False, is_hybrid_reasoning=False,
         wants_strict_json=False, supports_prefix_cache=False, context_length=200_000,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.budgets.budgets import Budget, BudgetTable, EffectiveBudget, Tier
+from helmdash.core.budgets.budgets import BudgetSpec, BudgetTable, EffectiveBudget, Tier
 from helmdash.core.care.headings import find_heading, sections
 from helmdash.core.care.reminders import (
     HEADINGS,
@@ -21,7 +21,7 @@ from helmdash.core.care.reminders import (
 )
 
 GOAL, PROGRESS, DECISIONS, CHANGES, NEXT, RISKS = HEADINGS
-FALLBACK = Budget(
+FALLBACK = BudgetSpec(
     key="",
     input_tokens=16_000,
     output_tokens=1500,

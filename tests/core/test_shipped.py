@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from helmdash.core.budgets.budget_rules import budget_problems
-from helmdash.core.budgets.budgets import Budget, BudgetTable, Tier
+from helmdash.core.budgets.budgets import BudgetSpec, BudgetTable, Tier
 from helmdash.core.budgets.shipped import ShippedError, load_shipped
 
 FILE = Path(__file__).parents[2] / "fixtures" / "budgets.toml"
@@ -49,7 +49,7 @@ openrouter/tencent/ 250000 1500 10000 C F 0
 """.strip().splitlines()
 
 
-def flags_of(budget: Budget) -> str:
+def flags_of(budget: BudgetSpec) -> str:
     flags = {
         "F": budget.allows_llm_filter,
         "H": budget.is_hybrid_reasoning,
@@ -59,7 +59,7 @@ def flags_of(budget: Budget) -> str:
     return "".join(flag for flag, is_set in flags.items() if is_set) or "-"
 
 
-def figures_of(budget: Budget) -> list[str]:
+def figures_of(budget: BudgetSpec) -> list[str]:
     return [
         str(budget.input_tokens),
         str(budget.output_tokens),

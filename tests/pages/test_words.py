@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from helmdash.core.budgets.budgets import Alias, Budget, BudgetTable, LimitSource, Tier
+from helmdash.core.budgets.budgets import Alias, BudgetSpec, BudgetTable, LimitSource, Tier
 from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.levels import LEVELS, Glyph, Level
 from helmdash.pages.forms import parse_moment
@@ -250,7 +250,7 @@ def test_shares_fill_the_bar_and_leave_out_what_is_empty() -> None:
     assert drawings.shares([(Level.CRITICAL, 0)]) == ()
 
 
-FALLBACK = Budget(
+FALLBACK = BudgetSpec(
     key="",
     input_tokens=16_000,
     output_tokens=1_500,
@@ -261,7 +261,7 @@ FALLBACK = Budget(
     wants_strict_json=False,
     supports_prefix_cache=False,
 )
-ROW = Budget(
+ROW = BudgetSpec(
     key="acme/big",
     input_tokens=60_000,
     output_tokens=4_000,
@@ -303,7 +303,7 @@ ROW = Budget(
     ],
 )
 def test_each_effective_number_says_where_it_comes_from(
-    model: str, row: Budget, name: str, value: object, source: str
+    model: str, row: BudgetSpec, name: str, value: object, source: str
 ) -> None:
     table = BudgetTable([FALLBACK, ROW], [Alias(prefix="acme-", target="acme/")])
 

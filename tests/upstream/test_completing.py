@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from helmdash.core.budgets.budgets import Budget, BudgetTable, Tier
+from helmdash.core.budgets.budgets import BudgetSpec, BudgetTable, Tier
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.completion import Completion, UnknownModel
 from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, ProviderKind
@@ -58,8 +58,8 @@ def asking(provider: str, behaviour: str, **over: Any) -> Completion:
     return Completion(**{**told, "max_tokens": 500, **over})
 
 
-def row_of(key: str) -> Budget:
-    return Budget(
+def row_of(key: str) -> BudgetSpec:
+    return BudgetSpec(
         key=key,
         input_tokens=1000,
         output_tokens=100,

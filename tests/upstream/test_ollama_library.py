@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 
 from helmdash.core.assembly.assembly import NoRoom, OverBudget
 from helmdash.core.assembly.chunks import Chunk
-from helmdash.core.budgets.budgets import Budget, BudgetTable, EffectiveBudget, LimitSource, Tier
+from helmdash.core.budgets.budgets import (
+    BudgetSpec,
+    BudgetTable,
+    EffectiveBudget,
+    LimitSource,
+    Tier,
+)
 from helmdash.core.budgets.windows import wanted_window, within_window
 from helmdash.providers.ollama.context_array import ContextDropper, without_context
 from helmdash.providers.ollama.shown import num_ctx_of, read_show, with_num_ctx
@@ -73,8 +79,8 @@ def row(**over: Any) -> EffectiveBudget:
         "wants_strict_json": False,
         "supports_prefix_cache": False,
     }
-    fallback = Budget(**{**values, "input_tokens": 16_000})
-    return BudgetTable([fallback, Budget(**{**values, "key": "m", **over})]).lookup("m")
+    fallback = BudgetSpec(**{**values, "input_tokens": 16_000})
+    return BudgetTable([fallback, BudgetSpec(**{**values, "key": "m", **over})]).lookup("m")
 
 
 # --- windows

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from helmdash.api.schemas import budgets as budget_shapes
-from helmdash.core.budgets.budgets import Budget, Resolution
+from helmdash.core.budgets.budgets import BudgetSpec, Resolution
 from helmdash.queries.budgets import BudgetRow, ContextBudgets
 from helmdash.shapes.rendering import effective, figures
 
 
 def budget(row: BudgetRow) -> budget_shapes.Budget:
     """One row as it is edited."""
-    value: Budget = row.budget
+    value: BudgetSpec = row.budget
     return {
         "id": row.id,
         **figures(value),

@@ -5,10 +5,10 @@ Pure, so that the admin, the API and the import all say the same.
 
 from __future__ import annotations
 
-from helmdash.core.budgets.budgets import Budget, lines_of
+from helmdash.core.budgets.budgets import BudgetSpec, lines_of
 
 
-def budget_problems(budget: Budget) -> tuple[tuple[str, str], ...]:
+def budget_problems(budget: BudgetSpec) -> tuple[tuple[str, str], ...]:
     """Pairs of (field, sentence) for everything wrong with the row; empty when it is sound."""
     return (
         *_fallback_problems(budget),
@@ -23,7 +23,7 @@ def shadowed_keys(key: str, others: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(o for o in others if low and o.lower() != low and o.lower().startswith(low))
 
 
-def _fallback_problems(budget: Budget) -> list[tuple[str, str]]:
+def _fallback_problems(budget: BudgetSpec) -> list[tuple[str, str]]:
     problems: list[tuple[str, str]] = []
     if budget.key == "" and not budget.enabled:
         problems.append(
@@ -40,7 +40,7 @@ def _fallback_problems(budget: Budget) -> list[tuple[str, str]]:
     return problems
 
 
-def _window_problems(budget: Budget) -> list[tuple[str, str]]:
+def _window_problems(budget: BudgetSpec) -> list[tuple[str, str]]:
     window, longest = budget.context_length, budget.input_length
     if window is not None and longest is not None and longest > window:
         return [
@@ -55,7 +55,7 @@ def _window_problems(budget: Budget) -> list[tuple[str, str]]:
     return []
 
 
-def _threshold_problems(budget: Budget) -> list[tuple[str, str]]:
+def _threshold_problems(budget: BudgetSpec) -> list[tuple[str, str]]:
     known = [n for n in (budget.context_length, budget.input_length) if n is not None]
     limit = min(known) if known else budget.input_tokens
     problems = []

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from helmdash.core.budgets.learned_windows import (
     OUTSIDE,
-    Claim,
-    LearnedWindow,
     Limit,
     RowLimit,
     Variant,
+    WindowClaim,
+    WindowReport,
     WindowSource,
     choose_limit,
     variant_of,
@@ -124,7 +124,7 @@ class BudgetFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget(BudgetFigures):
+class BudgetSpec(BudgetFigures):
     """One row as an operator edits it; None means "as the default has it"."""
 
     prompt_variant: PromptVariant | None = None
@@ -151,8 +151,8 @@ class EffectiveBudget(BudgetFigures):
     optimal_source: LineSource
     critical_source: LineSource
     is_shipped: bool = False  # of the governing row
-    claims: tuple[Claim, ...] = ()  # everybody's word on the window, best first
-    disproved_by: LearnedWindow | None = None  # the call that shows a word to be wrong
+    claims: tuple[WindowClaim, ...] = ()  # everybody's word on the window, best first
+    disproved_by: WindowReport | None = None  # the call that shows a word to be wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +212,7 @@ class _Question(NamedTuple):
 class _Match:
     """The row that governs an id, before the `:free` rule; the alias that led to it, if any."""
 
-    row: Budget
+    row: BudgetSpec
     rule: MatchRule
     alias: Alias | None = None
 
@@ -226,11 +226,11 @@ class BudgetTable:
 
     def __init__(
         self,
-        budgets: Iterable[Budget],
+        budgets: Iterable[BudgetSpec],
         aliases: Iterable[Alias] = (),
         *,
         shipped: Collection[int] = (),
-        windows: Iterable[LearnedWindow] = (),
+        windows: Iterable[WindowReport] = (),
         variants: Iterable[Variant] = (),
     ) -> None:
         """`shipped`: numbers of the rows whose window is as HelmDash ships it, and no operator's
@@ -243,7 +243,7 @@ class BudgetTable:
         usable = (alias for alias in aliases if _normalised(alias.prefix))
         self._aliases = tuple(sorted(usable, key=lambda alias: -len(_normalised(alias.prefix))))
         self._spellings = spellings_of([(alias.prefix, alias.target) for alias in self._aliases])
-        self._windows: dict[str, dict[WindowSource, LearnedWindow]] = {}
+        self._windows: dict[str, dict[WindowSource, WindowReport]] = {}
         for window in windows:
             self._windows.setdefault(window.key, {})[window.source] = window
         self._variants = tuple(variants)
@@ -274,7 +274,7 @@ class BudgetTable:
             self._memory[question] = known
         return known
 
-    def learned(self, key: str) -> Mapping[WindowSource, LearnedWindow]:
+    def learned(self, key: str) -> Mapping[WindowSource, WindowReport]:
         """What is known of a model's window from outside. An id without its provider finds the
         provider's, where only one serves such a model."""
         found = self._windows.get(key)
@@ -322,7 +322,7 @@ class BudgetTable:
                 return _Match(row=row, rule=MatchRule.ALIAS, alias=alias)
         return _Match(row=self._rows[""], rule=MatchRule.FALLBACK)
 
-    def _own_row(self, wanted: str) -> Budget | None:
+    def _own_row(self, wanted: str) -> BudgetSpec | None:
         """Find the row with the longest key that starts the id (the id itself is the longest)."""
         for end in range(len(wanted), 0, -1):
             row = self._rows.get(wanted[:end])
@@ -358,11 +358,11 @@ class BudgetTable:
             disproved_by=limit.disproved_by,
         )
 
-    def _limit(self, question: _Question, match: _Match, row: Budget, rule: MatchRule) -> Limit:
+    def _limit(self, question: _Question, match: _Match, row: BudgetSpec, rule: MatchRule) -> Limit:
         key = question.key or self.key_of(question.asked)
         learned = self.learned(key)
         if question.server_window is not None:
-            told = LearnedWindow(key=key, source=WindowSource.SERVER, tokens=question.server_window)
+            told = WindowReport(key=key, source=WindowSource.SERVER, tokens=question.server_window)
             known = learned.get(WindowSource.SERVER)
             if known is None or known.tokens != told.tokens:
                 learned = {**learned, WindowSource.SERVER: told}
@@ -398,7 +398,7 @@ class BudgetTable:
             won = row is match.row and final is rule
             yield Candidate(key=row.key, rule=rule, won=won, why=self._why_row(row, match, won=won))
 
-    def _why_row(self, row: Budget, match: _Match, *, won: bool) -> str:
+    def _why_row(self, row: BudgetSpec, match: _Match, *, won: bool) -> str:
         if won:
             exact = match.rule is MatchRule.EXACT
             return "The id is this key." if exact else "The longest key that starts the id."
@@ -464,7 +464,7 @@ def _default_optimal(critical: int | None, limit: int | None) -> tuple[int, Line
     return optimal, source
 
 
-def _why_alias(respelled: str, row: Budget | None, match: _Match, *, led_here: bool) -> str:
+def _why_alias(respelled: str, row: BudgetSpec | None, match: _Match, *, led_here: bool) -> str:
     if led_here:
         return f"looked up as {respelled}."
     if match.rule in (MatchRule.EXACT, MatchRule.PREFIX):
@@ -474,9 +474,9 @@ def _why_alias(respelled: str, row: Budget | None, match: _Match, *, led_here: b
     return "a longer alias matches."
 
 
-def _governing_rows(budgets: Iterable[Budget]) -> dict[str, Budget]:
+def _governing_rows(budgets: Iterable[BudgetSpec]) -> dict[str, BudgetSpec]:
     """Index the enabled rows by normalised key; a project's row first, else the first given."""
-    rows: dict[str, Budget] = {}
+    rows: dict[str, BudgetSpec] = {}
     for row in budgets:
         key = _normalised(row.key)
         standing = rows.get(key)
@@ -502,7 +502,7 @@ def _is_freed(wanted: str, match: _Match) -> bool:
     )
 
 
-def _freed(row: Budget, fallback: Budget) -> Budget:
+def _freed(row: BudgetSpec, fallback: BudgetSpec) -> BudgetSpec:
     """Lower a row to what a `:free` route may be trusted with.
 
     Free routes share quantized hosts: strict JSON aborts there, and large prompts come back empty.
@@ -518,7 +518,7 @@ def _freed(row: Budget, fallback: Budget) -> Budget:
     )
 
 
-def _row_limit(row: Budget, rule: MatchRule, *, is_operators: bool) -> RowLimit | None:
+def _row_limit(row: BudgetSpec, rule: MatchRule, *, is_operators: bool) -> RowLimit | None:
     """Find the row's limit: the smaller known length, else the row's own safe ceiling.
 
     The fallback says nothing about the model it stands in for, so under it the limit is unknown.

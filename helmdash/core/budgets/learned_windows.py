@@ -43,7 +43,7 @@ OUTSIDE = frozenset({LimitSource.REFUSAL, LimitSource.SERVER, LimitSource.CLIENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LearnedWindow:
+class WindowReport:
     """The newest window, in tokens, that one source reported of a model.
 
     `call_id` "": no call did. `seen_at` None: just now.
@@ -75,7 +75,7 @@ class ClaimState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class WindowClaim:
     """What one source says of a model's window, in tokens.
 
     `seen_at` None: just now, or said by a row or a client, which is true at any time.
@@ -95,8 +95,8 @@ class Limit:
 
     tokens: int | None
     source: LimitSource | None
-    claims: tuple[Claim, ...]
-    disproved_by: LearnedWindow | None  # only where a word that would count is disproved
+    claims: tuple[WindowClaim, ...]
+    disproved_by: WindowReport | None  # only where a word that would count is disproved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class RowLimit:
 
 def choose_limit(
     row: RowLimit | None,
-    learned: Mapping[WindowSource, LearnedWindow],
+    learned: Mapping[WindowSource, WindowReport],
     *,
     client_window: int | None = None,
     variant: Variant | None = None,
@@ -120,8 +120,8 @@ def choose_limit(
     documented.
     """
     proof = learned.get(WindowSource.SUCCESS)
-    claims: list[Claim] = []
-    found: Claim | None = None
+    claims: list[WindowClaim] = []
+    found: WindowClaim | None = None
     is_contested = False
     for claim in _claims(row, learned, client_window, variant):
         is_wrong = proof is not None and _is_disproved(claim, proof)
@@ -156,10 +156,10 @@ def variant_of(ids: Iterable[str], variants: Sequence[Variant]) -> Variant | Non
 
 def _claims(
     row: RowLimit | None,
-    learned: Mapping[WindowSource, LearnedWindow],
+    learned: Mapping[WindowSource, WindowReport],
     client_window: int | None,
     variant: Variant | None,
-) -> Iterable[Claim]:
+) -> Iterable[WindowClaim]:
     if row is not None and row.is_operators:
         yield _claim(row.source, row.tokens, is_operators=True)
     for source, told in (
@@ -181,11 +181,11 @@ def _claims(
 def _claim(
     source: LimitSource,
     tokens: int,
-    told: LearnedWindow | None = None,
+    told: WindowReport | None = None,
     *,
     is_operators: bool = False,
-) -> Claim:
-    return Claim(
+) -> WindowClaim:
+    return WindowClaim(
         source=source,
         tokens=tokens,
         state=ClaimState.USED,
@@ -195,8 +195,8 @@ def _claim(
     )
 
 
-def _with(claim: Claim, state: ClaimState) -> Claim:
-    return Claim(
+def _with(claim: WindowClaim, state: ClaimState) -> WindowClaim:
+    return WindowClaim(
         source=claim.source,
         tokens=claim.tokens,
         state=state,
@@ -206,7 +206,7 @@ def _with(claim: Claim, state: ClaimState) -> Claim:
     )
 
 
-def _is_disproved(claim: Claim, proof: LearnedWindow) -> bool:
+def _is_disproved(claim: WindowClaim, proof: WindowReport) -> bool:
     """A word given after the proof stands: windows are changed, too."""
     if claim.seen_at is not None and proof.seen_at is not None and claim.seen_at > proof.seen_at:
         return False

@@ -1,8 +1,8 @@
 """The shipped budgets: reading the file of rows and aliases that HelmDash comes with.
 
 The file is TOML: one `[fallback]`, any number of `[[budget]]`, `[[alias]]` and
-`[[variant]]`. A member that is left out has the default of `Budget`; a member that nobody knows is
-a mistake, not a comment.
+`[[variant]]`. A member that is left out has the default of `BudgetSpec`; a member that nobody knows
+is a mistake, not a comment.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import MISSING, fields
 from functools import lru_cache
 from typing import Any
 
-from helmdash.core.budgets.budgets import Alias, Budget, PromptVariant, Tier
+from helmdash.core.budgets.budgets import Alias, BudgetSpec, PromptVariant, Tier
 from helmdash.core.budgets.learned_windows import Variant
 
 # Given by the database, never by the file.
 _NOT_SHIPPED = {"budget_id", "project"}
-_MEMBERS = {f.name: f for f in fields(Budget) if f.name not in _NOT_SHIPPED}
+_MEMBERS = {f.name: f for f in fields(BudgetSpec) if f.name not in _NOT_SHIPPED}
 _REQUIRED = {name for name, f in _MEMBERS.items() if f.default is MISSING}
 # TOML has types of its own, so a value of another type is a slip of the pen.
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -35,7 +35,7 @@ class ShippedError(ValueError):
 
 
 @lru_cache(maxsize=2)
-def load_shipped(text: str) -> tuple[tuple[Budget, ...], tuple[Alias, ...]]:
+def load_shipped(text: str) -> tuple[tuple[BudgetSpec, ...], tuple[Alias, ...]]:
     """Read the rows (the fallback first, its key empty) and the aliases from TOML text.
 
     Raises ShippedError when the text is not TOML, or a row lacks a member, has one too many, or
@@ -69,7 +69,7 @@ def load_variants(text: str) -> tuple[Variant, ...]:
     return tuple(found)
 
 
-def _budget(row: dict[str, Any]) -> Budget:
+def _budget(row: dict[str, Any]) -> BudgetSpec:
     wrong = [f"{member} is missing" for member in sorted(_REQUIRED - row.keys())]
     wrong += [f"{member} is no member of a budget" for member in sorted(row.keys() - _MEMBERS)]
     wrong += [
@@ -81,7 +81,7 @@ def _budget(row: dict[str, Any]) -> Budget:
         raise ShippedError(f"{row.get('key') or 'the fallback'}: {'; '.join(wrong)}")
     if "prompt_variant" in row:
         row = {**row, "prompt_variant": PromptVariant(row["prompt_variant"])}
-    return Budget(**{**row, "tier": Tier(row["tier"])})
+    return BudgetSpec(**{**row, "tier": Tier(row["tier"])})
 
 
 def _fits(member: str, value: object) -> bool:

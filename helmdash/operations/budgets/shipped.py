@@ -17,7 +17,7 @@ from helmdash.records.models.budgets import SHIPPED_REASON
 SHIPPED_FILE = ROOT / "fixtures" / "budgets.toml"
 _NOT_STORED = {"budget_id", "project"}
 _REASON = SHIPPED_REASON
-_STORED = tuple(f.name for f in fields(core.Budget) if f.name not in _NOT_STORED)
+_STORED = tuple(f.name for f in fields(core.BudgetSpec) if f.name not in _NOT_STORED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def _stored() -> dict[str, Budget]:
     return {row.key.lower(): row for row in Budget.objects.filter(project__isnull=True)}
 
 
-def _add_missing(shipped: tuple[core.Budget, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _add_missing(shipped: tuple[core.BudgetSpec, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     stored = _stored()
     history = Budget.history.filter(project__isnull=True)
     once_here = {key.lower() for key in history.values_list("key", flat=True)}
@@ -106,7 +106,7 @@ def _add_aliases(aliases: tuple[core.Alias, ...]) -> tuple[str, ...]:
     return tuple(row.prefix for row in added)
 
 
-def _overwrite(shipped: tuple[core.Budget, ...], keys: set[str]) -> None:
+def _overwrite(shipped: tuple[core.BudgetSpec, ...], keys: set[str]) -> None:
     stored = _stored()
     for budget in shipped:
         if budget.key in keys:
@@ -116,14 +116,14 @@ def _overwrite(shipped: tuple[core.Budget, ...], keys: set[str]) -> None:
             row.save()
 
 
-def _filled(row: Budget, budget: core.Budget) -> Budget:
+def _filled(row: Budget, budget: core.BudgetSpec) -> Budget:
     for name in _STORED:
         value = getattr(budget, name)
         setattr(row, name, "" if name == "prompt_variant" and value is None else value)
     return row
 
 
-def _differences(row: Budget, budget: core.Budget) -> list[Difference]:
+def _differences(row: Budget, budget: core.BudgetSpec) -> list[Difference]:
     stored = row.to_core()
     return [
         Difference(

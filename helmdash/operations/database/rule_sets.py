@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from helmdash.core.rules import CALL_RULES, CARE_RULES, PLAN_RULES, RuleSet
-from helmdash.records.models import RuleSet as RuleSetRow
+from helmdash.core.rules import CALL_RULES, CARE_RULES, PLAN_RULES, RuleVersions
+from helmdash.records.models import RuleSet
 
 _stored: set[int] = set()
 
 
-def keep(rules: RuleSet) -> int:
+def keep(rules: RuleVersions) -> int:
     """The number to write into a row; writes what it stands for unless this process has. Inside
     the transaction that writes the row."""
     if rules.number not in _stored:
-        row = RuleSetRow(number=rules.number, versions=dict(rules.versions))
-        RuleSetRow.objects.bulk_create([row], ignore_conflicts=True)
+        row = RuleSet(number=rules.number, versions=dict(rules.versions))
+        RuleSet.objects.bulk_create([row], ignore_conflicts=True)
         transaction.on_commit(lambda: _stored.add(rules.number))
     return rules.number
 

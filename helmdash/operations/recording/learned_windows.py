@@ -12,7 +12,7 @@ from datetime import datetime
 
 from helmdash.core.budgets.budgets import BudgetTable
 from helmdash.core.budgets.health import HealthReason
-from helmdash.core.budgets.learned_windows import LearnedWindow, WindowSource
+from helmdash.core.budgets.learned_windows import WindowReport, WindowSource
 from helmdash.operations.recording.judging import Judged
 from helmdash.records import models as stored
 
@@ -21,7 +21,7 @@ def keep_windows(
     *, project_id: int, items: Iterable[Judged], rules: BudgetTable, now: datetime
 ) -> None:
     """Store what these calls teach. Inside the transaction that stores them."""
-    found: dict[tuple[str, WindowSource], LearnedWindow] = {}
+    found: dict[tuple[str, WindowSource], WindowReport] = {}
     for item in items:
         for window in learned_from(item, rules, now):
             before = found.get((window.key, window.source))
@@ -32,11 +32,11 @@ def keep_windows(
         _store(project_id, [found[pair] for pair in sorted(found)], rules, now)
 
 
-def learned_from(item: Judged, rules: BudgetTable, now: datetime) -> Iterator[LearnedWindow]:
+def learned_from(item: Judged, rules: BudgetTable, now: datetime) -> Iterator[WindowReport]:
     """What one call teaches that is not known yet."""
     known = rules.learned(item.model_key)
     for source, tokens in _told(item, known):
-        yield LearnedWindow(
+        yield WindowReport(
             key=item.model_key,
             source=source,
             tokens=tokens,
@@ -46,7 +46,7 @@ def learned_from(item: Judged, rules: BudgetTable, now: datetime) -> Iterator[Le
 
 
 def _told(
-    item: Judged, known: Mapping[WindowSource, LearnedWindow]
+    item: Judged, known: Mapping[WindowSource, WindowReport]
 ) -> Iterator[tuple[WindowSource, int]]:
     if item.refused_window is not None:
         yield WindowSource.REFUSAL, item.refused_window
@@ -60,18 +60,16 @@ def _told(
             yield WindowSource.SUCCESS, prompt if proof is None else max(prompt, proof.tokens)
 
 
-def _is_known(window: LearnedWindow | None, tokens: int) -> bool:
+def _is_known(window: WindowReport | None, tokens: int) -> bool:
     return window is not None and window.tokens == tokens
 
 
-def _counts_more(window: LearnedWindow, before: LearnedWindow) -> bool:
+def _counts_more(window: WindowReport, before: WindowReport) -> bool:
     """Of one batch the later word counts, and of proofs the strongest."""
     return window.source is not WindowSource.SUCCESS or window.tokens > before.tokens
 
 
-def _store(
-    project_id: int, windows: list[LearnedWindow], rules: BudgetTable, now: datetime
-) -> None:
+def _store(project_id: int, windows: list[WindowReport], rules: BudgetTable, now: datetime) -> None:
     stored.LearnedWindow.objects.bulk_create(
         [
             stored.LearnedWindow(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from helmdash.core.budgets.budgets import (
-    Budget,
+    BudgetSpec,
     EffectiveBudget,
     LimitSource,
     LineSource,
@@ -56,7 +56,7 @@ class Figure:
     source: str
 
 
-def figures(resolution: Resolution, row: Budget | None) -> tuple[Figure, ...]:
+def figures(resolution: Resolution, row: BudgetSpec | None) -> tuple[Figure, ...]:
     """Every effective number of a resolved budget; `row` is the stored row that won, None where it
     is not stored."""
     budget = resolution.budget
@@ -73,7 +73,7 @@ def figures(resolution: Resolution, row: Budget | None) -> tuple[Figure, ...]:
     return (*_judged(resolution, row, whose), *plain)
 
 
-def _judged(resolution: Resolution, row: Budget | None, whose: str) -> tuple[Figure, ...]:
+def _judged(resolution: Resolution, row: BudgetSpec | None, whose: str) -> tuple[Figure, ...]:
     budget = resolution.budget
     limit = _LIMITS[budget.limit_source] if budget.limit_source else _why_unknown(budget)
     return (
@@ -105,7 +105,7 @@ def _judged(resolution: Resolution, row: Budget | None, whose: str) -> tuple[Fig
     )
 
 
-def _plain_source(member: str, resolution: Resolution, row: Budget | None, whose: str) -> str:
+def _plain_source(member: str, resolution: Resolution, row: BudgetSpec | None, whose: str) -> str:
     is_freed = resolution.rule is MatchRule.FREE_SUFFIX
     if is_freed and row is not None and getattr(row, member) != getattr(resolution.budget, member):
         return f"the :free rule (the row says {_plain(getattr(row, member))})"

@@ -12,7 +12,7 @@ from math import floor
 
 from helmdash.core.budgets.budgets import LimitSource
 from helmdash.core.budgets.health import Health, HealthReason
-from helmdash.core.budgets.learned_windows import OUTSIDE, Claim, ClaimState
+from helmdash.core.budgets.learned_windows import OUTSIDE, ClaimState, WindowClaim
 from helmdash.core.budgets.levels import Level, line_of
 from helmdash.core.calls.failures import Advice
 
@@ -126,7 +126,7 @@ def denominator(health: Health) -> str:
     return _SOURCES[health.limit_source] if health.limit_source else "limit"
 
 
-def claimant(claim: Claim) -> str:
+def claimant(claim: WindowClaim) -> str:
     """Who says how large a window is."""
     if claim.is_operators:
         return f"your budget ({_SOURCES[claim.source]})"
@@ -135,7 +135,7 @@ def claimant(claim: Claim) -> str:
     return f"the row that HelmDash ships ({_SOURCES[claim.source]})"
 
 
-def outcome_of_claim(claim: Claim) -> str:
+def outcome_of_claim(claim: WindowClaim) -> str:
     """What became of somebody's word on a window."""
     return _STATES[claim.state]
 

@@ -196,9 +196,9 @@ class Budget(models.Model):
     def __str__(self) -> str:
         return self.key or "(fallback)"
 
-    def to_core(self) -> core.Budget:
+    def to_core(self) -> core.BudgetSpec:
         """The same row as a value that knows nothing of the database."""
-        return core.Budget(
+        return core.BudgetSpec(
             key=self.key,
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,

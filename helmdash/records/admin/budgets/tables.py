@@ -18,7 +18,7 @@ SEEN_DAYS = 7
 class Tables:
     """One budget table for each project, from the same rows."""
 
-    rows: tuple[core.Budget, ...]
+    rows: tuple[core.BudgetSpec, ...]
     aliases: tuple[core.Alias, ...]
 
     def of_project(self, project_id: int) -> core.BudgetTable | None:
@@ -29,7 +29,7 @@ class Tables:
         except core.MissingFallback:
             return None
 
-    def with_row(self, row: core.Budget) -> Tables:
+    def with_row(self, row: core.BudgetSpec) -> Tables:
         """The same with one row put in the place of its former self, or added."""
         kept = [r for r in self.rows if r.budget_id is None or r.budget_id != row.budget_id]
         return Tables(rows=(*kept, row), aliases=self.aliases)
