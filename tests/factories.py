@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 
-from helmdash.core.access.permissions import SHELL, Role
+from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.core.calls.capture import Capture
 from helmdash.operations.access import keys
 from helmdash.operations.budgets import shipped
@@ -58,7 +58,7 @@ def record(*captures: Capture, project: ProjectInfo | None = None) -> tuple[Reco
     )
 
 
-def sign_in(name: str, *, project: ProjectInfo, role: Role) -> Client:
+def sign_in(name: str, *, project: ProjectInfo, role: MemberRole) -> Client:
     """The browser of a member of a project; the account is made when it is missing."""
     keys.set_member(actor=SHELL, user=name, project=project.slug, role=role)
     client = Client()

@@ -110,7 +110,7 @@ def of_shown_project(view: View[Arguments]) -> View[Arguments]:
     return answer
 
 
-def is_outdated(request: PageRequest, scoped: scope.Scope) -> bool:
+def is_outdated(request: PageRequest, scoped: scope.PageScope) -> bool:
     """Whether another project is in force by now than the one the page in the browser shows."""
     return request.headers.get(scope.SHOWN_HEADER, scoped.project.slug) != scoped.project.slug
 
@@ -134,7 +134,7 @@ def unless_known(request: PageRequest, answer: Callable[[], HttpResponse]) -> Ht
     return response
 
 
-def state(scoped: scope.Scope, now: datetime) -> str:
+def state(scoped: scope.PageScope, now: datetime) -> str:
     """What a live fragment depends on besides its address."""
     if not scoped.has_calls:
         # Nothing moves while we wait; a key that is shown only once must stay on the page.

@@ -37,7 +37,7 @@ class ProjectGone(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class PageScope:
     """The project in force, those to choose from, and whether a call was ever recorded in it."""
 
     actor: Person
@@ -74,7 +74,7 @@ def current_actor(request: HttpRequest) -> Person:
     return access.person_of(request.user)
 
 
-def read(request: HttpRequest) -> Scope:
+def read(request: HttpRequest) -> PageScope:
     """The scope of a request, worked out once: two queries, three while only demo data is there,
     and one more for whoever is no superuser.
 
@@ -82,7 +82,7 @@ def read(request: HttpRequest) -> Scope:
     page about one, and Forbidden for a person who is a member of none.
     """
     known = getattr(request, "_helmdash_scope", None)
-    if isinstance(known, Scope):
+    if isinstance(known, PageScope):
         return known
     scope = _read(request)
     request._helmdash_scope = scope  # type: ignore[attr-defined]
@@ -123,7 +123,7 @@ def choose(request: HttpRequest, slug: str) -> None:
         request.session[_SESSION_KEY] = slug
 
 
-def _read(request: HttpRequest) -> Scope:
+def _read(request: HttpRequest) -> PageScope:
     actor = current_actor(request)
     projects = access.projects_of(actor=actor)
     if not projects:
@@ -148,8 +148,8 @@ def _read(request: HttpRequest) -> Scope:
     return _of(actor, by_slug[shown], projects)
 
 
-def _of(actor: Person, project: ProjectInfo, projects: tuple[ProjectInfo, ...]) -> Scope:
-    return Scope(actor=actor, project=project, projects=projects, has_calls=_has_calls(project))
+def _of(actor: Person, project: ProjectInfo, projects: tuple[ProjectInfo, ...]) -> PageScope:
+    return PageScope(actor=actor, project=project, projects=projects, has_calls=_has_calls(project))
 
 
 def _shown_by_form(request: HttpRequest) -> str | None:
@@ -159,15 +159,15 @@ def _shown_by_form(request: HttpRequest) -> str | None:
     return request.POST.get(FORM_FIELD) or request.headers.get(SHOWN_HEADER) or None
 
 
-def _undecided(actor: Person, projects: tuple[ProjectInfo, ...]) -> Scope:
+def _undecided(actor: Person, projects: tuple[ProjectInfo, ...]) -> PageScope:
     # The default project comes first, where the person may read it.
     first = projects[0]
     if _has_calls(first):
-        return Scope(actor=actor, project=first, projects=projects, has_calls=True)
+        return PageScope(actor=actor, project=first, projects=projects, has_calls=True)
     demo = next((project for project in projects if project.is_demo), None)
     if demo is not None and _has_calls(demo):
-        return Scope(actor=actor, project=demo, projects=projects, has_calls=True)
-    return Scope(actor=actor, project=first, projects=projects, has_calls=False)
+        return PageScope(actor=actor, project=demo, projects=projects, has_calls=True)
+    return PageScope(actor=actor, project=first, projects=projects, has_calls=False)
 
 
 def _has_calls(project: ProjectInfo) -> bool:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-from helmdash.core.access.permissions import Actor, KeyHolder, Person, Role, Scope, readable
+from helmdash.core.access.permissions import Actor, KeyHolder, MemberRole, Person, Scope, readable
 from helmdash.records import rights
 from helmdash.records.models import ApiKey, BudgetMode, Membership, Project
 from helmdash.records.models.access import hash_key
@@ -67,7 +67,7 @@ class Member:
 
     user: str
     project: str
-    role: Role
+    role: MemberRole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +157,7 @@ def members(*, project: str | None = None) -> tuple[Member, ...]:
     if project is not None:
         rows = rows.filter(project__slug=project)
     return tuple(
-        Member(user=row.user.get_username(), project=row.project.slug, role=Role(row.role))
+        Member(user=row.user.get_username(), project=row.project.slug, role=MemberRole(row.role))
         for row in rows.order_by("project__slug", "user__username")
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Model, OuterRef, Q, QuerySet, Subquery
 
-from helmdash.core.access.permissions import Person, Right, Role, may, readable
+from helmdash.core.access.permissions import MemberRole, Person, Right, may, readable
 from helmdash.records.models import Membership, Project
 
 _KNOWN = "_helmdash_person"
@@ -114,16 +114,16 @@ def _read_person(user: AbstractBaseUser | AnonymousUser) -> Person:
     found = Membership.objects.filter(user_id=user.pk).values_list(
         "project_id", "role", "project__is_default", Subquery(demo.values("pk")[:1])
     )
-    roles: dict[int, Role] = {}
+    roles: dict[int, MemberRole] = {}
     for project, role, is_default, demo_id in found:
-        _raise_to(roles, project, Role(role))
+        _raise_to(roles, project, MemberRole(role))
         if is_default and demo_id is not None:
-            _raise_to(roles, demo_id, Role(role))
+            _raise_to(roles, demo_id, MemberRole(role))
     return Person(name=name, roles=roles)
 
 
-def _raise_to(roles: dict[int, Role], project: int, role: Role) -> None:
-    order = list(Role)
+def _raise_to(roles: dict[int, MemberRole], project: int, role: MemberRole) -> None:
+    order = list(MemberRole)
     roles[project] = max(roles.get(project, role), role, key=order.index)
 
 

@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 
-from helmdash.core.access.permissions import SHELL, Role, Scope
+from helmdash.core.access.permissions import SHELL, MemberRole, Scope
 from helmdash.operations.access import keys
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
@@ -108,16 +108,16 @@ def make_full_house() -> House:
         name="sim", kind="openai", base_url="http://127.0.0.1:9/v1", project_id=project.id
     )
     keys.create_key(actor=SHELL, name="to-look-at", project=project.slug)
-    keys.set_member(actor=SHELL, user="somebody", project=project.slug, role=Role.VIEWER)
+    keys.set_member(actor=SHELL, user="somebody", project=project.slug, role=MemberRole.VIEWER)
     return House(project=project, other=other, fit=fit.fit_id)
 
 
 def browser(who: str, house: House) -> Client:
     """Somebody's browser; nobody's is not signed in."""
     if who in ("viewer", "editor", "owner"):
-        return sign_in(who, project=house.project, role=Role(who))
+        return sign_in(who, project=house.project, role=MemberRole(who))
     if who == "other_owner":
-        return sign_in(who, project=house.other, role=Role.OWNER)
+        return sign_in(who, project=house.other, role=MemberRole.OWNER)
     client = Client()
     if who != "nobody":
         user = get_user_model().objects.create_user(username=who)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from helmdash.core.access.permissions import Role
+from helmdash.core.access.permissions import MemberRole
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Budget, BudgetAlias
@@ -167,7 +167,7 @@ def test_the_history_of_a_row_that_never_was_is_not_found(operator: Client, addr
 def test_a_teammate_who_may_only_look_cannot_revert(operator: Client, project: ProjectInfo) -> None:
     row = add(key="acme/one", project_id=project.id)
     operator.post(change(row), filled(operator, change(row), input_tokens=41_000))
-    client = sign_in("teammate", project=project, role=Role.VIEWER)
+    client = sign_in("teammate", project=project, role=MemberRole.VIEWER)
 
     page = client.get(history(row))
 

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from helmdash.core.access.permissions import SHELL, Role
+from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.operations.access import keys
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import ApiKey, Budget, Membership, Project, Upstream
@@ -32,7 +32,7 @@ def mine(project: ProjectInfo) -> ProjectInfo:
 @pytest.fixture
 def member(mine: ProjectInfo) -> Callable[[str], Client]:
     """The browser of a member of that project, by role."""
-    return lambda role: sign_in(role, project=mine, role=Role(role))
+    return lambda role: sign_in(role, project=mine, role=MemberRole(role))
 
 
 def add(key: str, project: ProjectInfo | None) -> Budget:
@@ -60,7 +60,7 @@ def test_members_need_no_staff_flag_and_see_the_rows_of_their_projects_only(
     record(make_capture(id="their-call"), project=project)
     record(make_capture(id="my-call"), project=mine)
 
-    for role in Role:
+    for role in MemberRole:
         browser = member(role)
         assert not get_user_model().objects.get(username=role).is_staff
         assert browser.get("/admin/").status_code == 200
@@ -82,9 +82,9 @@ def test_members_need_no_staff_flag_and_see_the_rows_of_their_projects_only(
             assert browser.get(closed).status_code == 403, closed
 
 
-@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("role", MemberRole)
 def test_budgets_are_changed_by_editors_of_their_project(
-    project: ProjectInfo, mine: ProjectInfo, member: Callable[[str], Client], role: Role
+    project: ProjectInfo, mine: ProjectInfo, member: Callable[[str], Client], role: MemberRole
 ) -> None:
     browser, own = member(role), add("my/one", mine)
     given = {"key": "my/two", "project": mine.id, "enabled": "on", **_rest()}
@@ -92,7 +92,7 @@ def test_budgets_are_changed_by_editors_of_their_project(
     browser.post(change(own), {**given, "key": "my/one", "input_tokens": 8_000})
     own.refresh_from_db()
 
-    is_editor = role is not Role.VIEWER
+    is_editor = role is not MemberRole.VIEWER
     assert made.status_code == (302 if is_editor else 403)
     assert Budget.objects.filter(key="my/two", project_id=mine.id).exists() is is_editor
     assert own.input_tokens == (8_000 if is_editor else 9_000)
@@ -174,7 +174,7 @@ def test_owners_give_keys_no_scope_that_they_do_not_hold(
     project: ProjectInfo, mine: ProjectInfo, member: Callable[[str], Client]
 ) -> None:
     browser = member("owner")
-    boss = sign_in("boss", project=project, role=Role.OWNER)
+    boss = sign_in("boss", project=project, role=MemberRole.OWNER)
     every = ["record", "read", "fit", "plan", "budgets"]
 
     made = browser.post(f"{A}apikey/add/", {"project": mine.id, "name": "a", "scopes": ["admin"]})
@@ -203,7 +203,7 @@ def test_keys_are_revoked_by_the_owners_of_their_project(
     project: ProjectInfo, mine: ProjectInfo, member: Callable[[str], Client]
 ) -> None:
     browser = member("owner")
-    keys.set_member(actor=SHELL, user="owner", project="default", role=Role.VIEWER)
+    keys.set_member(actor=SHELL, user="owner", project="default", role=MemberRole.VIEWER)
     keys.create_key(actor=SHELL, name="theirs", project="default")
     keys.create_key(actor=SHELL, name="ours", project="mine")
     ids = list(ApiKey.objects.values_list("pk", flat=True))

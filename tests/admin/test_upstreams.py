@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.urls import path
 
-from helmdash.core.access.permissions import Role
+from helmdash.core.access.permissions import MemberRole
 from helmdash.queries import upstreams
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Upstream
@@ -266,7 +266,7 @@ def test_somebody_who_may_only_look_sees_no_key_and_no_field_for_one(
         key_encrypted=seal(KEY),
         project_id=project.id,
     )
-    client = sign_in("viewer", project=project, role=Role.VIEWER)
+    client = sign_in("viewer", project=project, role=MemberRole.VIEWER)
 
     page = client.get(f"{LIST}{row.pk}/change/")
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from helmdash.api import examples
 from helmdash.api.openapi import document
-from helmdash.core.access.permissions import SHELL, Role
+from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.doors.limits import KeyLimits
 from helmdash.operations.access import keys
 from helmdash.queries.access import SCOPES, ProjectInfo, api_keys, find_project
@@ -180,7 +180,7 @@ def test_projects_do_not_see_each_other(owner: Door, stranger: Door) -> None:
 @pytest.fixture
 def person(project: ProjectInfo) -> Client:
     """Somebody signed in to the pages."""
-    return sign_in("vera", project=project, role=Role.VIEWER)
+    return sign_in("vera", project=project, role=MemberRole.VIEWER)
 
 
 def test_somebody_signed_in_may_read(person: Client) -> None:
@@ -199,7 +199,7 @@ def test_a_session_reads_the_project_the_pages_show(person: Client, stranger: Do
     # Somebody else's project is as good as none: the session falls back to one's own.
     assert person.get(f"{PREFIX}/calls/theirs").status_code == 404
 
-    sign_in("vera", project=elsewhere, role=Role.VIEWER)
+    sign_in("vera", project=elsewhere, role=MemberRole.VIEWER)
 
     assert person.get(f"{PREFIX}/calls/theirs").status_code == 200
 

@@ -9,9 +9,9 @@ from helmdash.core.access.permissions import (
     Actor,
     Forbidden,
     KeyHolder,
+    MemberRole,
     Person,
     Right,
-    Role,
     Scope,
     grantable,
     least_role,
@@ -51,7 +51,7 @@ def key(*scopes: str, is_of_default: bool = False) -> KeyHolder:
 
 
 def person(role: str | None) -> Person:
-    return Person(name="p", roles={OWN: Role(role)} if role else {})
+    return Person(name="p", roles={OWN: MemberRole(role)} if role else {})
 
 
 def test_each_right_has_its_scope_and_its_role() -> None:
@@ -81,8 +81,8 @@ def test_what_concerns_every_project_takes_an_admin_key_of_the_default_project(
 @pytest.mark.parametrize("right", Right)
 def test_a_person_has_the_rights_of_their_role_and_of_lesser_ones(right: Right) -> None:
     needed = TABLE[right][1]
-    for rank, role in enumerate(Role):
-        expected = needed is not None and rank >= list(Role).index(Role(needed))
+    for rank, role in enumerate(MemberRole):
+        expected = needed is not None and rank >= list(MemberRole).index(MemberRole(needed))
 
         assert may(person(role), right, project_id=OWN) is expected
         assert not may(person(role), right, project_id=OTHER)

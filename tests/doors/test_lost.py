@@ -12,7 +12,7 @@ import openai
 import pytest
 from django.utils import timezone
 
-from helmdash.core.access.permissions import Role
+from helmdash.core.access.permissions import MemberRole
 from helmdash.core.access.wrong_addresses import Dialect
 from helmdash.doors.knocks import Knocks
 from helmdash.operations.access import wrong_addresses as operations
@@ -189,8 +189,8 @@ def test_what_is_kept_is_bounded_and_shown_to_those_who_set_things_up() -> None:
         role: factories.sign_in(role.value, project=project, role=role)
         .get("/settings/gateway/")
         .content.decode()
-        for role in (Role.OWNER, Role.VIEWER)
+        for role in (MemberRole.OWNER, MemberRole.VIEWER)
     }
-    assert f"GET {found[-1].path}" in pages[Role.OWNER]
-    assert "use &lt;b&gt;this" in pages[Role.OWNER]
-    assert found[-1].path not in pages[Role.VIEWER]
+    assert f"GET {found[-1].path}" in pages[MemberRole.OWNER]
+    assert "use &lt;b&gt;this" in pages[MemberRole.OWNER]
+    assert found[-1].path not in pages[MemberRole.VIEWER]

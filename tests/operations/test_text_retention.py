@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from helmdash.core.access.permissions import SHELL, Forbidden, Person, Role
+from helmdash.core.access.permissions import SHELL, Forbidden, MemberRole, Person
 from helmdash.core.calls.withheld import NOT_KEPT
 from helmdash.operations import care
 from helmdash.operations.retention.expired_texts import TextsGone, count_old_texts, delete_old_texts
@@ -135,7 +135,7 @@ def test_a_project_that_says_nothing_keeps_its_texts(project: ProjectInfo) -> No
 
 
 def test_only_an_owner_deletes_texts(project: ProjectInfo) -> None:
-    editor = Person(name="editor", roles={project.id: Role.EDITOR})
+    editor = Person(name="editor", roles={project.id: MemberRole.EDITOR})
 
     with pytest.raises(Forbidden):
         delete(project, actor=editor)

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from helmdash.core.access.permissions import SHELL, Role
+from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.core.calls.capture import CapturedTrim, SentSizes
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
@@ -50,13 +50,13 @@ def owner(project: ProjectInfo) -> Client:
 def viewer(project: ProjectInfo) -> Client:
     """Signed in, a member who only reads."""
     User.objects.create_user("viewer", password="viewer-password")
-    return sign_in("viewer", project=project, role=Role.VIEWER)
+    return sign_in("viewer", project=project, role=MemberRole.VIEWER)
 
 
 @pytest.fixture
 def editor(project: ProjectInfo) -> Client:
     """Signed in, a member who also tries plans and cares."""
-    return sign_in("editor", project=project, role=Role.EDITOR)
+    return sign_in("editor", project=project, role=MemberRole.EDITOR)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from helmdash.core.access.permissions import SHELL, Role
+from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.operations.access import keys
 from helmdash.pages.visibility import is_suspect, visible_page
 from helmdash.queries.access import ProjectInfo
@@ -69,7 +69,7 @@ def named(project: ProjectInfo) -> ProjectInfo:
     make_plan(project, model=NAME)
     Fit.objects.update(model=NAME, caller=NAME)
     User.objects.create(username=NAME)
-    keys.set_member(actor=SHELL, user=NAME, project=project.slug, role=Role.VIEWER)
+    keys.set_member(actor=SHELL, user=NAME, project=project.slug, role=MemberRole.VIEWER)
     return project
 
 

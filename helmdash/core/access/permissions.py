@@ -27,7 +27,7 @@ class Scope(StrEnum):
     ADMIN = "admin"
 
 
-class Role(StrEnum):
+class MemberRole(StrEnum):
     """What a member of a project may do; each role may do what those before it may."""
 
     VIEWER = "viewer"
@@ -56,7 +56,7 @@ class Right(StrEnum):
     ADMINISTER = "administer"  # what concerns every project
 
 
-_ORDER = tuple(Role)
+_ORDER = tuple(MemberRole)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Person:
 
     name: str
     is_superuser: bool = False
-    roles: Mapping[int, Role] = field(default_factory=dict)
+    roles: Mapping[int, MemberRole] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.name
@@ -200,11 +200,11 @@ def scope_of(right: Right) -> Scope | None:
             assert_never(right)
 
 
-def least_role(right: Right) -> Role | None:
+def least_role(right: Right) -> MemberRole | None:
     """The first of viewer, editor, owner that has the right. None: only superusers have it."""
     match right:
         case Right.READ | Right.READ_BUDGETS:
-            return Role.VIEWER
+            return MemberRole.VIEWER
         case (
             Right.RECORD
             | Right.CARE
@@ -213,7 +213,7 @@ def least_role(right: Right) -> Role | None:
             | Right.PLAN
             | Right.CHANGE_BUDGETS
         ):
-            return Role.EDITOR
+            return MemberRole.EDITOR
         case (
             Right.CHANGE_CATALOGS
             | Right.CHANGE_SETTINGS
@@ -223,7 +223,7 @@ def least_role(right: Right) -> Role | None:
             | Right.ERASE
             | Right.MANAGE_DEMO
         ):
-            return Role.OWNER
+            return MemberRole.OWNER
         case Right.ADMINISTER:
             return None
         case _:

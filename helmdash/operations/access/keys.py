@@ -14,8 +14,8 @@ from django.db import transaction
 from helmdash.core.access.permissions import (
     SHELL,
     Actor,
+    MemberRole,
     Right,
-    Role,
     Scope,
     may,
     require,
@@ -145,7 +145,7 @@ def ensure_admin(*, password: str) -> str | None:
     return chosen
 
 
-def set_member(*, actor: Actor, user: str, project: str, role: Role) -> bool:
+def set_member(*, actor: Actor, user: str, project: str, role: MemberRole) -> bool:
     """Give somebody a role in a project, in place of the one they had. True: the account is new.
 
     An account that is missing is made, without a password. Raises AccessError for an unknown

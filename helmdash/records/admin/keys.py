@@ -16,7 +16,7 @@ from helmdash.core.access.permissions import Person, grantable
 from helmdash.records.admin.clock import now
 from helmdash.records.admin.scoped import ModelAdmin
 from helmdash.records.admin.typed import ModelForm
-from helmdash.records.models import ApiKey, Project, Scope
+from helmdash.records.models import ApiKey, Project, ScopeChoices
 from helmdash.records.rights import projects_with
 
 
@@ -24,7 +24,7 @@ class ApiKeyForm(ModelForm[ApiKey]):
     """Scopes as boxes to tick, each with what it allows."""
 
     scopes = forms.MultipleChoiceField(
-        choices=Scope.choices,
+        choices=ScopeChoices.choices,
         widget=forms.CheckboxSelectMultiple,
         help_text="None of them includes another, but admin includes all. "
         "Budgets may be read with any key.",
@@ -42,7 +42,7 @@ class ApiKeyForm(ModelForm[ApiKey]):
         super().__init__(*args, **kwargs)
         if "scopes" in self.fields and not self.person.is_superuser:
             field: Any = self.fields["scopes"]
-            field.choices = [each for each in Scope.choices if each[0] in self._offered()]
+            field.choices = [each for each in ScopeChoices.choices if each[0] in self._offered()]
 
     def _offered(self) -> set[str]:
         """Scopes that the person may give in some project, and those that the key has already."""

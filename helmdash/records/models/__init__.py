@@ -12,8 +12,8 @@ from helmdash.records.models.access import (
     Membership,
     Payload,
     Project,
-    Role,
-    Scope,
+    RoleChoices,
+    ScopeChoices,
 )
 from helmdash.records.models.budgets import Budget, BudgetAlias
 from helmdash.records.models.care import Guidance, PendingPrompt, Reminder
@@ -62,11 +62,11 @@ __all__ = [
     "Project",
     "RecorderLedger",
     "Reminder",
-    "Role",
+    "RoleChoices",
     "Round",
     "RuleSet",
     "SchemaMark",
-    "Scope",
+    "ScopeChoices",
     "SignInThrottle",
     "StoredMessage",
     "Upstream",

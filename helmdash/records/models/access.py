@@ -30,7 +30,7 @@ class BudgetMode(models.TextChoices):
     ENFORCE = "enforce", "Enforce: refuse it without calling the provider"
 
 
-class Scope(models.TextChoices):
+class ScopeChoices(models.TextChoices):
     """What an API key may do, for forms; core.access.permissions has what each means."""
 
     RECORD = permissions.Scope.RECORD.value, "record: report calls"
@@ -41,16 +41,16 @@ class Scope(models.TextChoices):
     ADMIN = permissions.Scope.ADMIN.value, "admin: everything"
 
 
-class Role(models.TextChoices):
+class RoleChoices(models.TextChoices):
     """What a member of a project may do, for forms; core.access.permissions has what each means."""
 
-    VIEWER = permissions.Role.VIEWER.value, "viewer: reads"
+    VIEWER = permissions.MemberRole.VIEWER.value, "viewer: reads"
     EDITOR = (
-        permissions.Role.EDITOR.value,
+        permissions.MemberRole.EDITOR.value,
         "editor: also care, reminders, plans, and the project's budgets",
     )
     OWNER = (
-        permissions.Role.OWNER.value,
+        permissions.MemberRole.OWNER.value,
         "owner: also keys, members, upstreams, catalogs, settings",
     )
 
@@ -160,7 +160,10 @@ class Membership(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey("auth.User", on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(
-        max_length=10, choices=Role, default=Role.VIEWER, help_text="What they may do in it."
+        max_length=10,
+        choices=RoleChoices,
+        default=RoleChoices.VIEWER,
+        help_text="What they may do in it.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -173,7 +176,7 @@ class Membership(models.Model):
                 name="membership_one_per_project_and_user",
                 violation_error_message="This person is a member of the project already.",
             ),
-            one_of("membership", "role", Role.values),
+            one_of("membership", "role", RoleChoices.values),
         ]
 
     def __str__(self) -> str:

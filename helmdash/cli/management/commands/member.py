@@ -9,7 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 from helmdash import conf
 from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
-from helmdash.core.access.permissions import SHELL, Role
+from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.core.text.visible import visible_name
 from helmdash.operations.access import keys, sign_in_links
 from helmdash.operations.access.keys import AccessError
@@ -35,8 +35,8 @@ class Command(BaseCommand):
         add.add_argument("project", metavar="PROJECT", help="Slug of the project.")
         add.add_argument(
             "--role",
-            choices=[role.value for role in Role],
-            default=Role.VIEWER.value,
+            choices=[role.value for role in MemberRole],
+            default=MemberRole.VIEWER.value,
             help=f"{_ROLES}. Default: viewer.",
         )
         remove = actions.add_parser("remove", help="End somebody's part in a project.")
@@ -55,7 +55,7 @@ class Command(BaseCommand):
 
     def _add(self, options: dict[str, Any]) -> None:
         user, project = options["user"], options["project"]
-        role = Role(options["role"])
+        role = MemberRole(options["role"])
         is_new = keys.set_member(actor=SHELL, user=user, project=project, role=role)
         self.stdout.write(f"{user} is {role.value} in {project}.")
         if is_new:
