@@ -32,7 +32,7 @@ _OF_CALL = (
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenRound:
     """The open round of a conversation, and the newest care of any of its rounds.
 
     number, care: of the newest round that has a care (None: none has). restart: as `Round` holds
@@ -53,13 +53,13 @@ def lock_conversation(*, project_id: int, name: str) -> Conversation | None:
     return next(iter(found), None)
 
 
-def find_opened(row: Conversation) -> Opened:
+def find_opened(row: Conversation) -> OpenRound:
     """Look at a conversation that is locked. One query."""
     with connection.cursor() as cursor:
         cursor.execute(_opened_statement(connection.vendor), [row.pk, row.project_id])
         number, care, restart, has_inserts, first = cursor.fetchone()
     stored = _read(restart)
-    return Opened(
+    return OpenRound(
         number=number,
         care=_read(care),
         restart=stored if isinstance(stored, dict) else {},

@@ -19,7 +19,7 @@ from helmdash.queries import catalog, distinct_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class TriedFit:
     """A fit made on this page, in the shape the stored ones have."""
 
     id: str
@@ -77,8 +77,8 @@ def _fit(request: PageRequest, form: FitForm) -> Fitted | None:
     return None
 
 
-def _tried(fitted: Fitted) -> Tried:
-    return Tried(
+def _tried(fitted: Fitted) -> TriedFit:
+    return TriedFit(
         id=fitted.fit_id,
         model=fitted.budget.model,
         before_bytes=fitted.trim.before_bytes,

@@ -18,7 +18,7 @@ from django.core.paginator import Paginator
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 
-from helmdash.records.admin.scoped import ModelAdmin
+from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.models import Call, Project
 from helmdash.records.querysets import Column, distinct_values, starts_with
 from helmdash.records.rights import person_of, visible_rows
@@ -138,7 +138,7 @@ def seen_filter(column: Column, *, of: type[Model] = Call) -> type[admin.SimpleL
     return _column_filter(column, values)
 
 
-class ReadOnlyAdmin(ModelAdmin[_M]):
+class ReadOnlyAdmin(ScopedModelAdmin[_M]):
     """Looks, never touches: these rows are recorded by programs and kept as they were."""
 
     actions = None

@@ -15,7 +15,7 @@ from helmdash import conf
 from helmdash.core.catalog.catalog import CatalogError, parse_catalog
 from helmdash.core.text.jsontext import is_too_deep
 from helmdash.records.admin.clock import now
-from helmdash.records.admin.scoped import ModelAdmin
+from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.models import CatalogRevision, Project
 from helmdash.records.revisions import add_revision
@@ -68,7 +68,7 @@ class CatalogForm(ModelForm[CatalogRevision]):
 
 
 @admin.register(CatalogRevision)
-class CatalogRevisionAdmin(ModelAdmin[CatalogRevision]):
+class CatalogRevisionAdmin(ScopedModelAdmin[CatalogRevision]):
     """A revision never changes: another catalog is another revision."""
 
     form = CatalogForm

@@ -14,7 +14,7 @@ from django.utils.cache import add_never_cache_headers
 
 from helmdash.core.access.permissions import Person, grantable
 from helmdash.records.admin.clock import now
-from helmdash.records.admin.scoped import ModelAdmin
+from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.models import ApiKey, Project, ScopeChoices
 from helmdash.records.rights import projects_with
@@ -89,7 +89,7 @@ class ApiKeyForm(ModelForm[ApiKey]):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(ModelAdmin[ApiKey]):
+class ApiKeyAdmin(ScopedModelAdmin[ApiKey]):
     """The key itself exists only in the answer to the form that made it."""
 
     form = ApiKeyForm

@@ -15,7 +15,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
 from helmdash.records.admin.history import HistoryMixin
-from helmdash.records.admin.scoped import ModelAdmin, TabularInline
+from helmdash.records.admin.scoped import ScopedModelAdmin, ScopedTabularInline
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.models import Membership, Project
 
@@ -57,7 +57,7 @@ class MembershipForm(ModelForm[Membership]):
         fields = ("project", "user", "role")
 
 
-class MemberInline(TabularInline[Membership, Project]):
+class MemberInline(ScopedTabularInline[Membership, Project]):
     """The members, on the page of their project."""
 
     model = Membership
@@ -67,7 +67,7 @@ class MemberInline(TabularInline[Membership, Project]):
     ordering = ["id"]
 
 
-class MembershipInline(TabularInline[Membership, User]):
+class MembershipInline(ScopedTabularInline[Membership, User]):
     """The projects of somebody, on the page of their account, which superusers have."""
 
     model = Membership
@@ -77,7 +77,7 @@ class MembershipInline(TabularInline[Membership, User]):
 
 
 @admin.register(Membership)
-class MembershipAdmin(HistoryMixin, ModelAdmin[Membership]):
+class MembershipAdmin(HistoryMixin, ScopedModelAdmin[Membership]):
     """Who is in which project, and who put them there."""
 
     form = MembershipForm

@@ -9,11 +9,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from helmdash.records.admin.big_tables import ProjectFilter, ReadOnlyAdmin, seen_filter
-from helmdash.records.admin.scoped import TabularInline
+from helmdash.records.admin.scoped import ScopedTabularInline
 from helmdash.records.models import PlanAttempt, PlanRecord, PlanStep
 
 
-class _Shown(TabularInline[Any, PlanRecord]):
+class _Shown(ScopedTabularInline[Any, PlanRecord]):
     """Rows below a plan, which nobody edits."""
 
     extra = 0

@@ -15,7 +15,7 @@ from helmdash import conf
 from helmdash.core.care.guidance import text_problems
 from helmdash.core.text.own_patterns import MOST_PATTERNS, pattern_problems
 from helmdash.records.admin.members import MemberInline
-from helmdash.records.admin.scoped import ModelAdmin
+from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.models import Call, CatalogRevision, Conversation, Fit, Project, Upstream
 from helmdash.records.rights import person_of
@@ -123,7 +123,7 @@ class ProjectForm(ModelForm[Project]):
 
 
 @admin.register(Project)
-class ProjectAdmin(ModelAdmin[Project]):
+class ProjectAdmin(ScopedModelAdmin[Project]):
     """Projects: the settings of each tenant."""
 
     form = ProjectForm

@@ -88,7 +88,7 @@ class _RowPermissions:
         return f"{self.opts.app_label}.{get_permission_codename(action, self.opts)}"
 
 
-class ModelAdmin(_RowPermissions, typed.ModelAdmin[_M]):
+class ScopedModelAdmin(_RowPermissions, typed.ModelAdmin[_M]):
     """For every table of ours. A form finds out who fills it in by its attribute `person`."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -108,7 +108,7 @@ class ModelAdmin(_RowPermissions, typed.ModelAdmin[_M]):
         return type(form.__name__, (form,), {"person": person_of(request.user)})
 
 
-class TabularInline(_RowPermissions, typed.TabularInline[_M, _P]):
+class ScopedTabularInline(_RowPermissions, typed.TabularInline[_M, _P]):
     """For rows below another; that one decides, since theirs is its project."""
 
 

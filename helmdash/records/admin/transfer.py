@@ -82,7 +82,7 @@ class StrictWidget(widgets.Widget):  # type: ignore[misc]
         super().__init__()
 
 
-class Text(StrictWidget):
+class TextWidget(StrictWidget):
     """Text as it is; numbers and lists of a JSON file are refused."""
 
     def clean(self, value: Any, row: Any = None, **kwargs: Any) -> str:
@@ -181,11 +181,11 @@ class StrictResource(resources.ModelResource):  # type: ignore[misc]
 
     WIDGETS_MAP = {
         "BooleanField": YesNo,
-        "CharField": Text,
+        "CharField": TextWidget,
         "FloatField": Number,
         "PositiveBigIntegerField": WholeNumber,
         "PositiveIntegerField": WholeNumber,
-        "TextField": Text,
+        "TextField": TextWidget,
     }
 
     class Meta:

@@ -17,7 +17,7 @@ from helmdash.core.access.permissions import Person
 from helmdash.core.upstreams.addresses import shown_url, url_problem
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.core.upstreams.upstream_variables import key_variable_problem
-from helmdash.records.admin.scoped import ModelAdmin
+from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.models import Upstream
 from helmdash.records.rights import person_of
@@ -162,7 +162,7 @@ class UpstreamForm(ModelForm[Upstream]):
 
 
 @admin.register(Upstream)
-class UpstreamAdmin(ModelAdmin[Upstream]):
+class UpstreamAdmin(ScopedModelAdmin[Upstream]):
     """Endpoints that the gateway may call. Those of the environment are not rows."""
 
     form = UpstreamForm

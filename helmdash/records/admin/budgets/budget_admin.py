@@ -19,7 +19,7 @@ from helmdash.records.admin.budgets.tables import SEEN_DAYS, models_by_budget
 from helmdash.records.admin.clock import now
 from helmdash.records.admin.history import HistoryMixin
 from helmdash.records.admin.resources import AliasResource, BudgetResource
-from helmdash.records.admin.scoped import ModelAdmin
+from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.transfer import TransferMixin
 from helmdash.records.models import Budget, BudgetAlias
 
@@ -51,7 +51,7 @@ class BudgetChangeList(ChangeList):
 
 
 @admin.register(Budget)
-class BudgetAdmin(HistoryMixin, TransferMixin, ModelAdmin[Budget]):
+class BudgetAdmin(HistoryMixin, TransferMixin, ScopedModelAdmin[Budget]):
     """One row for each model id or prefix, and the fallback."""
 
     form = BudgetForm
@@ -272,7 +272,7 @@ class BudgetAdmin(HistoryMixin, TransferMixin, ModelAdmin[Budget]):
 
 
 @admin.register(BudgetAlias)
-class BudgetAliasAdmin(HistoryMixin, TransferMixin, ModelAdmin[BudgetAlias]):
+class BudgetAliasAdmin(HistoryMixin, TransferMixin, ScopedModelAdmin[BudgetAlias]):
     """Other spellings of model ids."""
 
     resource_classes = [AliasResource]
