@@ -202,8 +202,8 @@ class Env(BaseSettings):
     spool_max_bytes: int = Field(
         256 * 1024 * 1024,
         ge=1024 * 1024,
-        description="Room in the data directory for calls that wait for a database that is away. "
-        "Calls beyond it are lost, and counted.",
+        description="Room in the data directory for calls that wait for a database that is "
+        "unavailable. Calls beyond it are lost, and counted.",
     )
     stop_seconds: int = Field(
         20,

@@ -103,9 +103,10 @@ _SQLITE_OPTIONS = {
 }
 # One process holds at most this many connections: a default server has 100 for everybody.
 _POOL_MAX = max(4, 60 // ENV.workers)
-# How long a page waits for a database that is away before it says so: longer than a restart of the
-# server takes to accept connections again, shorter than people and load balancers are patient. The
-# pool, too, gives up on a connection after this, so that it tries anew soon after the restart.
+# How long a page waits for a database that is unavailable before it says so: longer than a restart
+# of the server takes to accept connections again, shorter than people and load balancers are
+# patient. The pool, too, gives up on a connection after this, so that it tries anew soon after the
+# restart.
 _PATIENCE_SECONDS = 5
 
 DATABASES: dict[str, dict[str, Any]] = {"default": {}}

@@ -1,8 +1,8 @@
 """Who is calling and what holds for them, at hand on the event loop.
 
 The database is asked by a thread, and its answer holds for less than a second ("live everywhere
-within a second"). While the database is away, the last answer goes on holding, so that a client
-never notices.
+within a second"). While the database is unavailable, the last answer goes on holding, so that a
+client never notices.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PATIENCE_S = 0.25
 _FIRST_PATIENCE_S = 2.0
 # After that nobody waits for it, until it has had this long to come back.
 _AWAY_S = 1.0
-# A key revoked while the database is away cannot be seen; after an hour nobody is let in.
+# A key revoked while the database is unavailable cannot be seen; after an hour nobody is let in.
 _STALE_S = 3600.0
 _MOST_KEYS = 10_000
 
@@ -82,7 +82,8 @@ class Directory:
     async def find(self, key: str) -> KeyContext | None:
         """What holds for a key; None when it is unknown or revoked.
 
-        Raises KeysUnavailable when the database is away and the key has not been seen lately.
+        Raises KeysUnavailable when the database is unavailable and the key has not been seen
+        lately.
         """
         entry = self._entries.get(key)
         moment = monotonic()

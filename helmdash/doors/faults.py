@@ -124,7 +124,7 @@ class KeysUnavailable(Fault):
     retry_after_s = 1
 
     def __init__(self) -> None:
-        super().__init__("The API key cannot be checked just now: the database is away.")
+        super().__init__("The API key cannot be checked just now: the database is unavailable.")
 
 
 class SessionsUnavailable(Fault):
@@ -135,7 +135,7 @@ class SessionsUnavailable(Fault):
     retry_after_s = 5
 
     def __init__(self) -> None:
-        super().__init__("Your session cannot be checked just now: the database is away.")
+        super().__init__("Your session cannot be checked just now: the database is unavailable.")
 
 
 class DatabaseUnavailable(Fault):

@@ -41,7 +41,8 @@ async def admit(
     """What holds for the owner of the first known key; a request of it is counted.
 
     address: whom limits count the request as (doors.proxies.address_of). Raises NoKey, UnknownKey,
-    ExpiredKey, TooManyWrongKeys, TooManyRequests, and KeysUnavailable where the database is away.
+    ExpiredKey, TooManyWrongKeys, TooManyRequests, and KeysUnavailable where the database is
+    unavailable.
     """
     keys = presented_keys(headers, query)
     if not keys:
@@ -64,7 +65,7 @@ async def admit(
 def look_up(keys: Sequence[str], *, address: str) -> Caller:
     """The owner of the first known key, asked of the database here and now; its use is noted.
 
-    Raises what `admit` raises, and what the database raises when it is away.
+    Raises what `admit` raises, and what the database raises when it is unavailable.
     """
     if not keys:
         raise NoKey

@@ -1,4 +1,4 @@
-"""Errors as they leave: application/problem+json (RFC 9457), one shape for everything.
+"""Error responses: application/problem+json (RFC 9457), one shape for everything.
 
 Nothing in a problem comes from inside: no stack, no secret, no text of a library or the database.
 """
@@ -15,7 +15,7 @@ from helmdash.shapes.jsontext import dump_json
 CONTENT_TYPE = "application/problem+json"
 # The page with a row for each code.
 _TABLE = "/api/v1/docs"
-# How long a client should wait while the database is away: long enough for a restart of it.
+# How long a client should wait while the database is unavailable: long enough for a restart of it.
 RETRY_AFTER_SECONDS = 5
 # A detail names at most this many faults; `errors` has them all.
 _FAULTS_IN_DETAIL = 3
@@ -173,7 +173,7 @@ def not_found(what: str) -> Problem:
 
 
 def unavailable(why: str = "The database does not answer.") -> Problem:
-    """A 503 while the database is away, or for another reason that passes."""
+    """A 503 while the database is unavailable, or for another reason that passes."""
     return Problem(
         code=Code.UNAVAILABLE,
         detail=f"{why} Try again in {RETRY_AFTER_SECONDS} seconds.",

@@ -35,7 +35,7 @@ class Sessions:
     async def find_user(self, headers: Mapping[bytes, bytes]) -> str | None:
         """The id of the user whose valid session the cookie names; None for everybody else.
 
-        Raises SessionsUnavailable while the database is away.
+        Raises SessionsUnavailable while the database is unavailable.
         """
         cookies = parse_cookie(headers.get(b"cookie", b"").decode("latin-1"))
         key = cookies.get(settings.SESSION_COOKIE_NAME, "")

@@ -115,7 +115,7 @@ def _busy(error: Exception) -> Problem:
 def _database_away(error: Exception) -> Problem:
     # The exact error may name hosts and users: into the log, not into the answer.
     log.error("the database does not answer", exc_info=error)
-    return Problem("unavailable", "The database is away. Try again in a few seconds.")
+    return Problem("unavailable", "The database is unavailable. Try again in a few seconds.")
 
 
 _TOLD: tuple[tuple[type[Exception], Callable[..., Problem]], ...] = (

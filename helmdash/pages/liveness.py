@@ -29,9 +29,9 @@ def readyz(request: HttpRequest) -> JsonResponse:
     sentence.
 
     503 where something that clients ask for does not: the database does not answer, or the recorder
-    takes no calls. The gateway serves on while the database is away; a load balancer that serves it
-    alone reads `gateway`. A disk that takes no waiting calls is told (`degraded`) and no reason to
-    stop. Answers within about a second, also while database and disk are silent.
+    takes no calls. The gateway serves on while the database is unavailable; a load balancer that
+    serves it alone reads `gateway`. A disk that takes no waiting calls is told (`degraded`) and no
+    reason to stop. Answers within about a second, also while database and disk are silent.
     """
     problem = _briefly(liveness.database_problem, about="database")
     spool = _briefly(recorder().spool_problem, about="disk")

@@ -253,7 +253,8 @@ def standing(*, project_id: int, conversation_id: str) -> ConversationView | Non
 def timeline(
     *, project_id: int, conversation_id: str, cursor: str | None = None, limit: int = 50
 ) -> Page[TimelineItem] | None:
-    """Events of a conversation, oldest first; `limit` counts generations. None: no such one.
+    """Events of a conversation, oldest first; `limit` counts generations. None if it does not
+    exist.
 
     Three queries. Raises BadCursor.
     """

@@ -88,7 +88,7 @@ def others(name: str) -> LedgerCounts:
 
 
 def latest_others(name: str) -> LedgerCounts:
-    """What `others` found last, for when the database is unavailable; nothing if it never was."""
+    """What `others` found last, for when the database is unavailable; zeros if it always was."""
     return _latest_others.get(name, LedgerCounts())
 
 

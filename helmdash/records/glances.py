@@ -36,7 +36,7 @@ class Glance:
 
 
 def find_glance(*, project_id: int, name: str) -> Glance | None:
-    """Look at a conversation. None: no such one. One query, which locks nothing."""
+    """Look at a conversation. None if it does not exist. One query, which locks nothing."""
     with connection.cursor() as cursor:
         cursor.execute(_statement(connection.vendor), [project_id, name])
         row = cursor.fetchone()

@@ -48,7 +48,7 @@ class OpenRound:
 
 
 def lock_conversation(*, project_id: int, name: str) -> Conversation | None:
-    """The row, locked until the transaction ends. None: no such one. One query."""
+    """The row, locked until the transaction ends. None if it does not exist. One query."""
     found = Conversation.objects.raw(_lock_statement(connection.vendor), [project_id, name])
     return next(iter(found), None)
 

@@ -1,4 +1,4 @@
-"""Values of queries and operations as they leave by several doors. Nothing is decided here."""
+"""Response bodies that several faces share, made of values; nothing is decided here."""
 
 from __future__ import annotations
 

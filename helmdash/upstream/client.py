@@ -1,4 +1,4 @@
-"""The client of every upstream: opens a call, tries again where that is safe, and tells it all."""
+"""The client of every upstream: opens a call, retries where that is safe, reports every attempt."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _HEALTH_IN = Shape(HealthIn)
 
 
 async def read_health(visit: Visit, conversation_id: str) -> Mapping[str, object]:
-    """How a conversation of the key's project stands. Raises Problem when there is no such one."""
+    """How a conversation of the key's project stands. Raises Problem if it does not exist."""
     found = await visit.threads.run(
         conversations.find, project_id=visit.project.id, conversation_id=conversation_id
     )

@@ -73,7 +73,8 @@ def care_json(state: CareState, cadence: int | None, recorded: int | None) -> di
 
 
 def lock(project_id: int, name: str) -> Standing | None:
-    """The conversation, locked until the transaction ends. None: no such one. Two queries."""
+    """The conversation, locked until the transaction ends; None if it does not exist. Two
+    queries."""
     row = lock_conversation(project_id=project_id, name=name)
     if row is None:
         return None

@@ -1,4 +1,4 @@
-"""Asking the database with little patience: for those who must answer also while it is away.
+"""Asking the database with little patience: for those who must answer also while it is unavailable.
 
 A server that answers people and programs promises an answer within five seconds, whatever the
 database does (`serve_briefly`); a command may wait for as long as it likes.

@@ -163,7 +163,7 @@ class Recorder:
 
         The future gives the answers after the commit, or raises RecorderFull or what
         `record_calls` raises. Its `cancel` withdraws a report that nobody has begun to store.
-        Raises RecorderFull when there is no room, the database has been away for more than
+        Raises RecorderFull when there is no room, the database has been unavailable for more than
         `Limits.outage` or silent for more than `Limits.silence`, or the server stops.
         """
         if not self._is_started and not self._is_stopped:

@@ -100,7 +100,7 @@ class Writer:
         self._thread.join(drain_seconds + 1.0)
 
     def attempt(self, units: Sequence[Unit]) -> None:
-        """Store what is not stored yet of these. Raises what the database raises when away."""
+        """Store what is not stored yet of these. Raises what an unavailable database raises."""
         waiting = [unit for unit in units if not unit.is_settled]
         self._finish([Outcome(unit, fault=_NoSuchProject()) for unit in _resolve(waiting)])
         for group in group_commit.groups([unit for unit in waiting if not unit.is_settled]):
@@ -339,8 +339,8 @@ def _resolve(units: Sequence[Unit]) -> list[Unit]:
 def _use_own_connection() -> None:
     """Give this thread a connection beside the pool, which does not wait for a lock for ever.
 
-    It is not to queue behind the pages, and a pool that found its database away tries again later
-    and later.
+    It is not to queue behind the pages, and a pool that found its database unavailable tries again
+    later and later.
     """
     path = database_file()
     own = connections.create_connection(DEFAULT_DB_ALIAS)

@@ -172,7 +172,7 @@ def short_process(name: str) -> str:
 
 @register.filter
 def is_forced(process: ProcessLedger) -> bool:
-    """Whether it ended by force: the process that came after it closed its row."""
+    """Whether it crashed: the process that came after it closed its row."""
     return process.stopped_at is not None and process.stopped_at > process.seen_at
 
 
