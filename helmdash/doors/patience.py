@@ -1,10 +1,10 @@
 """Nobody waits for a silent database: a client has its answer within five seconds.
 
-A database that cannot be reached says so by an error. One that hangs (a stopped process, a cable that
-was cut, a disk that does not answer, a file that another program has locked) says nothing, and no
-driver can be told to give up. So when a request has waited for some seconds, the database is asked
-something simple beside it. Where that is not answered either, the client is told (503), and so is
-everybody who comes until it answers again. A request that only takes its time goes on.
+A database that cannot be reached says so by an error. One that hangs (a stopped process, a cable
+that was cut, a disk that does not answer, a file that another program has locked) says nothing, and
+no driver can be told to give up. So when a request has waited for some seconds, the database is
+asked something simple beside it. Where that is not answered either, the client is told (503), and
+so is everybody who comes until it answers again. A request that only takes its time goes on.
 """
 
 from __future__ import annotations
