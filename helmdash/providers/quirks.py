@@ -212,29 +212,6 @@ REASONING_PLACES: tuple[Place, ...] = (
     ),
 )
 
-# Finish reasons only some vendors give; core/finish.py puts them into our words.
-FINISH_ODDITIES: tuple[tuple[str, str, str], ...] = (
-    (
-        "insufficient_system_resource",
-        "DeepSeek",
-        "https://api-docs.deepseek.com/api/create-chat-completion",
-    ),
-    ("model_length", "Mistral", "https://docs.mistral.ai/api/endpoint/chat"),
-    ("error", "OpenRouter, Mistral", "https://openrouter.ai/docs/api-reference/errors"),
-    ("eos", "Together", "https://docs.together.ai/reference/chat-completions-1"),
-    (
-        "abort",
-        "vLLM, SGLang",
-        "https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html",
-    ),
-    ("sensitive", "Zhipu", "https://docs.z.ai/api-reference/llm/chat-completion"),
-    (
-        "content_filter",
-        "Azure, with content_filter_results beside it",
-        "https://learn.microsoft.com/azure/ai-services/openai/concepts/content-filter",
-    ),
-)
-
 
 def quirk_of(endpoint: Endpoint) -> Quirk:
     """The row of an endpoint: by its host, else by its name, else the plain OpenAI way."""

@@ -688,7 +688,7 @@ def test_reading_goes_on_after_an_event_that_cannot_be_read() -> None:
 def test_a_whole_reply_without_a_reason_is_not_said_to_have_ended() -> None:
     events = read_stream(b'{"content":[{"type":"text","text":"Hi"}],"stop_reason":null}')
 
-    assert events == [Started(), TextDelta(text="Hi")]
+    assert events == [TextDelta(text="Hi")]
 
 
 def test_a_page_of_html_is_told_as_its_visible_text() -> None:
@@ -710,8 +710,8 @@ def test_a_whole_reply_instead_of_a_stream_gives_its_events() -> None:
         TextDelta(text="Hi"),
         ToolCallStarted(index=0, id="a", name="b"),
         ToolCallDelta(index=0, arguments="{}"),
-        UsageSeen(usage={"input_tokens": 3, "output_tokens": 2}),
         Finished(reason="tool_use"),
+        UsageSeen(usage={"input_tokens": 3, "output_tokens": 2}),
         Ended(),
     ]
 
