@@ -117,8 +117,9 @@ class ClientFormat(Protocol):
         """One word for records; unlike `kind`, no two formats share it."""
 
     @property
-    def kind(self) -> ProviderKind:
-        """The upstreams that take this format's requests as they are."""
+    def kind(self) -> ProviderKind | None:
+        """The upstreams that take this format's requests as they are; None: none does, so that
+        every request is translated."""
 
     @property
     def stream_type(self) -> str:

@@ -1,8 +1,8 @@
 """Plain values between the wire formats: a request, a reply, and the events of a stream.
 
-An OpenAI-shaped request may be served by any provider, and so may the other shapes. Each adapter
-reads its own format into these values and writes them back; no adapter knows another. What a
-client does not say is None, and stays unsaid on the wire.
+An OpenAI-shaped request may be served by any provider, and so may the other shapes. Each format is
+read into these values and written from them; none knows another. What a client does not say is
+None, and stays unsaid on the wire.
 """
 
 from __future__ import annotations
