@@ -1,22 +1,18 @@
 """Demo data: a project of its own, so that it can never be mixed into real figures.
 
-The calls go through the same door as real ones; only their times are moved, so that the newest are
+The calls are recorded as real ones are; only their times are moved, so that the newest are
 a few minutes old whenever they are loaded.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime
 
 from django.db import connection, transaction
 
-from helmdash.conf import ROOT
 from helmdash.core.access.permissions import SHELL, Actor, Right, require
-from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.operations.demo.care import load_care
+from helmdash.operations.demo.fixtures import captures_of, read_fixture, time_of
 from helmdash.operations.demo.plans import load_plans
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
@@ -43,8 +39,6 @@ from helmdash.records.models import (
 )
 
 DEMO_SLUG = "demo"
-_CALLS = ROOT / "fixtures" / "demo_calls.json"
-_CATALOG = ROOT / "fixtures" / "demo_catalog.json"
 _CALLER = "demo"
 
 
@@ -61,12 +55,12 @@ def load_demo(*, actor: Actor, now: datetime) -> int:
         payload=Payload.FULL.value,
         remediation=True,
     )
-    body = json.loads(_CATALOG.read_text(encoding="utf-8"))
+    body = read_fixture("catalog")
     import_catalog(actor=SHELL, project_id=row.pk, name="demo", body=body, now=now)
     row.refresh_from_db()
     project = project_info(row)
-    data = json.loads(_CALLS.read_text(encoding="utf-8"))
-    for fit in data["fits"]:
+    told = read_fixture("calls")
+    for fit in told["fits"]:
         fit_catalog(
             actor=SHELL,
             project=project,
@@ -78,9 +72,9 @@ def load_demo(*, actor: Actor, now: datetime) -> int:
             defaults=None,
             history=(),
             caller=_CALLER,
-            now=now - timedelta(minutes=fit["minutes_ago"]),
+            now=time_of(fit, now),
         )
-    captures = list(_captures(data["conversations"], now))
+    captures = [call for each in told["conversations"] for call in captures_of(each, now)]
     record_calls(project=project, captures=captures, caller=_CALLER, now=now)
     planned = load_plans(project=project, caller=_CALLER, now=now)
     cared_for = load_care(project=project, caller=_CALLER, now=now)
@@ -125,23 +119,3 @@ def remove_demo(*, actor: Actor) -> bool:
         project.catalogs.all().delete()
         project.delete()
     return True
-
-
-def _captures(conversations: list[dict[str, Any]], now: datetime) -> Iterator[Capture]:
-    for conversation in conversations:
-        at = now - timedelta(minutes=conversation["minutes_ago"])
-        for call in conversation["calls"]:
-            yield _capture(call | {"conversation": conversation.get("id")}, at)
-            at += timedelta(minutes=conversation["every_minutes"])
-
-
-def _capture(call: Mapping[str, Any], at: datetime) -> Capture:
-    known = dict(call)
-    trim, sent, messages = (known.pop(name, None) for name in ("trim", "sent", "messages"))
-    return Capture(
-        **known,
-        trim=CapturedTrim(**trim | {"dropped": tuple(trim["dropped"])}) if trim else None,
-        sent=SentSizes(**sent) if sent else None,
-        messages=tuple(messages) if messages else None,
-        started_at=at,
-    )

@@ -1,19 +1,16 @@
 """The plans of the demo project: rows as planning leaves them, without a model being called.
 
-Their calls go through the same door as recorded ones, and their catalogs through a real fit. Ids
+Their calls are recorded as real ones are, and their catalogs through a real fit. Ids
 and figures are the same at every load; only times move along.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
-from helmdash.conf import ROOT
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.core.planning.plans import PIPELINE_RUN
@@ -21,18 +18,15 @@ from helmdash.core.ranking.learning import learned_inputs
 from helmdash.core.rules import PLAN_RULES
 from helmdash.core.text.tokens import compact_json
 from helmdash.operations.database import rule_sets
+from helmdash.operations.demo.fixtures import Fixture, read_fixture, time_of
 from helmdash.operations.fitting.fits import Fitted, fit_catalog
 from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.keyed_hash import hash_intent, hash_text
 from helmdash.records.models import Call, Fit, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
 
-_PLANS = ROOT / "fixtures" / "demo_plans.json"
 # What the instructions around a catalog take: about as much as those of operations.planning.
 _AROUND_BYTES = 3_600
-
-# A plan as the fixture tells it.
-Told = Mapping[str, Any]
 
 
 def load_plans(*, project: ProjectInfo, caller: str, now: datetime) -> int:
@@ -40,7 +34,7 @@ def load_plans(*, project: ProjectInfo, caller: str, now: datetime) -> int:
 
     The calls that lie elsewhere (helmdeck ADR 053's) must be recorded before.
     """
-    plans: list[Told] = json.loads(_PLANS.read_text(encoding="utf-8"))["plans"]
+    plans: list[Fixture] = read_fixture("plans")["plans"]
     fits = {told["id"]: _fit(project, told, caller, now) for told in plans}
     captures = [
         capture for told in plans for capture in _captures(told, fits[told["id"]], caller, now)
@@ -55,7 +49,7 @@ def load_plans(*, project: ProjectInfo, caller: str, now: datetime) -> int:
     return len(captures)
 
 
-def _fit(project: ProjectInfo, told: Told, caller: str, now: datetime) -> Fitted:
+def _fit(project: ProjectInfo, told: Fixture, caller: str, now: datetime) -> Fitted:
     fitted = fit_catalog(
         actor=SHELL,
         project=project,
@@ -77,11 +71,11 @@ def _fit(project: ProjectInfo, told: Told, caller: str, now: datetime) -> Fitted
     return replace(fitted, trim=trim)
 
 
-def _captures(told: Told, fitted: Fitted, caller: str, now: datetime) -> list[Capture]:
+def _captures(told: Fixture, fitted: Fitted, caller: str, now: datetime) -> list[Capture]:
     """The calls of one plan, each beginning where the one before it ended."""
     if "calls" not in told:
         return []
-    at = now - timedelta(minutes=told["minutes_ago"])
+    at = time_of(told, now)
     found = []
     for number, call in enumerate(told["calls"], start=1):
         trim = fitted.trim
@@ -110,19 +104,19 @@ def _captures(told: Told, fitted: Fitted, caller: str, now: datetime) -> list[Ca
     return found
 
 
-def _sent_bytes(told: Told, fitted: Fitted) -> int:
+def _sent_bytes(told: Fixture, fitted: Fitted) -> int:
     return fitted.trim.after_bytes + _AROUND_BYTES + len(told["intent"].encode())
 
 
 def _store(
     project: ProjectInfo,
-    told: Told,
+    told: Fixture,
     fitted: Fitted,
     calls: Sequence[Call],
     caller: str,
     now: datetime,
 ) -> None:
-    answer: Told | None = told["answer"]
+    answer: Fixture | None = told["answer"]
     steps = _steps(told["kind"], answer)
     gaps = sum("gap" in step for step in steps)
     sha, sketch = hash_intent(project.id, told["intent"])
@@ -175,7 +169,7 @@ def _store(
     )
 
 
-def _outcome(answer: Told | None, gaps: int) -> str:
+def _outcome(answer: Fixture | None, gaps: int) -> str:
     if answer is None:
         return "failed"
     if answer.get("partial"):
@@ -183,7 +177,7 @@ def _outcome(answer: Told | None, gaps: int) -> str:
     return "gap" if gaps else "ok"
 
 
-def _steps(kind: str, answer: Told | None) -> list[Told]:
+def _steps(kind: str, answer: Fixture | None) -> list[Fixture]:
     """The steps of a plan; of a route its recommendation, as the one step it stands for."""
     if answer is None:
         return []
@@ -197,7 +191,7 @@ def _steps(kind: str, answer: Told | None) -> list[Told]:
     return [{"tool": tool, "args": args, "rationale": place["why"]}]
 
 
-def _step_row(plan: PlanRecord, position: int, step: Told) -> PlanStep:
+def _step_row(plan: PlanRecord, position: int, step: Fixture) -> PlanStep:
     args, gap = step["args"], step.get("gap", {})
     is_pipeline = step["tool"] == PIPELINE_RUN
     entry = args["id"] if is_pipeline else step["tool"]
@@ -217,7 +211,7 @@ def _step_row(plan: PlanRecord, position: int, step: Told) -> PlanStep:
 
 
 def _attempt_row(
-    plan: PlanRecord, number: int, attempt: Told, call: Call, digest: str
+    plan: PlanRecord, number: int, attempt: Fixture, call: Call, digest: str
 ) -> PlanAttempt:
     return PlanAttempt(
         project_id=plan.project_id,
@@ -240,7 +234,7 @@ def _attempt_row(
     )
 
 
-def _result(told: Told, answer: Told, took: int) -> dict[str, object]:
+def _result(told: Fixture, answer: Fixture, took: int) -> dict[str, object]:
     """The answer as the API would have given it, but for the attempts, which are rows as well."""
     told_answer = dict(answer)
     if "steps" in answer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import resource
@@ -27,6 +26,7 @@ from helmdash.cli.refused_upstreams import refused_upstreams
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations.access import keys, sign_in_links
 from helmdash.operations.budgets import shipped
+from helmdash.operations.demo.fixtures import read_fixture
 from helmdash.operations.fitting import catalogs as catalog
 from helmdash.queries.access import default_project
 
@@ -34,7 +34,6 @@ from helmdash.queries.access import default_project
 _SHOUTING = 2
 # The database, the spool, upstreams and the interpreter itself.
 _OTHER_FILES = 1000
-DEMO_CATALOG = conf.ROOT / "fixtures" / "demo_catalog.json"
 
 
 class Command(BaseCommand):
@@ -74,12 +73,11 @@ class Command(BaseCommand):
         from helmdash.queries import catalog as catalogs
 
         if catalogs.find(project_id=project.id) is None:
-            body = json.loads(DEMO_CATALOG.read_text(encoding="utf-8"))
             catalog.import_catalog(
                 actor=SHELL,
                 project_id=project.id,
                 name="demo",
-                body=body,
+                body=read_fixture("catalog"),
                 now=timezone.now(),
             )
 
