@@ -24,6 +24,7 @@ from helmdash.core.care.restarts import (
     is_standstill,
     pending_of,
 )
+from helmdash.core.conversations.fingerprints import ChainLinks
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE, Estimator, utf8_bytes
 from helmdash.gateway.responder import Header
 from helmdash.gateway.rewriting import Form
@@ -51,13 +52,15 @@ class Care:
     """What was done for one call.
 
     countdown: generations left before a fresh start. is_braked: one is due, but care has stopped
-    clearing. named: the conversation as the client names it. is_watched: a step was taken before
-    the call, and the next one will ask for its record. beginning: what is left out of the client's
-    history, and what stands in its place.
+    clearing. named: the conversation as the client names it. links: the traces of the request, by
+    which it is known where it names none; None: nobody asked for them. is_watched: a step was taken
+    before the call, and the next one will ask for its record. beginning: what is left out of the
+    client's history, and what stands in its place.
     """
 
     history: History
     named: str = ""
+    links: ChainLinks | None = None
     is_watched: bool = False
     beginning: Beginning = field(default_factory=Beginning)
     conversation: str | None = None
@@ -102,7 +105,7 @@ class History:
         earlier = earlier_of(self.entries, [at for at in pending if at not in carried])
         return care.ClientHistory(
             messages=end,
-            digest=fingerprint(self.entries[:end]),
+            digest=lambda: fingerprint(self.entries[:end]),
             carried=carried,
             draft=lambda: self._draft(end, earlier),
             earlier=earlier,

@@ -34,6 +34,7 @@ from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway import budgeting, message_digest
 from helmdash.gateway.beginnings import Beginnings, Who
 from helmdash.gateway.cared import CLEAR, GUIDE, NONE, Care, History, Sending
+from helmdash.gateway.due_steps import DueSteps
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.known_names import KnownNames
 from helmdash.gateway.known_names import Who as KnownWho
@@ -80,6 +81,7 @@ class Carer:
         self._is_away = False
         self._beginnings = Beginnings()
         self._names = KnownNames()
+        self._due = DueSteps()
 
     def close(self) -> None:
         """End the threads; whatever waits is given up."""
@@ -146,6 +148,8 @@ class Carer:
             step = await self._ask(partial(_advance, exchange, client, call))
         if step is None:
             return None
+        if not is_resting:
+            self._due.note(_caller(exchange), step.conversation, is_over=step.action == CLEAR)
         call.conversation = step.conversation
         call.action, call.countdown = step.action, step.countdown
         call.round_number, call.generation = step.round_number, step.generation
@@ -159,9 +163,12 @@ class Carer:
         who = _caller(exchange)
         call.note = partial(self._note, who, call)
         if call.conversation is None:
-            links = _links(exchange)
-            call.conversation = self._names.find(who, links)
+            call.links = _links(exchange)
+            call.conversation = self._names.find(who, call.links)
         if call.conversation is None or exchange.budget is None:
+            return None
+        if self._due.is_due(who, call.conversation):
+            call.conversation = call.named or None
             return None
         waiting = self._recorder.unstored(_concerned(exchange, call))
         if waiting is None:
@@ -330,7 +337,7 @@ def _keep_prompt(exchange: Exchange, call: Care, step: _Step) -> None:
 def _advance(exchange: Exchange, client_format: ClientFormat, call: Care) -> _Step | None:
     """Take remediation's step; None for a conversation that has only just begun."""
     caller, history = exchange.key_context.caller, call.history
-    name = call.conversation or _find(exchange)
+    name = call.conversation or _find(exchange, call)
     if name is None:
         return None
     client = history.for_clear()
@@ -400,9 +407,9 @@ def _clear(exchange: Exchange, call: Care) -> care.Cleared | None:
         return None
 
 
-def _find(exchange: Exchange) -> str | None:
+def _find(exchange: Exchange, call: Care) -> str | None:
     """The conversation of a request that names none."""
-    links = _links(exchange)
+    links = call.links or _links(exchange)
     if not links.near and not links.itself:
         return None
     caller = exchange.key_context.caller

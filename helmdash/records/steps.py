@@ -7,12 +7,13 @@ those took far longer than running them.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeVar
 
 from django.db import connection
-from django.db.models import Model
+from django.db.models import DEFERRED, Model
 
 from helmdash.records.models import (
     Call,
@@ -24,11 +25,18 @@ from helmdash.records.models import (
     Round,
 )
 
-# What is judged of a round's newest call, and what its budget is looked up by.
+# What a step asks of a conversation; and of a round's newest call, which is judged by it.
+_OF_CONVERSATION = (
+    *("id", "project_id", "name", "model", "model_key", "client_window"),
+    *("round_number", "generation", "is_round_empty"),
+)
 _OF_CALL = (
     *("id", "generation", "model", "model_key", "upstream_model", "provider", "client_window"),
     *("prompt_tokens", "sent_bytes", "limit_tokens", "level_reason", "cause"),
 )
+
+# One guidance for each generation.
+_TOLD_BEFORE = ("conversation_id", "generation", "project_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +57,10 @@ class OpenRound:
 
 def lock_conversation(*, project_id: int, name: str) -> Conversation | None:
     """The row, locked until the transaction ends. None if it does not exist. One query."""
-    found = Conversation.objects.raw(_lock_statement(connection.vendor), [project_id, name])
-    return next(iter(found), None)
+    found = _first(Conversation, _lock_statement(connection.vendor), [project_id, name])
+    if found is not None:
+        found.is_round_empty = bool(found.is_round_empty)  # SQLite has numbers only
+    return found
 
 
 def find_opened(row: Conversation) -> OpenRound:
@@ -71,7 +81,14 @@ def find_opened(row: Conversation) -> OpenRound:
 def find_newest_call(row: Conversation) -> Call | None:
     """The newest call of the open round, as far as care asks. None: it has none. One query."""
     told = [row.project_id, row.pk, row.round_number]
-    return next(iter(Call.objects.raw(_call_statement(connection.vendor), told)), None)
+    return _first(Call, _call_statement(connection.vendor), told)
+
+
+def store_care(row: Conversation, care: Mapping[str, object]) -> None:
+    """Store where remediation stands in the open round. One statement."""
+    with connection.cursor() as cursor:
+        told = (json.dumps(care), row.pk, row.round_number)
+        cursor.execute(_care_statement(connection.vendor), told)
 
 
 def find_own_text(row: Conversation, strength: str) -> tuple[int, str]:
@@ -86,10 +103,39 @@ def find_own_text(row: Conversation, strength: str) -> tuple[int, str]:
     return int(reminders), text
 
 
+def store_guidance(values: Mapping[str, object]) -> None:
+    """Store what was told before a generation, in the place of what was told before it. One
+    statement. values: by column, but for the id."""
+    fields = [Guidance._meta.get_field(name) for name in values]
+    told = [
+        field.get_db_prep_save(value, connection)  # type: ignore[union-attr]
+        for field, value in zip(fields, values.values(), strict=True)
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(_guidance_statement(connection.vendor, tuple(values)), told)
+
+
+Row = TypeVar("Row", bound=Model)
+
+
+def _first(model: type[Row], statement: str, told: Sequence[str | int]) -> Row | None:
+    """The row that a statement finds, with the columns that it names; others are read when they
+    are asked for."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, told)
+        values = cursor.fetchone()
+        if values is None:
+            return None
+        found = dict(zip((column[0] for column in cursor.description), values, strict=True))
+    # One value for each column of the model, in its order.
+    row = [found.get(field.attname, DEFERRED) for field in model._meta.concrete_fields]
+    return model.from_db(connection.alias, found, row)
+
+
 @cache
 def _lock_statement(vendor: str) -> str:
     quote = connection.ops.quote_name
-    columns = ", ".join(quote(str(field.column)) for field in Conversation._meta.concrete_fields)
+    columns = ", ".join(map(quote, _OF_CONVERSATION))
     locked = " FOR UPDATE" if connection.features.has_select_for_update else ""
     table = quote(Conversation._meta.db_table)
     return f"SELECT {columns} FROM {table} WHERE project_id = %s AND name = %s{locked}"
@@ -122,6 +168,26 @@ def _call_statement(vendor: str) -> str:
     return (
         f"SELECT {columns} FROM {calls} WHERE project_id = %s AND conversation_id = %s"
         " AND round_number = %s ORDER BY generation DESC LIMIT 1"
+    )
+
+
+@cache
+def _care_statement(vendor: str) -> str:
+    (rounds,) = _tables(Round)
+    return f"UPDATE {rounds} SET care = %s WHERE conversation_id = %s AND number = %s"
+
+
+@cache
+def _guidance_statement(vendor: str, names: tuple[str, ...]) -> str:
+    quote = connection.ops.quote_name
+    (told,) = _tables(Guidance)
+    columns = [str(Guidance._meta.get_field(name).column) for name in names]  # type: ignore[union-attr]
+    changed = (quote(column) for column in columns if column not in _TOLD_BEFORE)
+    return (
+        f"INSERT INTO {told} ({', '.join(map(quote, columns))})"
+        f" VALUES ({', '.join(['%s'] * len(columns))})"
+        f" ON CONFLICT ({', '.join(map(quote, _TOLD_BEFORE))}) DO UPDATE SET "
+        + ", ".join(f"{column} = EXCLUDED.{column}" for column in changed)
     )
 
 

@@ -54,7 +54,7 @@ class Loop:
 
         return ClientHistory(
             messages=len(seen),
-            digest=fingerprint(seen),
+            digest=lambda: fingerprint(seen),
             carried=pending_of(seen, len(seen)),
             is_standstill=standstill,
         )

@@ -49,7 +49,7 @@ def at_zero(talk: Talk) -> Talk:
 def history(messages: int, **over: object) -> ClientHistory:
     told = ClientHistory(
         messages=messages,
-        digest=f"digest-{messages}",
+        digest=lambda: f"digest-{messages}",
         carried=(messages - 1,),
         draft=lambda: {"Current progress": "Half of it is done."},
     )

@@ -19,7 +19,9 @@ from tests.factories import make_capture
 from tests.operations.care_support import OVERFLOW, Talk
 from tests.recording.support import CAUTION, CRITICAL, HEALTHY, make_ruled_project
 
-CLIENT = ClientHistory(messages=4, digest="d", carried=(1,), draft=lambda: {"Goal": "Ship it."})
+CLIENT = ClientHistory(
+    messages=4, digest=lambda: "d", carried=(1,), draft=lambda: {"Goal": "Ship it."}
+)
 
 
 @pytest.fixture

@@ -34,13 +34,8 @@ from helmdash.operations.database.transactions import write
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Guidance
+from helmdash.records.steps import store_guidance
 
-# One guidance for each generation.
-_TOLD_OF = ["conversation", "generation", "project"]
-_TOLD = [
-    *("round_number", "action", "strength", "text", "remaining", "reason", "position", "at"),
-    *("followed_at", "rules"),
-]
 # A slip of the pen far ahead would be the newest for ever, and nothing after it be decided.
 _MOST_AHEAD = 1_000
 
@@ -221,23 +216,22 @@ def _store(
     asked: _Asked, standing: Standing, decision: Decision, *, generation: int, text: str
 ) -> None:
     is_inserted = decision.action is CareAction.RECORD_PROMPT and asked.client is not None
-    told = Guidance(
-        project_id=asked.project.id,
-        conversation=standing.row,
-        generation=generation,
-        round_number=standing.row.round_number,
-        action=decision.action.value,
-        strength=decision.strength.value if decision.strength else "",
-        text=text,
-        remaining=decision.remaining,
-        reason=decision.reason[:REASON_CHARS],
-        position=asked.client.messages if asked.client and is_inserted else None,
-        at=asked.now,
-        followed_at=None,
-        rules_id=rule_sets.keep(CARE_RULES),
-    )
-    Guidance.objects.bulk_create(
-        [told], update_conflicts=True, unique_fields=_TOLD_OF, update_fields=_TOLD
+    store_guidance(
+        {
+            "project": asked.project.id,
+            "conversation": standing.row.pk,
+            "generation": generation,
+            "round_number": standing.row.round_number,
+            "action": decision.action.value,
+            "strength": decision.strength.value if decision.strength else "",
+            "text": text,
+            "remaining": decision.remaining,
+            "reason": decision.reason[:REASON_CHARS],
+            "position": asked.client.messages if asked.client and is_inserted else None,
+            "at": asked.now,
+            "followed_at": None,
+            "rules": rule_sets.keep(CARE_RULES),
+        }
     )
     standing.has_inserts = standing.has_inserts or is_inserted
 

@@ -168,7 +168,7 @@ def anchor(standing: Standing, client: ClientHistory) -> None:
         return
     told: dict[str, object] = {
         "messages": client.messages,
-        "digest": client.digest,
+        "digest": client.digest(),
         "carried": list(client.carried),
     }
     package = unseal(str(stored["package"]))
@@ -283,7 +283,7 @@ def _restart_json(clearing: Clearing, package: str, draft: Mapping[str, str]) ->
     return stored | {
         "draft": seal(json.dumps(dict(draft))) if draft else "",
         "messages": client.messages,
-        "digest": client.digest,
+        "digest": client.digest(),
         "carried": list(client.carried),
     }
 

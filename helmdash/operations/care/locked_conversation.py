@@ -12,7 +12,7 @@ from helmdash.core.calls.failures import FailureCause
 from helmdash.core.care.remediation import CareState, Snapshot, new_round
 from helmdash.operations.care.values import Newest
 from helmdash.records.models import Call, Conversation, Round
-from helmdash.records.steps import find_newest_call, find_opened, lock_conversation
+from helmdash.records.steps import find_newest_call, find_opened, lock_conversation, store_care
 
 # An overflow says nothing about a request that is so much smaller than the one that was refused:
 # its largest message is gone. (By how much that one was too long nobody told.)
@@ -52,9 +52,7 @@ class Standing:
         self.state = state
         self.cadence = cadence or self.cadence
         self.recorded = self.recorded if recorded is None else recorded
-        Round.objects.filter(conversation=self.row, number=self.row.round_number).update(
-            care=care_json(state, self.cadence, self.recorded)
-        )
+        store_care(self.row, care_json(state, self.cadence, self.recorded))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

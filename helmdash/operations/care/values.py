@@ -10,16 +10,16 @@ from dataclasses import dataclass
 class ClientHistory:
     """The history that a gateway's client sends with the generation about to start.
 
-    messages: how many, system turns included. digest: a hash of exactly those. carried: indexes of
-    the user messages that no reply has answered, as far as there is room for them. draft: tells,
-    per heading of the re-entry package, what is about to be dropped; asked only when the round is
-    cleared. earlier: what of it tells of user messages that wait and are not carried.
+    messages: how many, system turns included. digest: gives a hash of exactly those. carried:
+    indexes of the user messages that no reply has answered, as far as there is room for them.
+    draft: tells, per heading of the re-entry package, what is about to be dropped; asked only when
+    the round is cleared. earlier: what of it tells of user messages that wait and are not carried.
     is_standstill: tells whether two rounds brought nothing new, by the number of messages that the
     first and the second of them began with, and the digest of the latter.
     """
 
     messages: int
-    digest: str
+    digest: Callable[[], str]
     carried: tuple[int, ...] = ()
     draft: Callable[[], Mapping[str, str]] = dict
     earlier: str = ""

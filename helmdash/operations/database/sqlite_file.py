@@ -179,9 +179,11 @@ def commit_without_waiting() -> None:
     the next call finds out again. The file stays whole, and whoever commits next and waits brings
     these commits to the disk too. PostgreSQL's connections are shared, and stay as they are.
     """
-    if connection.vendor == "sqlite":
+    connection.ensure_connection()
+    if connection.vendor == "sqlite" and getattr(_own, "hasty", None) is not connection.connection:
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA synchronous=NORMAL")
+        _own.hasty = connection.connection
 
 
 def give_back() -> None:
