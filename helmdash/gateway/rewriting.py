@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import orjson
-
 from helmdash.core.care.restarts import HistoryEntry, PartKind, RequestPart, Speaker
 from helmdash.providers import anthropic, gemini, ollama, openai
 from helmdash.providers.protocols import ClientFormat
-from helmdash.providers.shared.bodies import items_of, json_text, with_members
+from helmdash.providers.shared.bodies import json_text, with_items
 from helmdash.providers.wire import Json, Object
 
 _SYSTEM = ("system", "developer")
@@ -58,21 +56,16 @@ def rewritten(
 ) -> tuple[bytes, dict[str, Any]]:
     """The request with these entries instead of its own: its bytes, and what they say."""
     items = entries_of(form, parsed)
-    raw = items_of(body, parsed, form.member)
-    said: list[Json] = []
-    written: list[Json] = []
+    wanted: list[int | Object] = []
     for step in steps:
         match step.piece:
             case PartKind.SAID:
-                said.append(form.say(step.text))
-                written.append(said[-1])
+                wanted.append(form.say(step.text))
             case PartKind.OWN if items[step.index] != (own := form.own(items[step.index])):
-                said.append(own)
-                written.append(own)
+                wanted.append(own)
             case _:
-                said.append(items[step.index])
-                written.append(orjson.Fragment(raw[step.index]) if raw else said[-1])
-    return with_members(body, parsed, {form.member: written}), {**parsed, form.member: said}
+                wanted.append(step.index)
+    return with_items(body, parsed, form.member, wanted)
 
 
 # --- OpenAI, and Ollama's /api/chat

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.providers.shared.bodies import read_object, to_json, with_members, without_members
+from helmdash.providers.shared.bodies import (
+    read_object,
+    to_json,
+    with_items,
+    with_members,
+    without_members,
+)
 from helmdash.providers.shared.images import image_from_url, url_of_image
 from helmdash.providers.wire import Image
 
@@ -97,6 +103,43 @@ def test_a_set_member_says_the_new_value_and_no_other_changes(
     changed = change(raw, {"model": value})
 
     assert json.loads(changed) == body | {"model": value}
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    items=st.lists(VALUES, max_size=6),
+    picks=st.lists(st.integers(min_value=-2, max_value=5), max_size=8),
+    indent=st.sampled_from([None, 1]),
+    rest=BODIES,
+)
+def test_an_array_is_set_to_items_of_its_own_and_new_ones(
+    items: list[Any], picks: list[int], indent: int | None, rest: dict[str, Any]
+) -> None:
+    parsed = {**rest, "items": items, "last": 1}
+    wanted: list[Any] = [pick if 0 <= pick < len(items) else {"new": pick} for pick in picks]
+
+    body, said = with_items(json.dumps(parsed, indent=indent).encode(), parsed, "items", wanted)
+
+    assert json.loads(body) == said
+    assert said == {**parsed, "items": [items[w] if isinstance(w, int) else w for w in wanted]}
+
+
+def test_items_keep_their_bytes_and_those_between_them() -> None:
+    body = b'{"a": "messages", "m" : [ {"x": 1.0 },  {"y":[ ]}, "z" ], "b":2}'
+
+    def changed(wanted: list[Any], raw: bytes = body) -> bytes:
+        return with_items(raw, json.loads(raw), "m", wanted)[0]
+
+    assert changed([0, 1, 2]) is body
+    assert changed([0, 1, {"n": 3}]) == (
+        b'{"a": "messages", "m" : [{"x": 1.0 },  {"y":[ ]},{"n":3}], "b":2}'
+    )
+    assert changed([{"n": 3}, 2]) == b'{"a": "messages", "m" : [{"n":3},"z"], "b":2}'
+    # said twice, and spelled in another way: the last one counts, so it is written anew
+    assert changed([0, {}], b'{"m":[1,2],"m":[3]}') == b'{"m":[3,{}]}'
+    assert changed([{}], b'{"m":[1],"\\u006d":[2]}') == b'{"m":[{}]}'
+    # no array
+    assert changed([0, {"n": 3}], b'{"m":{"x":1}}') == b'{"m":[{"x":1},{"n":3}]}'
 
 
 @settings(max_examples=80, deadline=None)

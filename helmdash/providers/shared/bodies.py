@@ -9,7 +9,7 @@ with escapes, is written anew from its parsed form instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import orjson
@@ -27,8 +27,20 @@ _BRACKET = re.compile(
     rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+([{}\[\]])', re.DOTALL
 )
 _OPENING = b"{["
+# An item that is an object without brackets inside, as most messages are: in one step.
+_FLAT_ITEM = re.compile(
+    rb'\s*+(\{[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+\})\s*+([,\]])', re.DOTALL
+)
 # How a letter of a member's name may be spelled instead; no writer of JSON does.
 _ESCAPED_LETTERS = (rb"\u004", rb"\u005", rb"\u006", rb"\u007")
+
+
+class _Items(NamedTuple):
+    """Where an array stands, from its bracket on, and its items; all ends exclusive."""
+
+    start: int
+    end: int
+    spans: Sequence[tuple[int, int]]
 
 
 class _Member(NamedTuple):
@@ -108,27 +120,79 @@ def without_members(body: bytes, names: Sequence[str]) -> bytes | None:
     return b"".join(pieces)
 
 
-def items_of(body: bytes, parsed: Object, name: str) -> list[bytes] | None:
-    """The bytes of each item of an array that is a member of the object in `body`.
+def with_items(
+    body: bytes, parsed: Object, name: str, items: Sequence[int | Object]
+) -> tuple[bytes, dict[str, Json]]:
+    """Set an array of the object in `body` to some of its own items, by index, and new ones.
 
-    `parsed` is what `body` says. None where they cannot be told apart in place.
+    Items that follow each other as before keep their bytes, and those between them. `parsed` is
+    what `body` says; the answer is both as they are then. A value that is no array counts as an
+    array of it.
     """
-    members = _only_members(body, {name}) or _members(body)
-    named = [member for member in members or () if member.name == name.encode()]
-    items = parsed.get(name)
-    if len(named) != 1 or not isinstance(items, list):
-        return None
-    position, found = named[0].value_at + 1, list[bytes]()
-    while start := _SPACE.match(body, position):
-        end = _end_of_value(body, start.end())
-        after = _AFTER_ITEM.match(body, end) if end else None
-        if after is None:
-            break
-        found.append(body[start.end() : end])
-        position = after.end()
-        if after[1] == b"]":
-            break
-    return found if len(found) == len(items) else None
+    own = parsed.get(name)
+    old = own if isinstance(own, list) else [own]
+    if list(items) == [*range(len(old))]:
+        return body, dict(parsed)
+    said = [old[item] if isinstance(item, int) else item for item in items]
+    changed = {**parsed, name: said}
+    found = _find_items(body, name, len(old)) if own is old else None
+    if found is None:
+        return with_members(body, parsed, {name: said}), changed
+    pieces = b",".join(_pieces(body, found.spans, items))
+    return b"%b[%b]%b" % (body[: found.start], pieces, body[found.end :]), changed
+
+
+def _pieces(
+    body: bytes, spans: Sequence[tuple[int, int]], items: Sequence[int | Object]
+) -> Iterator[bytes]:
+    at = 0
+    while at < len(items):
+        first = items[at]
+        at += 1
+        if not isinstance(first, int):
+            yield to_json(first)
+            continue
+        last = first
+        while at < len(items) and items[at] == last + 1:
+            last += 1
+            at += 1
+        yield body[spans[first][0] : spans[last][1]]
+
+
+def _find_items(body: bytes, name: str, count: int) -> _Items | None:
+    """Where the items of an array stand that has so many; None where they cannot be told apart."""
+    start = _find_array(body, name)
+    position, spans = start + 1, list[tuple[int, int]]()
+    while start and (item := _next_item(body, position)):
+        first, last, position, after = item
+        spans.append((first, last))
+        if after == b"]":
+            return _Items(start, position, spans) if len(spans) == count else None
+    return None
+
+
+def _find_array(body: bytes, name: str) -> int:
+    """Where the one member of this name begins that is an array; 0 for none, or several."""
+    at = _only_key(body, name)
+    if at is None:
+        members = _members(body) or ()
+        if any(b"\\" in member.name for member in members):
+            return 0
+        named = [member.value_at for member in members if member.name == name.encode()]
+        at = named[0] if len(named) == 1 else 0
+    return at if body[at : at + 1] == b"[" else 0
+
+
+def _next_item(body: bytes, position: int) -> tuple[int, int, int, bytes] | None:
+    """The ends of the item that begins here, the place behind it and its comma or bracket."""
+    flat = _FLAT_ITEM.match(body, position)
+    if flat is not None:
+        return *flat.span(1), flat.end(), flat[2]
+    space = _SPACE.match(body, position)
+    start = space.end() if space else position
+    end = _end_of_value(body, start)
+    after = _AFTER_ITEM.match(body, end) if end else None
+    return None if after is None else (start, end, after.end(), after[1])
 
 
 def _with_comma(members: Sequence[_Member], index: int, *, gone: set[bytes]) -> tuple[int, int]:
@@ -174,20 +238,25 @@ def _only_members(body: bytes, names: set[str]) -> list[_Member] | None:
     colon, is that one: inside a string its quotes would be escaped, and nobody spells another one
     with escapes. Three searches instead of a walk, for bodies of hundreds of kilobytes.
     """
-    if rb"\u00" in body and any(escape in body for escape in _ESCAPED_LETTERS):
-        return None
     members: list[_Member] = []
     for name in names:
-        quoted = b'"%s"' % name.encode()
-        at = body.find(quoted)
-        key = _KEY.match(body, at) if at >= 0 else None
-        if key is None or body.rfind(quoted) != at:
+        value_at = _only_key(body, name)
+        end = _end_of_value(body, value_at) if value_at else 0
+        if value_at is None or not end:
             return None
-        end = _end_of_value(body, key.end())
-        if not end:
-            return None
-        members.append(_Member(key[1], at, key.end(), end))
+        key_at = body.find(b'"%s"' % name.encode())
+        members.append(_Member(name.encode(), key_at, value_at, end))
     return sorted(members, key=lambda member: member.key_at)
+
+
+def _only_key(body: bytes, name: str) -> int | None:
+    """Where the value of a top-level member begins, where its name stands in one place only."""
+    if rb"\u00" in body and any(escape in body for escape in _ESCAPED_LETTERS):
+        return None
+    quoted = b'"%s"' % name.encode()
+    at = body.find(quoted)
+    key = _KEY.match(body, at) if at >= 0 else None
+    return None if key is None or body.rfind(quoted) != at else key.end()
 
 
 def _insert(body: bytes, added: Mapping[str, Json]) -> bytes | None:
