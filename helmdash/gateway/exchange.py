@@ -13,6 +13,7 @@ from helmdash.core.budgets.health import assess
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import Capture, SentSizes, Status
 from helmdash.core.calls.usage import Usage, normalise_usage
+from helmdash.core.calls.withheld import kept_code
 from helmdash.core.conversations import fingerprints
 from helmdash.core.conversations.clients import Client
 from helmdash.core.text.tokens import utf8_bytes
@@ -189,7 +190,7 @@ class Exchange:
             overhead_ms=round(self.own_ms(self.heard_ns or now_ns), 3),
             status="error" if error is not None and self.status == "success" else self.status,
             http_status=self.http_status,
-            error_code=(error.code or error.type) if error else None,
+            error_code=self._error_code(error, keeps_texts=keeps_texts) if error else None,
             error_message=error.message if error else None,
             error_is_own=self.error is not None and self.error_is_own,
             sent=self._sent(),
@@ -205,6 +206,19 @@ class Exchange:
             metadata=self._metadata(),
             attempts=self.attempts,
         )
+
+    def _error_code(self, error: WireError, *, keeps_texts: bool) -> str | None:
+        """Of a provider that repeats the prompt there, nothing where the prompt is not kept: this
+        is the last place that knows both."""
+        code, request = error.code or error.type, self.request
+        if (
+            keeps_texts
+            or not code
+            or request is None
+            or (error is self.error and self.error_is_own)
+        ):
+            return code
+        return kept_code(code, (turn.text for turn in message_digest.turns_of(request.messages)))
 
     def bare_capture(self) -> Capture:
         """What is certain of this call whatever its request and reply hold. Never raises."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helmdash.core.calls.withheld import NOT_KEPT, WITHHELD, kept_words, without_words
+from helmdash.core.calls.withheld import NOT_KEPT, WITHHELD, kept_code, kept_words, without_words
 from tests.factories import make_capture
 
 # What providers say, and what is kept of it.
@@ -66,8 +66,58 @@ def test_codes_and_statuses_stay_and_sentences_in_their_place_go() -> None:
     )  # fmt: skip
 
 
+# Codes, what stands in the prompt beside them, and whether they stay.
+CODES = [
+    # words that vendors are known to say, whatever the prompt is about
+    ("rate_limit_exceeded", "What does rate_limit_exceeded mean?", True),
+    ("RateLimitError", "", True),
+    ("RESOURCE_EXHAUSTED", "", True),
+    ("timeout", "The timeout is too short.", True),
+    ("418", "418", True),
+    ("HTTP_429", "", True),
+    # made like a code, and nothing of it is in the prompt
+    ("unsupported_country_region_territory", "Hello.", True),
+    ("image-parse-failed", "Hello.", True),
+    ("ModelNotReadyException", "Hello.", True),
+    # one word alone may be a word of the prompt
+    ("leukaemia", "Is it leukaemia?", False),
+    ("Leukaemia", "", False),
+    ("Alice", "", False),
+    ("a.b@c.example", "", False),
+    # of a prompt that is known
+    ("left_leg", "My left_leg hurts.", False),
+    ("invalid_leukaemia", "Is it Leukaemia?", False),
+    ("LeukaemiaFound", "Is it leukaemia?", False),
+    ("invalid-name-of-alice", "I am ALICE.", False),
+    ("you said: secret", "", False),
+    ("x_" * 60, "", False),
+]
+
+
+@pytest.mark.parametrize(("code", "prompt", "stays"), CODES)
+def test_a_code_stays_if_it_is_known_or_made_like_one_and_not_of_the_prompt(
+    code: str, prompt: str, stays: bool
+) -> None:
+    messages = ({"role": "user", "content": prompt},)
+    refused = make_capture(error_code=code, error_is_own=False, messages=messages)
+
+    assert kept_code(code, [prompt]) == (code if stays else WITHHELD)
+    assert without_words(refused).error_code == (code if stays else WITHHELD)
+
+
+@given(st.text(alphabet="bcdfghjklpqvxz", min_size=3, max_size=30))
+def test_no_word_of_the_prompt_is_kept_as_a_code(word: str) -> None:
+    for code in (word, word.title(), f"invalid_{word}", f"{word}-not-found", f"Bad{word.title()}"):
+        assert kept_code(code, [f"I said {word}."]) == WITHHELD
+    assert kept_code(word, []) == WITHHELD
+
+
 def test_our_own_sentences_stay() -> None:
-    own = make_capture(error_message="Upstream openai closed the connection.", error_is_own=True)
+    own = make_capture(
+        error_message="Upstream openai closed the connection.",
+        error_code="misconfigured",
+        error_is_own=True,
+    )
     attempts = (
         {"number": 1, "status": 429, "message": "slow down, secret", "waited_ms": 5},
         {"number": 2, "error": "dns", "message": "Upstream x has a host name that leads nowhere."},

@@ -63,7 +63,10 @@ _CODES: dict[ErrorKind, str] = {
         authentication_error unauthenticated unauthorized unauthorized_error permission_denied
         permission_denied_error permission_error forbidden access_denied access_denied_exception
         auth_failed credential_invalid invalid_credentials unrecognized_client_exception 401 403""",
-    ErrorKind.TIMEOUT: "deadline_exceeded 408 504 522 524",  # and every code that says "timeout"
+    # And every other code that says "timeout".
+    ErrorKind.TIMEOUT: """
+        timeout timed_out timeout_error request_timeout gateway_timeout read_timeout
+        connect_timeout deadline_exceeded 408 504 522 524""",
     ErrorKind.REDIRECTED: "upstream_redirected",
     ErrorKind.NETWORK: """
         network network_error connection connection_error api_connection_error connect_error
@@ -176,6 +179,11 @@ def kind_of_error(code: str | None, message: str | None) -> ErrorKind | None:
     if word in _FORBIDDEN and by_message is not ErrorKind.SAFETY:
         return by_code
     return by_message or by_code
+
+
+def is_known_code(code: str) -> bool:
+    """Whether a code is one that vendors, or HelmDash itself, are known to use."""
+    return _word_of_code(code) in _KIND_OF_CODE
 
 
 def is_about_json_mode(message: str | None) -> bool:

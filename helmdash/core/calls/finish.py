@@ -49,6 +49,12 @@ _WORDS: dict[FinishReason, str] = {
 _SAYS_NOTHING = frozenset({"", "none", "null", "unspecified"})
 
 
+def is_known_reason(raw: str) -> bool:
+    """Whether a vendor's word is one of those we know, also for having nothing to say."""
+    letters = _letters(raw)
+    return letters in _SAYS_NOTHING or letters in _REASONS
+
+
 def normalise_finish_reason(raw: str | None) -> FinishReason | None:
     """Put a vendor's finish reason into our words; letter case and punctuation do not matter.
 

@@ -9,15 +9,23 @@ them: "maximum context length is 8192 tokens" says what a window is, and nothing
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.error_words import is_known_code
+from helmdash.core.calls.finish import is_known_reason
 
 NOT_KEPT = "The provider's own words are not kept: this project keeps no texts."
 WITHHELD = "withheld"
-# What codes, types and finish reasons look like; a sentence has spaces, and names go on.
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}|\d{3}")
+_STATUS = re.compile(r"\d{3}")
+# What codes, types and finish reasons look like that nobody knows: several words as one, as
+# `image_parse_failed` or `ModelNotReady`. One word alone may be any word of a prompt.
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)+|[A-Z]?[a-z0-9]+(?:[A-Z][a-z0-9]+)+")
+_MOST_CODE_CHARS = 64
+_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+# A part of a code that is also in the prompt says something of it, unless it is as short as "is".
+_LEAST_PART_CHARS = 3
 # In attempts: what became of one, in words of ours (upstream.failures.FailureKind). A redirect
 # tells an address of the provider's making.
 _OWN_FAILURES = frozenset(
@@ -62,13 +70,29 @@ def without_words(capture: Capture) -> Capture:
     message = capture.error_message
     if capture.error_is_own is None and not _quotes(capture):
         return capture
+    code, finish, texts = capture.error_code, capture.finish_reason, [*_texts(capture.messages)]
     return replace(
         capture,
         error_message=message if capture.error_is_own else kept_words(message),
-        error_code=_word(capture.error_code),
-        finish_reason=_word(capture.finish_reason),
+        error_code=code if capture.error_is_own or not code else kept_code(code, texts),
+        finish_reason=finish if not finish or is_known_reason(finish) else kept_code(finish, texts),
         attempts=tuple(attempt_without_words(attempt) for attempt in capture.attempts),
     )
+
+
+def kept_code(code: str, texts: Iterable[str]) -> str:
+    """What may be kept of a provider's code: all of it, or WITHHELD.
+
+    texts: of the prompt, as far as they are known. A code that is known stays whatever they say;
+    another one stays if it is made of several words, and none of them stands in the prompt.
+    """
+    if _STATUS.fullmatch(code) or is_known_code(code):
+        return code
+    if len(code) > _MOST_CODE_CHARS or not _CODE.fullmatch(code):
+        return WITHHELD
+    parts = [part.casefold() for part in _PARTS.findall(code) if len(part) >= _LEAST_PART_CHARS]
+    said = " ".join(texts).casefold()
+    return WITHHELD if any(part in said for part in parts) else code
 
 
 def kept_words(message: str | None) -> str | None:
@@ -120,10 +144,6 @@ def _texts(value: object) -> Iterator[str]:
                 pending += members.values()
             case list() | tuple() as items:
                 pending += items
-
-
-def _word(text: str | None) -> str | None:
-    return text if not text or _WORD.fullmatch(text) else WITHHELD
 
 
 def _runs(message: str) -> Iterator[str]:
