@@ -149,7 +149,7 @@ class Env(BaseSettings):
         ge=1,
         le=3600,
         description="How long a body may take to arrive; more is answered with 408. People who are "
-        "not signed in have 15 seconds.",
+        "not signed in have 15 s.",
     )
     max_header_bytes: int = Field(
         32 * 1024,
