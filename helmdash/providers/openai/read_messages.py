@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from helmdash.providers.errors import BadRequest
 from helmdash.providers.quirks import REASONING_PLACES
-from helmdash.providers.shared.bodies import json_text
 from helmdash.providers.shared.images import image_from_url
 from helmdash.providers.shared.members import object_item
+from helmdash.providers.shared.tool_ids import arguments_text
 from helmdash.providers.wire import (
     Image,
     Json,
@@ -102,13 +102,6 @@ def read_tool_calls(message: Object) -> Iterator[ToolCall]:
     legacy = message.get("function_call")
     if isinstance(legacy, dict):
         yield _tool_call(legacy, call_id=str(legacy.get("name") or "call_0"))
-
-
-def arguments_text(value: Json) -> str:
-    """Arguments as JSON text; some servers send the object itself."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json_text(value)
 
 
 def thinking_text(item: Object) -> str:

@@ -7,7 +7,7 @@ the id out, or send the arguments as an object.
 
 from __future__ import annotations
 
-from helmdash.providers.openai.read_messages import arguments_text
+from helmdash.providers.shared.tool_ids import arguments_text
 from helmdash.providers.wire import Event, Json, Object, ToolCallDelta, ToolCallStarted
 
 # A turn with more calls is no turn; the rest is not kept, so that a stream cannot fill the memory.

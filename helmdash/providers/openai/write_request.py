@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.openai.http import CHAT_PATH, post
 from helmdash.providers.openai.write_messages import write_messages
@@ -17,6 +15,7 @@ from helmdash.providers.quirks import (
     wants_completion_limit,
 )
 from helmdash.providers.shared.bodies import to_json
+from helmdash.providers.shared.members import without_nones
 from helmdash.providers.wire import (
     ChatRequest,
     Choice,
@@ -72,13 +71,13 @@ def _tool_members(request: ChatRequest) -> dict[str, Json]:
 
 
 def _write_tool(tool: Tool) -> dict[str, Json]:
-    function = {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.parameters,
-        "strict": tool.strict,
-    }
-    return {"type": "function", "function": _said(function)}
+    function = without_nones(
+        name=tool.name,
+        description=tool.description,
+        parameters=tool.parameters,
+        strict=tool.strict,
+    )
+    return {"type": "function", "function": function}
 
 
 def _limits(request: ChatRequest, quirk: Quirk, model: str) -> dict[str, Json]:
@@ -89,31 +88,27 @@ def _limits(request: ChatRequest, quirk: Quirk, model: str) -> dict[str, Json]:
 
 
 def _sampling(request: ChatRequest, quirk: Quirk) -> dict[str, Json]:
-    return _said(
-        {
-            "temperature": request.temperature,
-            "top_p": request.top_p,
-            "top_k": request.top_k if quirk.has_top_k else None,
-            "stop": list(request.stop) or None,
-            quirk.seed_member: request.seed,
-            "presence_penalty": request.presence_penalty if quirk.has_penalties else None,
-            "frequency_penalty": request.frequency_penalty if quirk.has_penalties else None,
-        }
+    return without_nones(
+        temperature=request.temperature,
+        top_p=request.top_p,
+        top_k=request.top_k if quirk.has_top_k else None,
+        stop=list(request.stop) or None,
+        **{quirk.seed_member: request.seed},
+        presence_penalty=request.presence_penalty if quirk.has_penalties else None,
+        frequency_penalty=request.frequency_penalty if quirk.has_penalties else None,
     )
 
 
 def _reasoning_members(request: ChatRequest, quirk: Quirk) -> dict[str, Json]:
     match quirk.ask_for_reasoning:
         case AskForReasoning.EFFORT:
-            return _said({"reasoning_effort": request.reasoning_effort})
+            return without_nones(reasoning_effort=request.reasoning_effort)
         case AskForReasoning.OBJECT:
             # One of the two: OpenRouter refuses both at once.
             limited = request.reasoning_tokens is not None
-            about = _said(
-                {
-                    "effort": None if limited else request.reasoning_effort,
-                    "max_tokens": request.reasoning_tokens,
-                }
+            about = without_nones(
+                effort=None if limited else request.reasoning_effort,
+                max_tokens=request.reasoning_tokens,
             )
             return {"reasoning": about} if about else {}
         case AskForReasoning.NONE:
@@ -123,10 +118,5 @@ def _reasoning_members(request: ChatRequest, quirk: Quirk) -> dict[str, Json]:
 def _response_format(mode: JsonMode, quirk: Quirk) -> dict[str, Json]:
     if mode.schema is None or not quirk.has_json_schema:
         return {"type": "json_object"}
-    schema = {"name": mode.name or "reply", "schema": mode.schema, "strict": mode.strict}
-    return {"type": "json_schema", "json_schema": _said(schema)}
-
-
-def _said(members: Mapping[str, Json]) -> dict[str, Json]:
-    """Leave out what nobody said."""
-    return {name: value for name, value in members.items() if value is not None}
+    schema = without_nones(name=mode.name or "reply", schema=mode.schema, strict=mode.strict)
+    return {"type": "json_schema", "json_schema": schema}
