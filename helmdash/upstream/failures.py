@@ -1,4 +1,25 @@
-"""What can go wrong between us and an upstream, in words that the cause of a call is read from."""
+"""What can go wrong between us and an upstream, in words that the cause of a call is read from.
+
+What this room raises; whoever calls an upstream meets UpstreamFailed alone, which failure_of makes
+of whatever came from below:
+
+Exception
++-- UpstreamFailed          an upstream gave no answer, or not all of one; `kind` says where it ended
++-- guard.Refused           the URL may not be called
++-- coding.Unreadable       a compression that cannot be undone
++-- sharing.Stopping        the server takes no more work in the background
++-- ollama.OllamaError      instead of UpstreamFailed, for callers of the context manager
+|   +-- ollama.OllamaTimeout
++-- ollama.UnknownWindow    nobody says how large a model's window is
++-- OSError
+|   +-- guard.RefusedAddress    in the resolver, where only an OSError passes through
++-- httpx.ConnectError
+|   +-- transport.NotAllowed    the guard refuses the address
+|   +-- transport.NotResolved   the name leads to no address
+|   +-- transport.NotSecure     no TLS that can be trusted
++-- httpx.RemoteProtocolError
+    +-- transport.NotHttp       bytes in the middle of a body that are not HTTP
+"""
 
 from __future__ import annotations
 
