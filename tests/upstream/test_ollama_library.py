@@ -34,7 +34,7 @@ from helmdash.upstream.ollama import (
     OllamaError,
     OllamaTimeout,
     OpenAIClient,
-    Sent,
+    SentPrompt,
     UnknownWindow,
     Verdict,
     check_prompt,
@@ -398,7 +398,7 @@ def test_discovery_tells_windows_and_what_is_unknown(ollama: Ollama) -> None:
 
 
 def test_the_window_of_the_budget_is_the_one_that_is_sent(ollama: Ollama) -> None:
-    async def send() -> Sent:
+    async def send() -> SentPrompt:
         async with native(ollama.url) as client:
             manager = await ContextManager.open(client, MODEL, budget=row(), reserve_tokens=500)
             assert (manager.window_tokens, manager.budget_tokens) == (4000, 3500)
@@ -480,7 +480,7 @@ def test_nobody_may_send_another_window_than_the_budgets(ollama: Ollama) -> None
 
 
 def test_a_streamed_chat_ends_with_what_was_sent(ollama: Ollama) -> None:
-    async def send() -> list[str | Sent]:
+    async def send() -> list[str | SentPrompt]:
         async with native(ollama.url) as client:
             manager = ContextManager(client, model=MODEL, window_tokens=4096)
             return [piece async for piece in manager.stream_chat(manager.assemble(user_query="Hi"))]
@@ -488,7 +488,7 @@ def test_a_streamed_chat_ends_with_what_was_sent(ollama: Ollama) -> None:
     *texts, sent = run(send())
 
     assert "".join(str(text) for text in texts) == "I read 1 words."
-    assert isinstance(sent, Sent)
+    assert isinstance(sent, SentPrompt)
 
 
 @pytest.mark.parametrize(

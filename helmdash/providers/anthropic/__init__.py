@@ -36,7 +36,7 @@ from helmdash.providers.wire import ChatRequest
 __all__ = ["CLIENT", "UPSTREAM"]
 
 
-class AnthropicClient:
+class AnthropicClientFormat:
     """See protocols.ClientFormat."""
 
     name = "anthropic"
@@ -61,7 +61,7 @@ class AnthropicClient:
         return AnthropicStreamWriter(answer=answer)
 
 
-class AnthropicUpstream:
+class AnthropicUpstreamFormat:
     """See protocols.UpstreamFormat."""
 
     kind = ProviderKind.ANTHROPIC
@@ -79,5 +79,5 @@ class AnthropicUpstream:
         return AnthropicStreamReader(request=request)
 
 
-CLIENT: ClientFormat = AnthropicClient()
-UPSTREAM: UpstreamFormat = AnthropicUpstream()
+CLIENT: ClientFormat = AnthropicClientFormat()
+UPSTREAM: UpstreamFormat = AnthropicUpstreamFormat()

@@ -35,7 +35,7 @@ _EFFORT_WORDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thinking:
+class ThinkingPlan:
     """What to write. `thinking` and `effort` are None where the request says nothing of them."""
 
     max_tokens: int
@@ -43,24 +43,24 @@ class Thinking:
     effort: str | None = None
 
 
-def plan_thinking(request: ChatRequest, traits: Traits, *, is_forced: bool) -> Thinking:
+def plan_thinking(request: ChatRequest, traits: Traits, *, is_forced: bool) -> ThinkingPlan:
     """Say how to ask for the reasoning a request wants, and the limit of tokens to go with it.
 
     `is_forced`: the reply has to be a tool call. The vendor refuses thinking together with that
-    ("Thinking may not be enabled when tool_choice forces tool use"); the tool wins.
+    ("ThinkingPlan may not be enabled when tool_choice forces tool use"); the tool wins.
     """
     max_tokens = request.max_tokens or traits.default_max_tokens
     if request.max_tokens == 0:
         max_tokens = 0
     if not _is_wanted(request):
-        return Thinking(max_tokens=max_tokens, effort=_effort_for_none(request, traits))
+        return ThinkingPlan(max_tokens=max_tokens, effort=_effort_for_none(request, traits))
     if traits.adaptive_thinking and (
         request.reasoning_tokens is None or not traits.budget_thinking
     ):
         thinking = None if is_forced else {"type": "adaptive"}
-        return Thinking(max_tokens=max_tokens, thinking=thinking, effort=_effort(request))
+        return ThinkingPlan(max_tokens=max_tokens, thinking=thinking, effort=_effort(request))
     if is_forced or not traits.budget_thinking or not _may_go_on_thinking(request):
-        return Thinking(max_tokens=max_tokens)
+        return ThinkingPlan(max_tokens=max_tokens)
     return _with_budget(request, max_tokens)
 
 
@@ -82,7 +82,7 @@ def _effort(request: ChatRequest) -> str | None:
     return _EFFORT_WORDS.get(request.reasoning_effort or "")
 
 
-def _with_budget(request: ChatRequest, max_tokens: int) -> Thinking:
+def _with_budget(request: ChatRequest, max_tokens: int) -> ThinkingPlan:
     budget = request.reasoning_tokens
     if budget is None:
         budget = _BUDGET_OF_EFFORT.get(request.reasoning_effort or "")
@@ -95,8 +95,10 @@ def _with_budget(request: ChatRequest, max_tokens: int) -> Thinking:
     if not is_exact:
         budget = min(budget, max_tokens // 2)  # the budget counts towards max_tokens
     if budget < _LEAST_BUDGET:
-        return Thinking(max_tokens=max_tokens)
-    return Thinking(max_tokens=max_tokens, thinking={"type": "enabled", "budget_tokens": budget})
+        return ThinkingPlan(max_tokens=max_tokens)
+    return ThinkingPlan(
+        max_tokens=max_tokens, thinking={"type": "enabled", "budget_tokens": budget}
+    )
 
 
 def _may_go_on_thinking(request: ChatRequest) -> bool:

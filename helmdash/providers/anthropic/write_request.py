@@ -13,7 +13,7 @@ from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.anthropic.exact_json import to_json
 from helmdash.providers.anthropic.http import post
 from helmdash.providers.anthropic.json_mode import plan_json
-from helmdash.providers.anthropic.thinking import Thinking, forces_a_tool, plan_thinking
+from helmdash.providers.anthropic.thinking import ThinkingPlan, forces_a_tool, plan_thinking
 from helmdash.providers.anthropic.tools import write_tools
 from helmdash.providers.anthropic.traits import Traits, traits_of
 from helmdash.providers.anthropic.write_messages import write_conversation
@@ -60,7 +60,7 @@ def request_body(request: ChatRequest, *, model: str) -> dict[str, Any]:
 # --- the rest
 
 
-def _sampling(request: ChatRequest, traits: Traits, thinking: Thinking) -> dict[str, Json]:
+def _sampling(request: ChatRequest, traits: Traits, thinking: ThinkingPlan) -> dict[str, Json]:
     """Temperature goes to 1 here, not 2, and thinking leaves next to nothing to choose."""
     if not traits.sampling:
         return {}

@@ -32,7 +32,7 @@ from helmdash.providers.wire import ChatRequest
 __all__ = ["ARRAY_CLIENT", "CLIENT", "UPSTREAM"]
 
 
-class GeminiClient:
+class GeminiClientFormat:
     """See protocols.ClientFormat."""
 
     name = "gemini"
@@ -59,7 +59,7 @@ class GeminiClient:
         return GeminiStreamWriter(answer=answer)
 
 
-class GeminiArrayClient(GeminiClient):
+class GeminiArrayClientFormat(GeminiClientFormat):
     """The same for streams of one JSON array."""
 
     name = "gemini_array"
@@ -72,7 +72,7 @@ class GeminiArrayClient(GeminiClient):
         return GeminiStreamWriter(answer=answer, as_array=True)
 
 
-class GeminiUpstream:
+class GeminiUpstreamFormat:
     """See protocols.UpstreamFormat. It is always asked for server-sent events."""
 
     kind = ProviderKind.GEMINI
@@ -90,6 +90,6 @@ class GeminiUpstream:
         return GeminiStreamReader(request=request)
 
 
-CLIENT: ClientFormat = GeminiClient()
-ARRAY_CLIENT: ClientFormat = GeminiArrayClient()
-UPSTREAM: UpstreamFormat = GeminiUpstream()
+CLIENT: ClientFormat = GeminiClientFormat()
+ARRAY_CLIENT: ClientFormat = GeminiArrayClientFormat()
+UPSTREAM: UpstreamFormat = GeminiUpstreamFormat()

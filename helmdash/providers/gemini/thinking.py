@@ -16,7 +16,7 @@ from helmdash.providers.wire import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thinking:
+class ThinkingRow:
     """What the models whose id matches take: budgets in tokens, levels by name, or neither.
 
     `wants_seal`: a function call in the history needs a thought signature.
@@ -31,32 +31,32 @@ class Thinking:
 _BUDGETS = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
 _LEVELS = {"minimal": "minimal", "low": "low", "medium": "medium", "high": "high"}
 
-THINKING: tuple[Thinking, ...] = (
+THINKING: tuple[ThinkingRow, ...] = (
     # Models that draw, speak or embed do not think.
-    Thinking(ids=r".*(?:image|tts|audio|embedding)"),
+    ThinkingRow(ids=r".*(?:image|tts|audio|embedding)"),
     # 2.5 Pro cannot stop thinking: 128 is its least.
-    Thinking(ids=r"gemini-2\.5-pro", budgets={"none": 128, **_BUDGETS}),
-    Thinking(ids=r"gemini-2\.5", budgets={"none": 0, **_BUDGETS}),
-    Thinking(ids=r"gemini-[012]\b"),
+    ThinkingRow(ids=r"gemini-2\.5-pro", budgets={"none": 128, **_BUDGETS}),
+    ThinkingRow(ids=r"gemini-2\.5", budgets={"none": 0, **_BUDGETS}),
+    ThinkingRow(ids=r"gemini-[012]\b"),
     # 3 Pro knows two levels; later Pros know three, but not "minimal".
-    Thinking(
+    ThinkingRow(
         ids=r"gemini-3-pro",
         levels={"none": "low", "minimal": "low", "low": "low", "medium": "high", "high": "high"},
         wants_seal=True,
     ),
-    Thinking(
+    ThinkingRow(
         ids=r"gemini-\d.*pro",
         levels={**_LEVELS, "none": "low", "minimal": "low"},
         wants_seal=True,
     ),
-    Thinking(
+    ThinkingRow(
         ids=r"gemini-(?:\d|flash|pro)", levels={**_LEVELS, "none": "minimal"}, wants_seal=True
     ),
 )
-_UNKNOWN = Thinking(ids="")
+_UNKNOWN = ThinkingRow(ids="")
 
 
-def thinking_of(model: str) -> Thinking:
+def thinking_of(model: str) -> ThinkingRow:
     """The row of a model's id (`models/…` or bare)."""
     name = model.rpartition("/")[2].lower()
     return next((row for row in THINKING if re.match(row.ids, name)), _UNKNOWN)

@@ -31,7 +31,7 @@ from helmdash.providers.wire import ChatRequest
 __all__ = ["CLIENT", "GENERATE_CLIENT", "UPSTREAM"]
 
 
-class OllamaClient:
+class OllamaClientFormat:
     """See protocols.ClientFormat."""
 
     name = "ollama"
@@ -56,7 +56,7 @@ class OllamaClient:
         return OllamaStreamWriter(answer=answer)
 
 
-class OllamaGenerateClient(OllamaClient):
+class OllamaGenerateClientFormat(OllamaClientFormat):
     """The same for the completion of a prompt."""
 
     name = "ollama_generate"
@@ -70,7 +70,7 @@ class OllamaGenerateClient(OllamaClient):
         return OllamaStreamWriter(answer=answer, as_generate=True)
 
 
-class OllamaUpstream:
+class OllamaUpstreamFormat:
     """See protocols.UpstreamFormat."""
 
     kind = ProviderKind.OLLAMA
@@ -88,6 +88,6 @@ class OllamaUpstream:
         return OllamaStreamReader(request=request)
 
 
-CLIENT: ClientFormat = OllamaClient()
-GENERATE_CLIENT: ClientFormat = OllamaGenerateClient()
-UPSTREAM: UpstreamFormat = OllamaUpstream()
+CLIENT: ClientFormat = OllamaClientFormat()
+GENERATE_CLIENT: ClientFormat = OllamaGenerateClientFormat()
+UPSTREAM: UpstreamFormat = OllamaUpstreamFormat()

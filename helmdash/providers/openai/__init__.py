@@ -29,7 +29,7 @@ from helmdash.providers.wire import ChatRequest, Reply
 __all__ = ["CLIENT", "UPSTREAM"]
 
 
-class OpenAIClient:
+class OpenAIClientFormat:
     """See protocols.ClientFormat."""
 
     name = "openai"
@@ -57,7 +57,7 @@ class OpenAIClient:
         return OpenAIStreamWriter(answer=answer, wants_usage=request.wants_usage)
 
 
-class OpenAIUpstream:
+class OpenAIUpstreamFormat:
     """See protocols.UpstreamFormat."""
 
     kind = ProviderKind.OPENAI
@@ -79,5 +79,5 @@ class OpenAIUpstream:
         return OpenAIStreamReader()
 
 
-CLIENT: ClientFormat = OpenAIClient()
-UPSTREAM: UpstreamFormat = OpenAIUpstream()
+CLIENT: ClientFormat = OpenAIClientFormat()
+UPSTREAM: UpstreamFormat = OpenAIUpstreamFormat()

@@ -11,22 +11,22 @@ from helmdash.upstream.ollama.checking import PromptCheck, Verdict, check_prompt
 from helmdash.upstream.ollama.client import NativeClient
 from helmdash.upstream.ollama.discovery import Found, discover
 from helmdash.upstream.ollama.errors import OllamaError, OllamaTimeout
-from helmdash.upstream.ollama.manager import ContextManager, Sent, UnknownWindow
+from helmdash.upstream.ollama.manager import ContextManager, SentPrompt, UnknownWindow
 from helmdash.upstream.ollama.openai_client import OpenAIClient
-from helmdash.upstream.ollama.values import Answer, Piece, Ping
+from helmdash.upstream.ollama.values import OllamaReply, Piece, Ping
 
 __all__ = [
-    "Answer",
     "ContextManager",
     "Found",
     "NativeClient",
     "OllamaError",
+    "OllamaReply",
     "OllamaTimeout",
     "OpenAIClient",
     "Piece",
     "Ping",
     "PromptCheck",
-    "Sent",
+    "SentPrompt",
     "UnknownWindow",
     "Verdict",
     "check_prompt",

@@ -21,11 +21,11 @@ from helmdash.providers.shared.members import without_nones
 from helmdash.providers.wire import Json, Object
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.ollama.errors import OllamaError
-from helmdash.upstream.ollama.values import Answer, Piece, Ping, read_answer
+from helmdash.upstream.ollama.values import OllamaReply, Piece, Ping, read_answer
 from helmdash.upstream.ollama.wire import (
     DEFAULT_TIMEOUT_S,
     PING_TIMEOUT_S,
-    Transport,
+    OllamaTransport,
     milliseconds_since,
 )
 from helmdash.upstream.request_log import LogEntry, LoggedError, LoggedReply, RequestLog
@@ -45,7 +45,7 @@ class Receipt:
     conversation: str = ""
 
 
-class NativeClient(Transport):
+class NativeClient(OllamaTransport):
     """A client of one server, for asynchronous code. Use it as a context manager, or close it."""
 
     def __init__(
@@ -88,7 +88,7 @@ class NativeClient(Transport):
         timeout_s: float | None = None,
         receipt: Receipt | None = None,
         **more: Json,
-    ) -> Answer:
+    ) -> OllamaReply:
         """Complete a prompt. `context` is that of an earlier reply, to go on from; `more` are other
         members of the request (format, keep_alive, images, think …).
 
@@ -109,8 +109,8 @@ class NativeClient(Transport):
         timeout_s: float | None = None,
         receipt: Receipt | None = None,
         **more: Json,
-    ) -> Answer:
-        """Answer a conversation; `more`, None and what is raised are as for `generate` (tools,
+    ) -> OllamaReply:
+        """OllamaReply a conversation; `more`, None and what is raised are as for `generate` (tools,
         too)."""
         body = _chat_body(model, messages, num_ctx, options, more)
         return await self._ask(_CHAT, body, False, timeout_s, receipt)
@@ -182,7 +182,7 @@ class NativeClient(Transport):
         include_context: bool | None,
         timeout_s: float | None,
         receipt: Receipt | None,
-    ) -> Answer:
+    ) -> OllamaReply:
         began = monotonic()
         request = post(self.endpoint, method, to_json({**body, "stream": False}))
         try:
@@ -234,7 +234,7 @@ class NativeClient(Transport):
         receipt: Receipt | None,
         began: float,
         *,
-        answer: Answer | None = None,
+        answer: OllamaReply | None = None,
         error: OllamaError | None = None,
     ) -> None:
         if self._log is None:
@@ -260,7 +260,7 @@ class NativeClient(Transport):
         )
 
 
-def _logged(answer: Answer, took_ms: int) -> LoggedReply:
+def _logged(answer: OllamaReply, took_ms: int) -> LoggedReply:
     return LoggedReply(
         done=answer.done,
         done_reason=answer.done_reason,

@@ -13,7 +13,7 @@ from helmdash.core.text.tokens import Estimator
 from helmdash.providers.wire import Json, Object
 from helmdash.upstream.ollama.checking import PromptCheck, check_prompt
 from helmdash.upstream.ollama.client import NativeClient, Receipt
-from helmdash.upstream.ollama.values import Answer
+from helmdash.upstream.ollama.values import OllamaReply
 
 # What is kept of the window for the reply ("Context Manager").
 DEFAULT_RESERVE_TOKENS = 2000
@@ -24,11 +24,11 @@ class UnknownWindow(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SentPrompt:
     """What was sent, what came back, and whether the counts agree."""
 
     assembled: Assembled
-    answer: Answer
+    answer: OllamaReply
     check: PromptCheck
 
 
@@ -119,7 +119,7 @@ class ContextManager:
         conversation: str = "",
         timeout_s: float | None = None,
         **more: Json,
-    ) -> Sent:
+    ) -> SentPrompt:
         """Send an assembled prompt to `/api/generate`. timeout_s (seconds) None: the client's own.
         Raises OllamaError, OllamaTimeout."""
         answer = await self.client.generate(
@@ -142,7 +142,7 @@ class ContextManager:
         conversation: str = "",
         timeout_s: float | None = None,
         **more: Json,
-    ) -> Sent:
+    ) -> SentPrompt:
         """Send it as a system and a user message to `/api/chat`. None and what is raised are as for
         `generate`."""
         answer = await self.client.chat(
@@ -164,9 +164,9 @@ class ContextManager:
         conversation: str = "",
         timeout_s: float | None = None,
         **more: Json,
-    ) -> AsyncIterator[str | Sent]:
-        """The reply of `chat` piece by piece, and at the end a Sent. None and what is raised are as
-        for `generate`."""
+    ) -> AsyncIterator[str | SentPrompt]:
+        """The reply of `chat` piece by piece, and at the end a SentPrompt. None and what is raised
+        are as for `generate`."""
         pieces = self.client.stream_chat(
             self.model,
             _messages(assembled),
@@ -182,13 +182,13 @@ class ContextManager:
             if piece.answer is not None:
                 yield self._sent(assembled, piece.answer)
 
-    def _sent(self, assembled: Assembled, answer: Answer) -> Sent:
+    def _sent(self, assembled: Assembled, answer: OllamaReply) -> SentPrompt:
         check = check_prompt(
             estimated_tokens=assembled.manifest.total_tokens,
             reported_tokens=answer.prompt_eval_count,
             num_ctx=self.window_tokens,
         )
-        return Sent(assembled=assembled, answer=answer, check=check)
+        return SentPrompt(assembled=assembled, answer=answer, check=check)
 
 
 def _wanted(budget: EffectiveBudget | None) -> int | None:

@@ -16,11 +16,11 @@ from helmdash.providers.shared.reported import objects_in, text_in
 from helmdash.providers.wire import Json, Object
 from helmdash.upstream.ollama.errors import OllamaError
 from helmdash.upstream.ollama.values import Ping
-from helmdash.upstream.ollama.wire import PING_TIMEOUT_S, Transport, milliseconds_since
+from helmdash.upstream.ollama.wire import PING_TIMEOUT_S, OllamaTransport, milliseconds_since
 
 
-class OpenAIClient(Transport):
-    """A client of one server; see `Transport` for how to make it."""
+class OpenAIClient(OllamaTransport):
+    """A client of one server; see `OllamaTransport` for how to make it."""
 
     async def chat(
         self,

@@ -27,7 +27,7 @@ from helmdash.upstream.ollama.discovery import discover
 from helmdash.upstream.ollama.errors import OllamaError, OllamaTimeout
 from helmdash.upstream.ollama.manager import ContextManager
 from helmdash.upstream.ollama.openai_client import OpenAIClient
-from helmdash.upstream.ollama.values import Answer
+from helmdash.upstream.ollama.values import OllamaReply
 from helmdash.upstream.ollama.wire import (
     DEFAULT_TIMEOUT_S,
     PING_TIMEOUT_S,
@@ -223,7 +223,7 @@ _TESTS: dict[SmokeTest, Callable[[Target, UpstreamClient], Awaitable[Result]]] =
 
 
 def _counted(
-    answer: Answer, prompt: str, sizes: dict[str, object], *, window: int, words: int
+    answer: OllamaReply, prompt: str, sizes: dict[str, object], *, window: int, words: int
 ) -> Result:
     """What the reported count tells of a prompt that was taken."""
     check = check_prompt(
@@ -306,7 +306,7 @@ async def _window_of(native: NativeClient, model: str) -> int | None:
     return shown.trained_tokens
 
 
-async def _generate(native: NativeClient, model: str, prompt: str, window: int) -> Answer:
+async def _generate(native: NativeClient, model: str, prompt: str, window: int) -> OllamaReply:
     options = {"num_predict": 1, "temperature": 0}
     return await native.generate(model, prompt, num_ctx=window, options=options)
 

@@ -12,7 +12,7 @@ _NS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class OllamaReply:
     """A whole reply. `message` is that of a chat, tool calls and thoughts included.
 
     `context` (token ids of `/api/generate`) is None unless it was asked for; `raw` never holds it.
@@ -35,7 +35,7 @@ class Piece:
     """One line of a stream; the last one has the whole reply in `answer`."""
 
     text: str
-    answer: Answer | None = None
+    answer: OllamaReply | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +48,12 @@ class Ping:
     error: str | None = None
 
 
-def read_answer(value: Object, *, keeps_context: bool, text: str | None = None) -> Answer:
-    """An Answer from the JSON of a reply, or of a stream's last line with the `text` of all; None:
-    the reply's own."""
+def read_answer(value: Object, *, keeps_context: bool, text: str | None = None) -> OllamaReply:
+    """Read the JSON of a reply, or of a stream's last line with the `text` of all; None: the
+    reply's own text."""
     said = said_in(value) if text is None else text
     message = object_in(value, "message")
-    return Answer(
+    return OllamaReply(
         model=text_in(value, "model") or "",
         text=said,
         done=value.get("done") is True,

@@ -31,7 +31,7 @@ _MOST_ERROR_BYTES = 64 * 1024
 _SUFFIXES = ("/v1", "/api")
 
 
-class Transport:
+class OllamaTransport:
     """Requests to one server. Owns its connections unless it is given a client."""
 
     def __init__(
