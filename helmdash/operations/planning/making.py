@@ -16,7 +16,7 @@ from time import perf_counter
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.completion import Complete, UnknownModel
 from helmdash.core.calls.failures import Advice, Cause, FailureCause
-from helmdash.core.planning.plans import Plan, Route
+from helmdash.core.planning.plans import Plan, PlannedRoute
 from helmdash.core.planning.recovery import TrySettings, first_try, next_try
 from helmdash.core.text.tokens import json_bytes, utf8_bytes
 from helmdash.operations.planning.answering import Body, compaction, plan_body, route_body
@@ -247,7 +247,7 @@ def _ending(question: Question, tried: Tried, attempts: list[Attempt], latency_m
                 fitted=fitted,
                 latency_ms=latency_ms,
             )
-        case Route() as route if fitted is not None:
+        case PlannedRoute() as route if fitted is not None:
             return Ending(
                 body=route_body(question, route, variant, fitted, attempts)
                 | {"latency_ms": latency_ms},

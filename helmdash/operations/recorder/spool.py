@@ -12,8 +12,9 @@ wait for it.) What is not written yet is zeros. Four kinds of lines:
 
 A call that is done becomes a note of its end, for its texts are to be where the project wants them
 and nowhere else. A segment goes when all in it is done. A file `<process>.lock`, locked for as long
-as the process lives, tells files in use from those of a process that was killed (`remains`).
-`lines` has the lines themselves, `damaged` what becomes of those that cannot be read.
+as the process lives, tells files in use from those of a process that was killed
+(`orphaned_segments`). `lines` has the lines themselves, `damaged` what becomes of those that cannot
+be read.
 
 Not thread-safe by itself: the recorder calls everything here under its lock, but for `sync` and
 `read`, which touch only what no other thread changes.
