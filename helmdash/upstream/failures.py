@@ -4,7 +4,7 @@ What this room raises; whoever calls an upstream meets UpstreamFailed alone, whi
 of whatever came from below:
 
 Exception
-+-- UpstreamFailed          an upstream gave no answer, or not all of one; `kind` says where it ended
++-- UpstreamFailed          no answer came, or not all of one; `kind` says where it ended
 +-- guard.Refused           the URL may not be called
 +-- coding.Unreadable       a compression that cannot be undone
 +-- sharing.Stopping        the server takes no more work in the background
