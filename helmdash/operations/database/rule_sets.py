@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from helmdash.core.rules import CALL_RULES, CARE_RULES, PLAN_RULES, RuleVersions
+from helmdash.core.rules import RuleVersions
 from helmdash.records.models import RuleSet
 
 _stored: set[int] = set()
@@ -22,12 +22,6 @@ def keep(rules: RuleVersions) -> int:
         RuleSet.objects.bulk_create([row], ignore_conflicts=True)
         transaction.on_commit(lambda: _stored.add(rules.number))
     return rules.number
-
-
-def keep_all() -> None:
-    """Write every rule set of this code: at the start of a server, and after a restore."""
-    for rules in (CALL_RULES, CARE_RULES, PLAN_RULES):
-        keep(rules)
 
 
 def forget() -> None:

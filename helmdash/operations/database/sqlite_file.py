@@ -62,13 +62,6 @@ def existing(path: Path) -> str:
     return f"{_URI}{quote(str(path))}{_EXISTING}"
 
 
-def open_or_make() -> None:
-    """Undo it: for tests."""
-    path = database_file()
-    if path is not None:
-        connection.settings_dict["NAME"] = str(path)
-
-
 def hold_database_open() -> None:
     """Open one more connection for as long as this process lives. Does nothing on PostgreSQL.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from helmdash.core.catalog.trim import Trim
 from helmdash.core.fitting.selection import PreparedCatalog, Selection, prepare, select, stable_fits
 from helmdash.core.ranking.ranking import PastPlan
 from helmdash.core.text.tokens import compact_json, json_bytes
+from helmdash.operations.ids import new_id
 from helmdash.queries import budgets
 from helmdash.queries import catalog as catalogs
 from helmdash.queries.access import ProjectInfo
@@ -147,15 +147,10 @@ def _prepare_inline(catalog: Catalog) -> PreparedCatalog:
     return known
 
 
-def new_fit_id(now: datetime) -> str:
-    """An id that sorts by time."""
-    return f"fit_{int(now.timestamp() * 1000):012x}{secrets.token_hex(8)}"
-
-
 def _fitted(budget: EffectiveBudget, selection: Selection, now: datetime) -> Fitted:
     is_strict = budget.wants_strict_json and budget.tier is not Tier.C
     return Fitted(
-        fit_id=new_fit_id(now),
+        fit_id=new_id("fit", now),
         catalog=selection.catalog,
         trim=selection.trim,
         budget=budget,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -93,11 +92,6 @@ class Question:
     def budget(self) -> EffectiveBudget:
         """The budget of the model that was asked for."""
         return self.rules.lookup(self.model)
-
-
-def new_plan_id(now: datetime) -> str:
-    """An id that sorts by time."""
-    return f"plan_{int(now.timestamp() * 1000):012x}{secrets.token_hex(8)}"
 
 
 def read_question(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -95,6 +95,11 @@ class Reply(Generic[Answer]):
     answer: Answer | None
 
 
+def sha_of(system: str) -> str:
+    """A short hash of a system message: calls with equal ones share a prefix cache."""
+    return hashlib.sha256(system.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
 def cause_json(cause: Cause | None) -> dict[str, str] | None:
     """A cause as the API tells it; None for none."""
     if cause is None:
@@ -105,11 +110,6 @@ def cause_json(cause: Cause | None) -> dict[str, str] | None:
         "advice": cause.advice.value,
         "detail": cause.detail,
     }
-
-
-def new_call_id(now: datetime) -> str:
-    """An id that sorts by time."""
-    return f"call_{int(now.timestamp() * 1000):012x}{secrets.token_hex(8)}"
 
 
 async def attempt_call(

@@ -23,15 +23,15 @@ from helmdash.core.planning.filter_pass import (
 from helmdash.core.planning.plans import UnusablePlan
 from helmdash.core.planning.prompts import Prompt
 from helmdash.core.planning.recovery import filter_tokens
+from helmdash.operations.ids import new_id
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.attempts import (
     Attempt,
     Reader,
     Reply,
     attempt_call,
-    new_call_id,
+    sha_of,
 )
-from helmdash.operations.planning.prefixes import sha_of
 
 # A model without a catalog cap reads the list of a thousand entries.
 _MOST_BYTES = 64 * 1024
@@ -59,7 +59,7 @@ async def ask_filter(
     attempt = Attempt(
         number=number,
         purpose="filter",
-        call_id=new_call_id(clock()),
+        call_id=new_id("call", clock()),
         model=budget.model,
         prompt_variant="",
         response_format="",

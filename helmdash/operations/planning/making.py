@@ -19,12 +19,12 @@ from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.core.planning.plans import Plan, PlannedRoute
 from helmdash.core.planning.recovery import TrySettings, first_try, next_try
 from helmdash.core.text.tokens import json_bytes, utf8_bytes
+from helmdash.operations.ids import new_id
 from helmdash.operations.planning.answering import Body, compaction, plan_body, route_body
 from helmdash.operations.planning.asking import (
     Ask,
     AskProblem,
     Question,
-    new_plan_id,
     read_question,
     variant_of,
 )
@@ -93,7 +93,7 @@ def begin_plan(*, project: ProjectInfo, ask: Ask, caller: str, now: datetime) ->
     Its answer can be fetched for an hour, whatever texts the project keeps. Raises AskProblem and
     CatalogError.
     """
-    plan_id = new_plan_id(now)
+    plan_id = new_id("plan", now)
     question = read_question(project=project, ask=ask, caller=caller, plan_id=plan_id, now=now)
     # Who adds an answer that waits clears those that have waited long enough.
     forget_answers(now=now)
@@ -128,7 +128,7 @@ async def make_plan(
         project=project,
         ask=ask,
         caller=caller,
-        plan_id=plan_id or new_plan_id(now),
+        plan_id=plan_id or new_id("plan", now),
         now=now,
     )
     if plan_id is None:

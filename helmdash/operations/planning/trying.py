@@ -21,13 +21,13 @@ from helmdash.core.planning.prompts import Prompt, Task, build_prompt, fixed_byt
 from helmdash.core.planning.recovery import TrySettings
 from helmdash.core.planning.route_reading import decode_route, read_route
 from helmdash.core.planning.suggestions import suggest_entries
-from helmdash.operations.fitting.fits import Fitted, goes_in_prefix, keep_fit, new_fit_id
+from helmdash.operations.fitting.fits import Fitted, goes_in_prefix, keep_fit
+from helmdash.operations.ids import new_id
 from helmdash.operations.planning.arguments import check_args
 from helmdash.operations.planning.asking import Question
-from helmdash.operations.planning.attempts import Attempt, Reader, attempt_call, new_call_id
+from helmdash.operations.planning.attempts import Attempt, Reader, attempt_call, sha_of
 from helmdash.operations.planning.filtering import ask_filter
 from helmdash.operations.planning.plan_rows import keep_attempt, keep_catalog
-from helmdash.operations.planning.prefixes import sha_of
 from helmdash.operations.planning.threads import in_thread
 
 # The nearest entries for a tool that is not there: more would be another catalog.
@@ -212,7 +212,7 @@ class Teller:
 
     def _fitted(self, fit: _Fit) -> Fitted:
         return Fitted(
-            fit_id=new_fit_id(self._clock()),
+            fit_id=new_id("fit", self._clock()),
             catalog=fit.selection.catalog,
             trim=fit.selection.trim,
             budget=fit.budget,
@@ -236,7 +236,7 @@ class Teller:
         return Attempt(
             number=len(self.attempts) + 1,
             purpose=question.ask.kind,
-            call_id=new_call_id(now),
+            call_id=new_id("call", now),
             model=settings.model,
             prompt_variant=settings.variant.value,
             response_format="json_object" if settings.json_mode else "",

@@ -105,19 +105,9 @@ class Spool:
         """Bytes that other processes left here and that are being read back."""
 
     @property
-    def under_way(self) -> int:
-        """How many calls began and did not end."""
-        return len(self._under_way)
-
-    @property
     def is_full(self) -> bool:
         """A call found no room, and none was made since."""
         return self._has_refused and self.is_short
-
-    @property
-    def is_failing(self) -> bool:
-        """The disk refused the last line."""
-        return self._is_failing
 
     @property
     def is_short(self) -> bool:

@@ -11,10 +11,10 @@ from datetime import datetime
 import orjson
 
 from helmdash.core.calls.capture import Capture
+from helmdash.operations.ids import new_id
 from helmdash.operations.recorder.capture_json import load_capture
 from helmdash.operations.recorder.spool import Entry
 from helmdash.operations.recorder.spool_lines import Line, Written
-from helmdash.operations.recording.call_ids import new_call_id
 from helmdash.operations.recording.calls import Recorded
 from helmdash.queries.access import ProjectInfo
 
@@ -64,7 +64,7 @@ def completed(capture: Capture, *, caller: str, at: datetime) -> Capture:
         return capture
     return replace(
         capture,
-        id=capture.id or new_call_id(at),
+        id=capture.id or new_id("call", at),
         caller=capture.caller or caller,
         started_at=capture.started_at or at,
     )

@@ -27,8 +27,8 @@ from helmdash.core.rules import CALL_RULES
 from helmdash.core.text.redaction import Masker
 from helmdash.operations.database import rule_sets
 from helmdash.operations.database.transactions import Collision, write
+from helmdash.operations.ids import new_id
 from helmdash.operations.recording import call_rows
-from helmdash.operations.recording.call_ids import new_call_id
 from helmdash.operations.recording.call_rows import Placed
 from helmdash.operations.recording.conversation_rows import (
     ConversationBatch,
@@ -304,4 +304,4 @@ def _named(capture: Capture, now: datetime) -> Capture:
     """A call without an id of its own gets one that sorts by time."""
     if capture.id:
         return capture
-    return replace(capture, id=new_call_id(now))
+    return replace(capture, id=new_id("call", now))
