@@ -42,7 +42,4 @@ def read_batch(
 
 
 def _rejected(index: int, faults: Sequence[FieldFault]) -> Rejected:
-    return {
-        "index": index,
-        "errors": [{"field": fault.field, "message": fault.message} for fault in faults],
-    }
+    return Rejected(index=index, errors=tuple(faults))

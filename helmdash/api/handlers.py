@@ -35,7 +35,6 @@ from helmdash.operations.fitting.assembly import NoPromptBudget
 from helmdash.operations.planning import AskProblem, PlanFailed
 from helmdash.operations.recorder import RecorderFull
 from helmdash.queries.paging import BadCursor
-from helmdash.shapes.rendering import cause as render_cause
 from helmdash.upstream.sharing import Stopping
 
 logger = logging.getLogger(__name__)
@@ -82,7 +81,7 @@ def _undecodable(error: Undecodable) -> Problem:
     return Problem(
         code=Code.UNDECODABLE,
         detail=error.cause.detail,
-        extra={"cause": render_cause(error.cause)},
+        extra={"cause": error.cause},
     )
 
 
@@ -98,7 +97,7 @@ def _over_budget(error: OverBudget) -> Problem:
             "estimated_tokens": error.estimated_tokens,
             "budget_tokens": error.budget_tokens,
             "over_by": error.over_by,
-            "manifest": error.manifest.to_json(),
+            "manifest": error.manifest,
         },
     )
 
@@ -108,7 +107,7 @@ def _unknown_model(error: UnknownModel) -> Problem:
 
 
 def _plan_failed(error: PlanFailed) -> Problem:
-    return Problem(code=Code.PLAN_FAILED, detail=error.cause.detail, extra=error.to_json())
+    return Problem(code=Code.PLAN_FAILED, detail=error.cause.detail, extra=error.told)
 
 
 def _stopping(error: Stopping) -> Problem:

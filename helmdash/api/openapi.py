@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
 import helmdash
+from helmdash.api.answer_types import answer_type
 from helmdash.api.idempotency import HEADER, MOST_CHARS, REPLAYED
 from helmdash.api.problems import CONTENT_TYPE as PROBLEM_TYPE
 from helmdash.api.problems import KINDS, Code
@@ -166,7 +167,7 @@ def _shapes() -> Iterator[tuple[Any, JsonSchemaMode]]:
 
 
 def _all_shapes() -> Iterator[tuple[Any, JsonSchemaMode]]:
-    yield ProblemBody, "serialization"
+    yield answer_type(ProblemBody), "serialization"
     for route in ROUTES:
         if route.body is not None:
             yield route.body, "validation"
@@ -174,7 +175,7 @@ def _all_shapes() -> Iterator[tuple[Any, JsonSchemaMode]]:
             yield route.query.kind, "validation"
         for answer in route.answers.values():
             if answer.shape is not None:
-                yield answer.shape, "serialization"
+                yield answer_type(answer.shape), "serialization"
 
 
 def _plain(value: Any) -> Any:
@@ -249,7 +250,9 @@ def _query_parameters(route: Route, schemas: _Schemas) -> Iterator[dict[str, Any
 def _good(answer: Answer, schemas: _Schemas) -> dict[str, Any]:
     if answer.shape is None and answer.content_type == "application/json":
         return {"description": answer.meaning}
-    schema = {"type": "string"} if answer.shape is None else schemas.out_of(answer.shape)
+    schema = (
+        {"type": "string"} if answer.shape is None else schemas.out_of(answer_type(answer.shape))
+    )
     content: dict[str, Any] = {"schema": schema}
     if answer.example is not None:
         content["example"] = answer.example
@@ -260,7 +263,7 @@ def _bad(codes: Iterable[Code], schemas: _Schemas) -> dict[str, Any]:
     by_status: dict[int, list[Code]] = {}
     for code in codes:
         by_status.setdefault(KINDS[code].status, []).append(code)
-    schema = schemas.out_of(ProblemBody)
+    schema = schemas.out_of(answer_type(ProblemBody))
     return {
         str(status): {
             "description": " ".join(f"`{code.value}`: {KINDS[code].meaning}" for code in found),

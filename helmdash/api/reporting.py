@@ -14,11 +14,10 @@ from django.http import HttpRequest, HttpResponse
 from helmdash.api.captures import read_batch
 from helmdash.api.parsing import read_body, refuse_query
 from helmdash.api.responding import answer
-from helmdash.api.schemas import calls as shapes
 from helmdash.api.schemas import reports
+from helmdash.api.schemas.calls import BatchAnswer, BatchResult
 from helmdash.core.calls.capture import Capture
 from helmdash.operations.recording.calls import Recorded
-from helmdash.shapes import rendering
 from helmdash.shapes.captures import to_capture
 
 
@@ -44,15 +43,15 @@ def read_many(request: HttpRequest) -> Report:
 
     def respond(recorded: Sequence[Recorded]) -> HttpResponse:
         duplicates = sum(item.duplicate for item in recorded)
-        body: shapes.BatchAnswer = {
-            "stored": len(recorded) - duplicates,
-            "duplicates": duplicates,
-            "rejected": rejected,
-            "results": [
-                {"index": index, "id": item.id, "level": item.health.level}
+        body = BatchAnswer(
+            stored=len(recorded) - duplicates,
+            duplicates=duplicates,
+            rejected=tuple(rejected),
+            results=tuple(
+                BatchResult(index=index, id=item.id, level=item.health.level)
                 for (index, _), item in zip(good, recorded, strict=True)
-            ],
-        }
+            ),
+        )
         return answer(body)
 
     return Report(captures=[capture for _, capture in good], respond=respond)
@@ -60,4 +59,4 @@ def read_many(request: HttpRequest) -> Report:
 
 def _answer_single(recorded: Sequence[Recorded]) -> HttpResponse:
     (only,) = recorded
-    return answer(rendering.recorded(only), status=200 if only.duplicate else 201)
+    return answer(only, status=200 if only.duplicate else 201)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from helmdash.answers import answer
 from helmdash.doors.faults import Fault, NoKey
 from helmdash.shapes.jsontext import dump_json
 
@@ -134,9 +135,10 @@ KINDS: Mapping[Code, Kind] = {
 }
 
 
+@answer("FieldError")
 @dataclass(frozen=True, slots=True)
 class FieldFault:
-    """One wrong field: its dotted path, and a sentence that says what to do."""
+    """One wrong field: its dotted path and what to do."""
 
     field: str
     message: str
@@ -192,7 +194,7 @@ def body_of(problem: Problem) -> bytes:
         "code": problem.code.value,
     }
     if problem.faults:
-        body["errors"] = [{"field": f.field, "message": f.message} for f in problem.faults]
+        body["errors"] = problem.faults
     return dump_json(body | dict(problem.extra))
 
 

@@ -105,7 +105,7 @@ def _unknown_model(error: UnknownModel) -> Problem:
 
 
 def _plan_failed(error: PlanFailed) -> Problem:
-    return Problem("plan_failed", error.cause.detail, extra=error.to_json())
+    return Problem("plan_failed", error.cause.detail, extra=error.told)
 
 
 def _busy(error: Exception) -> Problem:

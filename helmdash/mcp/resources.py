@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from django.utils import timezone
 
+from helmdash.answers import members
 from helmdash.core.access.permissions import Right, require
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.mcp.problems import not_found
@@ -102,7 +103,7 @@ async def _my_plans(visit: Visit) -> Body:
     found = await visit.threads.run(
         my_plans, project_id=visit.project.id, caller=visit.caller.name, now=timezone.now()
     )
-    return found.to_json()
+    return members(found)
 
 
 async def _my_defaults(visit: Visit) -> Body:
@@ -110,7 +111,7 @@ async def _my_defaults(visit: Visit) -> Body:
     found = await visit.threads.run(
         caller_defaults, project_id=visit.project.id, caller=visit.caller.name, now=now
     )
-    return found.to_json(now)
+    return members(found.told(now))
 
 
 async def _routing_guide(visit: Visit) -> Body:

@@ -25,8 +25,7 @@ def read_guide(*, project_id: int, now: str) -> dict[str, object]:
     """{policy, fetched_at, packs, pipelines} of the project's current catalog; at most two
     queries. Empty metadata is left out."""
     found = catalogs.find(project_id=project_id)
-    body = catalogs.body(revision_id=found.id) if found else None
-    catalog = body if isinstance(body, Mapping) else {}
+    catalog = catalogs.body(revision_id=found.id) if found else {}
     guide: dict[str, object] = {
         "policy": POLICY,
         "fetched_at": now,

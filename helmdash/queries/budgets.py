@@ -13,15 +13,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from typing import Annotated
 
 from django.db import connection
 from django.db.models import Q, QuerySet
 
 from helmdash import conf
+from helmdash.answers import INLINE, answer
 from helmdash.core.budgets import budgets as core
 from helmdash.core.budgets.learned_windows import Variant, WindowReport, WindowSource
 from helmdash.core.budgets.shipped import load_variants
 from helmdash.queries import budget_origins
+from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.records import models as stored
 from helmdash.records.models import Budget, BudgetAlias
 
@@ -36,19 +39,27 @@ POLICY = (
 )
 
 
+@answer("Budget")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetRow:
-    """One stored row, beside what changed it last."""
+    """One row; null stands for the default."""
 
     id: int
+    budget: Annotated[core.BudgetSpec, INLINE]
     project: str | None
-    budget: core.BudgetSpec
     updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetList(Page[BudgetRow]):
+    """A page of budgets, in table order."""
+
+    items: tuple[BudgetRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBudgets:
-    """`helmdeck://context-budgets` of helmdeck ADR 050: every rule, in table order."""
+    """Every enabled rule with its effective figures (`helmdeck://context-budgets`)."""
 
     fetched_at: datetime
     fallback: core.EffectiveBudget
@@ -95,13 +106,21 @@ def resolve(*, project_id: int | None, model: str) -> core.Resolution:
     return table(project_id=project_id).resolve(model)
 
 
-def page(*, project_id: int | None, after_id: int | None, limit: int) -> tuple[BudgetRow, ...]:
-    """Rows a project is governed by, in table order: global ones and its own (project_id None: the
-    global ones alone), those behind the row `after_id`; None: from the first."""
+def page(*, project_id: int | None, cursor: str | None = None, limit: int = 50) -> BudgetList:
+    """Rows a project is governed by, in table order: global ones and its own. One query.
+
+    project_id None: the global ones alone. cursor None: from the first.
+
+    Raises BadCursor.
+    """
     rows = _visible(project_id).order_by("id")
-    if after_id is not None:
-        rows = rows.filter(id__gt=after_id)
-    return tuple(_row(row) for row in rows.select_related("project")[:limit])
+    if cursor:
+        rows = rows.filter(id__gt=decode_number_cursor(cursor))
+    found = list(rows.select_related("project")[: limit + 1])
+    return BudgetList(
+        items=tuple(_row(row) for row in found[:limit]),
+        next=encode_cursor(found[limit - 1].pk) if len(found) > limit else None,
+    )
 
 
 def find(*, project_id: int | None, budget_id: int) -> BudgetRow | None:

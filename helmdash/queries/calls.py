@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import Annotated, Any
 
 from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 
+from helmdash.answers import HIDDEN, INLINE, Doc, Named, Words, answer, member
 from helmdash.core.budgets.budgets import LimitSource
 from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.levels import Level
@@ -55,25 +57,52 @@ class CallFilters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimBytes:
-    """What a call's prompt measured before and after it was made to fit."""
+    """The prompt before and after it was made to fit."""
 
     before_bytes: int
     after_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrimDetail(TrimBytes):
+    """The same, with the labels of what was dropped."""
+
+    dropped: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuspectedCut:
+    """Why the provider is suspected of having cut the prompt; tokens, as integers.
+    `expected_tokens` is null where only the reported count told."""
+
+    version: str
+    rule: str
+    detail: str
+    expected_tokens: int | None
+    reported_tokens: int
+
+
+ModelKey = Annotated[str, Doc("What figures and filters know the model by, however it is spelt.")]
+ClientWindow = Annotated[int | None, Doc("Tokens of context that the client counts on.")]
+
+
+@answer("Call")
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallView:
-    """One call as lists, pages and the API show it. None means not reported."""
+    """One call as lists show it.
+
+    None means not reported.
+    """
 
     id: str
     conversation: str | None
-    round_number: int | None
+    round_number: Annotated[int | None, Named("round")]
     generation: int | None
     attempt: int
     model: str
-    model_key: str
+    model_key: ModelKey
     client: Client | None
-    client_window: int | None
+    client_window: ClientWindow
     upstream_model: str | None
     provider: str | None
     pack: str | None
@@ -83,7 +112,7 @@ class CallView:
     prompt_variant: str | None
     response_format: str | None
     usage: Usage
-    status: str
+    status: Annotated[str, Words(("success", "error", "cancelled"))]
     http_status: int | None
     finish_reason: FinishReason | None
     finish_reason_raw: str | None
@@ -109,25 +138,50 @@ class CallView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallDetail:
-    """One call with what lies beside it; texts only as far as the project keeps them."""
+    """One call with all that lies beside it.
 
-    call: CallView
+    Texts only as far as the project keeps them.
+    """
+
+    call: Annotated[CallView, INLINE]
     usage_raw: object
     metadata: object
-    trim_dropped: tuple[str, ...]
+    trim_dropped: Annotated[tuple[str, ...], HIDDEN]
     attempts: tuple[object, ...]
     messages: tuple[object, ...] | None
     content: str | None
     related: tuple[CallView, ...]
-    # Why a silent cut is suspected: version, rule, detail, expected_tokens, reported_tokens.
-    suspected_cut: Mapping[str, object] | None = None
-    # Version of each rule that decided, by subject; None for a call from before they were stored.
-    rules: Mapping[str, str] | None = None
+    suspected_cut: SuspectedCut | None = None
+    rules: Annotated[
+        Mapping[str, str] | None,
+        Doc("Version of each rule that decided, by subject; null: not stored then."),
+    ] = None
+
+    @property
+    @member
+    def trim(self) -> TrimDetail | None:
+        """What was cut of the prompt before it was sent; None where nothing was told of it."""
+        sizes = self.call.trim
+        if sizes is None:
+            return None
+        return TrimDetail(
+            before_bytes=sizes.before_bytes,
+            after_bytes=sizes.after_bytes,
+            dropped=self.trim_dropped,
+        )
+
+
+@answer("CallList")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallPage(Page[CallView]):
+    """A page of calls, newest first."""
+
+    items: tuple[CallView, ...]
 
 
 def page(
     *, project_id: int, filters: CallFilters, cursor: str | None = None, limit: int = 50
-) -> Page[CallView]:
+) -> CallPage:
     """Calls, newest first. One query, one more with a conversation, two more with a model, at most
     four more with `q`.
 
@@ -139,7 +193,7 @@ def page(
         rows = rows.filter(started_at__lte=at).exclude(started_at=at, id__gte=pk)
     found = _newest(rows.select_related("conversation"), project_id, filters.q, limit + 1)
     more = found[limit - 1] if len(found) > limit else None
-    return Page(
+    return CallPage(
         items=tuple(view(row) for row in found[:limit]),
         next=encode_cursor(more.started_at, more.pk) if more else None,
     )
@@ -184,7 +238,7 @@ def find(*, project_id: int, call_id: str) -> CallDetail | None:
         messages=_messages(project_id, payload.message_hashes if payload else None),
         content=payload.content if payload else None,
         related=related,
-        suspected_cut=payload.cut if payload else None,
+        suspected_cut=_suspected_cut(payload.cut) if payload else None,
         rules=row.rules.versions if row.rules else None,
     )
 
@@ -378,6 +432,12 @@ def _trim(row: Call) -> TrimBytes | None:
     if row.trim_before_bytes is None or row.trim_after_bytes is None:
         return None
     return TrimBytes(before_bytes=row.trim_before_bytes, after_bytes=row.trim_after_bytes)
+
+
+def _suspected_cut(stored: Mapping[str, Any] | None) -> SuspectedCut | None:
+    if stored is None:
+        return None
+    return SuspectedCut(**{each.name: stored[each.name] for each in fields(SuspectedCut)})
 
 
 def _messages(project_id: int, hashes: list[str] | None) -> tuple[object, ...] | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
 
+from helmdash.answers import HIDDEN, Doc, Named, Words, answer, member
 from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.levels import HELD, LEVELS, Level
 from helmdash.core.care.remediation import COUNTDOWN, CareState, Strength, next_hard_in
@@ -17,10 +19,15 @@ from helmdash.records.models import Conversation, Guidance, Reminder, Round
 # The newest ones tell where a conversation stands; the timeline has the rest.
 SHOWN_GUIDANCE = 50
 
+# Words that are kept as plain text.
+ActionText = Annotated[str, Words(("none", "guide", "record_prompt", "clear"))]
+StrengthText = Annotated[str, Words(("soft", "hard", "critical"))]
 
+
+@answer("RemediationState")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CareView:
-    """Where remediation stands in the open round.
+    """What is being done about the level of a conversation.
 
     level: the one held, caution or critical; None below. grace_left: soft guidances still to come.
     countdown: units left before the clear. next_hard_in: generations until a hard guidance, as far
@@ -31,42 +38,75 @@ class CareView:
     a row brought nothing new; None: it clears.
     """
 
-    level: Level | None = None
-    grace_left: int | None = None
-    countdown: int | None = None
-    next_hard_in: int | None = None
-    followed: bool | None = None
-    enabled: bool = False
-    generation: int = 0  # the last one decided; 0: none
-    is_waiting: bool = False
-    braked_at: int | None = None
+    level: Annotated[
+        Level | None,
+        Doc("The level held. It is left downwards only well below its line."),
+    ] = None
+    grace_left: Annotated[int | None, Doc("Soft guidances until the first hard one.")] = None
+    countdown: Annotated[int | None, Doc("Generations until the clear.")] = None
+    next_hard_in: Annotated[int | None, Doc("Generations until the next hard one.")] = None
+    followed: Annotated[
+        bool | None, Doc("Whether a reminder was written since the last hard one.")
+    ] = None
+    enabled: Annotated[bool, HIDDEN] = False
+    generation: Annotated[int, HIDDEN] = 0  # the last one decided; 0: none
+    is_waiting: Annotated[bool, HIDDEN] = False
+    braked_at: Annotated[
+        int | None,
+        Doc(
+            "The generation at which care stopped clearing, for two rounds in a row "
+            "brought no answer, no new step and no changed reminder; null: it clears. It goes on "
+            "when one comes, or with `go-on`."
+        ),
+    ] = None
+
+    @property
+    @member
+    def active(self) -> Annotated[bool, Doc("Whether the level held is caution or critical.")]:
+        """Whether anything is done."""
+        return self.level in HELD
 
 
+@answer("GuidanceGiven")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuidanceView:
-    """What was done before one generation; `text` is empty where none was given."""
+    """What was done before one generation.
+
+    text: "" where none was given.
+    """
 
     generation: int
-    round_number: int
-    action: str
-    strength: str | None
-    text: str
+    round_number: Annotated[int, Named("round")]
+    action: ActionText
+    strength: StrengthText | None
+    text: Annotated[str, HIDDEN]
     remaining: int | None
-    reason: str
-    position: int | None
+    reason: Annotated[str, HIDDEN]
+    position: Annotated[int | None, HIDDEN]
     at: datetime
-    followed_at: datetime | None
+    followed_at: Annotated[datetime | None, Doc("When a reminder was written after it.")]
 
 
+@answer("Reminder")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReminderView:
-    """A note that survives a fresh start; `position` counts from 1 without gaps."""
+    """A note that survives fresh starts. Together they are the re-entry package.
+
+    position: from 1, without gaps.
+    """
 
     id: str
     position: int
-    kind: str
+    kind: Annotated[str, Words(("note", "re_entry"))]
     content: str
     updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReminderList:
+    """All reminders of a conversation, by position."""
+
+    items: tuple[ReminderView, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from typing import Annotated, Any
 
+from helmdash.answers import HIDDEN, INLINE, Named
 from helmdash.core.catalog.catalog import parse_catalog
+from helmdash.core.catalog.schema import CatalogJson
 from helmdash.core.fitting.selection import PreparedCatalog, prepare
 from helmdash.records.models import CatalogRevision, Project
 
@@ -18,16 +22,32 @@ _MOST_WEIGHED = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogInfo:
-    """One revision of a catalog with its counts and bytes, without its body."""
+    """One imported catalog, without its body."""
 
-    id: int
+    id: Annotated[int, HIDDEN]
     name: str
-    number: int
+    number: Annotated[int, Named("revision")]
     digest: str
     bytes: int
     packs: int
     pipelines: int
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogDetail:
+    """One imported catalog."""
+
+    info: Annotated[CatalogInfo, INLINE]
+    catalog: CatalogJson
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogList:
+    """Revisions, newest first, at most 50."""
+
+    items: tuple[CatalogInfo, ...]
+    next: None = None
 
 
 def find(*, project_id: int, name: str | None = None) -> CatalogInfo | None:
@@ -61,16 +81,25 @@ def size(*, project_id: int | None, name: str | None = None) -> CatalogSize:
     return max(found, key=lambda each: each.entries, default=CatalogSize())
 
 
-def revisions(*, project_id: int, limit: int = 50) -> tuple[CatalogInfo, ...]:
+def detail(*, project_id: int, name: str) -> CatalogDetail | None:
+    """The newest revision of a name with its body; None where nothing has the name."""
+    info = find(project_id=project_id, name=name)
+    if info is None:
+        return None
+    return CatalogDetail(info=info, catalog=body(revision_id=info.id))
+
+
+def revisions(*, project_id: int, limit: int = 50) -> CatalogList:
     """The imported catalogs of a project, without their bodies, newest first."""
     rows = CatalogRevision.objects.filter(project_id=project_id).defer("body")
-    return tuple(_info(row) for row in rows.order_by("-created_at", "-id")[:limit])
+    found = rows.order_by("-created_at", "-id")[:limit]
+    return CatalogList(items=tuple(_info(row) for row in found))
 
 
-def body(*, revision_id: int) -> object:
+def body(*, revision_id: int) -> Mapping[str, Any]:
     """The catalog as it was imported."""
     text = CatalogRevision.objects.values_list("body", flat=True).get(pk=revision_id)
-    value: object = json.loads(text)
+    value: dict[str, Any] = json.loads(text)
     return value
 
 

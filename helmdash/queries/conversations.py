@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
 from django.db.models import Count, Q, QuerySet
 
+from helmdash.answers import BLANK_IS_NULL, HIDDEN, INLINE, Doc, Named, Words, answer, member
 from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.conversations.chains import COMPACTED
 from helmdash.core.conversations.clients import Client
 from helmdash.queries import care
-from helmdash.queries.calls import client_of_row, health_of
+from helmdash.queries.calls import ClientWindow, ModelKey, client_of_row, health_of
 from helmdash.queries.care import CareView, GuidanceView, ReminderView
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.paging import (
@@ -47,30 +49,55 @@ class ConversationFilters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Over all rounds."""
+
+    calls: int
+    rounds: int
+    failures: int
+    trims: int
+
+
+@answer("Conversation")
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationView:
     """One conversation as its newest call left it."""
 
     id: str
     model: str
-    model_key: str
+    model_key: ModelKey
     client: Client | None
-    client_window: int | None
-    round_number: int
+    client_window: ClientWindow
+    round_number: Annotated[int, Named("round")]
     generation: int
     health: Health
     known_level: Level | None
-    failures: int
-    trims: int
+    failures: Annotated[int, HIDDEN]
+    trims: Annotated[int, HIDDEN]
     started_at: datetime
     latest_at: datetime
-    is_round_empty: bool = False  # a clear has opened the round, and it has no call yet
+    # A clear has opened the round, and it has no call yet.
+    is_round_empty: Annotated[bool, HIDDEN] = False
+
+    @property
+    @member
+    def counts(self) -> Counts:
+        """What there was of it so far."""
+        return Counts(
+            # Calls are numbered without a gap, so the newest number is their count.
+            calls=self.generation,
+            rounds=self.round_number,
+            failures=self.failures,
+            trims=self.trims,
+        )
 
 
+@answer("Round")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundView:
-    """One round; `opened_by` is clear, compaction or, for the first one, empty.
+    """The calls between two fresh starts of the context.
 
-    The newest round of a cleared conversation may have no call yet.
+    The newest round of a cleared conversation may have no call yet. opened_by: "" for the first.
     """
 
     number: int
@@ -79,7 +106,7 @@ class RoundView:
     peak_prompt_tokens: int | None
     started_at: datetime
     ended_at: datetime | None
-    opened_by: str
+    opened_by: Annotated[str, BLANK_IS_NULL, Doc("clear | compaction; null: the first.")]
 
     @property
     def is_empty(self) -> bool:
@@ -89,13 +116,16 @@ class RoundView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelChange:
-    """Another level than before; is_fresh: with the first call of a round after the first one."""
+    """The level became another one with this generation.
+
+    is_fresh: with the first call of a round after the first one.
+    """
 
     generation: int
     from_level: Level | None
     to_level: Level
     at: datetime
-    is_fresh: bool = False
+    is_fresh: Annotated[bool, HIDDEN] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,37 +153,66 @@ class CurvePoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationDetail:
-    """One conversation with its rounds, level history and curve (the newest generations of it).
+class Remediation:
+    """What is being done about the level, and what was done (newest first, at most 50)."""
 
-    care: what is done about its level; guidance: the newest of what was told to the agent.
+    state: Annotated[CareView, INLINE]
+    guidance: tuple[GuidanceView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationDetail:
+    """One conversation with its rounds and level changes (newest first, at most 50).
+
+    curve: the newest generations. care: what is done about its level. guidance: the newest of what
+    was told to the agent.
     """
 
-    conversation: ConversationView
+    conversation: Annotated[ConversationView, INLINE]
     rounds: tuple[RoundView, ...]
-    changes: tuple[LevelChange, ...]
-    curve: tuple[CurvePoint, ...]
-    care: CareView
-    guidance: tuple[GuidanceView, ...]
-    reminders: tuple[ReminderView, ...]
+    changes: Annotated[tuple[LevelChange, ...], Named("level_changes")]
+    curve: Annotated[tuple[CurvePoint, ...], HIDDEN]
+    care: Annotated[CareView, HIDDEN]
+    guidance: Annotated[tuple[GuidanceView, ...], HIDDEN]
+    reminders: Annotated[tuple[ReminderView, ...], HIDDEN]
+
+    @property
+    @member
+    def remediation(self) -> Remediation:
+        """Both together."""
+        return Remediation(state=self.care, guidance=self.guidance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineItem:
-    """One event of a conversation: a call, what changed with it, or a clear, which has no call.
+    """One event of a conversation. A clear belongs to no call: it says what it comes before.
 
-    event: call, compaction, model_change, clear. A clear comes before the first call of the round
-    it opens; that call may still be to come.
+    That call, the first of the round it opens, may still be to come.
     """
 
     generation: int
-    round_number: int
+    round_number: Annotated[int, Named("round")]
     at: datetime
-    event: str
+    event: Annotated[str, Words(("call", "clear", "compaction", "model_change"))]
     call_id: str | None
     model: str | None
     prompt_tokens: int | None
     level: Level | None
+
+
+@answer("ConversationList")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationPage(Page[ConversationView]):
+    """A page of conversations, newest first."""
+
+    items: tuple[ConversationView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline(Page[TimelineItem]):
+    """Events, oldest first; `limit` counts generations."""
+
+    items: tuple[TimelineItem, ...]
 
 
 def page(
@@ -163,7 +222,7 @@ def page(
     cursor: str | None = None,
     limit: int = 50,
     needs_attention_first: bool = False,
-) -> Page[ConversationView]:
+) -> ConversationPage:
     """Conversations, newest first, or the most severe level first. One query, two more with a
     model.
 
@@ -191,7 +250,7 @@ def page(
     if more is not None:
         rank_part = (more.severity,) if needs_attention_first else ()
         after = encode_cursor(*rank_part, more.latest_at, more.pk)
-    return Page(items=tuple(_view(row) for row in found[:limit]), next=after)
+    return ConversationPage(items=tuple(_view(row) for row in found[:limit]), next=after)
 
 
 def find(*, project_id: int, conversation_id: str) -> ConversationDetail | None:
@@ -252,7 +311,7 @@ def standing(*, project_id: int, conversation_id: str) -> ConversationView | Non
 
 def timeline(
     *, project_id: int, conversation_id: str, cursor: str | None = None, limit: int = 50
-) -> Page[TimelineItem] | None:
+) -> Timeline | None:
     """Events of a conversation, oldest first; `limit` counts generations. None if it does not
     exist.
 
@@ -276,7 +335,7 @@ def timeline(
     )
     if more:
         cleared = cleared.filter(first_generation__lte=found[-1].generation)
-    return Page(
+    return Timeline(
         items=tuple(
             _events(found, before.model if before else None, list(cleared.order_by("number")))
         ),

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Annotated, Final
 
 from django.db.models import Q
 
+from helmdash.answers import OPTIONAL, WHEN_SAID, Stored
 from helmdash.core.planning.plans import META_TOOLS
 from helmdash.queries.following import PLANNING_PURPOSES
-from helmdash.queries.timestamps import rfc3339
 from helmdash.records.models import Call, PlanStep
 
 _DAYS: Final = 30
@@ -59,15 +59,62 @@ class Defaults:
             "pipelines": _prompt_items(self.pipelines, "runs"),
         }
 
-    def to_json(self, fetched_at: datetime) -> dict[str, object]:
-        """The body of `helmdeck://my-defaults`."""
-        shape: dict[str, object] = {
-            "scope": f"caller={self.caller}",
-            "fetched_at": rfc3339(fetched_at),
-            "packs": [_item(habit, "calls") for habit in self.packs[:_SHOWN]],
-            "pipelines": [_item(habit, "runs") for habit in self.pipelines[:_SHOWN]],
-        }
-        return shape if self.packs or self.pipelines else shape | {"note": _NOTE}
+    def told(self, fetched_at: datetime) -> MyDefaults:
+        """As the caller is told of them: `helmdeck://my-defaults`."""
+        return MyDefaults(
+            scope=f"caller={self.caller}",
+            fetched_at=fetched_at,
+            packs=tuple(
+                UsedPack(
+                    id=habit.id,
+                    calls=habit.count,
+                    last_used_unix=int(habit.last_used_at.timestamp()),
+                    common_inputs=habit.common_inputs,
+                )
+                for habit in self.packs[:_SHOWN]
+            ),
+            pipelines=tuple(
+                UsedPipeline(
+                    id=habit.id,
+                    runs=habit.count,
+                    last_used_unix=int(habit.last_used_at.timestamp()),
+                    common_inputs=habit.common_inputs,
+                )
+                for habit in self.pipelines[:_SHOWN]
+            ),
+            note=None if self.packs or self.pipelines else _NOTE,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedPack:
+    """A pack the caller's plans use."""
+
+    id: str
+    calls: int
+    last_used_unix: int
+    common_inputs: Annotated[Mapping[str, str], WHEN_SAID, Stored(Mapping[str, object])]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedPipeline:
+    """A pipeline the caller's plans use."""
+
+    id: str
+    runs: int
+    last_used_unix: int
+    common_inputs: Annotated[Mapping[str, str], WHEN_SAID, Stored(Mapping[str, object])]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MyDefaults:
+    """What the caller usually does."""
+
+    scope: str
+    fetched_at: datetime
+    packs: tuple[UsedPack, ...]
+    pipelines: tuple[UsedPipeline, ...]
+    note: Annotated[str | None, OPTIONAL] = None
 
 
 def caller_defaults(*, project_id: int, caller: str, now: datetime) -> Defaults:
@@ -164,12 +211,3 @@ def _rounded(count: int) -> int:
     """The largest of 1, 2, 5, 10, 20, 50 ... that is not above."""
     power = int("1" + "0" * (len(str(count)) - 1))
     return next(step * power for step in (5, 2, 1) if step * power <= count)
-
-
-def _item(habit: Habit, counted: str) -> dict[str, object]:
-    shape: dict[str, object] = {
-        "id": habit.id,
-        counted: habit.count,
-        "last_used_unix": int(habit.last_used_at.timestamp()),
-    }
-    return shape | ({"common_inputs": dict(habit.common_inputs)} if habit.common_inputs else {})

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.ranking.ranking import Index, PastPlan, Ranked, prepare_index, rank
 from helmdash.queries import catalog as catalogs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedList:
+    """Every entry, best first."""
+
+    ranked: tuple[Ranked, ...]
 
 
 class UnknownCatalog(Exception):
@@ -20,12 +28,12 @@ def rank_catalog(
     catalog: object | None,
     catalog_name: str | None,
     history: Sequence[PastPlan],
-) -> tuple[Ranked, ...]:
+) -> RankedList:
     """Every entry of a catalog (inline, by name, or with neither the current one), best first.
 
     Raises UnknownCatalog, or CatalogError naming the fields of a malformed catalog.
     """
-    return rank(_index(project_id, catalog, catalog_name), intent, history)
+    return RankedList(ranked=rank(_index(project_id, catalog, catalog_name), intent, history))
 
 
 def _index(project_id: int, catalog: object | None, name: str | None) -> Index:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal, Required
 
 from pydantic import Field, StringConstraints
 from typing_extensions import TypedDict
 
-from helmdash.core.budgets.levels import Level
 from helmdash.shapes.fields import STRICT, SmallPositive
 
 # A reminder of about 5,000 tokens is a document, not a note; operations.care says the same.
@@ -88,47 +86,3 @@ def reminder_changes(given: ReminderPatch) -> ReminderChanges:
         "kind": given.get("kind"),
         "position": given.get("position"),
     }
-
-
-class Reminder(TypedDict):
-    """A note that survives fresh starts. Together they are the re-entry package."""
-
-    id: str
-    position: int
-    kind: Kind
-    content: str
-    updated_at: datetime
-
-
-class Cleared(TypedDict):
-    """The new round, and what to begin it with."""
-
-    round: int
-    package: Annotated[str, Field(description="The re-entry package: send it first.")]
-    carried: Annotated[
-        list[str], Field(description="The user's texts that no reply has answered, as they came.")
-    ]
-
-
-class RemediationState(TypedDict):
-    """What is being done about the level of a conversation."""
-
-    active: Annotated[bool, Field(description="Whether the level held is caution or critical.")]
-    level: Annotated[
-        Level | None,
-        Field(description="The level held. It is left downwards only well below its line."),
-    ]
-    grace_left: Annotated[int | None, Field(description="Soft guidances until the first hard one.")]
-    countdown: Annotated[int | None, Field(description="Generations until the clear.")]
-    next_hard_in: Annotated[int | None, Field(description="Generations until the next hard one.")]
-    followed: Annotated[
-        bool | None, Field(description="Whether a reminder was written since the last hard one.")
-    ]
-    braked_at: Annotated[
-        int | None,
-        Field(
-            description="The generation at which care stopped clearing, for two rounds in a row "
-            "brought no answer, no new step and no changed reminder; null: it clears. It goes on "
-            "when one comes, or with `go-on`."
-        ),
-    ]

@@ -1,4 +1,4 @@
-"""Catalogs as they come and go."""
+"""Catalogs as they come: of any form, for `core.catalog` checks them and names their faults."""
 
 from __future__ import annotations
 
@@ -6,49 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import WithJsonSchema
 
-_NAME = {"type": "string", "pattern": r"\S"}
-_ENTRY = {
-    "description": {"description": "Text; cut only at the ends of its sentences."},
-}
-# The RoutingGuide of helmdeck ADR 050. Names are required; all else is carried, whatever its type.
-CATALOG_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "description": "Packs by `name` and pipelines by `id`, all different. Members that are not "
-    "described here are carried untouched.",
-    "properties": {
-        "packs": {
-            "type": ["array", "null"],
-            "items": {
-                "type": "object",
-                "required": ["name"],
-                "properties": {
-                    "name": _NAME,
-                    **_ENTRY,
-                    "metadata": {
-                        "description": "accepts, produces, intent_keywords: lists of text; "
-                        "typical_use, limitations: text."
-                    },
-                },
-            },
-        },
-        "pipelines": {
-            "type": ["array", "null"],
-            "items": {
-                "type": "object",
-                "required": ["id", "name"],
-                "properties": {
-                    "id": _NAME,
-                    "name": _NAME,
-                    **_ENTRY,
-                    "metadata": {
-                        "description": "As for packs, and supersedes (a list of packs), steps, "
-                        "inputs, outputs."
-                    },
-                },
-            },
-        },
-    },
-}
-# core.catalog.catalog checks it, so that its faults have the same words everywhere.
+from helmdash.core.catalog.schema import CATALOG_SCHEMA
+
 AnyCatalog = Annotated[Any, WithJsonSchema(CATALOG_SCHEMA)]
 OptionalCatalog = Annotated[Any, WithJsonSchema({"anyOf": [CATALOG_SCHEMA, {"type": "null"}]})]

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import orjson
 
+from helmdash.answers import members
+
 # Any whole number that may need more than 64 bits has at least this many digits.
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
-_OPTIONS = orjson.OPT_UTC_Z
+# Dataclasses leave as they declare themselves (helmdash.answers).
+_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_PASSTHROUGH_DATACLASS
 # orjson writes at most 254 levels; what we accept must be possible to give back, inside an answer
 # or inside a request to an upstream. Every door has this limit (`find_too_deep`).
 MAX_DEPTH = 200
@@ -46,12 +50,12 @@ def load_json(text: bytes, *, exact: bool = False) -> object:
 
 
 def dump_json(value: object) -> bytes:
-    """Compact UTF-8 JSON; times are RFC 3339 in UTC with a Z.
+    """Compact UTF-8 JSON; dataclasses as they declare it, times RFC 3339 in UTC with a Z.
 
     A lone half of a surrogate pair, which UTF-8 cannot write, leaves as U+FFFD.
     """
     try:
-        return orjson.dumps(value, option=_OPTIONS)
+        return orjson.dumps(value, option=_OPTIONS, default=_plain)
     except orjson.JSONEncodeError:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
         return _to_utf8(text)
@@ -111,7 +115,8 @@ def _to_utf8(text: str) -> bytes:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
-def _plain(value: object) -> str:
+def _plain(value: object) -> object:
+    """What neither orjson nor json writes by itself. Raises TypeError for what is no JSON."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    raise TypeError(f"not JSON: {type(value).__name__}")
+    return dict(value) if isinstance(value, Mapping) else members(value)

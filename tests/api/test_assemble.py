@@ -13,7 +13,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from helmdash.api import examples
-from helmdash.api.schemas.assembling import Manifest
+from helmdash.api.answer_types import answer_type
+from helmdash.core.assembly.manifest import AssemblyManifest
 from helmdash.core.budgets.budgets import BudgetTable
 from helmdash.core.text.tokens import Estimator
 from helmdash.queries import budgets
@@ -67,7 +68,7 @@ def test_the_manifest_has_the_members_of_its_schema_and_no_others(
 ) -> None:
     manifest = owner.post("/assemble", body).json()["manifest"]
 
-    adapter = TypeAdapter(Manifest)
+    adapter = TypeAdapter(answer_type(AssemblyManifest))
     assert adapter.dump_python(adapter.validate_python(manifest), mode="json") == manifest
 
 
@@ -162,7 +163,7 @@ def test_fixed_parts_over_the_budget_are_refused_with_the_breakdown(owner: Door)
     for number in ("90002", "30768", "59234", "user_query"):
         assert number in told["detail"]
     manifest = told["manifest"]
-    TypeAdapter(Manifest).validate_python(manifest)
+    TypeAdapter(answer_type(AssemblyManifest)).validate_python(manifest)
     assert (manifest["within_budget"], manifest["total_tokens"]) == (False, 90_002)
     assert manifest["chunks"][0]["reason"] == "over_budget"
 

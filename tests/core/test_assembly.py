@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helmdash.answers import to_json
 from helmdash.core.assembly.assembly import Assembled, NoRoom, OverBudget, assemble, prompt_budget
 from helmdash.core.assembly.chunks import Chunk, Provenance, Reason, SelectionMode
 from helmdash.core.assembly.manifest import AssemblyManifest
@@ -121,7 +122,7 @@ def test_a_whole_prompt_and_its_manifest(same_as_golden: Callable[[str, str], No
         budget_tokens=150,
     )
 
-    told = json.dumps(found.manifest.to_json(), indent=2, ensure_ascii=False)
+    told = json.dumps(to_json(found.manifest), indent=2, ensure_ascii=False)
     same_as_golden("assembly/strict.txt", f"{found.prompt}\n\n=== manifest\n{told}\n")
     assert_true(found.manifest, found.prompt, SEEDS)
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helmdash.answers import to_json
 from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.planning.plans import ArgFault, PlannedRoute, RouteKind, UnusablePlan
 from helmdash.core.planning.route_reading import decode_route, is_route_shaped, read_route
@@ -243,7 +244,8 @@ def test_an_honest_none_is_no_invention(recommendation: object) -> None:
     assert (route.reasoning, route.notes) == ("Nothing does.", ())
     assert route.gap_warning is not None
     assert route.gap_warning.missing_capability == "Caption the talk."
-    assert (route.gap_warning.proposed_pack, route.gap_warning.suggestions) == (
+    told = to_json(route.gap_warning)
+    assert (told["proposed_pack"], route.gap_warning.suggestions) == (
         PLACEHOLDER,
         ("fs.read",),
     )
@@ -337,7 +339,7 @@ def test_a_gap_is_told_in_its_full_shape_beside_a_recommendation(
     assert route.recommendation.id == "web.scrape"
     assert route.gap_warning is not None
     assert route.gap_warning.missing_capability == missing
-    assert route.gap_warning.proposed_pack == proposed
+    assert to_json(route.gap_warning.proposed_pack) == proposed
 
 
 @pytest.mark.parametrize("warning", [None, {}, "", "none", [], 3, {"missing_capability": "None"}])

@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from helmdash.answers import to_json
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.defaults import Defaults, caller_defaults
 from tests.factories import NOW, make_capture
@@ -41,7 +42,7 @@ def test_the_seeds_shape_is_told(project: ProjectInfo) -> None:
     make_plan(project, "2", entries=("blog.publish",), learned={"persona": "engineer"}, days=2)
     call(project, "image.generate", days=4)
 
-    told = learned(project).to_json(NOW)
+    told = to_json(learned(project).told(NOW))
 
     assert told == {
         "scope": "caller=owner",
@@ -77,7 +78,7 @@ def test_of_a_stranger_nothing_is_known(project: ProjectInfo) -> None:
     found = learned(project, "stranger")
 
     assert (found.packs, found.pipelines, found.for_prompt()) == ((), (), None)
-    told = found.to_json(NOW)
+    told = to_json(found.told(NOW))
     assert (told["packs"], told["pipelines"]) == ([], [])
     assert told["note"]
 
@@ -166,7 +167,7 @@ def test_twelve_of_each_are_told_by_count_then_name(project: ProjectInfo) -> Non
     make_plan(project, "1", entries=names)
     make_plan(project, "2", entries=["tool.13"])
 
-    told = learned(project).to_json(NOW)
+    told = to_json(learned(project).told(NOW))
 
     packs = told["packs"]
     assert isinstance(packs, list)

@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from helmdash.answers import to_json
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations.planning.feedback import NoSuchPlan, note_followed
 from helmdash.queries import plan_history, plans
@@ -480,7 +481,7 @@ def test_groups_of_plans_are_told_with_their_tools_and_models(project: ProjectIn
     mine = plans.my_plans(project_id=project.id, caller="owner", now=NOW)
 
     first, second = mine.groups
-    assert mine.to_json() == {
+    assert to_json(mine) == {
         "scope": "caller=owner",
         "fetched_at": "2026-06-05T14:41:03Z",
         "groups": [
@@ -529,7 +530,7 @@ def test_only_ones_own_answered_plans_of_thirty_days_are_grouped(project: Projec
     mine = plans.my_plans(project_id=project.id, caller="owner", now=NOW)
 
     assert mine.groups == ()
-    told = mine.to_json()
+    told = to_json(mine)
     assert told["groups"] == []
     assert told["note"] == mine.note
     assert mine.note

@@ -403,7 +403,7 @@ def test_a_fallback_that_cannot_be_asked_does_not_hide_the_cause(
         tell(project, replies, model="weak/one")
 
     assert failed.value.cause.name.value == "likely_timeout"
-    assert {each["model"] for each in failed.value.attempts} == {"weak/one"}
+    assert {each.model for each in failed.value.attempts} == {"weak/one"}
     assert PlanRecord.objects.get(name=failed.value.plan_id).cause == "likely_timeout"
 
 

@@ -57,8 +57,8 @@ def test_a_cut_call_is_unknown_with_its_reason_and_keeps_its_figures(project: Pr
     assert found is not None
     assert found.call.health == answer.health
     assert found.suspected_cut is not None
-    assert found.suspected_cut["rule"] == "half_window"
-    assert found.suspected_cut["reported_tokens"] == _CUT
+    assert found.suspected_cut.rule == "half_window"
+    assert found.suspected_cut.reported_tokens == _CUT
 
 
 def test_its_conversation_is_unknown_too_beside_the_level_it_had(project: ProjectInfo) -> None:

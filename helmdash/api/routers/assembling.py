@@ -9,11 +9,10 @@ from helmdash.api import examples
 from helmdash.api.auth import access_of
 from helmdash.api.parsing import read_body, refuse_query
 from helmdash.api.problems import Code
-from helmdash.api.render import assembling as render
 from helmdash.api.responding import answer
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import assembling as shapes
-from helmdash.operations.fitting.assembly import assemble_prompt
+from helmdash.operations.fitting.assembly import AssembledPrompt, assemble_prompt
 
 router = Router()
 
@@ -33,7 +32,7 @@ router = Router()
     answers={
         200: Answer(
             meaning="The prompt, and what it is made of.",
-            shape=shapes.Assembled,
+            shape=AssembledPrompt,
             example=examples.ASSEMBLED,
         )
     },
@@ -57,4 +56,4 @@ def assemble(request: HttpRequest) -> HttpResponse:
         mode=shapes.to_mode(given),
         budget_tokens=given.get("budget_tokens"),
     )
-    return answer(render.assembled(found))
+    return answer(found)

@@ -11,14 +11,13 @@ from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once
 from helmdash.api.parsing import read_body, read_query, refuse_query
 from helmdash.api.problems import Code, invalid_field, not_found
-from helmdash.api.render import budgets as render
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import budgets as shapes
+from helmdash.core.budgets.budgets import Resolution
 from helmdash.operations.budgets import editing as upkeep
 from helmdash.queries import budgets
 from helmdash.queries.budgets import BudgetRow
-from helmdash.queries.paging import decode_number_cursor, encode_cursor
 from helmdash.shapes.fields import LARGEST
 
 router = Router()
@@ -33,7 +32,7 @@ _SAME = Answer(meaning="Nothing changed since the ETag of If-None-Match.")
     tag=_TAG,
     scope=None,
     query=shapes.LIST_QUERY,
-    answers={200: Answer(meaning="A page of rows.", shape=shapes.BudgetList), 304: _SAME},
+    answers={200: Answer(meaning="A page of rows.", shape=budgets.BudgetList), 304: _SAME},
 )
 def list_budgets(request: HttpRequest) -> HttpResponse:
     """List budget rows, in table order.
@@ -41,18 +40,12 @@ def list_budgets(request: HttpRequest) -> HttpResponse:
     The global rows and those of the key's project.
     """
     query = read_query(request, shapes.LIST_QUERY)
-    cursor, limit = query.get("cursor"), query.get("limit", 50)
-    rows = budgets.page(
+    found = budgets.page(
         project_id=access_of(request).project.id,
-        after_id=decode_number_cursor(cursor) if cursor else None,
-        limit=limit + 1,
+        cursor=query.get("cursor") or None,
+        limit=query.get("limit", 50),
     )
-    shown = rows[:limit]
-    body: shapes.BudgetList = {
-        "items": [render.budget(row) for row in shown],
-        "next": encode_cursor(shown[-1].id) if len(rows) > limit else None,
-    }
-    return read(request, body)
+    return read(request, found)
 
 
 @route(
@@ -65,7 +58,7 @@ def list_budgets(request: HttpRequest) -> HttpResponse:
     body=shapes.BudgetIn,
     body_examples={"a new model": examples.BUDGET},
     may=(Code.CONFLICT,),
-    answers={201: Answer(meaning="The new row.", shape=shapes.Budget)},
+    answers={201: Answer(meaning="The new row.", shape=BudgetRow)},
 )
 def create_budget(request: HttpRequest) -> HttpResponse:
     """Add a budget.
@@ -87,7 +80,7 @@ def create_budget(request: HttpRequest) -> HttpResponse:
     row = upkeep.create_budget(
         actor=access.actor, values=given, project_id=access.project.id if slug else None
     )
-    response = answer(render.budget(row), status=201)
+    response = answer(row, status=201)
     response["Location"] = f"{request.path}/{row.id}"
     return response
 
@@ -100,7 +93,7 @@ def create_budget(request: HttpRequest) -> HttpResponse:
     scope=None,
     query=shapes.RESOLVE_QUERY,
     answers={
-        200: Answer(meaning="The budget and why it is that one.", shape=shapes.Resolved),
+        200: Answer(meaning="The budget and why it is that one.", shape=Resolution),
         304: _SAME,
     },
 )
@@ -111,7 +104,7 @@ def resolve_budget(request: HttpRequest) -> HttpResponse:
     """
     query = read_query(request, shapes.RESOLVE_QUERY)
     found = budgets.resolve(project_id=access_of(request).project.id, model=query["model"])
-    return read(request, render.resolution(found))
+    return read(request, found)
 
 
 @route(
@@ -121,7 +114,7 @@ def resolve_budget(request: HttpRequest) -> HttpResponse:
     tag=_TAG,
     scope=None,
     answers={
-        200: Answer(meaning="All enabled rules.", shape=shapes.ContextBudgets),
+        200: Answer(meaning="All enabled rules.", shape=budgets.ContextBudgets),
         304: _SAME,
     },
 )
@@ -133,9 +126,8 @@ def get_context_budgets(request: HttpRequest) -> HttpResponse:
     """
     refuse_query(request)
     found = budgets.context_budgets(project_id=access_of(request).project.id, now=timezone.now())
-    body = render.context_budgets(found)
     # `fetched_at` differs each time and is no change.
-    return read(request, body, stamp=[body["fallback"], body["budgets"], body["policy"]])
+    return read(request, found, stamp=[found.fallback, found.budgets, found.policy])
 
 
 @route(
@@ -145,12 +137,12 @@ def get_context_budgets(request: HttpRequest) -> HttpResponse:
     tag=_TAG,
     scope=None,
     may=(Code.NOT_FOUND,),
-    answers={200: Answer(meaning="The row.", shape=shapes.Budget), 304: _SAME},
+    answers={200: Answer(meaning="The row.", shape=BudgetRow), 304: _SAME},
 )
 def get_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     """Read one budget row."""
     refuse_query(request)
-    return read(request, render.budget(_row(request, budget_id)))
+    return read(request, _row(request, budget_id))
 
 
 @route(
@@ -162,7 +154,7 @@ def get_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     body=shapes.BudgetPatch,
     body_examples={"a smaller catalog": examples.BUDGET_CHANGE},
     may=(Code.NOT_FOUND, Code.CONFLICT),
-    answers={200: Answer(meaning="The row as it is now.", shape=shapes.Budget)},
+    answers={200: Answer(meaning="The row as it is now.", shape=BudgetRow)},
 )
 def change_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     """Change members of a budget.
@@ -182,7 +174,7 @@ def change_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
         project_id=access.project.id,
         changes=changes,
     )
-    return answer(render.budget(row))
+    return answer(row)
 
 
 @route(

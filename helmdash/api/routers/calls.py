@@ -14,7 +14,6 @@ from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once, names_its_call, names_its_calls
 from helmdash.api.parsing import read_body, read_query, refuse_query
 from helmdash.api.problems import Code, not_found
-from helmdash.api.render import calls as render
 from helmdash.api.reporting import Report, read_many, read_single
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
@@ -22,9 +21,9 @@ from helmdash.api.schemas import calls as shapes
 from helmdash.api.schemas import reports
 from helmdash.api.streaming import stream
 from helmdash.operations.recorder import recorder
+from helmdash.operations.recording.calls import Recorded
 from helmdash.queries import calls
 from helmdash.queries.calls import CallFilters
-from helmdash.shapes.answers import Recorded
 from helmdash.shapes.jsontext import dump_json
 from helmdash.shapes.reports import CallIn
 
@@ -98,10 +97,10 @@ def reconcile_calls(request: HttpRequest) -> HttpResponse:
     refuse_query(request)
     ids = list(dict.fromkeys(read_body(request, reports.RECONCILE)["ids"]))
     known = calls.stored_ids(project_id=access_of(request).project.id, ids=ids)
-    body: shapes.Reconciled = {
-        "stored": [each for each in ids if each in known],
-        "missing": [each for each in ids if each not in known],
-    }
+    body = shapes.Reconciled(
+        stored=tuple(each for each in ids if each in known),
+        missing=tuple(each for each in ids if each not in known),
+    )
     return answer(body)
 
 
@@ -113,7 +112,7 @@ def reconcile_calls(request: HttpRequest) -> HttpResponse:
     scope="read",
     query=shapes.LIST_QUERY,
     answers={
-        200: Answer(meaning="A page of calls.", shape=shapes.CallList),
+        200: Answer(meaning="A page of calls.", shape=calls.CallPage),
         304: Answer(meaning="Nothing changed since the ETag of If-None-Match."),
     },
 )
@@ -129,11 +128,7 @@ def list_calls(request: HttpRequest) -> HttpResponse:
         cursor=query.get("cursor") or None,
         limit=query.get("limit", 50),
     )
-    body: shapes.CallList = {
-        "items": [render.call(item) for item in found.items],
-        "next": found.next,
-    }
-    return read(request, body)
+    return read(request, found)
 
 
 @route(
@@ -154,7 +149,7 @@ def export_calls(request: HttpRequest) -> StreamingHttpResponse:
     """
     query = read_query(request, shapes.EXPORT_QUERY)
     found = calls.export(project_id=access_of(request).project.id, filters=_filters(query))
-    lines: Iterator[bytes] = (dump_json(render.call(item)) + b"\n" for item in found)
+    lines: Iterator[bytes] = (dump_json(item) + b"\n" for item in found)
     response = stream(request, lines, content_type=_NDJSON)
     response["Content-Disposition"] = 'attachment; filename="calls.ndjson"'
     response["Cache-Control"] = "no-store"
@@ -169,7 +164,7 @@ def export_calls(request: HttpRequest) -> StreamingHttpResponse:
     scope="read",
     may=(Code.NOT_FOUND,),
     answers={
-        200: Answer(meaning="The call.", shape=shapes.CallDetail),
+        200: Answer(meaning="The call.", shape=calls.CallDetail),
         304: Answer(meaning="Nothing changed since the ETag of If-None-Match."),
     },
 )
@@ -185,7 +180,7 @@ def get_call(request: HttpRequest, call_id: str) -> HttpResponse:
     found = None if "\x00" in call_id else calls.find(project_id=project.id, call_id=call_id)
     if found is None:
         raise not_found(f"No call of the project {project.slug} has this id.")
-    return read(request, render.call_detail(found))
+    return read(request, found)
 
 
 def _store(request: HttpRequest, report: Report) -> HttpResponse:

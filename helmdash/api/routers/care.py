@@ -11,24 +11,19 @@ from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once
 from helmdash.api.parsing import read_body, refuse_query, require_conversation_id
 from helmdash.api.problems import Code, not_found
-from helmdash.api.render import care as render
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import care as shapes
 from helmdash.operations import care
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.care import care_of, reminders
+from helmdash.queries.care import CareView, ReminderList, ReminderView, care_of, reminders
 from helmdash.shapes.care import (
-    Cleared,
     ClearIn,
-    RemediationState,
-    Reminder,
     ReminderIn,
     ReminderPatch,
     reminder_arguments,
     reminder_changes,
 )
-from helmdash.shapes.rendering import cleared, remediation, reminder
 
 router = Router()
 _TAG = "conversations"
@@ -46,7 +41,7 @@ _TAG = "conversations"
     body_examples={"a tool loop": examples.ADVANCE, "a user's turn": examples.ADVANCE_WITH_PROMPT},
     answers={
         200: Answer(
-            meaning="What to do first.", shape=shapes.Advanced, example=examples.ADVANCE_ANSWER
+            meaning="What to do first.", shape=care.Advanced, example=examples.ADVANCE_ANSWER
         )
     },
 )
@@ -69,7 +64,7 @@ def advance_conversation(request: HttpRequest, conversation_id: str) -> HttpResp
         model=body.get("model"),
         now=timezone.now(),
     )
-    return answer(render.advanced(told))
+    return answer(told)
 
 
 @route(
@@ -85,7 +80,7 @@ def advance_conversation(request: HttpRequest, conversation_id: str) -> HttpResp
     may=(Code.NOT_FOUND,),
     answers={
         200: Answer(
-            meaning="The round that is open now.", shape=Cleared, example=examples.CLEAR_ANSWER
+            meaning="The round that is open now.", shape=care.Cleared, example=examples.CLEAR_ANSWER
         )
     },
 )
@@ -105,7 +100,7 @@ def clear_conversation(request: HttpRequest, conversation_id: str) -> HttpRespon
         reminder_content=body.get("reminder_content"),
         now=timezone.now(),
     )
-    return answer(cleared(told))
+    return answer(told)
 
 
 @route(
@@ -116,7 +111,7 @@ def clear_conversation(request: HttpRequest, conversation_id: str) -> HttpRespon
     scope="record",
     once=Once(),
     may=(Code.NOT_FOUND,),
-    answers={200: Answer(meaning="Where remediation stands now.", shape=RemediationState)},
+    answers={200: Answer(meaning="Where remediation stands now.", shape=CareView)},
 )
 def go_on(request: HttpRequest, conversation_id: str) -> HttpResponse:
     """Let care go on clearing a conversation where it has stopped.
@@ -127,7 +122,7 @@ def go_on(request: HttpRequest, conversation_id: str) -> HttpResponse:
     refuse_query(request)
     project = _project(request, conversation_id)
     care.go_on(actor=access_of(request).actor, project=project, conversation=conversation_id)
-    return answer(remediation(care_of(project_id=project.id, conversation=conversation_id)))
+    return answer(care_of(project_id=project.id, conversation=conversation_id))
 
 
 @route(
@@ -138,7 +133,7 @@ def go_on(request: HttpRequest, conversation_id: str) -> HttpResponse:
     scope="read",
     may=(Code.NOT_FOUND,),
     answers={
-        200: Answer(meaning="All of them.", shape=shapes.ReminderList),
+        200: Answer(meaning="All of them.", shape=ReminderList),
         304: Answer(meaning="Nothing changed since the ETag of If-None-Match."),
     },
 )
@@ -149,8 +144,7 @@ def list_reminders(request: HttpRequest, conversation_id: str) -> HttpResponse:
     found = reminders(project_id=project.id, conversation=conversation_id)
     if found is None:
         raise care.NoConversation
-    body: shapes.ReminderList = {"items": [reminder(each) for each in found]}
-    return read(request, body)
+    return read(request, ReminderList(items=found))
 
 
 @route(
@@ -164,7 +158,9 @@ def list_reminders(request: HttpRequest, conversation_id: str) -> HttpResponse:
     body_examples={"a note": examples.REMINDER},
     may=(Code.NOT_FOUND,),
     answers={
-        201: Answer(meaning="The new reminder.", shape=Reminder, example=examples.REMINDER_ANSWER)
+        201: Answer(
+            meaning="The new reminder.", shape=ReminderView, example=examples.REMINDER_ANSWER
+        )
     },
 )
 def add_reminder(request: HttpRequest, conversation_id: str) -> HttpResponse:
@@ -182,7 +178,7 @@ def add_reminder(request: HttpRequest, conversation_id: str) -> HttpResponse:
         **reminder_arguments(body),
         now=timezone.now(),
     )
-    return answer(reminder(added), status=201)
+    return answer(added, status=201)
 
 
 @route(
@@ -194,7 +190,7 @@ def add_reminder(request: HttpRequest, conversation_id: str) -> HttpResponse:
     body=ReminderPatch,
     body_examples={"to the front": examples.REMINDER_CHANGE},
     may=(Code.NOT_FOUND,),
-    answers={200: Answer(meaning="The reminder as it is now.", shape=Reminder)},
+    answers={200: Answer(meaning="The reminder as it is now.", shape=ReminderView)},
 )
 def change_reminder(request: HttpRequest, conversation_id: str, reminder_id: str) -> HttpResponse:
     """Change or move a reminder.
@@ -211,7 +207,7 @@ def change_reminder(request: HttpRequest, conversation_id: str, reminder_id: str
         **reminder_changes(body),
         now=timezone.now(),
     )
-    return answer(reminder(changed))
+    return answer(changed)
 
 
 @route(

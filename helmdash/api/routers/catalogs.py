@@ -10,11 +10,10 @@ from helmdash.api import examples
 from helmdash.api.auth import access_of
 from helmdash.api.parsing import read_json, read_query, refuse_query, unstorable
 from helmdash.api.problems import Code, invalid, invalid_field, not_found
-from helmdash.api.render import fitting as render
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import fitting as shapes
-from helmdash.operations.fitting.catalogs import import_catalog
+from helmdash.operations.fitting.catalogs import Imported, import_catalog
 from helmdash.queries import catalog as catalogs
 from helmdash.shapes.catalogs import AnyCatalog
 from helmdash.shapes.fields import is_catalog_name
@@ -31,7 +30,7 @@ _SAME = Answer(meaning="Nothing changed since the ETag of If-None-Match.")
     tag=_TAG,
     scope="read",
     answers={
-        200: Answer(meaning="The revisions.", shape=shapes.CatalogList),
+        200: Answer(meaning="The revisions.", shape=catalogs.CatalogList),
         304: _SAME,
     },
 )
@@ -39,11 +38,7 @@ def list_catalogs(request: HttpRequest) -> HttpResponse:
     """List the imported catalogs, newest revision first."""
     refuse_query(request)
     found = catalogs.revisions(project_id=access_of(request).project.id)
-    body: shapes.CatalogList = {
-        "items": [render.catalog_info(item) for item in found],
-        "next": None,
-    }
-    return read(request, body)
+    return read(request, found)
 
 
 @route(
@@ -54,7 +49,7 @@ def list_catalogs(request: HttpRequest) -> HttpResponse:
     scope="read",
     may=(Code.NOT_FOUND,),
     answers={
-        200: Answer(meaning="The newest revision.", shape=shapes.CatalogDetail),
+        200: Answer(meaning="The newest revision.", shape=catalogs.CatalogDetail),
         304: _SAME,
     },
 )
@@ -62,11 +57,11 @@ def get_catalog(request: HttpRequest, name: str) -> HttpResponse:
     """Read the newest revision of a catalog."""
     refuse_query(request)
     project = access_of(request).project
-    found = catalogs.find(project_id=project.id, name=name) if is_catalog_name(name) else None
+    found = catalogs.detail(project_id=project.id, name=name) if is_catalog_name(name) else None
     if found is None:
         raise not_found(f"The project {project.slug} has no catalog of this name.")
-    body = render.catalog_detail(found, catalogs.body(revision_id=found.id))
-    return read(request, body, stamp=[found.name, found.number, found.digest])
+    info = found.info
+    return read(request, found, stamp=[info.name, info.number, info.digest])
 
 
 @route(
@@ -80,8 +75,8 @@ def get_catalog(request: HttpRequest, name: str) -> HttpResponse:
     body_examples={"two packs and a pipeline": examples.CATALOG},
     query=shapes.CATALOG_QUERY,
     answers={
-        201: Answer(meaning="A new revision.", shape=shapes.Imported),
-        200: Answer(meaning="The newest revision was the same already.", shape=shapes.Imported),
+        201: Answer(meaning="A new revision.", shape=Imported),
+        200: Answer(meaning="The newest revision was the same already.", shape=Imported),
     },
 )
 def put_catalog(request: HttpRequest, name: str) -> HttpResponse:
@@ -103,9 +98,4 @@ def put_catalog(request: HttpRequest, name: str) -> HttpResponse:
         now=timezone.now(),
         make_current=query.get("current", "true") == "true",
     )
-    imported: shapes.Imported = {
-        "name": found.name,
-        "revision": found.number,
-        "is_new": found.is_new,
-    }
-    return answer(imported, status=201 if found.is_new else 200)
+    return answer(found, status=201 if found.is_new else 200)

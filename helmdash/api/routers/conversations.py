@@ -9,7 +9,6 @@ from ninja import Router
 from helmdash.api.auth import access_of
 from helmdash.api.parsing import read_query, refuse_query, require_conversation_id
 from helmdash.api.problems import Code, Problem, not_found
-from helmdash.api.render import conversations as render
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import conversations as shapes
@@ -30,7 +29,7 @@ _SAME = Answer(meaning="Nothing changed since the ETag of If-None-Match.")
     scope="read",
     query=shapes.LIST_QUERY,
     answers={
-        200: Answer(meaning="A page of conversations.", shape=shapes.ConversationList),
+        200: Answer(meaning="A page of conversations.", shape=conversations.ConversationPage),
         304: _SAME,
     },
 )
@@ -54,11 +53,7 @@ def list_conversations(request: HttpRequest) -> HttpResponse:
         cursor=query.get("cursor") or None,
         limit=query.get("limit", 50),
     )
-    body: shapes.ConversationList = {
-        "items": [render.conversation(item) for item in found.items],
-        "next": found.next,
-    }
-    return read(request, body)
+    return read(request, found)
 
 
 @route(
@@ -69,7 +64,7 @@ def list_conversations(request: HttpRequest) -> HttpResponse:
     scope="read",
     may=(Code.NOT_FOUND,),
     answers={
-        200: Answer(meaning="The conversation.", shape=shapes.ConversationDetail),
+        200: Answer(meaning="The conversation.", shape=conversations.ConversationDetail),
         304: _SAME,
     },
 )
@@ -88,7 +83,7 @@ def get_conversation(request: HttpRequest, conversation_id: str) -> HttpResponse
     )
     if found is None:
         raise _unknown(project.slug)
-    return read(request, render.conversation_detail(found))
+    return read(request, found)
 
 
 @route(
@@ -100,7 +95,7 @@ def get_conversation(request: HttpRequest, conversation_id: str) -> HttpResponse
     query=shapes.PAGE_QUERY,
     may=(Code.NOT_FOUND,),
     answers={
-        200: Answer(meaning="A page of events.", shape=shapes.Timeline),
+        200: Answer(meaning="A page of events.", shape=conversations.Timeline),
         304: _SAME,
     },
 )
@@ -123,11 +118,7 @@ def get_timeline(request: HttpRequest, conversation_id: str) -> HttpResponse:
     )
     if found is None:
         raise _unknown(project.slug)
-    body: shapes.Timeline = {
-        "items": [render.timeline_item(item) for item in found.items],
-        "next": found.next,
-    }
-    return read(request, body)
+    return read(request, found)
 
 
 @route(
@@ -136,7 +127,11 @@ def get_timeline(request: HttpRequest, conversation_id: str) -> HttpResponse:
     "/conversations/{conversation_id}",
     tag=_TAG,
     scope="admin",
-    answers={200: Answer(meaning="What is gone; zeros where nothing was.", shape=shapes.Erased)},
+    answers={
+        200: Answer(
+            meaning="What is gone; zeros where nothing was.", shape=shapes.ErasedConversation
+        )
+    },
 )
 def erase_conversation(request: HttpRequest, conversation_id: str) -> HttpResponse:
     """Erase one conversation, for good.
@@ -154,7 +149,7 @@ def erase_conversation(request: HttpRequest, conversation_id: str) -> HttpRespon
         conversation=conversation_id,
         now=timezone.now(),
     )
-    return answer(render.erased(conversation_id, erased))
+    return answer(shapes.ErasedConversation(conversation=conversation_id, erased=erased))
 
 
 def _unknown(project: str) -> Problem:

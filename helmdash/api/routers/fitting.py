@@ -12,16 +12,13 @@ from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once
 from helmdash.api.parsing import read_body, refuse_query
 from helmdash.api.problems import Code, invalid_field
-from helmdash.api.render import fitting as render
 from helmdash.api.responding import answer
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import fitting as shapes
 from helmdash.core.calls.finish import normalise_finish_reason
-from helmdash.core.decoding.decoding import decode
-from helmdash.operations.fitting.fits import NoCatalog, fit_catalog
-from helmdash.queries.ranking import UnknownCatalog, rank_catalog
-from helmdash.shapes import rendering
-from helmdash.shapes.answers import Fitted
+from helmdash.core.decoding.decoding import Decoded, decode
+from helmdash.operations.fitting.fits import Fitted, NoCatalog, fit_catalog
+from helmdash.queries.ranking import RankedList, UnknownCatalog, rank_catalog
 from helmdash.shapes.fits import FitIn, catalog_member, fit_arguments, past_plans
 
 router = Router()
@@ -59,7 +56,7 @@ def fit(request: HttpRequest) -> HttpResponse:
         )
     except NoCatalog as error:
         raise invalid_field(catalog_member(asked["catalog_name"]), str(error)) from None
-    return answer(rendering.fitted(fitted))
+    return answer(fitted)
 
 
 @route(
@@ -70,7 +67,7 @@ def fit(request: HttpRequest) -> HttpResponse:
     scope="fit",
     body=shapes.RankIn,
     body_examples={"inline catalog": examples.RANK},
-    answers={200: Answer(meaning="Every entry, best first.", shape=shapes.RankedList)},
+    answers={200: Answer(meaning="Every entry, best first.", shape=RankedList)},
 )
 def rank(request: HttpRequest) -> HttpResponse:
     """Rank a catalog for an intent.
@@ -90,7 +87,7 @@ def rank(request: HttpRequest) -> HttpResponse:
         )
     except UnknownCatalog as error:
         raise invalid_field(catalog_member(name), str(error)) from None
-    return answer(render.ranked(found))
+    return answer(found)
 
 
 @route(
@@ -102,7 +99,7 @@ def rank(request: HttpRequest) -> HttpResponse:
     body=shapes.DecodeIn,
     body_examples={"thinking and a fence": examples.DECODE},
     may=(Code.UNDECODABLE,),
-    answers={200: Answer(meaning="The value, and how it was found.", shape=shapes.Decoded)},
+    answers={200: Answer(meaning="The value, and how it was found.", shape=Decoded)},
 )
 def decode_reply(request: HttpRequest) -> HttpResponse:
     """Find the JSON in a model's reply.
@@ -117,10 +114,4 @@ def decode_reply(request: HttpRequest) -> HttpResponse:
         finish_reason=normalise_finish_reason(given.get("finish_reason")),
         accepts=acceptor(given.get("schema")),
     )
-    body: shapes.Decoded = {
-        "value": found.value,
-        "stage": found.stage,
-        "partial": found.partial,
-        "stripped_bytes": found.stripped_bytes,
-    }
-    return answer(body)
+    return answer(found)

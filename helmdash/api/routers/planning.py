@@ -15,6 +15,7 @@ from helmdash.api.problems import Code
 from helmdash.api.responding import answer
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import planning as shapes
+from helmdash.core.planning.answers import PlanAnswer, RouteAnswer
 from helmdash.shapes.asks import AskIn, to_ask
 
 router = Router()
@@ -39,7 +40,7 @@ _ACCEPTED = Answer(
     body_examples={"current catalog": examples.PLAN, "one step more": examples.NEXT_STEP},
     may=(Code.PLAN_FAILED,),
     answers={
-        200: Answer(meaning="The plan.", shape=shapes.PlanAnswer, example=examples.PLAN_ANSWER),
+        200: Answer(meaning="The plan.", shape=PlanAnswer, example=examples.PLAN_ANSWER),
         202: _ACCEPTED,
     },
 )
@@ -67,7 +68,7 @@ def plan(request: HttpRequest) -> HttpResponse:
     answers={
         200: Answer(
             meaning="The entry that serves best.",
-            shape=shapes.RouteAnswer,
+            shape=RouteAnswer,
             example=examples.ROUTE_ANSWER,
         ),
         202: _ACCEPTED,
@@ -98,8 +99,7 @@ def _prefers_async(request: HttpRequest) -> bool:
 
 
 def _accepted(plan_id: str) -> HttpResponse:
-    body: shapes.Accepted = {"plan_id": plan_id, "status": "running", "progress": 0}
-    response = answer(body, status=202)
+    response = answer(shapes.Accepted(plan_id=plan_id, status="running", progress=0), status=202)
     response["Location"] = reverse("api:get_plan", args=[plan_id])
     response["Preference-Applied"] = _ASYNC
     return response

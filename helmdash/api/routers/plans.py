@@ -6,17 +6,18 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
 
+from helmdash.answers import members
 from helmdash.api import examples
 from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once
 from helmdash.api.parsing import read_body, read_query, refuse_query
 from helmdash.api.problems import Code, Problem, not_found
-from helmdash.api.render import plans as render
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import plans as shapes
 from helmdash.operations.planning.feedback import NoSuchPlan, note_followed
 from helmdash.queries import defaults, plans
+from helmdash.queries.defaults import MyDefaults
 
 router = Router()
 _TAG = "planning"
@@ -32,7 +33,7 @@ _CLOCK = "fetched_at"
     tag=_TAG,
     scope="read",
     query=shapes.LIST_QUERY,
-    answers={200: Answer(meaning="A page of plans.", shape=shapes.PlanList), 304: _SAME},
+    answers={200: Answer(meaning="A page of plans.", shape=plans.PlanList), 304: _SAME},
 )
 def list_plans(request: HttpRequest) -> HttpResponse:
     """List plans and routes, newest first.
@@ -56,11 +57,7 @@ def list_plans(request: HttpRequest) -> HttpResponse:
         cursor=query.get("cursor") or None,
         limit=query.get("limit", 50),
     )
-    body: shapes.PlanList = {
-        "items": [render.plan_item(item) for item in found.items],
-        "next": found.next,
-    }
-    return read(request, body)
+    return read(request, found)
 
 
 @route(
@@ -70,7 +67,7 @@ def list_plans(request: HttpRequest) -> HttpResponse:
     tag=_TAG,
     scope="read",
     may=(Code.NOT_FOUND,),
-    answers={200: Answer(meaning="The plan.", shape=shapes.PlanDetail), 304: _SAME},
+    answers={200: Answer(meaning="The plan.", shape=plans.PlanDetail), 304: _SAME},
 )
 def get_plan(request: HttpRequest, plan_id: str) -> HttpResponse:
     """Read one plan.
@@ -84,12 +81,13 @@ def get_plan(request: HttpRequest, plan_id: str) -> HttpResponse:
     now = timezone.now()
     # PostgreSQL cannot even be asked for a text with U+0000.
     found = (
-        None if "\x00" in plan_id else plans.find(project_id=project.id, plan_id=plan_id, now=now)
+        None
+        if "\x00" in plan_id
+        else plans.find_detail(project_id=project.id, plan_id=plan_id, now=now)
     )
     if found is None:
         raise _unknown(project.slug)
-    similar = plans.similar(project_id=project.id, plan_id=plan_id, now=now)
-    return read(request, render.plan_detail(found, similar))
+    return read(request, found)
 
 
 @route(
@@ -121,8 +119,7 @@ def record_feedback(request: HttpRequest, plan_id: str) -> HttpResponse:
         )
     except NoSuchPlan:
         raise _unknown(project.slug) from None
-    body: shapes.Feedback = {"id": plan_id, "followed": followed}
-    return answer(body)
+    return answer(shapes.Feedback(id=plan_id, followed=followed))
 
 
 @route(
@@ -131,7 +128,7 @@ def record_feedback(request: HttpRequest, plan_id: str) -> HttpResponse:
     "/my-plans",
     tag=_TAG,
     scope="read",
-    answers={200: Answer(meaning="The caller's plans.", shape=shapes.MyPlans), 304: _SAME},
+    answers={200: Answer(meaning="The caller's plans.", shape=plans.MyPlans), 304: _SAME},
 )
 def get_my_plans(request: HttpRequest) -> HttpResponse:
     """Read what the caller has planned lately.
@@ -142,7 +139,7 @@ def get_my_plans(request: HttpRequest) -> HttpResponse:
     refuse_query(request)
     access = access_of(request)
     found = plans.my_plans(project_id=access.project.id, caller=access.name, now=timezone.now())
-    return _mine(request, found.to_json())
+    return _mine(request, found)
 
 
 @route(
@@ -151,7 +148,7 @@ def get_my_plans(request: HttpRequest) -> HttpResponse:
     "/my-defaults",
     tag=_TAG,
     scope="read",
-    answers={200: Answer(meaning="The caller's habits.", shape=shapes.MyDefaults), 304: _SAME},
+    answers={200: Answer(meaning="The caller's habits.", shape=MyDefaults), 304: _SAME},
 )
 def get_my_defaults(request: HttpRequest) -> HttpResponse:
     """Read what the caller usually does.
@@ -163,12 +160,12 @@ def get_my_defaults(request: HttpRequest) -> HttpResponse:
     access = access_of(request)
     now = timezone.now()
     found = defaults.caller_defaults(project_id=access.project.id, caller=access.name, now=now)
-    return _mine(request, found.to_json(now))
+    return _mine(request, found.told(now))
 
 
-def _mine(request: HttpRequest, body: dict[str, object]) -> HttpResponse:
-    stamp = {name: value for name, value in body.items() if name != _CLOCK}
-    return read(request, body, stamp=stamp)
+def _mine(request: HttpRequest, found: plans.MyPlans | MyDefaults) -> HttpResponse:
+    stamp = {name: value for name, value in members(found).items() if name != _CLOCK}
+    return read(request, found, stamp=stamp)
 
 
 def _unknown(project: str) -> Problem:

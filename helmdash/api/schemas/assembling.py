@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired, Required
+from typing import Annotated, Literal, Required
 
 from pydantic import Field, StringConstraints
 from typing_extensions import TypedDict
 
 from helmdash.api.parsing import Shape
 from helmdash.core.assembly import chunks as core
-from helmdash.core.assembly.chunks import Reason, SelectionMode
+from helmdash.core.assembly.chunks import SelectionMode
 from helmdash.shapes.fields import STRICT, Count, Positive, Word255
 
 # A retriever gives dozens, rarely hundreds; ten thousand are assembled in well under a second.
@@ -80,80 +80,6 @@ class AssembleIn(TypedDict, total=False):
 
 
 ASSEMBLE = Shape(AssembleIn, also_known=(*ChunkIn.__annotations__, *Provenance.__annotations__))
-
-
-class ProvenanceOut(TypedDict):
-    """What is known of where a chunk stands."""
-
-    page: NotRequired[int]
-    offset_start: NotRequired[int]
-    offset_end: NotRequired[int]
-    block_name: NotRequired[str]
-
-
-class ChunkEntry(TypedDict):
-    """One candidate: what it took, or would take by itself, and why it was left out."""
-
-    id: str
-    source: str
-    tokens: int
-    score: float
-    included: bool
-    reason: NotRequired[Reason]
-    over_by: NotRequired[
-        Annotated[
-            int,
-            Field(description="With over_budget: tokens too many, had it been included then."),
-        ]
-    ]
-    provenance: NotRequired[ProvenanceOut]
-
-
-class Manifest(TypedDict):
-    """The receipt. The four parts add up to total_tokens, the estimate of the whole prompt."""
-
-    prompt_hash: Annotated[str, Field(description="SHA-256 of the prompt's UTF-8 bytes, in hex.")]
-    system_tokens: int
-    instructions_tokens: int
-    user_query_tokens: int
-    context_tokens: Annotated[
-        int, Field(description="wrapper_tokens and the tokens of all included chunks.")
-    ]
-    wrapper_tokens: int
-    total_tokens: int
-    budget_tokens: int
-    within_budget: bool
-    chunks: Annotated[
-        list[ChunkEntry],
-        Field(
-            description="Included ones in prompt order, then the others; both by score (highest "
-            "first), then by id (code points)."
-        ),
-    ]
-
-
-class PromptBudget(TypedDict):
-    """Where the budget and the way of counting come from."""
-
-    tokens: int
-    source: Literal["request", "context_length", "input_length", "budget", "fallback"]
-    key: Annotated[str, Field(description="Key of the budget row; empty for the fallback.")]
-    limit_tokens: int | None
-    reserve_tokens: int | None
-    chars_per_token: float
-    safety_multiplier: float
-
-
-class Assembled(TypedDict):
-    """A prompt that fits, and its receipt."""
-
-    prompt: str
-    user: Annotated[
-        str,
-        Field(description="The prompt without its system part, for clients that send messages."),
-    ]
-    manifest: Manifest
-    budget: PromptBudget
 
 
 def to_chunks(given: AssembleIn) -> tuple[core.Chunk, ...]:

@@ -1,8 +1,7 @@
-"""Budgets: rows as they are edited, and the figures that hold for a model."""
+"""Budgets: how rows are edited and looked for."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal, Required
 
 from pydantic import Field, StringConstraints
@@ -10,8 +9,6 @@ from typing_extensions import TypedDict
 
 from helmdash.api.fields import QUERY, Cursor, Limit, QueryText
 from helmdash.api.parsing import Shape
-from helmdash.core.budgets.budgets import MatchRule, PromptVariant
-from helmdash.shapes.answers import Effective, Figures
 from helmdash.shapes.fields import (
     STRICT,
     Count,
@@ -109,57 +106,3 @@ class ResolveQuery(TypedDict):
 
 LIST_QUERY = Shape(ListQuery)
 RESOLVE_QUERY = Shape(ResolveQuery)
-
-
-class Budget(Figures):
-    """One row; null stands for the default."""
-
-    id: int
-    project: str | None
-    prompt_variant: PromptVariant | None
-    optimal_max_tokens: int | None
-    critical_max_tokens: int | None
-    caution_cadence: int | None
-    updated_at: datetime
-
-
-class BudgetList(TypedDict):
-    """A page of budgets, in table order."""
-
-    items: list[Budget]
-    next: str | None
-
-
-class Matched(TypedDict):
-    """The row that governs the model."""
-
-    key: str
-    rule: MatchRule
-    budget_id: int | None
-
-
-class Candidate(TypedDict):
-    """A rule that was considered."""
-
-    key: str
-    rule: MatchRule
-    won: bool
-    why: str
-
-
-class Resolved(TypedDict):
-    """A lookup, explained."""
-
-    model: str
-    budget: Effective
-    matched: Matched
-    candidates: list[Candidate]
-
-
-class ContextBudgets(TypedDict):
-    """Every enabled rule with its effective figures (`helmdeck://context-budgets`)."""
-
-    fetched_at: datetime
-    fallback: Effective
-    budgets: list[Effective]
-    policy: str

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any, Literal, Required
+from typing import Annotated, Literal, Required
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from helmdash.api.fields import QUERY
 from helmdash.api.parsing import Shape
-from helmdash.core.catalog.catalog import EntryKind
-from helmdash.core.decoding.decoding import Stage
-from helmdash.shapes.catalogs import AnyCatalog, OptionalCatalog
+from helmdash.shapes.catalogs import OptionalCatalog
 from helmdash.shapes.fields import STRICT, CatalogName, FreeObject, Intent, Word64
 from helmdash.shapes.fits import FitIn, History
 
@@ -46,31 +43,6 @@ RANK = Shape(RankIn)
 DECODE = Shape(DecodeIn)
 
 
-class RankedEntry(TypedDict):
-    """An entry with what its score is made of."""
-
-    id: str
-    kind: EntryKind
-    score: float
-    lexical: float
-    history: float
-
-
-class RankedList(TypedDict):
-    """Every entry, best first."""
-
-    ranked: list[RankedEntry]
-
-
-class Decoded(TypedDict):
-    """The JSON that was found, and how."""
-
-    value: Any
-    stage: Stage
-    partial: bool
-    stripped_bytes: int
-
-
 class CatalogQuery(TypedDict, total=False):
     """How a catalog is imported."""
 
@@ -83,36 +55,3 @@ class CatalogQuery(TypedDict, total=False):
 
 
 CATALOG_QUERY = Shape(CatalogQuery)
-
-
-class CatalogInfo(TypedDict):
-    """One imported catalog, without its body."""
-
-    name: str
-    revision: int
-    digest: str
-    bytes: int
-    packs: int
-    pipelines: int
-    created_at: datetime
-
-
-class CatalogDetail(CatalogInfo):
-    """One imported catalog."""
-
-    catalog: AnyCatalog
-
-
-class CatalogList(TypedDict):
-    """Revisions, newest first, at most 50."""
-
-    items: list[CatalogInfo]
-    next: None
-
-
-class Imported(TypedDict):
-    """What an import led to."""
-
-    name: str
-    revision: int
-    is_new: bool

@@ -11,7 +11,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
+from helmdash.answers import HIDDEN, Doc
 from helmdash.core.assembly.chunks import (
     SEPARATOR,
     WRAPPER_BYTES,
@@ -62,8 +64,8 @@ class Assembled:
 
     prompt: str
     manifest: AssemblyManifest
-    system: str
-    user: str
+    system: Annotated[str, HIDDEN]
+    user: Annotated[str, Doc("The prompt without its system part, for clients that send messages.")]
 
 
 def prompt_budget(*, limit_tokens: int, reserve_tokens: int) -> int:

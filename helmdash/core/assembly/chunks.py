@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
+from helmdash.answers import OPTIONAL, answer
 from helmdash.core.text.tokens import Estimator, utf8_bytes
 
 OPENING: Final = "<context>\n"
@@ -67,26 +68,24 @@ class DuplicateChunk(ChunkProblem):
     """Two candidates have one id, so a manifest could not tell them apart."""
 
 
+@answer("ProvenanceOut")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Where in its source a chunk stands. Offsets count characters; page 0 is a page. None: not
-    told."""
+    """What is known of where a chunk stands.
 
-    page: int | None = None
-    offset_start: int | None = None
-    offset_end: int | None = None
-    block_name: str | None = None
+    Offsets count characters of its source; page 0 is a page. None: not told.
+    """
+
+    page: Annotated[int | None, OPTIONAL] = None
+    offset_start: Annotated[int | None, OPTIONAL] = None
+    offset_end: Annotated[int | None, OPTIONAL] = None
+    block_name: Annotated[str | None, OPTIONAL] = None
 
     @property
     def is_enough(self) -> bool:
         """Whether somebody could look it up: a page, or both offsets, or a block's name."""
         has_offsets = self.offset_start is not None and self.offset_end is not None
         return self.page is not None or has_offsets or bool((self.block_name or "").strip())
-
-    def to_json(self) -> dict[str, object]:
-        """The API's form; members that are None are left out."""
-        members = ("page", "offset_start", "offset_end", "block_name")
-        return {name: getattr(self, name) for name in members if getattr(self, name) is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,15 +16,17 @@ parts take does not depend on the chunks, and `context_tokens` is what the conte
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from helmdash.answers import OPTIONAL, Doc, answer, member
 from helmdash.core.assembly.chunks import Provenance, Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkEntry:
-    """One candidate. `tokens`: what it took; of one left out, what it would take by itself.
+    """One candidate: what it took, or would take by itself, and why it was left out.
 
-    `reason` None: it is included. `over_by`: tokens too many; None but for over_budget.
+    `reason` None: it is included. `over_by`: tokens; None but for over_budget.
     """
 
     id: str
@@ -32,62 +34,41 @@ class ChunkEntry:
     tokens: int
     score: float
     included: bool
-    reason: Reason | None = None
-    over_by: int | None = None  # tokens over the budget, had it been included at its turn
-    provenance: Provenance | None = None
-
-    def to_json(self) -> dict[str, object]:
-        """The API's and the log's form; members that are None are left out."""
-        found: dict[str, object] = {
-            "id": self.id,
-            "source": self.source,
-            "tokens": self.tokens,
-            "score": self.score,
-            "included": self.included,
-        }
-        if self.reason is not None:
-            found["reason"] = self.reason.value
-        if self.over_by is not None:
-            found["over_by"] = self.over_by
-        if self.provenance is not None:
-            found["provenance"] = self.provenance.to_json()
-        return found
+    reason: Annotated[Reason | None, OPTIONAL] = None
+    over_by: Annotated[
+        int | None,
+        OPTIONAL,
+        Doc("With over_budget: tokens too many, had it been included then."),
+    ] = None
+    provenance: Annotated[Provenance | None, OPTIONAL] = None
 
 
+@answer("Manifest")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssemblyManifest:
-    """What a prompt is made of, in tokens, and which chunks are in it.
+    """The receipt. The four parts add up to total_tokens, the estimate of the whole prompt.
 
-    `chunks`: the included in prompt order, then the others, both by score (highest first), then
-    by id. `prompt_hash`: SHA-256 of the prompt's UTF-8 bytes, in hex.
+    It holds no text of the prompt. wrapper_tokens: the part of context_tokens that is no chunk's.
     """
 
-    prompt_hash: str
+    prompt_hash: Annotated[str, Doc("SHA-256 of the prompt's UTF-8 bytes, in hex.")]
     system_tokens: int
     instructions_tokens: int
     user_query_tokens: int
-    context_tokens: int
-    wrapper_tokens: int  # the part of context_tokens that is no chunk's
+    context_tokens: Annotated[int, Doc("wrapper_tokens and the tokens of all included chunks.")]
+    wrapper_tokens: int
     total_tokens: int
     budget_tokens: int
-    chunks: tuple[ChunkEntry, ...]
+    chunks: Annotated[
+        tuple[ChunkEntry, ...],
+        Doc(
+            "Included ones in prompt order, then the others; both by score (highest "
+            "first), then by id (code points)."
+        ),
+    ]
 
     @property
+    @member
     def within_budget(self) -> bool:
         """Whether the estimate of the whole text, not of its parts, is at most `budget_tokens`."""
         return self.total_tokens <= self.budget_tokens
-
-    def to_json(self) -> dict[str, object]:
-        """The API's and the log's form. It holds no text of the prompt."""
-        return {
-            "prompt_hash": self.prompt_hash,
-            "system_tokens": self.system_tokens,
-            "instructions_tokens": self.instructions_tokens,
-            "user_query_tokens": self.user_query_tokens,
-            "context_tokens": self.context_tokens,
-            "wrapper_tokens": self.wrapper_tokens,
-            "total_tokens": self.total_tokens,
-            "budget_tokens": self.budget_tokens,
-            "within_budget": self.within_budget,
-            "chunks": [entry.to_json() for entry in self.chunks],
-        }

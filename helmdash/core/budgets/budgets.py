@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from helmdash.answers import HIDDEN, Doc, Named, Words, answer, member
 from helmdash.core.budgets.learned_windows import (
     OUTSIDE,
     Limit,
@@ -58,6 +59,10 @@ class PromptVariant(StrEnum):
 
     FULL_STEPS = "full_steps"
     SINGLE_PICK = "single_pick"
+
+
+# A variant where it is kept as plain text.
+VariantText = Annotated[str, Words(tuple(each.value for each in PromptVariant))]
 
 
 class MatchRule(StrEnum):
@@ -112,8 +117,8 @@ class BudgetFigures:
     reserve_tokens: int = 2000
     evidence: str = ""
     enabled: bool = True
-    budget_id: int | None = None
-    project: str | None = None  # None: every project
+    budget_id: Annotated[int | None, HIDDEN] = None
+    project: Annotated[str | None, HIDDEN] = None  # None: every project
 
     @property
     def estimator(self) -> Estimator:
@@ -133,26 +138,41 @@ class BudgetSpec(BudgetFigures):
     caution_cadence: int | None = None
 
 
+@answer("Effective")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveBudget(BudgetFigures):
-    """The figures that hold for one model: defaults filled in, the `:free` rule applied.
+    """The figures that hold for one model, every default filled in.
 
-    `critical_max_tokens` is None only while the limit is unknown and the row sets no line.
+    The `:free` rule is applied. model: as asked, trimmed. `critical_max_tokens` is None only while
+    the limit is unknown and the row sets no line. is_shipped: the governing row is.
     """
 
-    model: str  # as asked, trimmed
+    model: str
     rule: MatchRule
+    budget_id: int | None = None
     prompt_variant: PromptVariant
     optimal_max_tokens: int
     critical_max_tokens: int | None
     caution_cadence: int
     limit_tokens: int | None
     limit_source: LimitSource | None
-    optimal_source: LineSource
-    critical_source: LineSource
-    is_shipped: bool = False  # of the governing row
-    claims: tuple[WindowClaim, ...] = ()  # everybody's word on the window, best first
-    disproved_by: WindowReport | None = None  # the call that shows a word to be wrong
+    optimal_source: Annotated[
+        LineSource,
+        Doc(
+            "budget: the row sets it. default: 100,000. share_of_limit: 70 % of a "
+            "limit below 128,000. share_of_critical: the row's critical line is low, and this "
+            "seven ninths of it."
+        ),
+    ]
+    critical_source: Annotated[
+        LineSource, Doc("budget, share_of_limit (90 %), or unknown like the limit.")
+    ]
+    is_shipped: Annotated[bool, HIDDEN] = False
+    claims: Annotated[
+        tuple[WindowClaim, ...], Named("windows"), Doc("Everybody's word, best first.")
+    ] = ()
+    # The call that shows a word to be wrong.
+    disproved_by: Annotated[WindowReport | None, Named("limit_disproved")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +199,10 @@ class Alias:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One rule that was considered for a model, whether it won, and why (a sentence)."""
+    """A rule that was considered.
+
+    why: a sentence.
+    """
 
     key: str
     rule: MatchRule
@@ -188,15 +211,34 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """The row that governs the model."""
+
+    key: str
+    rule: MatchRule
+    budget_id: int | None
+
+
+@answer("Resolved")
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """A lookup explained. Exactly one candidate won. budget_id None: the row is not stored."""
+    """A lookup, explained.
+
+    Exactly one candidate won. budget_id None: the row is not stored.
+    """
 
     model: str
     budget: EffectiveBudget
-    matched_key: str
-    rule: MatchRule
-    budget_id: int | None
+    matched_key: Annotated[str, HIDDEN]
+    rule: Annotated[MatchRule, HIDDEN]
+    budget_id: Annotated[int | None, HIDDEN]
     candidates: tuple[Candidate, ...]
+
+    @property
+    @member
+    def matched(self) -> Matched:
+        """The row, and how it was found."""
+        return Matched(key=self.matched_key, rule=self.rule, budget_id=self.budget_id)
 
 
 class _Question(NamedTuple):

@@ -27,9 +27,10 @@ class HealthReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """A level with the figures it was judged by, in tokens; the ratios are not clamped at 1.
+    """The level of a call with the figures it was judged by.
 
-    None: not known; `reason` says why where the level is unknown, else it is None.
+    Tokens; the ratios are not clamped at 1. None: not known; `reason` says why where the level is
+    unknown, else it is None.
     """
 
     level: Level

@@ -15,6 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
+
+from helmdash.answers import BLANK_IS_NULL, HIDDEN, Doc, Named, answer
 
 # A count may differ from the provider's own by some percent; beyond, the limit is disproved.
 _DISPROOF_PERCENT = 110
@@ -42,18 +45,20 @@ class LimitSource(StrEnum):
 OUTSIDE = frozenset({LimitSource.REFUSAL, LimitSource.SERVER, LimitSource.CLIENT})
 
 
+@answer("LimitDisproved")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowReport:
-    """The newest window, in tokens, that one source reported of a model.
+    """A call that was answered although its prompt was far longer than a limit.
 
-    `call_id` "": no call did. `seen_at` None: just now.
+    That is what leaves; within, the newest that one source told of a model. call_id: "" where no
+    call told it. seen_at: None is just now.
     """
 
-    key: str
-    source: WindowSource
-    tokens: int
-    seen_at: datetime | None = None  # None: just now
-    call_id: str = ""
+    key: Annotated[str, HIDDEN]
+    source: Annotated[WindowSource, HIDDEN]
+    tokens: Annotated[int, Named("prompt_tokens")]
+    seen_at: datetime | None = None
+    call_id: Annotated[str, BLANK_IS_NULL] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,19 +79,20 @@ class ClaimState(StrEnum):
     USED_ALTHOUGH_DISPROVED = "used_although_disproved"  # an operator's
 
 
+@answer("WindowClaim")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowClaim:
-    """What one source says of a model's window, in tokens.
+    """What one source says of a model's window, and what became of its word.
 
-    `seen_at` None: just now, or said by a row or a client, which is true at any time.
+    In tokens. `seen_at` None: just now, or said by a row or a client, which is true at any time.
     """
 
     source: LimitSource
     tokens: int
     state: ClaimState
-    is_operators: bool = False
+    is_operators: Annotated[bool, Doc("An operator's own number: it always counts.")] = False
     seen_at: datetime | None = None
-    call_id: str = ""
+    call_id: Annotated[str, BLANK_IS_NULL, Doc("The call that told it.")] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,9 @@ from typing import Final, Protocol, assert_never
 
 
 class Level(StrEnum):
-    """How full a context is. The order is that of legends."""
+    """How full a call's context is."""
+
+    # In the order of legends.
 
     HEALTHY = "healthy"
     CAUTION = "caution"

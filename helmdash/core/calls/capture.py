@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from helmdash.answers import answer
 from helmdash.core.calls.beside import Beside
 from helmdash.core.conversations.fingerprints import ChainLinks
 
@@ -36,10 +37,12 @@ class CapturedTrim:
     dropped: tuple[str, ...] = ()
 
 
+@answer("Sent")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentSizes:
-    """The size of what was sent: bytes of the body, messages, bytes of tool schemas, images.
+    """The size of what was sent.
 
+    bytes: of the body. messages, images: how many. tools_bytes: of the schemas of tools.
     None: not reported.
     """
 

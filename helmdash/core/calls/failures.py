@@ -61,7 +61,10 @@ class Advice(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """A verdict: its name, the rule that gave it, what to do, and the facts in a sentence."""
+    """Why a call gave nothing usable, the rule that says so, and what to do.
+
+    detail: the facts, as a sentence.
+    """
 
     name: FailureCause
     rule: str

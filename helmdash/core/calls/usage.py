@@ -24,7 +24,7 @@ _OF_A_PROMPT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Reported tokens of one call; None where the provider did not report a usable count."""
+    """Tokens as reported, in our words; null means not reported."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None

@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Annotated
+
+from helmdash.answers import BLANK_IS_NULL
 
 NAME_CHARS = 64
 VERSION_CHARS = 32
@@ -79,10 +82,10 @@ _ANY = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """The program that made a call; `version` "" where it told none."""
+    """The program that made a call, as far as it names itself."""
 
     name: str
-    version: str = ""
+    version: Annotated[str, BLANK_IS_NULL] = ""
 
 
 # Few programs call one server; names come from strangers, so there is a bound.

@@ -81,7 +81,10 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """A value, how it was found, whether its end is missing; UTF-8 bytes of reasoning removed."""
+    """The JSON that was found, and how.
+
+    partial: its end is missing. stripped_bytes: UTF-8 bytes of reasoning that were removed.
+    """
 
     value: object
     stage: Stage

@@ -6,10 +6,22 @@ reply.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
+
+from helmdash.answers import (
+    HIDDEN,
+    OPTIONAL,
+    WHEN_SAID,
+    Doc,
+    Most,
+    Named,
+    Words,
+    answer,
+    member,
+)
 
 # How a plan calls a stored pipeline: this tool with args {"id", "inputs"}, as clients know it.
 PIPELINE_RUN: Final = "helmdeck__pipeline-run"
@@ -32,9 +44,13 @@ class Complexity(StrEnum):
     PACK_CHAIN = "pack-chain"
 
 
+@answer("ArgError")
 @dataclass(frozen=True, slots=True)
 class ArgFault:
-    """One thing wrong with arguments: where (a dotted path; "" is all of them) and what."""
+    """An argument that the entry's input schema does not accept.
+
+    field: a dotted path; "" is all of them.
+    """
 
     field: str
     message: str
@@ -45,11 +61,31 @@ class ArgFault:
 CheckArgs = Callable[[Mapping[str, object], Mapping[str, object]], tuple[ArgFault, ...]]
 
 
+def _below(where: str, faults: Iterable[ArgFault]) -> tuple[ArgFault, ...]:
+    """Each with the path that leads to it from its step or recommendation."""
+    return tuple(
+        ArgFault(f"{where}.{fault.field}" if fault.field else where, fault.message)
+        for fault in faults
+    )
+
+
+MissingArgs = Annotated[
+    tuple[str, ...],
+    WHEN_SAID,
+    Doc(
+        "Dotted paths of required arguments that nothing in the request told: fill "
+        "them in before the call. Left out where there are none."
+    ),
+]
+
+
+@answer("StepGap")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Why a step names no entry: a sentence, what the model wrote, and the nearest entries.
+    """Why a step names no entry, what the model wrote, and the nearest entries.
 
-    asked: a tool's name; what it wanted, in its words, where it wrote that there is no entry.
+    reason: a sentence. asked: a tool's name; what it wanted, in its words, where it wrote that
+    there is no entry.
     """
 
     reason: str
@@ -59,7 +95,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One call of a plan.
+    """One call to make. `tool` is `unknown` where the catalog has nothing for it: see `gap`.
 
     tool: a pack's name, PIPELINE_RUN or UNKNOWN_TOOL. entry: the catalog's id of the pack or
     pipeline; None for a gap. client_tool: the name MCP clients show the tool by. missing_args:
@@ -70,12 +106,20 @@ class Step:
     tool: str
     args: Mapping[str, object]
     rationale: str
-    entry: str | None
-    client_tool: str | None = None
-    is_pipeline: bool = False
-    gap: Gap | None = None
-    arg_faults: tuple[ArgFault, ...] = ()
-    missing_args: tuple[str, ...] = ()
+    entry: Annotated[str | None, HIDDEN]
+    client_tool: Annotated[
+        str | None, WHEN_SAID, Doc("The name that MCP clients show the tool by.")
+    ] = None
+    is_pipeline: Annotated[bool, HIDDEN] = False
+    gap: Annotated[Gap | None, OPTIONAL] = None
+    arg_faults: Annotated[tuple[ArgFault, ...], HIDDEN] = ()
+    missing_args: MissingArgs = ()
+
+    @property
+    @member
+    def arg_errors(self) -> Annotated[tuple[ArgFault, ...], WHEN_SAID]:
+        """What is wrong with the arguments, each with its path within the step."""
+        return _below("args", self.arg_faults)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +132,15 @@ class Plan:
     """
 
     steps: tuple[Step, ...]
-    rewritten_prompt: str
+    rewritten_prompt: Annotated[str, Doc("The plan as an instruction, made from `steps`.")]
     complexity: Complexity
     reasoning: str
-    more_steps_likely: bool | None = None
-    partial: bool = False
-    is_done: bool = False
-    notes: tuple[str, ...] = ()
+    more_steps_likely: Annotated[bool | None, OPTIONAL, Doc("single_pick only.")] = None
+    partial: Annotated[
+        bool, WHEN_SAID, Doc("The reply was cut off; these steps were complete.")
+    ] = False
+    is_done: Annotated[bool, WHEN_SAID, Named("done"), Doc("Nothing is left to do.")] = False
+    notes: Annotated[tuple[str, ...], WHEN_SAID, Doc("What was put right.")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,27 +163,52 @@ class RouteKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Destination:
-    """A recommended entry; id "" and kind NONE when none serves.
+class Alternative:
+    """Another entry that may serve."""
+
+    kind: Annotated[RouteKind, Words(tuple(RouteKind))]
+    id: str
+    why: Annotated[str, WHEN_SAID] = ""
+
+
+@answer("Recommendation")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination(Alternative):
+    """The entry to use; kind `none` and an empty id where none serves.
 
     suggested_inputs None: the model gave none. missing_args: dotted paths of required inputs that
     are not among the suggested ones.
     """
 
-    kind: RouteKind
-    id: str
-    why: str = ""
-    suggested_inputs: Mapping[str, object] | None = None
-    arg_faults: tuple[ArgFault, ...] = ()
-    missing_args: tuple[str, ...] = ()
+    suggested_inputs: Annotated[Mapping[str, object] | None, OPTIONAL] = None
+    arg_faults: Annotated[tuple[ArgFault, ...], HIDDEN] = ()
+    missing_args: MissingArgs = ()
+
+    @property
+    @member
+    def arg_errors(self) -> Annotated[tuple[ArgFault, ...], WHEN_SAID]:
+        """What is wrong with the suggested inputs, each with its path."""
+        return _below("suggested_inputs", self.arg_faults)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedPack:
+    """A pack that would close the gap, as the model imagines it."""
+
+    name: str
+    input_schema: object
+    output_schema: object
+    integration_pattern: str
+    why_useful: str
+
+
+@answer("RouteGap")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapWarning:
     """What the catalog lacks, and a pack that would provide it."""
 
     missing_capability: str
-    proposed_pack: Mapping[str, object]
+    proposed_pack: ProposedPack
     suggestions: tuple[str, ...] = ()
 
 
@@ -150,11 +221,11 @@ class PlannedRoute:
     """
 
     recommendation: Destination
-    alternatives: tuple[Destination, ...]
-    gap_warning: GapWarning | None
+    alternatives: Annotated[tuple[Alternative, ...], Most(MOST_ALTERNATIVES)]
+    gap_warning: Annotated[GapWarning | None, OPTIONAL]
     reasoning: str
-    partial: bool = False
-    notes: tuple[str, ...] = ()
+    partial: Annotated[bool, WHEN_SAID] = False
+    notes: Annotated[tuple[str, ...], WHEN_SAID] = ()
 
 
 class UnusablePlan(Exception):

@@ -28,10 +28,12 @@ from helmdash.core.planning.plan_calls import (
 from helmdash.core.planning.plan_shapes import clip, text_in, text_of
 from helmdash.core.planning.plans import (
     MOST_ALTERNATIVES,
+    Alternative,
     CheckArgs,
     Destination,
     GapWarning,
     PlannedRoute,
+    ProposedPack,
     RouteKind,
     UnusablePlan,
 )
@@ -218,7 +220,7 @@ class _Reading:
             missing_args=call.missing(under=""),
         )
 
-    def _alternatives(self, given: Sequence[object], chosen: str) -> Iterator[Destination]:
+    def _alternatives(self, given: Sequence[object], chosen: str) -> Iterator[Alternative]:
         seen = {chosen}
         for place, item in enumerate(given):
             if len(seen) > MOST_ALTERNATIVES or place == _MOST_READ:
@@ -233,7 +235,7 @@ class _Reading:
             seen.add(found.id)
             yield found
 
-    def _alternative(self, item: object) -> Destination | None:
+    def _alternative(self, item: object) -> Alternative | None:
         if isinstance(item, str):
             item = {"id": item}
         if not isinstance(item, Mapping):
@@ -244,7 +246,7 @@ class _Reading:
             self.note(f"An alternative was left out: {found.reason}.")
             return None
         why = clip(text_in(item, _WHY_MEMBERS), _LONGEST_WHY)
-        return Destination(kind=_KIND_OF[found.entry.kind], id=found.entry.id, why=why)
+        return Alternative(kind=_KIND_OF[found.entry.kind], id=found.entry.id, why=why)
 
     def _gap_warning(
         self, given: object, chosen: Destination, asked: str, rivals: Sequence[str]
@@ -270,7 +272,7 @@ class _Reading:
             suggestions=tuple(id for id in near if id != chosen.id),
         )
 
-    def _proposed(self, given: object) -> Mapping[str, object]:
+    def _proposed(self, given: object) -> ProposedPack:
         """A proposed pack in its full shape; what is not told is said to be open."""
         told = {"name": given} if isinstance(given, str) else given
         if not isinstance(told, Mapping):
@@ -278,14 +280,14 @@ class _Reading:
         name = text_of(told.get("name"))
         if name and self.names.find(name) is not None:
             self.note(f"The proposed pack {quote(name)} is in the catalog already.")
-        return {
-            "name": clip(name, 200) or _PLACEHOLDER,
-            "input_schema": _schema(told.get("input_schema")),
-            "output_schema": _schema(told.get("output_schema")),
-            "integration_pattern": clip(text_of(told.get("integration_pattern")), _LONGEST_WHY)
+        return ProposedPack(
+            name=clip(name, 200) or _PLACEHOLDER,
+            input_schema=_schema(told.get("input_schema")),
+            output_schema=_schema(told.get("output_schema")),
+            integration_pattern=clip(text_of(told.get("integration_pattern")), _LONGEST_WHY)
             or _PLACEHOLDER,
-            "why_useful": clip(text_of(told.get("why_useful")), _LONGEST_WHY) or _ASK,
-        }
+            why_useful=clip(text_of(told.get("why_useful")), _LONGEST_WHY) or _ASK,
+        )
 
 
 def _find_route(value: object) -> Mapping[str, object] | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from helmdash.answers import answer
 from helmdash.core.catalog.catalog import Catalog, CatalogEntry, EntryKind
 from helmdash.core.ranking.history import PastPlan, past_scores
 from helmdash.core.ranking.lexical import Lexicon, read_catalog, score_clauses
@@ -40,9 +41,13 @@ _DIGITS: Final = 6  # scores closer than this are ties, decided by id
 _STAND_IN_LEAD: Final = 1.01
 
 
+@answer("RankedEntry")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """An entry's likeness to an intent: of its words, of past plans, and both together."""
+    """An entry with what its score is made of.
+
+    lexical: its likeness to the intent by the words. history: what past plans add.
+    """
 
     id: str
     kind: EntryKind

@@ -13,12 +13,12 @@ from typing import Required, TypeVar
 from django.utils import timezone
 from typing_extensions import TypedDict
 
+from helmdash.answers import members
 from helmdash.mcp.arguments import Shape
 from helmdash.mcp.tools.base import Arguments, Schema, Tool, arguments, number, text
 from helmdash.mcp.visit import Report, Visit
 from helmdash.operations import care
 from helmdash.queries.care import ReminderView, reminders
-from helmdash.shapes import rendering
 from helmdash.shapes.care import (
     ClearIn,
     ReminderIn,
@@ -85,7 +85,7 @@ def _add(visit: Visit, given: AddIn) -> Body:
         **reminder_arguments(given),
         now=timezone.now(),
     )
-    return {"reminder": rendering.reminder(added), **_all(visit, given["conversation"])}
+    return {"reminder": added, **_all(visit, given["conversation"])}
 
 
 def _update(visit: Visit, given: UpdateIn) -> Body:
@@ -97,7 +97,7 @@ def _update(visit: Visit, given: UpdateIn) -> Body:
         **reminder_changes(given),
         now=timezone.now(),
     )
-    return {"reminder": rendering.reminder(changed), **_all(visit, given["conversation"])}
+    return {"reminder": changed, **_all(visit, given["conversation"])}
 
 
 def _delete(visit: Visit, given: DeleteIn) -> Body:
@@ -119,7 +119,7 @@ def _clear_mind(visit: Visit, given: ClearMindIn) -> Body:
         reminder_content=given.get("reminder_content"),
         now=timezone.now(),
     )
-    return rendering.cleared(cleared)
+    return members(cleared)
 
 
 def _all(visit: Visit, conversation: str) -> Body:

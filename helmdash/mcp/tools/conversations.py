@@ -7,6 +7,7 @@ from typing import Required
 
 from typing_extensions import TypedDict
 
+from helmdash.answers import members
 from helmdash.core.budgets.levels import Level
 from helmdash.mcp.arguments import Shape
 from helmdash.mcp.problems import not_found
@@ -15,7 +16,6 @@ from helmdash.mcp.tools.care import short_list
 from helmdash.mcp.visit import Report, Visit
 from helmdash.queries import conversations
 from helmdash.shapes.fields import STRICT, ConversationId
-from helmdash.shapes.rendering import remediation, standing
 
 
 class HealthIn(TypedDict, total=False):
@@ -26,6 +26,8 @@ class HealthIn(TypedDict, total=False):
     conversation: Required[ConversationId]
 
 
+# Of no use before the next call, and it costs context.
+_UNTOLD = "started_at"
 _HEALTH_IN = Shape(HealthIn)
 
 
@@ -37,10 +39,9 @@ async def read_health(visit: Visit, conversation_id: str) -> Mapping[str, object
     if found is None:
         raise not_found(f"No conversation of the project {visit.project.slug} has this id.")
     return {
-        **standing(found.conversation),
-        "remediation": remediation(found.care),
+        **{name: told for name, told in members(found.conversation).items() if name != _UNTOLD},
+        "remediation": found.care,
         "reminders": short_list(found.reminders),
-        "latest_at": found.conversation.latest_at,
     }
 
 

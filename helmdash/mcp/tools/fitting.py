@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.utils import timezone
 
+from helmdash.answers import members
 from helmdash.mcp.arguments import Shape
 from helmdash.mcp.problems import invalid_field
 from helmdash.mcp.tools.base import Arguments, Tool, arguments, free_object, text
 from helmdash.mcp.visit import Report, Visit
 from helmdash.operations.fitting.fits import NoCatalog, fit_catalog
-from helmdash.shapes import answers, rendering
 from helmdash.shapes.fits import FitIn, catalog_member, fit_arguments
 
 _FIT_IN = Shape(FitIn)
 
 
-async def _fit(visit: Visit, given: Arguments, report: Report) -> answers.Fitted:
+async def _fit(visit: Visit, given: Arguments, report: Report) -> Mapping[str, object]:
     return await visit.threads.run(_fit_now, visit, _FIT_IN.read(given))
 
 
-def _fit_now(visit: Visit, given: FitIn) -> answers.Fitted:
+def _fit_now(visit: Visit, given: FitIn) -> Mapping[str, object]:
     asked = fit_arguments(given)
     try:
         fitted = fit_catalog(
@@ -31,7 +33,7 @@ def _fit_now(visit: Visit, given: FitIn) -> answers.Fitted:
         )
     except NoCatalog as error:
         raise invalid_field(catalog_member(asked["catalog_name"]), str(error)) from None
-    return rendering.fitted(fitted)
+    return members(fitted)
 
 
 FIT = Tool(

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.utils import timezone
 
+from helmdash.answers import members
 from helmdash.mcp.arguments import Shape
 from helmdash.mcp.tools.base import Arguments, Tool, arguments, free_object, number, text
 from helmdash.mcp.visit import Report, Visit
 from helmdash.operations.recorder import recorder
-from helmdash.shapes import answers, rendering
 from helmdash.shapes.captures import to_capture
 from helmdash.shapes.reports import CallIn
 
 _CALL_IN = Shape(CallIn)
 
 
-async def _record(visit: Visit, given: Arguments, report: Report) -> answers.Recorded:
+async def _record(visit: Visit, given: Arguments, report: Report) -> Mapping[str, object]:
     capture = to_capture(_CALL_IN.read(given))
     # In a thread: a recorder that nobody started stores on the spot.
     promise = await visit.threads.run(
@@ -26,7 +28,7 @@ async def _record(visit: Visit, given: Arguments, report: Report) -> answers.Rec
         now=timezone.now(),
     )
     (recorded,) = await recorder().answered(promise)
-    return rendering.recorded(recorded)
+    return members(recorded)
 
 
 RECORD_CALL = Tool(

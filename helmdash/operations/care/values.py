@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Annotated
+
+from helmdash.answers import HIDDEN, Doc, Named
+from helmdash.queries.care import ActionText, StrengthText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,7 @@ SentBytes = Callable[[Restart | None], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advanced:
-    """What to do before a generation starts.
+    """What to do before the generation.
 
     text: what to tell the agent. persist: whether it belongs into the history. remaining: how many
     generations follow before the clear. carry: at a clear, the exact texts of the user that no
@@ -74,28 +78,41 @@ class Advanced:
     stopped clearing.
     """
 
-    action: str
-    strength: str | None
+    action: Annotated[
+        ActionText,
+        Doc(
+            "none; guide: send `text` with this request only; record_prompt: send "
+            "`text` as a user's message that stays; clear: begin anew with `package` and `carry`."
+        ),
+    ]
+    strength: StrengthText | None
     text: str | None
-    persist: bool
-    remaining: int | None
-    round_number: int
+    persist: Annotated[bool, Doc("Whether `text` belongs into the history.")]
+    remaining: Annotated[int | None, Doc("Generations left until the clear.")]
+    round_number: Annotated[int, Named("round")]
     generation: int
-    carry: tuple[str, ...] = ()
-    package: str | None = None
-    is_repeat: bool = False
-    reason: str = ""
-    restart: Restart | None = None
-    newest: Newest | None = None
-    is_braked: bool = False
+    carry: Annotated[
+        tuple[str, ...], Doc("On clear: the user's texts to send again, as they came.")
+    ] = ()
+    package: Annotated[str | None, Doc("On clear: the re-entry package.")] = None
+    is_repeat: Annotated[bool, HIDDEN] = False
+    reason: Annotated[str, Doc("Why, in a sentence.")] = ""
+    restart: Annotated[Restart | None, HIDDEN] = None
+    newest: Annotated[Newest | None, HIDDEN] = None
+    is_braked: Annotated[bool, HIDDEN] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleared:
-    """The round that is open now. is_new False: it had no call yet, so nothing was cleared."""
+    """The new round, and what to begin it with.
 
-    round_number: int
-    package: str
-    carried: tuple[str, ...]
-    restart: Restart | None
-    is_new: bool
+    is_new False: the round that is open had no call yet, so nothing was cleared.
+    """
+
+    round_number: Annotated[int, Named("round")]
+    package: Annotated[str, Doc("The re-entry package: send it first.")]
+    carried: Annotated[
+        tuple[str, ...], Doc("The user's texts that no reply has answered, as they came.")
+    ]
+    restart: Annotated[Restart | None, HIDDEN]
+    is_new: Annotated[bool, HIDDEN]

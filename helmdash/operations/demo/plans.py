@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from helmdash.answers import to_json
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.core.planning.plans import PIPELINE_RUN
@@ -67,7 +68,7 @@ def _fit(project: ProjectInfo, told: Fixture, caller: str, now: datetime) -> Fit
         return fitted
     # What a filter pass did: no model is called here.
     trim = replace(fitted.trim, flags=tuple(told["flags"]))
-    Fit.objects.filter(project_id=project.id, name=fitted.fit_id).update(trim=trim.to_json())
+    Fit.objects.filter(project_id=project.id, name=fitted.fit_id).update(trim=to_json(trim))
     return replace(fitted, trim=trim)
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
+from helmdash.answers import INLINE, Doc, Words, answer
 from helmdash.core.assembly.assembly import Assembled, NoRoom, assemble, prompt_budget
 from helmdash.core.assembly.chunks import Chunk, SelectionMode
 from helmdash.core.budgets.budgets import EffectiveBudget, LimitSource
@@ -31,26 +33,29 @@ class NoPromptBudget(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBudget:
-    """The tokens a prompt may have, how they are counted, and where both come from.
+    """Where the budget and the way of counting come from.
 
-    `source`: "request", "fallback", or the source of the model's limit. `limit_tokens` and
-    `reserve_tokens` are None when the request named the budget. `key`: the row that governs.
+    tokens: what the prompt may have. `source`: "request", "fallback", or the source of the model's
+    limit. `limit_tokens` and `reserve_tokens` are None when the request named the budget.
     """
 
     tokens: int
-    estimator: Estimator
-    source: str
-    key: str
+    estimator: Annotated[Estimator, INLINE]
+    source: Annotated[str, Words((FROM_REQUEST, *LimitSource, FROM_FALLBACK))]
+    key: Annotated[str, Doc("Key of the budget row; empty for the fallback.")]
     limit_tokens: int | None = None
     reserve_tokens: int | None = None
 
 
+@answer("Assembled")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssembledPrompt:
-    """A prompt that fits, and the budget (tokens, estimator, their source) it was checked
-    against."""
+    """A prompt that fits, and its receipt.
 
-    assembled: Assembled
+    budget: what it was held to.
+    """
+
+    assembled: Annotated[Assembled, INLINE]
     budget: PromptBudget
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
+from helmdash.answers import HIDDEN, Named
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.records.revisions import add_revision
 
@@ -13,9 +15,9 @@ from helmdash.records.revisions import add_revision
 class Imported:
     """What an import led to."""
 
-    revision_id: int
+    revision_id: Annotated[int, HIDDEN]
     name: str
-    number: int
+    number: Annotated[int, Named("revision")]
     is_new: bool
 
 

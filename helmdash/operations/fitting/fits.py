@@ -9,10 +9,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Annotated
 
+from helmdash.answers import Named, Words, to_json
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.budgets.budgets import EffectiveBudget, Tier
+from helmdash.core.budgets.budgets import EffectiveBudget, Tier, VariantText
 from helmdash.core.catalog.catalog import Catalog, parse_catalog
+from helmdash.core.catalog.schema import CatalogJson
 from helmdash.core.catalog.trim import Trim
 from helmdash.core.fitting.selection import PreparedCatalog, Selection, prepare, select, stable_fits
 from helmdash.core.ranking.ranking import PastPlan
@@ -43,15 +46,15 @@ class NoCatalog(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """A fitted catalog with everything a caller needs to send it."""
+    """The catalog to send, and how."""
 
     fit_id: str
-    catalog: Mapping[str, object]
-    trim: Trim
+    catalog: CatalogJson
+    trim: Annotated[Trim, Named("compaction")]
     budget: EffectiveBudget
-    prompt_variant: str
-    response_format: str
-    catalog_placement: str
+    prompt_variant: VariantText
+    response_format: Annotated[str, Words(("", "json_object"))]
+    catalog_placement: Annotated[str, Words(("system", "user"))]
 
 
 def fit_catalog(
@@ -197,8 +200,7 @@ def _store(
         "before_bytes": fitted.trim.before_bytes,
         "after_bytes": fitted.trim.after_bytes,
         "fits": fitted.trim.fits,
-        "trim": fitted.trim.to_json()
-        | {"versions": dict(fitted.trim.versions), "timings_ms": dict(fitted.trim.timings_ms)},
+        "trim": to_json(fitted.trim),
         "budget": asdict(fitted.budget),
         "caller": caller,
         "created_at": now,

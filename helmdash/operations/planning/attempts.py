@@ -13,10 +13,10 @@ from typing import Generic, TypeVar
 from helmdash.core.calls.beside import AnswerPlace, Beside, ToolUse, as_text, texts_in, whole_calls
 from helmdash.core.calls.capture import Capture, CapturedTrim
 from helmdash.core.calls.completion import Complete, Completion
-from helmdash.core.calls.failures import Cause
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.catalog.trim import Trim
 from helmdash.core.decoding.decoding import Decoded, Undecodable
+from helmdash.core.planning.answers import Attempt
 from helmdash.core.planning.plans import UnusablePlan
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.threads import in_thread
@@ -27,46 +27,6 @@ from helmdash.records.models import Payload
 logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """One call that was made, as it is stored and told."""
-
-    number: int
-    purpose: str
-    call_id: str
-    model: str
-    prompt_variant: str
-    response_format: str
-    max_tokens: int
-    reason: str
-    prompt_bytes: int
-    system_sha: str
-    catalog_digest: str = ""
-    catalog_bytes: int | None = None
-    fit_id: str = ""
-    cause: Cause | None = None
-    finish_reason: str | None = None
-    latency_ms: int | None = None
-
-    def to_json(self) -> dict[str, object]:
-        """The attempt as the API lists it; what is not known is left out."""
-        return {
-            "number": self.number,
-            "purpose": self.purpose,
-            "call_id": self.call_id,
-            "model": self.model,
-            "prompt_variant": self.prompt_variant or None,
-            "response_format": self.response_format,
-            "max_tokens": self.max_tokens,
-            "reason": self.reason,
-            "cause": cause_json(self.cause),
-            "finish_reason": self.finish_reason,
-            "latency_ms": self.latency_ms,
-            "prompt_bytes": self.prompt_bytes,
-            "catalog_bytes": self.catalog_bytes,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +58,6 @@ class Reply(Generic[Answer]):
 def sha_of(system: str) -> str:
     """A short hash of a system message: calls with equal ones share a prefix cache."""
     return hashlib.sha256(system.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def cause_json(cause: Cause | None) -> dict[str, str] | None:
-    """A cause as the API tells it; None for none."""
-    if cause is None:
-        return None
-    return {
-        "name": cause.name.value,
-        "rule": cause.rule,
-        "advice": cause.advice.value,
-        "detail": cause.detail,
-    }
 
 
 async def attempt_call(
@@ -158,7 +106,7 @@ async def attempt_call(
         replace(
             attempt,
             cause=cause,
-            finish_reason=judged.finish_reason.value if judged.finish_reason else None,
+            finish_reason=judged.finish_reason,
             latency_ms=capture.latency_ms,
         ),
         answer,

@@ -14,6 +14,7 @@ from helmdash.core.calls.completion import Complete, Completion
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.decoding.decoding import Decoded, decode
 from helmdash.core.fitting.selection import Doubt, Selection, room_for_catalog
+from helmdash.core.planning.answers import Attempt
 from helmdash.core.planning.filter_pass import (
     Picks,
     build_filter_prompt,
@@ -26,7 +27,6 @@ from helmdash.core.planning.recovery import filter_tokens
 from helmdash.operations.ids import new_id
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.attempts import (
-    Attempt,
     Reader,
     Reply,
     attempt_call,

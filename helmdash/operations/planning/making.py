@@ -9,18 +9,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from time import perf_counter
 
+from helmdash.answers import to_json
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.completion import Complete, UnknownModel
 from helmdash.core.calls.failures import Advice, Cause, FailureCause
-from helmdash.core.planning.plans import Plan, PlannedRoute
+from helmdash.core.planning.answers import Attempt, PlanCompaction
+from helmdash.core.planning.plans import PlannedRoute
 from helmdash.core.planning.recovery import TrySettings, first_try, next_try
 from helmdash.core.text.tokens import json_bytes, utf8_bytes
 from helmdash.operations.ids import new_id
-from helmdash.operations.planning.answering import Body, compaction, plan_body, route_body
+from helmdash.operations.planning.answering import answer_of, compaction
 from helmdash.operations.planning.asking import (
     Ask,
     AskProblem,
@@ -28,7 +30,6 @@ from helmdash.operations.planning.asking import (
     read_question,
     variant_of,
 )
-from helmdash.operations.planning.attempts import Attempt, cause_json
 from helmdash.operations.planning.plan_rows import (
     Ending,
     close_plan,
@@ -46,6 +47,7 @@ from helmdash.queries.access import ProjectInfo
 
 logger = logging.getLogger(__name__)
 
+Body = dict[str, object]
 # Percent done, and what is being done, as a sentence.
 Progress = Callable[[int, str], Awaitable[None]]
 
@@ -68,8 +70,8 @@ class PlanFailed(Exception):
         self,
         plan_id: str,
         cause: Cause,
-        attempts: tuple[dict[str, object], ...] = (),
-        compaction: Body | None = None,
+        attempts: tuple[Attempt, ...] = (),
+        compaction: PlanCompaction | None = None,
     ) -> None:
         super().__init__(cause.detail)
         self.plan_id = plan_id
@@ -77,13 +79,10 @@ class PlanFailed(Exception):
         self.attempts = attempts
         self.compaction = compaction
 
-    def to_json(self) -> Body:
+    @property
+    def told(self) -> Body:
         """What a caller is told, besides the sentence."""
-        told: Body = {
-            "plan_id": self.plan_id,
-            "cause": cause_json(self.cause),
-            "attempts": list(self.attempts),
-        }
+        told: Body = {"plan_id": self.plan_id, "cause": self.cause, "attempts": self.attempts}
         return told | ({"compaction": self.compaction} if self.compaction else {})
 
 
@@ -163,7 +162,7 @@ async def make_plan(
         raise PlanFailed(
             question.plan_id,
             ending.cause,
-            tuple(attempt.to_json() for attempt in teller.attempts),
+            tuple(teller.attempts),
             compaction(ending.fitted) if ending.fitted else None,
         )
     return Made(plan_id=question.plan_id, body=dict(ending.body))
@@ -234,31 +233,32 @@ def _too_long(question: Question) -> Cause:
 
 def _ending(question: Question, tried: Tried, attempts: list[Attempt], latency_ms: int) -> Ending:
     variant, fitted = tried.settings.variant, tried.fitted
-    match tried.answer:
-        case Plan() as plan if fitted is not None:
-            return Ending(
-                body=plan_body(question, plan, variant, fitted, attempts)
-                | {"latency_ms": latency_ms},
-                steps=plan.steps,
-                outcome=outcome_of(plan),
-                complexity=plan.complexity.value,
-                more_steps_likely=plan.more_steps_likely,
-                variant=variant,
-                fitted=fitted,
-                latency_ms=latency_ms,
-            )
-        case PlannedRoute() as route if fitted is not None:
-            return Ending(
-                body=route_body(question, route, variant, fitted, attempts)
-                | {"latency_ms": latency_ms},
-                steps=route_steps(route),
-                outcome=outcome_of(route),
-                variant=variant,
-                fitted=fitted,
-                latency_ms=latency_ms,
-            )
-        case _:
-            return Ending(cause=tried.cause, variant=variant, fitted=fitted, latency_ms=latency_ms)
+    made = tried.answer
+    if made is None or fitted is None:
+        return Ending(cause=tried.cause, variant=variant, fitted=fitted, latency_ms=latency_ms)
+    told = answer_of(
+        question,
+        made,
+        variant=variant,
+        fitted=fitted,
+        attempts=attempts,
+        latency_ms=latency_ms,
+    )
+    ending = Ending(
+        body=to_json(told),
+        outcome=outcome_of(made),
+        variant=variant,
+        fitted=fitted,
+        latency_ms=latency_ms,
+    )
+    if isinstance(made, PlannedRoute):
+        return replace(ending, steps=route_steps(made))
+    return replace(
+        ending,
+        steps=made.steps,
+        complexity=made.complexity.value,
+        more_steps_likely=made.more_steps_likely,
+    )
 
 
 async def _fail(question: Question, sentence: str, now: datetime) -> None:

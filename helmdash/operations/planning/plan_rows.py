@@ -17,6 +17,7 @@ from django.db.models import QuerySet
 
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.failures import Cause
+from helmdash.core.planning.answers import Attempt
 from helmdash.core.planning.plans import Destination, Gap, Plan, PlannedRoute, RouteKind, Step
 from helmdash.core.ranking.learning import learned_inputs
 from helmdash.core.rules import PLAN_RULES
@@ -24,7 +25,6 @@ from helmdash.core.text.tokens import compact_json, json_bytes
 from helmdash.operations.database import rule_sets
 from helmdash.operations.fitting.fits import Fitted
 from helmdash.operations.planning.asking import Question
-from helmdash.operations.planning.attempts import Attempt
 from helmdash.operations.planning.chain import args_mark
 from helmdash.operations.recording.masking import masker
 from helmdash.operations.retention.expired import CATALOG_SEEN_PRECISION

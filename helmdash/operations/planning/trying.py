@@ -15,6 +15,7 @@ from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.decoding.decoding import Decoded
 from helmdash.core.fitting.selection import Selection, select
+from helmdash.core.planning.answers import Attempt
 from helmdash.core.planning.plan_reading import decode_plan, read_plan
 from helmdash.core.planning.plans import Plan, PlannedRoute, RouteKind, UnusablePlan
 from helmdash.core.planning.prompts import Prompt, Task, build_prompt, fixed_bytes
@@ -25,7 +26,7 @@ from helmdash.operations.fitting.fits import Fitted, goes_in_prefix, keep_fit
 from helmdash.operations.ids import new_id
 from helmdash.operations.planning.arguments import check_args
 from helmdash.operations.planning.asking import Question
-from helmdash.operations.planning.attempts import Attempt, Reader, attempt_call, sha_of
+from helmdash.operations.planning.attempts import Reader, attempt_call, sha_of
 from helmdash.operations.planning.filtering import ask_filter
 from helmdash.operations.planning.plan_rows import keep_attempt, keep_catalog
 from helmdash.operations.planning.threads import in_thread

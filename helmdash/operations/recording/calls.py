@@ -15,9 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Annotated
 
 from django.db import connection
 
+from helmdash.answers import Named
 from helmdash.core.budgets.budgets import BudgetTable
 from helmdash.core.budgets.health import Health
 from helmdash.core.calls.capture import Capture
@@ -55,11 +57,11 @@ MESSAGE_SEEN_PRECISION = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """The answer to one recorded call; the same for every repeat of its id."""
+    """The answer to a recorded call; the same for every repeat of its id."""
 
     id: str
     conversation: str | None
-    round_number: int | None
+    round_number: Annotated[int | None, Named("round")]
     generation: int | None
     health: Health
     finish_reason: FinishReason | None

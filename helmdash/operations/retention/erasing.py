@@ -12,9 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from typing import Annotated
 
 from django.db import connection, models
 
+from helmdash.answers import Named
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.operations import idempotency
 from helmdash.operations.database.scrubbing import scrub
@@ -45,7 +47,7 @@ class Erased:
     calls: int = 0
     messages: int = 0
     fits: int = 0
-    prompts: int = 0
+    prompts: Annotated[int, Named("waiting_prompts")] = 0
 
     def __add__(self, other: Erased) -> Erased:
         """Both together."""

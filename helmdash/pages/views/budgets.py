@@ -21,7 +21,7 @@ _MODEL_CHARS = 255
 def budget_list(request: PageRequest) -> HttpResponse:
     """All rules, and with ?model= the explanation of the one that governs it."""
     project = scope.current_project(request)
-    rows = budgets.page(project_id=project.id, after_id=None, limit=_MOST)
+    rows = budgets.page(project_id=project.id, limit=_MOST).items
     model = request.GET.get("model", "").strip()
     problem = _problem(request, model)
     context: dict[str, object] = {"rows": rows, "model": model, "problem": problem}

@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
+from helmdash.answers import to_json
 from helmdash.core.access.permissions import Right, require
 from helmdash.core.catalog.catalog import CatalogError
 from helmdash.operations.fitting import fits as fitting
@@ -84,7 +85,7 @@ def _tried(fitted: Fitted) -> TriedFit:
         before_bytes=fitted.trim.before_bytes,
         after_bytes=fitted.trim.after_bytes,
         fits=fitted.trim.fits,
-        trim=fitted.trim.to_json(),
+        trim=to_json(fitted.trim),
     )
 
 

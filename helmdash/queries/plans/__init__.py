@@ -9,21 +9,24 @@ from helmdash.queries.plans.detail import (
     StepView,
     find,
 )
-from helmdash.queries.plans.items import STALLED_AFTER, PlanItem, page
+from helmdash.queries.plans.items import STALLED_AFTER, PlanItem, PlanList, page
 from helmdash.queries.plans.mine import MyPlans, PlanGroup, my_plans
-from helmdash.queries.plans.nearest import SimilarPlan, similar
+from helmdash.queries.plans.nearest import PlanDetail, SimilarPlan, find_detail, similar
 
 __all__ = [
     "STALLED_AFTER",
     "AttemptView",
     "ChainLink",
     "MyPlans",
+    "PlanDetail",
     "PlanGroup",
     "PlanItem",
+    "PlanList",
     "PlanView",
     "SimilarPlan",
     "StepView",
     "find",
+    "find_detail",
     "my_plans",
     "page",
     "similar",

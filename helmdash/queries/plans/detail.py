@@ -6,98 +6,160 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from helmdash.answers import HIDDEN, INLINE, Doc, Named, Stored, Words, answer, member
+from helmdash.core.budgets.budgets import VariantText
 from helmdash.core.calls.failures import Advice, Cause, FailureCause
-from helmdash.queries.plans.items import PlanItem, has_stalled, item, rows_of_items
+from helmdash.core.calls.finish import FinishReason
+from helmdash.core.catalog.schema import CatalogJson
+from helmdash.core.catalog.trim import KindText, Trim
+from helmdash.core.planning.answers import PlanAnswer, RouteAnswer
+from helmdash.queries.plans.items import (
+    CauseName,
+    Outcome,
+    PlanItem,
+    has_stalled,
+    item,
+    rows_of_items,
+)
 from helmdash.records.models import Fit, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
 from helmdash.records.secrets import unseal
 
 STALLED: Final = "It was never finished: its server was stopped, or lost the task."
 # A chain of more single picks than a plan may have steps is no chain any more.
 _MOST_IN_CHAIN: Final = 50
+FinishText = Annotated[str, Words(tuple(FinishReason))]
 
 
+@answer("StepDetail")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepView:
-    """One step. entry: the catalog's id, None for a gap; asked: what the model wrote instead.
+    """One step as it is kept. `entry` and `kind` are null for a gap."""
 
-    args: None where the project keeps no texts; args_sha tells whether two are the same.
-    """
-
-    position: int
+    position: Annotated[int, Named("order")]
     entry: str | None
-    is_pipeline: bool
-    asked: str | None
-    gap: str | None
-    suggestions: tuple[str, ...]
-    args: Mapping[str, object] | None
-    args_sha: str | None
+    is_pipeline: Annotated[bool, HIDDEN]
+    asked: Annotated[str | None, Doc("What the model wrote, where it differs.")]
+    gap: Annotated[str | None, Doc("Why no entry was found.")]
+    suggestions: Annotated[tuple[str, ...], Doc("The nearest entries, for a gap.")]
+    args: Annotated[Mapping[str, object] | None, Doc("Null where no texts are kept.")]
+    args_sha: Annotated[str | None, Doc("The same for the same arguments.")]
     rationale: str | None
 
+    @property
+    @member
+    def kind(self) -> Annotated[str | None, Stored(KindText | None)]:
+        """What the entry is; None for a gap."""
+        if not self.entry:
+            return None
+        return "pipeline" if self.is_pipeline else "pack"
 
+
+@answer("AttemptDetail")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptView:
-    """One call made for the plan. reason: why it was made. call_id: its recorded call."""
+    """One call made for a plan; `call_id` leads to all of it.
+
+    reason: why it was made.
+    """
 
     number: int
-    purpose: str
+    purpose: Annotated[str, Words(("filter", "plan", "route"))]
     call_id: str
     model: str
-    variant: str | None
+    variant: Annotated[VariantText | None, Named("prompt_variant")]
     response_format: str | None
     max_tokens: int | None
     reason: str | None
-    cause: str | None
-    finish_reason: str | None
+    cause: CauseName | None
+    finish_reason: FinishText | None
     latency_ms: int | None
     prompt_bytes: int | None
-    system_sha: str | None
-    catalog_digest: str | None
+    system_sha: Annotated[str | None, Doc("Calls with the same one share a cacheable prefix.")]
+    catalog_digest: Annotated[str | None, HIDDEN]
     catalog_bytes: int | None
     fit_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainLink:
-    """A plan of the same piece of work: each goes on where the one it continues stopped.
+    """A plan of the same piece of work.
 
-    tools: the catalog's ids of its real steps. gaps: how many steps have none.
+    Each goes on where the one it continues stopped. tools: the catalog's ids of its real steps.
+    gaps: how many steps have none.
     """
 
     id: str
     continues: str | None
     tools: tuple[str, ...]
-    gaps: int
-    outcome: str
+    gaps: Annotated[int, HIDDEN]
+    outcome: Outcome
     at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView:
-    """One plan. problem: why there is none, as a sentence. catalog: what the last try showed.
+    """One plan with everything kept about it.
 
-    rules: version of each rule that decided; None for a plan from before they were stored.
-    chain: the plans it goes on from and those that go on from it, oldest first, itself among them;
-    empty where there are no others.
+    problem: why there is none, as a sentence. catalog: what the last try showed, as JSON. rules:
+    None for a plan from before they were stored. chain: the plans it goes on from and those that go
+    on from it, itself among them; empty where there are no others.
     """
 
-    item: PlanItem
+    item: Annotated[PlanItem, INLINE]
     cause: Cause | None
-    problem: str | None
-    result: Mapping[str, object] | None
-    steps: tuple[StepView, ...]
+    problem: Annotated[str | None, Doc("Why there is no answer, as a sentence.")]
+    result: Annotated[
+        Mapping[str, object] | None,
+        Named("plan"),
+        Stored(PlanAnswer | RouteAnswer | None),
+        Doc("The answer. Null while it runs, and where no texts are kept."),
+    ]
+    steps: Annotated[tuple[StepView, ...], Named("step_details")]
     attempts: tuple[AttemptView, ...]
     fit_id: str | None
-    trim: Mapping[str, object] | None
-    budget: Mapping[str, object] | None
-    catalog: str | None
+    trim: Annotated[Mapping[str, object] | None, Named("compaction"), Stored(Trim | None)]
+    budget: Annotated[
+        Mapping[str, object] | None,
+        Stored(object),
+        Doc("The budget of that moment; null where none ruled."),
+    ]
+    catalog: Annotated[str | None, HIDDEN]
     catalog_name: str | None
-    progress: int
+    progress: Annotated[int, HIDDEN]
     continues: str | None
-    chain: tuple[ChainLink, ...]
+    chain: Annotated[tuple[ChainLink, ...], Doc("All plans of the same work, oldest first.")]
     finished_at: datetime | None
-    rules: Mapping[str, str] | None = None
+    rules: Annotated[
+        Mapping[str, str] | None,
+        Doc("Version of each rule that decided, by subject; null: not stored then."),
+    ] = None
+
+    @property
+    @member
+    def status(self) -> Annotated[str, Words(("running", "done", "failed"))]:
+        """How far it is, in a word."""
+        return self.item.outcome if self.item.outcome in ("running", "failed") else "done"
+
+    @property
+    @member
+    def told_progress(self) -> Annotated[int, Named("progress"), Doc("Percent.")]:
+        """Percent; what was kept last where it is not done."""
+        return 100 if self.status == "done" else self.progress
+
+    @property
+    @member
+    def told_catalog(
+        self,
+    ) -> Annotated[
+        Mapping[str, object] | None,
+        Named("catalog"),
+        Stored(CatalogJson | None),
+        Doc("The catalog that the model saw last."),
+    ]:
+        """The catalog as a value; whole numbers keep all their digits."""
+        return None if self.catalog is None else json.loads(self.catalog)
 
 
 def find(*, project_id: int, plan_id: str, now: datetime) -> PlanView | None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Annotated, Final
 
 from django.db.models import Q, QuerySet
 
+from helmdash.answers import Doc, Words
+from helmdash.core.budgets.budgets import VariantText
+from helmdash.core.calls.failures import FailureCause
+from helmdash.core.planning.plans import Complexity
 from helmdash.queries.distinct_values import planned_models
 from helmdash.queries.following import shown_by_a_call, was_followed
 from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
@@ -19,34 +23,46 @@ from helmdash.records.querysets import starts_with
 STALLED_AFTER: Final = timedelta(minutes=15)
 
 
+# Words that are kept as plain text.
+Outcome = Annotated[str, Words(("running", "ok", "gap", "partial", "failed"))]
+ComplexityText = Annotated[str, Words(tuple(Complexity))]
+CauseName = Annotated[str, Words(tuple(FailureCause))]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanItem:
-    """One plan or route in a list.
+    """One plan or route as lists show it.
 
-    tools: the catalog's ids of its real steps, in order. steps, gaps: how many. cause: why it
-    failed. at: when it was asked for. before_bytes, after_bytes: the catalog as it was and as the
-    last try showed it. followed: whether its steps were carried out; None while nobody knows.
+    gaps: how many steps have no entry. cause: why it failed. at: when it was asked for. followed:
+    whether its steps were carried out.
     """
 
     id: str
-    kind: str
-    intent: str | None
-    intent_sha: str
+    kind: Annotated[str, Words(("plan", "route"))]
+    intent: Annotated[str | None, Doc("Null where the project keeps no texts.")]
+    intent_sha: Annotated[str, Doc("The same for the same request.")]
     model: str
-    prompt_variant: str | None
-    complexity: str | None
-    outcome: str
-    cause: str | None
-    steps: int
+    prompt_variant: VariantText | None
+    complexity: ComplexityText | None
+    outcome: Outcome
+    cause: CauseName | None
+    steps: Annotated[int, Doc("How many, gaps included.")]
     gaps: int
-    tools: tuple[str, ...]
+    tools: Annotated[tuple[str, ...], Doc("The entries of its steps, in order.")]
     at: datetime
     latency_ms: int | None
-    before_bytes: int | None
-    after_bytes: int | None
+    before_bytes: Annotated[int | None, Doc("The catalog as it was.")]
+    after_bytes: Annotated[int | None, Doc("The catalog as the last try showed it.")]
     caller: str | None
     more_steps_likely: bool | None
-    followed: bool | None
+    followed: Annotated[bool | None, Doc("Null: nobody knows.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanList(Page[PlanItem]):
+    """A page of plans, newest first."""
+
+    items: tuple[PlanItem, ...]
 
 
 def page(
@@ -64,9 +80,9 @@ def page(
     until: datetime | None = None,
     cursor: str | None = None,
     limit: int = 50,
-) -> Page[PlanItem]:
-    """Plans, newest first. Two queries, five with a model. Raises BadCursor for a cursor that no
-    page of this list gave.
+) -> PlanList:
+    """Plans, newest first. Two queries, five with a model. Raises BadCursor for a
+    cursor that no page of this list gave.
 
     A filter that is None narrows nothing. tool: plans with a step that names the entry. q: a part
     of the intent, where it is kept, or the beginning of a plan's id. A plan that runs for longer
@@ -97,7 +113,7 @@ def page(
     more = found[limit - 1] if len(found) > limit else None
     shown = found[:limit]
     tools = tools_of(row.pk for row in shown)
-    return Page(
+    return PlanList(
         items=tuple(item(row, tools.get(row.pk, ()), now) for row in shown),
         next=encode_cursor(more.started_at, more.pk) if more else None,
     )

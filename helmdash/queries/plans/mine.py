@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Annotated, Final
 
+from helmdash.answers import HIDDEN, OPTIONAL, WHEN_SAID, member
 from helmdash.core.planning.plans import META_TOOLS
-from helmdash.queries.timestamps import rfc3339
+from helmdash.queries.plans.items import ComplexityText
 from helmdash.records.models import PlanRecord, PlanStep
 
 # A caller's habits of last year are no help.
@@ -27,37 +28,44 @@ _NOTE: Final = "No plan of yours in the last 30 days: groups appear after your f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanGroup:
-    """Plans of one intent. complexity: the most frequent; last_at: when the newest was made."""
+    """Plans of one intent.
+
+    complexity: the most frequent. last_at: when the newest was made.
+    """
 
     intent_sha: str
     count: int
-    complexity: str | None
-    top_tools: tuple[str, ...]
-    last_at: datetime
-    models: tuple[str, ...]
+    complexity: Annotated[ComplexityText | None, WHEN_SAID]
+    top_tools: Annotated[tuple[str, ...], WHEN_SAID]
+    last_at: Annotated[datetime, HIDDEN]
+    models: Annotated[tuple[str, ...], WHEN_SAID]
+
+    @property
+    @member
+    def last_unix(self) -> int:
+        """The same in seconds since 1970."""
+        return int(self.last_at.timestamp())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MyPlans:
-    """A caller's groups, the most frequent first."""
+    """What the caller has planned lately, the most frequent first."""
 
-    caller: str
+    caller: Annotated[str, HIDDEN]
     fetched_at: datetime
     groups: tuple[PlanGroup, ...]
 
     @property
-    def note(self) -> str | None:
-        """A sentence for who has planned nothing in these days; None where there are groups."""
-        return None if self.groups else _NOTE
+    @member
+    def scope(self) -> str:
+        """Whose plans they are."""
+        return f"caller={self.caller}"
 
-    def to_json(self) -> dict[str, object]:
-        """The body of `helmdeck://my-plans`; members without a value are left out."""
-        shape: dict[str, object] = {
-            "scope": f"caller={self.caller}",
-            "fetched_at": rfc3339(self.fetched_at),
-            "groups": [_group_json(group) for group in self.groups],
-        }
-        return shape | ({"note": self.note} if self.note else {})
+    @property
+    @member
+    def note(self) -> Annotated[str | None, OPTIONAL]:
+        """Why there is nothing, where there is nothing."""
+        return None if self.groups else _NOTE
 
 
 def my_plans(*, project_id: int, caller: str, now: datetime) -> MyPlans:
@@ -114,15 +122,3 @@ def _top(counts: Counter[str], most: int) -> tuple[str, ...]:
     named: Iterable[tuple[str, int]] = ((word, n) for word, n in counts.items() if word)
     ranked = sorted(named, key=lambda pair: (-pair[1], pair[0]))
     return tuple(word for word, _ in ranked[:most])
-
-
-def _group_json(group: PlanGroup) -> dict[str, object]:
-    shape: dict[str, object] = {"intent_sha": group.intent_sha, "count": group.count}
-    if group.complexity:
-        shape["complexity"] = group.complexity
-    if group.top_tools:
-        shape["top_tools"] = list(group.top_tools)
-    shape["last_unix"] = int(group.last_at.timestamp())
-    if group.models:
-        shape["models"] = list(group.models)
-    return shape

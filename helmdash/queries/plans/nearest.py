@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from helmdash.answers import INLINE, Doc
 from helmdash.core.ranking.history import PastPlan, similar_to_sketch
-from helmdash.queries.plans.items import has_stalled, tools_of
+from helmdash.queries.plans.detail import PlanView, find
+from helmdash.queries.plans.items import Outcome, has_stalled, tools_of
 from helmdash.records.models import PlanRecord
 
 # As many as the ranking reads of the past: what is shown as similar is what was counted.
@@ -16,11 +18,10 @@ _COMPARED: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarPlan:
-    """An earlier or later plan, and how near its intent is: up to 1.
+    """A plan for a like intent, and what it picked. `nearness` is 1 for the same words.
 
-    tools: the catalog's ids of its real steps. gaps: how many steps have none. count: the plans
-    among those compared that ask for the same (by intent_sha); this is the newest of them that
-    picked something.
+    tools: the catalog's ids of its real steps. gaps: how many steps have none. count: among those
+    compared, by intent_sha; of them this is the newest that picked something.
     """
 
     id: str
@@ -28,9 +29,25 @@ class SimilarPlan:
     nearness: float
     tools: tuple[str, ...]
     gaps: int
-    count: int
-    outcome: str
+    count: Annotated[int, Doc("Plans that ask for the same; this is the newest.")]
+    outcome: Outcome
     at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanDetail:
+    """One plan with everything kept about it."""
+
+    plan: Annotated[PlanView, INLINE]
+    similar: Annotated[tuple[SimilarPlan, ...], Doc("Nearest first.")]
+
+
+def find_detail(*, project_id: int, plan_id: str, now: datetime) -> PlanDetail | None:
+    """One plan and those near it; None where nothing has the id. At most ten queries."""
+    found = find(project_id=project_id, plan_id=plan_id, now=now)
+    if found is None:
+        return None
+    return PlanDetail(plan=found, similar=similar(project_id=project_id, plan_id=plan_id, now=now))
 
 
 def similar(

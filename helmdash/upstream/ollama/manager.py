@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
+from helmdash.answers import to_json
 from helmdash.core.assembly.assembly import Assembled, assemble, prompt_budget
 from helmdash.core.assembly.chunks import Chunk, SelectionMode
 from helmdash.core.budgets.budgets import EffectiveBudget
@@ -212,6 +213,6 @@ def _receipt(assembled: Assembled, conversation: str) -> Receipt:
     return Receipt(
         token_estimate=manifest.total_tokens,
         prompt_hash=manifest.prompt_hash,
-        chunks=tuple(entry.to_json() for entry in manifest.chunks),
+        chunks=tuple(to_json(entry) for entry in manifest.chunks),
         conversation=conversation,
     )
