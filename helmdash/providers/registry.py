@@ -52,7 +52,7 @@ _LATEST = ":latest"  # Ollama's tag of a name that has none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class ModelRoute:
     """Where a request goes: an endpoint, and the model as that endpoint calls it."""
 
     endpoint: Endpoint
@@ -65,7 +65,7 @@ def choose(
     endpoints: Sequence[Endpoint],
     default: str | None = None,
     listed: Mapping[str, Iterable[str]] | None = None,
-) -> Route | None:
+) -> ModelRoute | None:
     """The endpoint a model goes to; None where there is none.
 
     `endpoints` are the enabled ones, best first; `default` names one of them; `listed` holds the
@@ -97,49 +97,49 @@ def is_glob(pattern: str) -> bool:
     return any(sign in pattern for sign in "*?[")
 
 
-def _by_provider(name: str, endpoints: Sequence[Endpoint]) -> Route | None:
+def _by_provider(name: str, endpoints: Sequence[Endpoint]) -> ModelRoute | None:
     provider, _, rest = name.partition("/")
     rest = rest.strip()
     if not rest:
         return None
     wanted = provider.strip().lower()
     found = next((end for end in endpoints if end.name.lower() == wanted), None)
-    return Route(endpoint=found, model=rest) if found is not None else None
+    return ModelRoute(endpoint=found, model=rest) if found is not None else None
 
 
 def _by_exact_id(
     name: str, endpoints: Sequence[Endpoint], listed: Mapping[str, Iterable[str]]
-) -> Route | None:
+) -> ModelRoute | None:
     """An id exactly as it is listed wins over one of another letter case."""
     for fold in (str, str.lower):
         for endpoint in endpoints:
             ids = endpoint.models or listed.get(endpoint.name, ())
             for known in ids:
                 if not is_glob(known) and _is_same(fold(known), fold(name), endpoint.kind):
-                    return Route(endpoint=endpoint, model=known)
+                    return ModelRoute(endpoint=endpoint, model=known)
     return None
 
 
-def _by_glob(name: str, endpoints: Sequence[Endpoint]) -> Route | None:
+def _by_glob(name: str, endpoints: Sequence[Endpoint]) -> ModelRoute | None:
     for endpoint in endpoints:
         if _matches(name, filter(is_glob, endpoint.models)):
-            return Route(endpoint=endpoint, model=name)
+            return ModelRoute(endpoint=endpoint, model=name)
     return None
 
 
-def _by_family(name: str, endpoints: Sequence[Endpoint]) -> Route | None:
+def _by_family(name: str, endpoints: Sequence[Endpoint]) -> ModelRoute | None:
     """A family that names the id wins over one whose glob happens to match it."""
     families = [(endpoint, family_of(endpoint)) for endpoint in endpoints]
     naming = (endpoint for endpoint, family in families if name.lower() in family)
     matching = (endpoint for endpoint, family in families if _matches(name, family))
     found = next(naming, None) or next(matching, None)
-    return Route(endpoint=found, model=name) if found is not None else None
+    return ModelRoute(endpoint=found, model=name) if found is not None else None
 
 
-def _by_default(name: str, endpoints: Sequence[Endpoint], default: str | None) -> Route | None:
+def _by_default(name: str, endpoints: Sequence[Endpoint], default: str | None) -> ModelRoute | None:
     wanted = (default or "").strip().lower()
     found = next((end for end in endpoints if end.name.lower() == wanted), None)
-    return Route(endpoint=found, model=name) if found is not None else None
+    return ModelRoute(endpoint=found, model=name) if found is not None else None
 
 
 def _matches(name: str, globs: Iterable[str]) -> bool:

@@ -21,7 +21,7 @@ from helmdash.core.calls.completion import Completion, UnknownModel
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.upstreams.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
 from helmdash.providers.errors import CannotTranslate
-from helmdash.providers.registry import UPSTREAMS, Route
+from helmdash.providers.registry import UPSTREAMS, ModelRoute
 from helmdash.providers.wire import ChatRequest, JsonMode, Message, Reply, Role, Text, WireError
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import FailureKind, UpstreamFailed
@@ -96,7 +96,7 @@ class Completer:
             latency_ms=(perf_counter_ns() - started_ns) // _NS_PER_MS,
         )
 
-    def _budget_model(self, model: str, route: Route) -> str | None:
+    def _budget_model(self, model: str, route: ModelRoute) -> str | None:
         """The name that budgets know the model by, where that is not the one asked for."""
         qualified = f"{route.endpoint.name}/{route.model}"
         if self._rules is None:
@@ -106,7 +106,7 @@ class Completer:
         is_known = self._rules.lookup(qualified).rule is not MatchRule.FALLBACK
         return qualified if is_known else None
 
-    def _window(self, model: str, route: Route) -> int | None:
+    def _window(self, model: str, route: ModelRoute) -> int | None:
         """The window an Ollama server is to use, as the gateway tells it; None for any other."""
         if self._rules is None or route.endpoint.kind is not ProviderKind.OLLAMA:
             return None
@@ -171,7 +171,7 @@ def _sayable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-async def _ask(client: UpstreamClient, route: Route, request: ChatRequest) -> _Outcome:
+async def _ask(client: UpstreamClient, route: ModelRoute, request: ChatRequest) -> _Outcome:
     """Send a request and read all of its answer."""
     endpoint = route.endpoint
     upstream = UPSTREAMS[endpoint.kind]
@@ -225,7 +225,7 @@ def _without_key(data: bytes, endpoint: Endpoint) -> bytes:
     return data.replace(key, b"[key]")
 
 
-def _capture(completion: Completion, route: Route, outcome: _Outcome) -> Capture:
+def _capture(completion: Completion, route: ModelRoute, outcome: _Outcome) -> Capture:
     """What the gateway would tell of the same call, but for its times and its budget."""
     error, reply = outcome.error, outcome.reply
     said = reply or Reply()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from helmdash.core.upstreams.endpoints import Endpoint
-from helmdash.providers.registry import Route, choose, is_glob
+from helmdash.providers.registry import ModelRoute, choose, is_glob
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listing import list_models
 
@@ -42,7 +42,7 @@ class Listings:
 
     async def choose(
         self, model: str, endpoints: Sequence[Endpoint], *, default: str
-    ) -> Route | None:
+    ) -> ModelRoute | None:
         """The upstream of a model; None when there is none for it.
 
         Upstreams that do not list their models are asked, if nothing else answers the question.
