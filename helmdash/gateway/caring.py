@@ -299,7 +299,7 @@ def _rest(
     """The step where nothing is due; None: it has to be taken."""
     assert exchange.budget is not None
     assert call.conversation is not None
-    found = care.resting(
+    found = care.peek(
         project_id=exchange.key_context.caller.project.id,
         conversation=call.conversation,
         budget=exchange.budget,

@@ -1,6 +1,6 @@
 """Conversations in which something was due a moment ago: it most likely is again.
 
-Before most calls a look tells that nothing is due (`operations.care.resting`). In caution it tells
+Before most calls a look tells that nothing is due (`operations.care.peeking`). In caution it tells
 the contrary each time, and then it is only one more round trip to the database before the step.
 """
 

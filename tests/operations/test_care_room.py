@@ -68,7 +68,7 @@ def test_the_first_guidance_comes_before_the_request_that_does_not_fit(talk: Tal
 def _is_resting(talk: Talk, tokens: int) -> bool:
     model = make_capture().model
     budget = budgets.table(project_id=talk.project.id).lookup(model)
-    found = care.resting(
+    found = care.peek(
         project_id=talk.project.id,
         conversation=talk.name,
         budget=budget,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from helmdash.operations.care.advancing import advance, keep_prompt
 from helmdash.operations.care.braking import go_on
 from helmdash.operations.care.clearing import clear, restart_of
-from helmdash.operations.care.peek import Resting, resting
+from helmdash.operations.care.peeking import NothingDue, peek
 from helmdash.operations.care.problems import Braked, CareProblem, NoConversation, NoReminder
 from helmdash.operations.care.reminders import add_reminder, delete_reminder, update_reminder
 from helmdash.operations.care.values import Advanced, Cleared, ClientHistory, Newest, Restart
@@ -24,16 +24,16 @@ __all__ = [
     "Newest",
     "NoConversation",
     "NoReminder",
+    "NothingDue",
     "ReminderView",
     "Restart",
-    "Resting",
     "add_reminder",
     "advance",
     "clear",
     "delete_reminder",
     "go_on",
     "keep_prompt",
+    "peek",
     "restart_of",
-    "resting",
     "update_reminder",
 ]

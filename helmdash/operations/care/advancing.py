@@ -21,12 +21,12 @@ from helmdash.operations.care.clearing import (
     Clearing,
     anchor,
     is_braked,
-    restart_of_standing,
+    restart_of_locked,
     start_over,
     stored_package,
 )
 from helmdash.operations.care.guidance_texts import text_of
-from helmdash.operations.care.locked_conversation import Reading, Standing, lock, read
+from helmdash.operations.care.locked_conversation import LockedConversation, Reading, lock, read
 from helmdash.operations.care.problems import CareProblem
 from helmdash.operations.care.values import Advanced, ClientHistory, Fits, Restart, SentBytes
 from helmdash.operations.database import rule_sets
@@ -41,7 +41,7 @@ _MOST_AHEAD = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _Request:
     """One question, with the budgets it is answered by."""
 
     project: ProjectInfo
@@ -81,7 +81,7 @@ def advance(
     has room in it; a guidance that has none does not count as given. A conversation nobody knows
     is in round 1 and needs nothing. Raises CareProblem for a generation that cannot be the next.
     """
-    asked = _Asked(
+    request = _Request(
         project=project,
         conversation=conversation,
         generation=generation,
@@ -94,7 +94,7 @@ def advance(
         rules=budgets.table(project_id=project.id),
         now=now,
     )
-    return write(lambda: _advance(asked))
+    return write(lambda: _advance(request))
 
 
 def keep_prompt(
@@ -106,9 +106,9 @@ def keep_prompt(
     """
 
     def work() -> None:
-        standing = lock(project.id, conversation)
-        if standing is not None:
-            pending_prompts.forget_answered(standing.row, first=standing.first_waiting)
+        locked = lock(project.id, conversation)
+        if locked is not None:
+            pending_prompts.forget_answered(locked.row, first=locked.first_waiting)
         pending_prompts.keep(
             project_id=project.id,
             conversation=conversation,
@@ -122,133 +122,137 @@ def keep_prompt(
     write(work)
 
 
-def _advance(asked: _Asked) -> Advanced:
-    standing = lock(asked.project.id, asked.conversation)
-    recorded = standing.row.generation if standing else 0
-    if asked.generation is not None and asked.generation > recorded + _MOST_AHEAD:
+def _advance(request: _Request) -> Advanced:
+    locked = lock(request.project.id, request.conversation)
+    recorded = locked.row.generation if locked else 0
+    if request.generation is not None and request.generation > recorded + _MOST_AHEAD:
         raise CareProblem(
             "generation",
             f"this conversation has {recorded:,} recorded calls; name the one about to start, "
             "or leave it out",
         )
-    if standing is None:
-        generation = asked.generation or 1
-        _keep_text(asked, generation, recorded)
+    if locked is None:
+        generation = request.generation or 1
+        _keep_text(request, generation, recorded)
         return _nothing(generation, 1, "No call of this conversation is known yet.")
-    generation = asked.generation or standing.next_generation
-    if asked.client is not None:
-        anchor(standing, asked.client)
-    pending_prompts.forget_answered(standing.row, first=standing.first_waiting)
-    _keep_text(asked, generation, recorded)
-    if generation <= standing.state.generation:
-        return _repeat(asked, standing, generation)
+    generation = request.generation or locked.next_generation
+    if request.client is not None:
+        anchor(locked, request.client)
+    pending_prompts.forget_answered(locked.row, first=locked.first_waiting)
+    _keep_text(request, generation, recorded)
+    if generation <= locked.state.generation:
+        return _repeat(request, locked, generation)
     reading = read(
-        standing, asked.rules, model=asked.model, sent_bytes=_sent_bytes(asked, standing)
+        locked, request.rules, model=request.model, sent_bytes=_sent_bytes(request, locked)
     )
     state, decision = remediation.advance(
-        standing.state,
+        locked.state,
         generation=generation,
         snapshot=reading.snapshot,
         cadence=reading.budget.caution_cadence,
-        has_user_prompt=asked.has_user_prompt,
+        has_user_prompt=request.has_user_prompt,
     )
     if decision.action is CareAction.CLEAR:
-        if not is_braked(standing, asked.client):
-            return _clear(asked, standing, reading, decision, generation)
-        state, decision = remediation.brake(state, has_user_prompt=asked.has_user_prompt)
-    text = text_of(decision, standing, reading, generation=generation)
-    if text and not _has_room(asked, standing, reading, text):
-        state, decision = remediation.untold(standing.state, state, decision)
+        if not is_braked(locked, request.client):
+            return _clear(request, locked, reading, decision, generation)
+        state, decision = remediation.brake(state, has_user_prompt=request.has_user_prompt)
+    text = text_of(decision, locked, reading, generation=generation)
+    if text and not _has_room(request, locked, reading, text):
+        state, decision = remediation.untold(locked.state, state, decision)
         text = ""
-    standing.save(state, cadence=reading.budget.caution_cadence, recorded=recorded)
-    return _give(asked, standing, reading, decision, generation, text)
+    locked.save(state, cadence=reading.budget.caution_cadence, recorded=recorded)
+    return _give(request, locked, reading, decision, generation, text)
 
 
-def _has_room(asked: _Asked, standing: Standing, reading: Reading, text: str) -> bool:
-    if asked.fits is None or reading.newest is None:
+def _has_room(request: _Request, locked: LockedConversation, reading: Reading, text: str) -> bool:
+    if request.fits is None or reading.newest is None:
         return True
-    return asked.fits(_restart(asked, standing), len(text.encode()), reading.newest)
+    return request.fits(_restart(request, locked), len(text.encode()), reading.newest)
 
 
-def _sent_bytes(asked: _Asked, standing: Standing) -> Callable[[], int] | None:
-    told = asked.sent_bytes
-    return None if told is None else lambda: told(_restart(asked, standing))
+def _sent_bytes(request: _Request, locked: LockedConversation) -> Callable[[], int] | None:
+    told = request.sent_bytes
+    return None if told is None else lambda: told(_restart(request, locked))
 
 
-def _keep_text(asked: _Asked, generation: int, recorded: int) -> None:
-    if asked.user_prompt is not None:
+def _keep_text(request: _Request, generation: int, recorded: int) -> None:
+    if request.user_prompt is not None:
         pending_prompts.keep(
-            project_id=asked.project.id,
-            conversation=asked.conversation,
+            project_id=request.project.id,
+            conversation=request.conversation,
             generation=generation,
             recorded=recorded,
-            text=asked.user_prompt,
-            now=asked.now,
+            text=request.user_prompt,
+            now=request.now,
         )
 
 
 def _give(
-    asked: _Asked,
-    standing: Standing,
+    request: _Request,
+    locked: LockedConversation,
     reading: Reading,
     decision: Decision,
     generation: int,
     text: str,
 ) -> Advanced:
     if decision.action is not CareAction.NONE:
-        _store(asked, standing, decision, generation=generation, text=text)
+        _store(request, locked, decision, generation=generation, text=text)
     return Advanced(
         action=decision.action.value,
         strength=decision.strength.value if decision.strength else None,
         text=text or None,
         persist=decision.persist,
         remaining=decision.remaining,
-        round_number=standing.row.round_number,
+        round_number=locked.row.round_number,
         generation=generation,
         reason=decision.reason,
-        restart=_restart(asked, standing),
+        restart=_restart(request, locked),
         newest=reading.newest,
         is_braked=decision.is_brake,
     )
 
 
 def _store(
-    asked: _Asked, standing: Standing, decision: Decision, *, generation: int, text: str
+    request: _Request, locked: LockedConversation, decision: Decision, *, generation: int, text: str
 ) -> None:
-    is_inserted = decision.action is CareAction.RECORD_PROMPT and asked.client is not None
+    is_inserted = decision.action is CareAction.RECORD_PROMPT and request.client is not None
     store_guidance(
         {
-            "project": asked.project.id,
-            "conversation": standing.row.pk,
+            "project": request.project.id,
+            "conversation": locked.row.pk,
             "generation": generation,
-            "round_number": standing.row.round_number,
+            "round_number": locked.row.round_number,
             "action": decision.action.value,
             "strength": decision.strength.value if decision.strength else "",
             "text": text,
             "remaining": decision.remaining,
             "reason": decision.reason[:REASON_CHARS],
-            "position": asked.client.messages if asked.client and is_inserted else None,
-            "at": asked.now,
+            "position": request.client.messages if request.client and is_inserted else None,
+            "at": request.now,
             "followed_at": None,
             "rules": rule_sets.keep(CARE_RULES),
         }
     )
-    standing.has_inserts = standing.has_inserts or is_inserted
+    locked.has_inserts = locked.has_inserts or is_inserted
 
 
 def _clear(
-    asked: _Asked, standing: Standing, reading: Reading, decision: Decision, generation: int
+    request: _Request,
+    locked: LockedConversation,
+    reading: Reading,
+    decision: Decision,
+    generation: int,
 ) -> Advanced:
     package = start_over(
-        standing,
+        locked,
         Clearing(
             budget=reading.budget,
             reason=decision.reason,
-            client=asked.client,
+            client=request.client,
             generation=generation,
             asked_by=generation,
             by_itself=True,
-            now=asked.now,
+            now=request.now,
         ),
     )
     return Advanced(
@@ -257,24 +261,24 @@ def _clear(
         text=None,
         persist=False,
         remaining=decision.remaining,
-        round_number=standing.row.round_number,
+        round_number=locked.row.round_number,
         generation=generation,
-        carry=pending_prompts.pending(standing.row),
+        carry=pending_prompts.pending(locked.row),
         package=package,
         reason=decision.reason,
-        restart=_restart(asked, standing),
+        restart=_restart(request, locked),
     )
 
 
-def _repeat(asked: _Asked, standing: Standing, generation: int) -> Advanced:
+def _repeat(request: _Request, locked: LockedConversation, generation: int) -> Advanced:
     """The first answer again. What was told in a round that is over holds no more, nor does a clear
     that was followed by a call."""
-    row = standing.row
-    is_braked_now = standing.state.braked_at is not None
+    row = locked.row
+    is_braked_now = locked.state.braked_at is not None
     stored = Guidance.objects.filter(
-        project_id=asked.project.id, conversation=row, generation=generation
+        project_id=request.project.id, conversation=row, generation=generation
     ).first()
-    restart = _restart(asked, standing)
+    restart = _restart(request, locked)
     if stored is not None and stored.action == CareAction.CLEAR.value:
         package, asked_by = stored_package(row, stored.round_number + 1)
         if asked_by == generation and row.is_round_empty:
@@ -333,6 +337,6 @@ def _nothing(
     )
 
 
-def _restart(asked: _Asked, standing: Standing) -> Restart | None:
+def _restart(request: _Request, locked: LockedConversation) -> Restart | None:
     """Only a gateway asks for it: it alone rebuilds requests."""
-    return restart_of_standing(standing, asked.rules) if asked.client is not None else None
+    return restart_of_locked(locked, request.rules) if request.client is not None else None

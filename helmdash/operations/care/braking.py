@@ -19,7 +19,7 @@ from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.care.remediation import release
 from helmdash.operations.care import pending_prompts
-from helmdash.operations.care.locked_conversation import Standing, lock
+from helmdash.operations.care.locked_conversation import LockedConversation, lock
 from helmdash.operations.care.problems import NoConversation
 from helmdash.operations.care.values import ClientHistory
 from helmdash.operations.database.transactions import write
@@ -32,17 +32,19 @@ _DIGEST_BYTES = 8
 _MOST_ALIKE = 50
 
 
-def holds(standing: Standing, stored: Mapping[str, object], client: ClientHistory | None) -> bool:
+def holds(
+    locked: LockedConversation, stored: Mapping[str, object], client: ClientHistory | None
+) -> bool:
     """Whether a clear that is due by itself is not to be done. Three queries at most.
 
     stored: the restart of the open round. client: the history of the request; None: an agent asked
     over the API, whose steps are not known.
     """
     before = stored.get("before")
-    if standing.state.is_released or not isinstance(before, Mapping):
+    if locked.state.is_released or not isinstance(before, Mapping):
         return False
     notes = stored.get("notes")
-    if not notes == before.get("notes") == _notes(standing.row) or _is_answered(standing.row, 2):
+    if not notes == before.get("notes") == _notes(locked.row) or _is_answered(locked.row, 2):
         return False
     if _whole(stored.get("alike")) >= _MOST_ALIKE:
         return True
@@ -52,20 +54,20 @@ def holds(standing: Standing, stored: Mapping[str, object], client: ClientHistor
         digest = str(stored.get("digest"))
         return is_known and client.is_standstill(_whole(since), _whole(start), digest)
     waits = stored.get("waits")
-    return waits == _waits(standing.row) and before.get("waits") in (None, waits)
+    return waits == _waits(locked.row) and before.get("waits") in (None, waits)
 
 
 def marks_of(
-    standing: Standing, stored: Mapping[str, object], *, by_itself: bool
+    locked: LockedConversation, stored: Mapping[str, object], *, by_itself: bool
 ) -> dict[str, object]:
     """What a round is begun with, for `holds`; to be asked before the row moves on to it.
 
     stored: the restart of the round before. by_itself: nobody asked for this clear; one that
     somebody asked for begins the count anew.
     """
-    row = standing.row
+    row = locked.row
     marks: dict[str, object] = {"notes": _notes(row), "waits": _waits(row)}
-    if not by_itself or standing.state.is_released:
+    if not by_itself or locked.state.is_released:
         return marks
     if row.round_number == 1:
         return marks | {"before": {"messages": 0, "notes": _digest(())}}
@@ -85,13 +87,13 @@ def go_on(*, actor: Actor, project: ProjectInfo, conversation: str) -> bool:
     require(actor, Right.CARE, project_id=project.id)
 
     def work() -> bool:
-        standing = lock(project.id, conversation)
-        if standing is None:
+        locked = lock(project.id, conversation)
+        if locked is None:
             raise NoConversation(conversation)
-        state = release(standing.state)
-        if state == standing.state:
+        state = release(locked.state)
+        if state == locked.state:
             return False
-        standing.save(state)
+        locked.save(state)
         return True
 
     return write(work)

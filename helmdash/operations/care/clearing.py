@@ -19,7 +19,7 @@ from helmdash.core.care.remediation import CareAction, new_round
 from helmdash.core.care.reminders import Note, build_package, package_bytes
 from helmdash.core.rules import CARE_RULES
 from helmdash.operations.care import braking, pending_prompts
-from helmdash.operations.care.locked_conversation import Standing, care_json, lock, read
+from helmdash.operations.care.locked_conversation import LockedConversation, care_json, lock, read
 from helmdash.operations.care.problems import Braked, NoConversation
 from helmdash.operations.care.reminders import add_re_entry, mark_followed
 from helmdash.operations.care.values import Cleared, ClientHistory, Restart
@@ -77,16 +77,16 @@ def clear(
     rules = budgets.table(project_id=project.id)
 
     def work() -> Cleared | None:
-        standing = lock(project.id, conversation)
-        if standing is None:
+        locked = lock(project.id, conversation)
+        if locked is None:
             raise NoConversation(conversation)
-        if by_itself and not standing.row.is_round_empty and is_braked(standing, client):
+        if by_itself and not locked.row.is_round_empty and is_braked(locked, client):
             # The next step tells the agent. Raised behind the transaction, which has to be kept.
-            standing.save(replace(standing.state, level=Level.CRITICAL, countdown=0))
+            locked.save(replace(locked.state, level=Level.CRITICAL, countdown=0))
             return None
-        is_told = add_re_entry(standing, reminder_content, now=now)
+        is_told = add_re_entry(locked, reminder_content, now=now)
         clearing = Clearing(
-            budget=read(standing, rules, model=model).budget,
+            budget=read(locked, rules, model=model).budget,
             reason=reason,
             client=client,
             generation=generation,
@@ -94,20 +94,20 @@ def clear(
             by_itself=by_itself,
             now=now,
         )
-        pending_prompts.forget_answered(standing.row, first=standing.first_waiting)
-        is_new = not standing.row.is_round_empty
+        pending_prompts.forget_answered(locked.row, first=locked.first_waiting)
+        is_new = not locked.row.is_round_empty
         if is_new:
             if reason == OWN_WISH:
                 # Whoever clears by itself has done what the guidance asked for.
-                mark_followed(standing, now=now)
-            package = start_over(standing, clearing)
+                mark_followed(locked, now=now)
+            package = start_over(locked, clearing)
         else:
-            package = _same_again(standing.row, clearing, is_told=is_told)
+            package = _same_again(locked.row, clearing, is_told=is_told)
         return Cleared(
-            round_number=standing.row.round_number,
+            round_number=locked.row.round_number,
             package=package,
-            carried=pending_prompts.pending(standing.row),
-            restart=restart_from(standing.row, rules),
+            carried=pending_prompts.pending(locked.row),
+            restart=restart_from(locked.row, rules),
             is_new=is_new,
         )
 
@@ -117,19 +117,19 @@ def clear(
     return cleared
 
 
-def is_braked(standing: Standing, client: ClientHistory | None) -> bool:
+def is_braked(locked: LockedConversation, client: ClientHistory | None) -> bool:
     """Whether a clear that is due by itself is not to be done; client as in `braking.holds`. Four
     queries at most."""
-    return braking.holds(standing, standing.restart, client)
+    return braking.holds(locked, locked.restart, client)
 
 
-def start_over(standing: Standing, clearing: Clearing) -> str:
+def start_over(locked: LockedConversation, clearing: Clearing) -> str:
     """Close the round of a locked conversation and open the next one. Its re-entry package."""
-    row, state, now = standing.row, standing.state, clearing.now
+    row, state, now = locked.row, locked.state, clearing.now
     # A conversation has one call under way at most, whatever its caller counts.
-    late_until = row.generation + standing.is_under_way
+    late_until = row.generation + locked.is_under_way
     before = row.round_number
-    marks = braking.marks_of(standing, standing.restart, by_itself=clearing.by_itself)
+    marks = braking.marks_of(locked, locked.restart, by_itself=clearing.by_itself)
     draft = dict(clearing.client.draft()) if clearing.client else {}
     package = _package(row, clearing.budget, round_number=before + 1, draft=draft)
     decided = max(state.generation, clearing.asked_by or 0, clearing.generation or 0)
@@ -148,22 +148,22 @@ def start_over(standing: Standing, clearing: Clearing) -> str:
         care=care_json(fresh, clearing.budget.caution_cadence, row.generation),
         restart=restart,
     )
-    standing.restart, standing.has_inserts = restart, False
+    locked.restart, locked.has_inserts = restart, False
     # One that is tried again was told something that was never sent.
     told = clearing.asked_by or clearing.generation or max(decided, row.generation) + 1
     _tell(row, clearing, generation=told)
     _leave_level(row, late_until=late_until, now=now)
-    standing.state, standing.recorded = fresh, row.generation
+    locked.state, locked.recorded = fresh, row.generation
     return package
 
 
-def anchor(standing: Standing, client: ClientHistory) -> None:
+def anchor(locked: LockedConversation, client: ClientHistory) -> None:
     """Say which of a client's history an empty round's package stands for, if nothing says it yet.
 
     A clear that an agent or a person asked for knows no client; the next request through the
     gateway shows what it has dropped, and what of it is not carried: the package tells of that.
     """
-    row, stored = standing.row, standing.restart
+    row, stored = locked.row, locked.restart
     if not row.is_round_empty or "package" not in stored or "messages" in stored:
         return
     told: dict[str, object] = {
@@ -174,8 +174,8 @@ def anchor(standing: Standing, client: ClientHistory) -> None:
     package = unseal(str(stored["package"]))
     if client.earlier and package is not None:
         told["package"] = seal(f"{package}\n\n{client.earlier}")
-    standing.restart = {**stored, **told}
-    Round.objects.filter(conversation=row, number=row.round_number).update(restart=standing.restart)
+    locked.restart = {**stored, **told}
+    Round.objects.filter(conversation=row, number=row.round_number).update(restart=locked.restart)
 
 
 def stored_package(row: Conversation, round_number: int) -> tuple[str, int | None]:
@@ -195,10 +195,10 @@ def restart_of(*, project: ProjectInfo, conversation: str) -> Restart | None:
     return restart_from(row, budgets.table(project_id=project.id))
 
 
-def restart_of_standing(standing: Standing, rules: BudgetTable) -> Restart | None:
+def restart_of_locked(locked: LockedConversation, rules: BudgetTable) -> Restart | None:
     """As `restart_of`, for a conversation that is locked. One query where prompts were recorded."""
-    inserts = _inserts(standing.row) if standing.has_inserts else ()
-    return _restart_from(standing.row, rules, standing.restart, inserts)
+    inserts = _inserts(locked.row) if locked.has_inserts else ()
+    return _restart_from(locked.row, rules, locked.restart, inserts)
 
 
 def restart_from(row: Conversation, rules: BudgetTable) -> Restart | None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from helmdash.core.care.guidance import GuidanceFacts, brake_text, render
 from helmdash.core.care.remediation import GRACE, Decision
-from helmdash.operations.care.locked_conversation import Reading, Standing
+from helmdash.operations.care.locked_conversation import LockedConversation, Reading
 from helmdash.records.steps import find_own_text
 
 
-def text_of(decision: Decision, standing: Standing, reading: Reading, *, generation: int) -> str:
+def text_of(
+    decision: Decision, locked: LockedConversation, reading: Reading, *, generation: int
+) -> str:
     """The text of a decision; empty where it has none. One query where there is one."""
     if decision.strength is None:
         return ""
     if decision.is_brake:
-        return brake_text(standing.row.name)
-    row, budget, snapshot = standing.row, reading.budget, reading.snapshot
+        return brake_text(locked.row.name)
+    row, budget, snapshot = locked.row, reading.budget, reading.snapshot
     reminders, own = find_own_text(row, decision.strength.value)
     facts = GuidanceFacts(
         conversation=row.name,

@@ -20,8 +20,8 @@ _SHARE_OF_REFUSED = 0.7
 
 
 @dataclass(slots=True, kw_only=True)
-class Standing:
-    """A locked conversation with the care of its open round, as it was last stored."""
+class LockedConversation:
+    """The locked row of a conversation, with the care of its open round as it was last stored."""
 
     row: Conversation
     state: CareState
@@ -33,7 +33,7 @@ class Standing:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a generation was decided, and no call has been recorded since."""
+        """A generation was decided, and no call has been recorded since."""
         return self.recorded is not None and self.row.generation <= self.recorded
 
     @property
@@ -70,14 +70,14 @@ def care_json(state: CareState, cadence: int | None, recorded: int | None) -> di
     return {**state.to_json(), "cadence": cadence, "recorded": recorded}
 
 
-def lock(project_id: int, name: str) -> Standing | None:
+def lock(project_id: int, name: str) -> LockedConversation | None:
     """The conversation, locked until the transaction ends; None if it does not exist. Two
     queries."""
     row = lock_conversation(project_id=project_id, name=name)
     if row is None:
         return None
     found = find_opened(row)
-    standing = Standing(
+    locked = LockedConversation(
         row=row,
         state=new_round(row.round_number),
         restart=found.restart,
@@ -85,15 +85,15 @@ def lock(project_id: int, name: str) -> Standing | None:
         first_waiting=found.first_waiting,
     )
     if found.number is None:
-        return standing
+        return locked
     state = CareState.from_json(found.care)
-    standing.recorded = _whole(found.care, "recorded")
+    locked.recorded = _whole(found.care, "recorded")
     if found.number == row.round_number == state.round_number:
-        standing.state, standing.cadence = state, _whole(found.care, "cadence")
+        locked.state, locked.cadence = state, _whole(found.care, "cadence")
     else:
         # A round that a compaction opened has no care yet: it starts afresh, but generations go on.
-        standing.state = new_round(row.round_number, generation=state.generation)
-    return standing
+        locked.state = new_round(row.round_number, generation=state.generation)
+    return locked
 
 
 def _whole(care: object, member: str) -> int | None:
@@ -102,7 +102,7 @@ def _whole(care: object, member: str) -> int | None:
 
 
 def read(
-    standing: Standing,
+    locked: LockedConversation,
     rules: BudgetTable,
     *,
     model: str | None,
@@ -115,7 +115,7 @@ def read(
     sent_bytes: gives the size of the request about to be sent; asked only below the lines, and
     after an overflow.
     """
-    row = standing.row
+    row = locked.row
     call = find_newest_call(row)
     if call is None:
         return Reading(snapshot=None, budget=_of_row(rules, row, model))

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.care.remediation import CareAction, note_reminder
-from helmdash.operations.care.locked_conversation import Standing, lock
+from helmdash.operations.care.locked_conversation import LockedConversation, lock
 from helmdash.operations.care.problems import CareProblem, NoConversation, NoReminder
 from helmdash.operations.database.transactions import write
 from helmdash.queries.access import ProjectInfo
@@ -44,8 +44,8 @@ def add_reminder(
     _check_kind(kind)
 
     def work() -> ReminderView:
-        standing = _lock(project, conversation)
-        return reminder_view(_add(standing, text, kind=kind, position=position, now=now))
+        locked = _lock(project, conversation)
+        return reminder_view(_add(locked, text, kind=kind, position=position, now=now))
 
     return write(work)
 
@@ -71,8 +71,8 @@ def update_reminder(
         _check_kind(kind)
 
     def work() -> ReminderView:
-        standing = _lock(project, conversation)
-        rows = _rows(standing)
+        locked = _lock(project, conversation)
+        rows = _rows(locked)
         row = _find(rows, reminder_id)
         if text is None and kind is None and position is None:
             return reminder_view(row)
@@ -84,7 +84,7 @@ def update_reminder(
             rows.remove(row)
             rows.insert(_index(position, len(rows)), row)
             _number(rows)
-        follow(standing, now=now)
+        follow(locked, now=now)
         return reminder_view(row)
 
     return write(work)
@@ -97,18 +97,18 @@ def delete_reminder(
     require(actor, Right.CARE, project_id=project.id)
 
     def work() -> None:
-        standing = _lock(project, conversation)
-        rows = _rows(standing)
+        locked = _lock(project, conversation)
+        rows = _rows(locked)
         row = _find(rows, reminder_id)
         rows.remove(row)
         row.delete()
         _number(rows)
-        follow(standing, now=now)
+        follow(locked, now=now)
 
     write(work)
 
 
-def add_re_entry(standing: Standing, content: str | None, *, now: datetime) -> bool:
+def add_re_entry(locked: LockedConversation, content: str | None, *, now: datetime) -> bool:
     """Add the last note before a fresh start; False where it is blank, None or known already.
 
     A clear that is asked for again (a lost response) must not note the same twice. Raises
@@ -118,35 +118,35 @@ def add_re_entry(standing: Standing, content: str | None, *, now: datetime) -> b
         return False
     text = _checked(content, field="reminder_content")
     known = Reminder.objects.filter(
-        project_id=standing.row.project_id, conversation=standing.row, kind=RE_ENTRY, content=text
+        project_id=locked.row.project_id, conversation=locked.row, kind=RE_ENTRY, content=text
     )
     if known.exists():
         return False
-    _add(standing, text, kind=RE_ENTRY, position=None, now=now, field="reminder_content")
+    _add(locked, text, kind=RE_ENTRY, position=None, now=now, field="reminder_content")
     return True
 
 
-def follow(standing: Standing, *, now: datetime) -> None:
+def follow(locked: LockedConversation, *, now: datetime) -> None:
     """Note that a reminder was written: the guidance of the open round is followed."""
-    state = note_reminder(standing.state)
-    if state != standing.state:
-        standing.save(state)
-    mark_followed(standing, now=now)
+    state = note_reminder(locked.state)
+    if state != locked.state:
+        locked.save(state)
+    mark_followed(locked, now=now)
 
 
-def mark_followed(standing: Standing, *, now: datetime) -> None:
+def mark_followed(locked: LockedConversation, *, now: datetime) -> None:
     """Put the time to the guidance of the open round that nobody has followed yet."""
     Guidance.objects.filter(
-        project_id=standing.row.project_id,
-        conversation=standing.row,
-        round_number=standing.row.round_number,
+        project_id=locked.row.project_id,
+        conversation=locked.row,
+        round_number=locked.row.round_number,
         action__in=(CareAction.GUIDE.value, CareAction.RECORD_PROMPT.value),
         followed_at__isnull=True,
     ).update(followed_at=now)
 
 
 def _add(
-    standing: Standing,
+    locked: LockedConversation,
     text: str,
     *,
     kind: str,
@@ -154,14 +154,14 @@ def _add(
     now: datetime,
     field: str = "content",
 ) -> Reminder:
-    rows = _rows(standing)
+    rows = _rows(locked)
     if len(rows) >= MAX_REMINDERS:
         raise CareProblem(
             field, f"a conversation has at most {MAX_REMINDERS} reminders; delete one first"
         )
     row = Reminder(
-        project_id=standing.row.project_id,
-        conversation=standing.row,
+        project_id=locked.row.project_id,
+        conversation=locked.row,
         name=f"rem_{secrets.token_hex(8)}",
         position=len(rows) + 1,
         kind=kind,
@@ -172,19 +172,19 @@ def _add(
     row.save(force_insert=True)
     rows.insert(len(rows) if position is None else _index(position, len(rows)), row)
     _number(rows)
-    follow(standing, now=now)
+    follow(locked, now=now)
     return row
 
 
-def _lock(project: ProjectInfo, conversation: str) -> Standing:
-    standing = lock(project.id, conversation)
-    if standing is None:
+def _lock(project: ProjectInfo, conversation: str) -> LockedConversation:
+    locked = lock(project.id, conversation)
+    if locked is None:
         raise NoConversation(conversation)
-    return standing
+    return locked
 
 
-def _rows(standing: Standing) -> list[Reminder]:
-    rows = Reminder.objects.filter(project_id=standing.row.project_id, conversation=standing.row)
+def _rows(locked: LockedConversation) -> list[Reminder]:
+    rows = Reminder.objects.filter(project_id=locked.row.project_id, conversation=locked.row)
     return list(rows.order_by("position", "id"))
 
 

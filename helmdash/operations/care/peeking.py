@@ -23,7 +23,7 @@ from helmdash.records.secrets import unseal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resting:
+class NothingDue:
     """Nothing is due. How the round goes on; newest: the sizes of its newest call, if trusted."""
 
     round_number: int
@@ -32,7 +32,7 @@ class Resting:
     newest: Newest | None
 
 
-def resting(
+def peek(
     *,
     project_id: int,
     conversation: str,
@@ -40,7 +40,7 @@ def resting(
     model: str | None = None,
     sent_bytes: SentBytes | None = None,
     waiting: Sequence[Capture] = (),
-) -> Resting | None:
+) -> NothingDue | None:
     """Tell how a conversation goes on where nothing is due; None: that takes a step to find out.
 
     budget: of the model about to be asked. waiting: calls that may be this conversation's and are
@@ -62,7 +62,7 @@ def resting(
         expected = newest.tokens_of(sent_bytes(restart))
         if is_close(newest.prompt_tokens, expected, budget.optimal_max_tokens, budget.limit_tokens):
             return None
-    return Resting(
+    return NothingDue(
         round_number=found.round_number,
         generation=found.generation + len(own) + 1,
         restart=restart,

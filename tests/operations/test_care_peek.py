@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.calls.capture import Capture
 from helmdash.operations import care
-from helmdash.operations.care import ClientHistory, Resting
+from helmdash.operations.care import ClientHistory, NothingDue
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import PendingPrompt
@@ -31,13 +31,11 @@ def talk(db: None) -> Talk:
     return talk
 
 
-def look(talk: Talk, *waiting: Capture) -> Resting | None:
+def look(talk: Talk, *waiting: Capture) -> NothingDue | None:
     project = talk.project
     model = make_capture().model
     budget = budgets.table(project_id=project.id).lookup(model)
-    return care.resting(
-        project_id=project.id, conversation=talk.name, budget=budget, waiting=waiting
-    )
+    return care.peek(project_id=project.id, conversation=talk.name, budget=budget, waiting=waiting)
 
 
 def cleared(talk: Talk) -> None:
