@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from helmdash.gateway.refusals import bad_request
+from helmdash.providers.shared.reported import list_in
 
 # A window of a million tokens, filled with turns of twenty tokens each.
 MOST_MESSAGES = 50_000
@@ -32,13 +33,13 @@ def check_sizes(parsed: Mapping[str, Any], body_bytes: int) -> None:
     if body_bytes < _LEAST_BYTES:
         return
     for member in _MESSAGES:
-        messages = _list(parsed.get(member))
+        messages = list_in(parsed, member)
         _check(member, len(messages), MOST_MESSAGES, "Leave out or sum up older ones.")
         parts = sum(_parts(message) for message in messages)
         what = f"{member}[]: the parts of all messages together"
         _check(what, parts, MOST_PARTS, "Leave out or sum up older ones.")
     _check("tools", _tools(parsed.get("tools")), MOST_TOOLS, "Send those that fit the task.")
-    _check("input", len(_list(parsed.get("input"))), MOST_INPUTS, "Send them in several requests.")
+    _check("input", len(list_in(parsed, "input")), MOST_INPUTS, "Send them in several requests.")
 
 
 def _check(what: str, count: int, most: int, advice: str) -> None:
@@ -50,20 +51,16 @@ def _parts(message: object) -> int:
     """The parts of a message, those of its tool results included."""
     if not isinstance(message, Mapping):
         return 0
-    inside = [part for name in _PARTS for part in _list(message.get(name))]
-    return len(inside) + sum(len(_list(p.get("content"))) for p in _objects(inside))
+    inside = [part for name in _PARTS for part in list_in(message, name)]
+    return len(inside) + sum(len(list_in(p, "content")) for p in _objects(inside))
 
 
 def _tools(tools: object) -> int:
     """The tools, those of Gemini's groups one by one."""
-    listed = _list(tools)
-    grouped = (len(_list(tool.get(name))) for tool in _objects(listed) for name in _DECLARED)
+    listed = tools if isinstance(tools, list) else []
+    grouped = (len(list_in(tool, name)) for tool in _objects(listed) for name in _DECLARED)
     return len(listed) + sum(grouped)
 
 
 def _objects(values: Iterable[object]) -> Iterable[Mapping[str, Any]]:
     return (value for value in values if isinstance(value, Mapping))
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
