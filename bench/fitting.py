@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.table import Row, print_table
-from helmdash.core.budgets.budgets import BudgetSpec, BudgetTable, EffectiveBudget, Tier
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget, Tier
 from helmdash.core.catalog.catalog import Catalog, parse_catalog
 from helmdash.core.fitting.selection import PreparedCatalog, prepare, select
 from helmdash.core.ranking.ranking import Index, order_entries, prepare_index

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypedDict, TypeVar
 
-from helmdash.core.budgets.budgets import BudgetSpec, BudgetTable, Tier
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import BudgetSpec, Tier
 from helmdash.core.catalog.catalog import Catalog, CatalogEntry, EntryKind
 from helmdash.core.fitting.selection import PreparedCatalog, prepare, select
 from helmdash.core.ranking.ranking import Index, PastPlan, order_entries, prepare_index

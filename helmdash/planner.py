@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.budgets.budgets import BudgetTable
+from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.completion import Complete, Completion, UnknownModel
 from helmdash.core.catalog.catalog import CatalogError

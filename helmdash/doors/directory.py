@@ -19,7 +19,7 @@ from time import monotonic
 from django.db import DatabaseError
 from django.utils import timezone
 
-from helmdash.core.budgets.budgets import BudgetTable
+from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.doors.faults import KeysUnavailable
 from helmdash.operations.access import keys

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from django.db import Error as DatabaseFault
 
-from helmdash.core.budgets.budgets import LimitSource
+from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.error_words import ErrorKind, kind_of_error
 from helmdash.core.care.reminders import package_bytes

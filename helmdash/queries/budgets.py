@@ -21,6 +21,7 @@ from django.db.models import Q, QuerySet
 from helmdash import conf
 from helmdash.answers import INLINE, answer
 from helmdash.core.budgets import budgets as core
+from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.learned_windows import Variant, WindowReport, WindowSource
 from helmdash.core.budgets.shipped import load_variants
 from helmdash.queries import budget_origins
@@ -71,14 +72,14 @@ class ContextBudgets:
 class _Cached:
     revision: tuple[object, ...]
     read_at: float
-    table: core.BudgetTable
+    table: BudgetTable
 
 
 _cache: dict[int | None, _Cached] = {}
 _lock = threading.Lock()
 
 
-def table(*, project_id: int | None) -> core.BudgetTable:
+def table(*, project_id: int | None) -> BudgetTable:
     """The budgets that govern a project: global rows, and its own in their place. project_id None:
     the global rows alone.
 
@@ -162,10 +163,10 @@ def _row(row: Budget) -> BudgetRow:
     )
 
 
-def _read_table(project_id: int | None) -> core.BudgetTable:
+def _read_table(project_id: int | None) -> BudgetTable:
     rows = list(_visible(project_id).order_by("id"))
     by_operators = budget_origins.with_own_window()
-    return core.BudgetTable(
+    return BudgetTable(
         [row.to_core() for row in rows],
         [row.to_core() for row in BudgetAlias.objects.order_by("id")],
         shipped=[row.pk for row in rows if not row.project_id and row.pk not in by_operators],

@@ -12,8 +12,8 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 
 from helmdash.answers import HIDDEN, INLINE, Doc, Named, Words, answer, member
-from helmdash.core.budgets.budgets import LimitSource
 from helmdash.core.budgets.health import Health, HealthReason
+from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import SentSizes
 from helmdash.core.calls.failures import Advice, Cause, FailureCause

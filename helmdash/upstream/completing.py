@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from time import perf_counter_ns
 
-from helmdash.core.budgets.budgets import BudgetTable, MatchRule
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import MatchRule
 from helmdash.core.budgets.windows import wanted_window
 from helmdash.core.calls.beside import Beside, ToolUse
 from helmdash.core.calls.capture import Capture, SentSizes

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from helmdash.api import examples
 from helmdash.api.answer_types import answer_type
 from helmdash.core.assembly.manifest import AssemblyManifest
-from helmdash.core.budgets.budgets import BudgetTable
+from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.text.tokens import Estimator
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo

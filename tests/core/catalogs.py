@@ -7,7 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from helmdash.core.budgets.budgets import BudgetSpec, BudgetTable, EffectiveBudget, Tier
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget, Tier
 
 # Words of several scripts, so that bytes and characters differ.
 WORDS = (

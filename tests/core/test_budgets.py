@@ -10,16 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.budgets.budget_rules import budget_problems
-from helmdash.core.budgets.budgets import (
-    Alias,
-    BudgetSpec,
-    BudgetTable,
-    LineSource,
-    MatchRule,
-    MissingFallback,
-    PromptVariant,
-    Tier,
-)
+from helmdash.core.budgets.budget_table import BudgetTable, MissingFallback
+from helmdash.core.budgets.budgets import Alias, BudgetSpec, MatchRule, PromptVariant, Tier
+from helmdash.core.budgets.lines import LineSource
 from helmdash.core.budgets.windows import within_window
 
 FALLBACK = BudgetSpec(

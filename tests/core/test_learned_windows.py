@@ -9,7 +9,8 @@ from itertools import combinations
 import pytest
 
 from helmdash.conf import ROOT
-from helmdash.core.budgets.budgets import BudgetSpec, BudgetTable, Tier
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import BudgetSpec, Tier
 from helmdash.core.budgets.health import assess
 from helmdash.core.budgets.learned_windows import (
     ClaimState,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from helmdash.conf import ROOT
-from helmdash.core.budgets.budgets import BudgetTable
+from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.model_names import (
     KEY_CHARS,
     beta_window,

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.budgets.budgets import BudgetSpec, BudgetTable, EffectiveBudget, Tier
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget, Tier
 from helmdash.core.care.headings import find_heading, sections
 from helmdash.core.care.reminders import (
     HEADINGS,

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from helmdash.core.budgets.budget_rules import budget_problems
-from helmdash.core.budgets.budgets import BudgetSpec, BudgetTable, Tier
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import BudgetSpec, Tier
 from helmdash.core.budgets.shipped import ShippedError, load_shipped
 
 FILE = Path(__file__).parents[2] / "fixtures" / "budgets.toml"

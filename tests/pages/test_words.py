@@ -7,8 +7,10 @@ from itertools import pairwise
 
 import pytest
 
-from helmdash.core.budgets.budgets import Alias, BudgetSpec, BudgetTable, LimitSource, Tier
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import Alias, BudgetSpec, Tier
 from helmdash.core.budgets.health import Health, HealthReason
+from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import LEVELS, Glyph, Level
 from helmdash.pages.forms import parse_moment
 from helmdash.pages.parts import charts, drawings, figure_sources, words

@@ -18,7 +18,7 @@ import orjson
 import pytest
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
 
-from helmdash.core.budgets.budgets import MissingFallback
+from helmdash.core.budgets.budget_table import MissingFallback
 from helmdash.core.calls.capture import CapturedTrim, SentSizes
 from helmdash.operations import ledger as operations
 from helmdash.operations.database.sqlite_file import DatabaseFileGone

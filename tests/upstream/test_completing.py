@@ -12,7 +12,8 @@ from uuid import uuid4
 
 import pytest
 
-from helmdash.core.budgets.budgets import BudgetSpec, BudgetTable, Tier
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import BudgetSpec, Tier
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.completion import Completion, UnknownModel
 from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, ProviderKind

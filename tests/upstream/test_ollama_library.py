@@ -16,13 +16,9 @@ from hypothesis import strategies as st
 
 from helmdash.core.assembly.assembly import NoRoom, OverBudget
 from helmdash.core.assembly.chunks import Chunk
-from helmdash.core.budgets.budgets import (
-    BudgetSpec,
-    BudgetTable,
-    EffectiveBudget,
-    LimitSource,
-    Tier,
-)
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget, Tier
+from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.windows import wanted_window, within_window
 from helmdash.providers.ollama.context_array import ContextDropper, without_context
 from helmdash.providers.ollama.shown import num_ctx_of, read_show, with_num_ctx

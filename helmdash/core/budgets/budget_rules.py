@@ -5,7 +5,8 @@ Pure, so that the admin, the API and the import all say the same.
 
 from __future__ import annotations
 
-from helmdash.core.budgets.budgets import BudgetSpec, lines_of
+from helmdash.core.budgets.budgets import BudgetSpec
+from helmdash.core.budgets.lines import lines_of
 
 
 def budget_problems(budget: BudgetSpec) -> tuple[tuple[str, str], ...]:

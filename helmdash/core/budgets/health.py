@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from helmdash.core.budgets.budgets import EffectiveBudget, LimitSource, LineSource, lines_of
+from helmdash.core.budgets.budgets import EffectiveBudget
+from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import BY_SEVERITY, Level, line_of
+from helmdash.core.budgets.lines import LineSource, lines_of
 
 # Stored with every call. A change of a line, or of what makes a level unknown, is a new version.
 # 1, never stored: a caution line of 100,000 for small windows, too. 2: only rows told windows.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from helmdash.core.budgets.budgets import EffectiveBudget, LimitSource, LineSource, lines_of
-from helmdash.core.budgets.learned_windows import OUTSIDE
+from helmdash.core.budgets.budgets import EffectiveBudget
+from helmdash.core.budgets.learned_windows import OUTSIDE, LimitSource
+from helmdash.core.budgets.lines import LineSource, lines_of
 
 
 def wanted_window(budget: EffectiveBudget) -> int:

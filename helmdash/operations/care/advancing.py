@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from helmdash.core.budgets.budgets import BudgetTable
+from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.care import remediation
 from helmdash.core.care.remediation import CareAction, Decision
 from helmdash.core.rules import CARE_RULES

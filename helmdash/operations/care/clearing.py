@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.care.remediation import CareAction, new_round

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget, MatchRule
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import EffectiveBudget, MatchRule
 from helmdash.core.budgets.health import HealthReason, assess
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.failures import FailureCause

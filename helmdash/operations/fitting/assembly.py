@@ -12,7 +12,8 @@ from typing import Annotated
 from helmdash.answers import INLINE, Doc, Words, answer
 from helmdash.core.assembly.assembly import Assembled, NoRoom, assemble, prompt_budget
 from helmdash.core.assembly.chunks import Chunk, SelectionMode
-from helmdash.core.budgets.budgets import EffectiveBudget, LimitSource
+from helmdash.core.budgets.budgets import EffectiveBudget
+from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.text.tokens import Estimator
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from helmdash import conf
-from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget, PromptVariant
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import EffectiveBudget, PromptVariant
 from helmdash.core.fitting.prepared import PreparedCatalog
 from helmdash.core.planning.completed_steps import completed_steps
 from helmdash.core.planning.plans import META_TOOLS, CompletedStep

@@ -13,7 +13,7 @@ from datetime import datetime
 from django.db import DatabaseError, DataError, IntegrityError, connection
 from django.db.utils import InterfaceError, NotSupportedError, ProgrammingError
 
-from helmdash.core.budgets.budgets import MissingFallback
+from helmdash.core.budgets.budget_table import MissingFallback
 from helmdash.operations.recorder.capture_json import bare_capture
 from helmdash.operations.recorder.units import Outcome, Unit
 from helmdash.operations.recording.calls import Recorded, record_calls

@@ -20,7 +20,7 @@ from typing import Annotated
 from django.db import connection
 
 from helmdash.answers import Named
-from helmdash.core.budgets.budgets import BudgetTable
+from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.health import Health
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.failures import Cause

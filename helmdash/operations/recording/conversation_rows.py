@@ -14,8 +14,8 @@ from typing import Any
 from django.db import connection
 from django.db.models import QuerySet
 
-from helmdash.core.budgets.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
 from helmdash.core.budgets.levels import LEVELS, Level
+from helmdash.core.budgets.lines import DEFAULT_OPTIMAL_MAX_TOKENS
 from helmdash.core.conversations.placement import (
     ConversationState,
     LatestClear,

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.health import Health, assess, without_limit
 from helmdash.core.budgets.learned_windows import OUTSIDE, disproves
 from helmdash.core.budgets.model_names import split_window

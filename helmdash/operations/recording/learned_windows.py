@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from helmdash.core.budgets.budgets import BudgetTable
+from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.learned_windows import WindowReport, WindowSource
 from helmdash.operations.recording.judging import Judged

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from helmdash.core.budgets.budgets import (
-    BudgetSpec,
-    EffectiveBudget,
-    LimitSource,
-    LineSource,
-    MatchRule,
-    Resolution,
-)
+from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget, MatchRule, Resolution
+from helmdash.core.budgets.learned_windows import LimitSource
+from helmdash.core.budgets.lines import LineSource
 
 _LIMITS = {
     LimitSource.CONTEXT_LENGTH: "the row's context length (no shorter input length is known)",

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from math import floor
 
-from helmdash.core.budgets.budgets import LimitSource
 from helmdash.core.budgets.health import Health, HealthReason
-from helmdash.core.budgets.learned_windows import OUTSIDE, ClaimState, WindowClaim
+from helmdash.core.budgets.learned_windows import OUTSIDE, ClaimState, LimitSource, WindowClaim
 from helmdash.core.budgets.levels import Level, line_of
 from helmdash.core.calls.failures import Advice
 

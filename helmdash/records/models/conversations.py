@@ -9,8 +9,8 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from helmdash.core.budgets.budgets import DEFAULT_OPTIMAL_MAX_TOKENS
 from helmdash.core.budgets.levels import LEVELS, Level
+from helmdash.core.budgets.lines import DEFAULT_OPTIMAL_MAX_TOKENS
 from helmdash.core.budgets.model_names import KEY_CHARS
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason

@@ -13,7 +13,8 @@ from functools import cache
 
 from django.db.models import QuerySet
 
-from helmdash.core.budgets.budgets import BudgetTable, EffectiveBudget
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.health import assess
 from helmdash.records.admin.budgets.tables import Tables, read_tables
 from helmdash.records.models import Budget, Call, Fit

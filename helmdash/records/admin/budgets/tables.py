@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from helmdash.core.budgets import budgets as core
+from helmdash.core.budgets.budget_table import BudgetTable, MissingFallback
+from helmdash.core.budgets.budgets import Alias, BudgetSpec
 from helmdash.records.models import Budget, BudgetAlias, Project
 from helmdash.records.querysets import models_seen
 
@@ -18,18 +19,18 @@ SEEN_DAYS = 7
 class Tables:
     """One budget table for each project, from the same rows."""
 
-    rows: tuple[core.BudgetSpec, ...]
-    aliases: tuple[core.Alias, ...]
+    rows: tuple[BudgetSpec, ...]
+    aliases: tuple[Alias, ...]
 
-    def of_project(self, project_id: int) -> core.BudgetTable | None:
+    def of_project(self, project_id: int) -> BudgetTable | None:
         """The global rows and the project's own; None while there is no fallback."""
         own = {None, str(project_id)}
         try:
-            return core.BudgetTable([r for r in self.rows if r.project in own], self.aliases)
-        except core.MissingFallback:
+            return BudgetTable([r for r in self.rows if r.project in own], self.aliases)
+        except MissingFallback:
             return None
 
-    def with_row(self, row: core.BudgetSpec) -> Tables:
+    def with_row(self, row: BudgetSpec) -> Tables:
         """The same with one row put in the place of its former self, or added."""
         kept = [r for r in self.rows if r.budget_id is None or r.budget_id != row.budget_id]
         return Tables(rows=(*kept, row), aliases=self.aliases)

@@ -1,0 +1,369 @@
+"""Budget tables: which row of figures governs a model, and why.
+
+Aliases and the `:free` rule are ours (helmdeck ADR 050 has the rows). Ids compare trimmed and
+without regard to letter case. The order is exact key, longest prefix, alias (only where no row of
+its own matches), the `:free` rule on whichever row won, fallback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
+
+from helmdash.core.budgets.budgets import (
+    Alias,
+    BudgetFigures,
+    BudgetSpec,
+    Candidate,
+    EffectiveBudget,
+    MatchRule,
+    PromptVariant,
+    Resolution,
+    Tier,
+)
+from helmdash.core.budgets.learned_windows import (
+    OUTSIDE,
+    Limit,
+    LimitSource,
+    RowLimit,
+    Variant,
+    WindowReport,
+    WindowSource,
+    choose_limit,
+    variant_of,
+)
+from helmdash.core.budgets.lines import lines_of
+from helmdash.core.budgets.model_names import bare_name, model_key, spellings_of, split_window
+
+# Generations between two hard guidances where a row sets none ("Context Health Monitor").
+DEFAULT_CAUTION_CADENCE = 10
+# The `:free` rule's catalog cap: free routes were seen to answer up to this (helmdeck ADR 050).
+FREE_MAX_CATALOG_BYTES = 10_000
+_FREE_SUFFIX = ":free"
+# Model ids come from callers: keep the memory of answers bounded.
+_MEMORY_ENTRIES = 4096
+
+
+class MissingFallback(ValueError):
+    """The table has no enabled row with an empty key, so an unknown model would have no budget."""
+
+
+class _Question(NamedTuple):
+    """What a budget is looked up by."""
+
+    asked: str  # trimmed
+    key: str | None = None
+    client_window: int | None = None
+    server_window: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Match:
+    """The row that governs an id, before the `:free` rule; the alias that led to it, if any."""
+
+    row: BudgetSpec
+    rule: MatchRule
+    alias: Alias | None = None
+
+
+class BudgetTable:
+    """All rows and aliases at one moment. Immutable but for the memory of its own answers.
+
+    Disabled rows never govern; a project's row beats a global one with the same key, and of two
+    rows alike the first. Raises MissingFallback when no enabled row has an empty key.
+    """
+
+    def __init__(
+        self,
+        budgets: Iterable[BudgetSpec],
+        aliases: Iterable[Alias] = (),
+        *,
+        shipped: Collection[int] = (),
+        windows: Iterable[WindowReport] = (),
+        variants: Iterable[Variant] = (),
+    ) -> None:
+        """`shipped`: numbers of the rows whose window is as HelmDash ships it, and no operator's
+        word. `windows`: what was learned from outside. `variants`: what clients may ask for."""
+        self._all = tuple(budgets)
+        self._rows = _governing_rows(self._all)
+        if "" not in self._rows:
+            raise MissingFallback("the budget table needs an enabled fallback row (empty key)")
+        # Longest prefix first; a blank prefix would swallow every id, so it is no alias.
+        usable = (alias for alias in aliases if _normalised(alias.prefix))
+        self._aliases = tuple(sorted(usable, key=lambda alias: -len(_normalised(alias.prefix))))
+        self._spellings = spellings_of([(alias.prefix, alias.target) for alias in self._aliases])
+        self._windows: dict[str, dict[WindowSource, WindowReport]] = {}
+        for window in windows:
+            self._windows.setdefault(window.key, {})[window.source] = window
+        self._variants = tuple(variants)
+        self._shipped = frozenset(shipped)
+        self._memory: dict[_Question, EffectiveBudget] = {}
+        self._keys: dict[tuple[str, str | None], str] = {}
+
+    def lookup(
+        self,
+        model: str,
+        *,
+        key: str | None = None,
+        client_window: int | None = None,
+        server_window: int | None = None,
+    ) -> EffectiveBudget:
+        """Give the budget of a model id; an unknown or empty id has the fallback's.
+
+        key: its name in figures, where the provider is known that the id does not say; None: that
+        of `key_of`. client_window: tokens the client counts on; server_window: tokens the server
+        reports now; None: nobody says.
+        """
+        question = _Question(model.strip(), key, client_window, server_window)
+        known = self._memory.get(question)
+        if known is None:
+            known = self._effective(question, self._match(_wanted(question.asked)))
+            if len(self._memory) >= _MEMORY_ENTRIES:
+                self._memory.clear()
+            self._memory[question] = known
+        return known
+
+    def learned(self, key: str) -> Mapping[WindowSource, WindowReport]:
+        """What is known of a model's window from outside. An id without its provider finds the
+        provider's, where only one serves such a model."""
+        found = self._windows.get(key)
+        if found is not None or "/" in key:
+            return found or {}
+        named = [one for name, one in self._windows.items() if bare_name(name) == key]
+        return named[0] if len(named) == 1 else {}
+
+    def key_of(self, model: str, *, provider: str | None = None) -> str:
+        """The model key, however the id is spelled (core.budgets.model_names). provider None: not
+        known, so the id itself has to say it."""
+        asked = (model, provider)
+        known = self._keys.get(asked)
+        if known is None:
+            known = model_key(model, provider=provider, spellings=self._spellings)
+            if len(self._keys) >= _MEMORY_ENTRIES:
+                self._keys.clear()
+            self._keys[asked] = known
+        return known
+
+    def resolve(self, model: str) -> Resolution:
+        """Look a model up and explain it: every rule that could have applied, and which did."""
+        asked = model.strip()
+        wanted = _wanted(asked)
+        match = self._match(wanted)
+        budget = self._effective(_Question(asked), match)
+        return Resolution(
+            model=asked,
+            budget=budget,
+            matched_key=match.row.key,
+            rule=budget.rule,
+            budget_id=match.row.budget_id,
+            candidates=tuple(self._explain(wanted, match, budget.rule)),
+        )
+
+    def _match(self, wanted: str) -> _Match:
+        row = self._own_row(wanted)
+        if row is not None:
+            exact = _normalised(row.key) == wanted
+            return _Match(row=row, rule=MatchRule.EXACT if exact else MatchRule.PREFIX)
+        for alias in self._aliases:
+            respelled = _respell(wanted, alias)
+            row = self._own_row(respelled) if respelled else None
+            if row is not None:
+                return _Match(row=row, rule=MatchRule.ALIAS, alias=alias)
+        return _Match(row=self._rows[""], rule=MatchRule.FALLBACK)
+
+    def _own_row(self, wanted: str) -> BudgetSpec | None:
+        """Find the row with the longest key that starts the id (the id itself is the longest)."""
+        for end in range(len(wanted), 0, -1):
+            row = self._rows.get(wanted[:end])
+            if row is not None:
+                return row
+        return None
+
+    def _effective(self, question: _Question, match: _Match) -> EffectiveBudget:
+        row, rule = match.row, match.rule
+        if _is_freed(_wanted(question.asked), match):
+            row, rule = _freed(row, self._rows[""]), MatchRule.FREE_SUFFIX
+        is_shipped = row.budget_id in self._shipped
+        limit = self._limit(question, match, row, rule)
+        # A shipped row sets its red line for the window that it knows.
+        is_of_another = is_shipped and (limit.source in OUTSIDE or limit.tokens is None)
+        critical = None if is_of_another else row.critical_max_tokens
+        lines = lines_of(row.optimal_max_tokens, critical, limit=limit.tokens)
+        shared = {f.name: getattr(row, f.name) for f in fields(BudgetFigures)}
+        return EffectiveBudget(
+            **shared,
+            model=question.asked,
+            rule=rule,
+            prompt_variant=row.prompt_variant or _variant_of(row.tier),
+            optimal_max_tokens=lines.optimal_max_tokens,
+            optimal_source=lines.optimal_source,
+            critical_max_tokens=lines.critical_max_tokens,
+            critical_source=lines.critical_source,
+            caution_cadence=row.caution_cadence or DEFAULT_CAUTION_CADENCE,
+            limit_tokens=limit.tokens,
+            limit_source=limit.source,
+            is_shipped=is_shipped,
+            claims=limit.claims,
+            disproved_by=limit.disproved_by,
+        )
+
+    def _limit(self, question: _Question, match: _Match, row: BudgetSpec, rule: MatchRule) -> Limit:
+        key = question.key or self.key_of(question.asked)
+        learned = self.learned(key)
+        if question.server_window is not None:
+            told = WindowReport(key=key, source=WindowSource.SERVER, tokens=question.server_window)
+            known = learned.get(WindowSource.SERVER)
+            if known is None or known.tokens != told.tokens:
+                learned = {**learned, WindowSource.SERVER: told}
+        wanted = _wanted(question.asked)
+        respelt = _respell(wanted, match.alias) if match.alias else None
+        return choose_limit(
+            _row_limit(row, rule, is_operators=row.budget_id not in self._shipped),
+            learned,
+            client_window=question.client_window or split_window(question.asked).window,
+            variant=variant_of({key, wanted, respelt or wanted}, self._variants),
+        )
+
+    def _explain(self, wanted: str, match: _Match, final: MatchRule) -> Iterator[Candidate]:
+        yield from self._explain_rows(wanted, match, final)
+        yield from self._explain_aliases(wanted, match, final)
+        if final is MatchRule.FREE_SUFFIX:
+            yield Candidate(
+                key=match.row.key,
+                rule=final,
+                won=True,
+                why="The id ends in :free and the row's key does not, so the row's figures are "
+                "lowered to those of a free route.",
+            )
+        won = final is MatchRule.FALLBACK
+        why = "No row and no alias matches." if won else "A row matches, so it is not needed."
+        yield Candidate(key="", rule=MatchRule.FALLBACK, won=won, why=why)
+
+    def _explain_rows(self, wanted: str, match: _Match, final: MatchRule) -> Iterator[Candidate]:
+        matching = [row for row in self._all if row.key.strip() and _starts(wanted, row.key)]
+        for row in sorted(matching, key=lambda row: -len(_normalised(row.key))):
+            exact = _normalised(row.key) == wanted
+            rule = MatchRule.EXACT if exact else MatchRule.PREFIX
+            won = row is match.row and final is rule
+            yield Candidate(key=row.key, rule=rule, won=won, why=self._why_row(row, match, won=won))
+
+    def _why_row(self, row: BudgetSpec, match: _Match, *, won: bool) -> str:
+        if won:
+            exact = match.rule is MatchRule.EXACT
+            return "The id is this key." if exact else "The longest key that starts the id."
+        if not row.enabled:
+            return "The row is disabled."
+        if row is match.row:
+            return "The best matching row; the :free rule then lowers its figures."
+        if self._rows[_normalised(row.key)] is not row:
+            return "Another row has the same key and goes before it (a project's before a global)."
+        return f"A longer key matches: {match.row.key}."
+
+    def _explain_aliases(self, wanted: str, match: _Match, final: MatchRule) -> Iterator[Candidate]:
+        for alias in self._aliases:
+            respelled = _respell(wanted, alias)
+            if respelled is None:
+                continue
+            row = self._own_row(respelled)
+            led_here = alias is match.alias
+            yield Candidate(
+                key=row.key if row else alias.target,
+                rule=MatchRule.ALIAS,
+                won=led_here and final is MatchRule.ALIAS,
+                why=f"{alias.prefix} is another spelling of {alias.target}; "
+                + _why_alias(respelled, row, match, led_here=led_here),
+            )
+
+
+def _why_alias(respelled: str, row: BudgetSpec | None, match: _Match, *, led_here: bool) -> str:
+    if led_here:
+        return f"looked up as {respelled}."
+    if match.rule in (MatchRule.EXACT, MatchRule.PREFIX):
+        return "not used, since a row of its own matches."
+    if row is None:
+        return f"no row matches {respelled}."
+    return "a longer alias matches."
+
+
+def _governing_rows(budgets: Iterable[BudgetSpec]) -> dict[str, BudgetSpec]:
+    """Index the enabled rows by normalised key; a project's row first, else the first given."""
+    rows: dict[str, BudgetSpec] = {}
+    for row in budgets:
+        key = _normalised(row.key)
+        standing = rows.get(key)
+        outranks = standing is None or (row.project is not None and standing.project is None)
+        if row.enabled and outranks:
+            rows[key] = row
+    return rows
+
+
+def _respell(wanted: str, alias: Alias) -> str | None:
+    """Rewrite an id by an alias; None where the alias does not apply."""
+    prefix = _normalised(alias.prefix)
+    if not wanted.startswith(prefix):
+        return None
+    return _normalised(alias.target) + wanted[len(prefix) :]
+
+
+def _is_freed(wanted: str, match: _Match) -> bool:
+    return (
+        match.rule is not MatchRule.FALLBACK
+        and wanted.endswith(_FREE_SUFFIX)
+        and _FREE_SUFFIX not in _normalised(match.row.key)
+    )
+
+
+def _freed(row: BudgetSpec, fallback: BudgetSpec) -> BudgetSpec:
+    """Lower a row to what a `:free` route may be trusted with.
+
+    Free routes share quantized hosts: strict JSON aborts there, and large prompts come back empty.
+    """
+    return replace(
+        row,
+        tier=Tier.C,
+        max_catalog_bytes=FREE_MAX_CATALOG_BYTES,
+        allows_llm_filter=True,
+        wants_strict_json=False,
+        input_tokens=min(row.input_tokens, fallback.input_tokens),
+        output_tokens=min(row.output_tokens, fallback.output_tokens),
+    )
+
+
+def _row_limit(row: BudgetSpec, rule: MatchRule, *, is_operators: bool) -> RowLimit | None:
+    """Find the row's limit: the smaller known length, else the row's own safe ceiling.
+
+    The fallback says nothing about the model it stands in for, so under it the limit is unknown.
+    """
+    if rule is MatchRule.FALLBACK:
+        return None
+    known = [
+        (length, source)
+        for length, source in (
+            (row.context_length, LimitSource.CONTEXT_LENGTH),
+            (row.input_length, LimitSource.INPUT_LENGTH),
+        )
+        if length is not None and length > 0
+    ]
+    if known:
+        tokens, source = min(known, key=lambda pair: pair[0])
+        return RowLimit(tokens=tokens, source=source, is_operators=is_operators)
+    return RowLimit(tokens=row.input_tokens, source=LimitSource.BUDGET, is_operators=is_operators)
+
+
+def _variant_of(tier: Tier) -> PromptVariant:
+    """One step is asked of a model whose structured output breaks under load (helmdeck ADR 053)."""
+    return PromptVariant.SINGLE_PICK if tier is Tier.C else PromptVariant.FULL_STEPS
+
+
+def _starts(wanted: str, key: str) -> bool:
+    return wanted.startswith(_normalised(key))
+
+
+def _wanted(model_id: str) -> str:
+    """An id as rows are asked for it: without the suffix that names a window."""
+    return split_window(_normalised(model_id)).model
+
+
+def _normalised(model_id: str) -> str:
+    return model_id.strip().lower()
