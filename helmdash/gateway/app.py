@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from time import perf_counter_ns
 from typing import Any
 
-import orjson
-
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.doors.asgi import App, Disconnected, Receive, Scope, Send, headers_of, note_known
 from helmdash.doors.body import Bodies
@@ -20,33 +18,25 @@ from helmdash.doors.keys import admit, owner_of
 from helmdash.doors.knocks import Knocks
 from helmdash.doors.proxies import address_of
 from helmdash.gateway import counting, models
-from helmdash.gateway.calling import Carrier
-from helmdash.gateway.caring import Carer, is_wanted
-from helmdash.gateway.exchange import Exchange
-from helmdash.gateway.jobs import ChatJob, EmbeddingJob
-from helmdash.gateway.local_models import LocalModels
+from helmdash.gateway.calls import Calls
 from helmdash.gateway.lost import is_lost, turn_back
-from helmdash.gateway.message_digest import images_of
 from helmdash.gateway.options import (
     options_of,
     parse,
 )
-from helmdash.gateway.placing import hold_against_budget, place
 from helmdash.gateway.refusals import (
     Refusal,
-    bad_request,
     forbidden,
     not_found,
     refusal_of,
     wrong_method,
 )
-from helmdash.gateway.request import GatewayRequest, checked_model
+from helmdash.gateway.request import GatewayRequest
 from helmdash.gateway.responder import Header, Responder
 from helmdash.gateway.routes import Action, Route, find_route
 from helmdash.gateway.sizes import check_sizes
 from helmdash.operations.recorder import Recorder
-from helmdash.providers.errors import BadRequest
-from helmdash.providers.wire import ChatRequest, WireError
+from helmdash.providers.wire import WireError
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listings import Listings
 
@@ -88,14 +78,11 @@ class Gateway:
         self._knocks = knocks
         self._directory = directory
         self._listings = listings
-        self._local = LocalModels(client, listings)
-        self._carrier = Carrier(client, recorder, self._local)
-        self._carer = Carer(recorder)
+        self._calls = Calls(recorder=recorder, client=client, listings=listings)
 
     def close(self) -> None:
         """End the threads."""
-        self._local.close()
-        self._carer.close()
+        self._calls.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started_ns = perf_counter_ns()
@@ -156,9 +143,9 @@ class Gateway:
     ) -> None:
         match request.route.action:
             case Action.CHAT:
-                await self._with_body(request, scope, receive, responder, self._chat)
+                await self._with_body(request, scope, receive, responder, self._calls.chat)
             case Action.EMBED:
-                await self._with_body(request, scope, receive, responder, self._embed)
+                await self._with_body(request, scope, receive, responder, self._calls.embed)
             case Action.COUNT:
                 await self._with_body(request, scope, receive, responder, self._count)
             case Action.SHOW_MODEL:
@@ -193,51 +180,6 @@ class Gateway:
         finally:
             self._bodies.release(body, owner=owner)
 
-    async def _chat(
-        self,
-        request: GatewayRequest,
-        body: bytes,
-        parsed: dict[str, Any],
-        receive: Receive,
-        responder: Responder,
-    ) -> None:
-        chat = _read(request.route, parsed, responder)
-        exchange = request.begin(checked_model(chat.model), body)
-        exchange.request = chat
-        exchange.metadata = chat.metadata
-        exchange.images, exchange.image_bytes = images_of(chat)
-        exchange.tools_bytes = _tools_bytes(parsed)
-        try:
-            await place(exchange, self._listings)
-            await self._local.fit(exchange)
-            if is_wanted(exchange):
-                sending = await self._carer.prepare(exchange, responder.client, body, parsed)
-                body, parsed, chat = sending.body, sending.parsed, sending.request
-            hold_against_budget(exchange)
-            job = ChatJob(exchange, chat, responder, request.headers)
-            await self._carrier.carry(job, body=body, parsed=parsed, receive=receive)
-        except Refusal as refusal:
-            await self._refuse(exchange, refusal, responder)
-
-    async def _embed(
-        self,
-        request: GatewayRequest,
-        body: bytes,
-        parsed: dict[str, Any],
-        receive: Receive,
-        responder: Responder,
-    ) -> None:
-        exchange = request.begin(checked_model(parsed.get("model")), body, purpose="embedding")
-        try:
-            await place(exchange, self._listings)
-            hold_against_budget(exchange)
-            job = EmbeddingJob(exchange, responder, request.headers)
-            await self._carrier.carry(job, body=body, parsed=parsed, receive=receive)
-        except BadRequest as error:
-            raise bad_request(str(error)) from None
-        except Refusal as refusal:
-            await self._refuse(exchange, refusal, responder)
-
     async def _count(
         self,
         request: GatewayRequest,
@@ -262,17 +204,6 @@ class Gateway:
             request, body, parsed, responder, listings=self._listings, client=self._client
         )
 
-    async def _refuse(self, exchange: Exchange, refusal: Refusal, responder: Responder) -> None:
-        """A refusal of a call whose model is known is a call that failed, and recorded as one."""
-        if not refusal.records:
-            raise refusal
-        exchange.fail(refusal.recorded, http_status=refusal.recorded.status)
-        self._carrier.settle(exchange)
-        headers: list[Header] = [(b"x-helmdash-call-id", exchange.call_id.encode())]
-        if exchange.care is not None:
-            headers += exchange.care.headers()
-        await responder.error(refusal.error, headers)
-
 
 def _before_the_body(refusal: Refusal, route: Route) -> list[Header]:
     """Whoever is turned away before its body was read is not kept sending it."""
@@ -280,16 +211,3 @@ def _before_the_body(refusal: Refusal, route: Route) -> list[Header]:
     if refusal.error.status == 405:
         headers.append((b"allow", route.method.encode()))
     return headers
-
-
-def _read(route: Route, parsed: dict[str, Any], responder: Responder) -> ChatRequest:
-    try:
-        request = responder.client.read_request(parsed, model=route.model, stream=route.stream)
-    except BadRequest as error:
-        raise bad_request(str(error)) from None
-    return request
-
-
-def _tools_bytes(parsed: Mapping[str, Any]) -> int:
-    tools = parsed.get("tools")
-    return len(orjson.dumps(tools)) if tools else 0

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE
+from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.refusals import Refusal
 from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.wire import WireError
@@ -32,13 +34,42 @@ class Estimate:
         return f"about {self.tokens} tokens, budget {self.limit} ({self.key})"
 
 
+def check_budget(exchange: Exchange) -> None:
+    """Warn of a request that is larger than its budget, or raise Refusal (400): see `_mode`."""
+    mode = _mode(exchange)
+    if mode == "observe" or exchange.budget is None:
+        return
+    found = estimate(text_bytes=exchange.text_bytes, images=exchange.images, budget=exchange.budget)
+    if not found.is_over:
+        return
+    if mode == "enforce":
+        raise _over_budget(found, exchange.route.client)
+    exchange.notes["budget_warning"] = found.words
+
+
+def is_refused(exchange: Exchange, outgoing: OutgoingRequest) -> bool:
+    """Whether `check_budget` would refuse this request."""
+    return (
+        _mode(exchange) == "enforce"
+        and exchange.budget is not None
+        and estimate(
+            text_bytes=outgoing.text_bytes, images=outgoing.images, budget=exchange.budget
+        ).is_over
+    )
+
+
 def estimate(*, text_bytes: int, images: int, budget: EffectiveBudget) -> Estimate:
     """Estimate the whole request: all its bytes but the images', which cost by the piece."""
     tokens = budget.estimator.tokens_of_bytes(text_bytes) + images * TOKENS_PER_IMAGE
     return Estimate(tokens=tokens, limit=budget.input_tokens, key=budget.key or "other models")
 
 
-def over_budget(found: Estimate, client: ClientFormat) -> Refusal:
+def _mode(exchange: Exchange) -> str:
+    """One of observe, warn and enforce: the header decides, else the project."""
+    return exchange.options.budget or exchange.key_context.caller.project.budget_mode
+
+
+def _over_budget(found: Estimate, client: ClientFormat) -> Refusal:
     """The refusal of a request that is larger than its budget, in the vendor's words."""
     words = client.too_long_words.format(
         estimate=found.tokens, limit=found.limit, over=found.tokens - found.limit

@@ -54,13 +54,13 @@ class LocalModels:
         if endpoint is None:
             return
         if endpoint.kind is not ProviderKind.OLLAMA:
-            exchange.server_window = self._listings.window(endpoint, _model(exchange))
+            exchange.server_window = self._listings.window(endpoint, exchange.served_model)
             exchange.look_up_budget()
             return
         await self._fit_ollama(exchange, endpoint)
 
     async def _fit_ollama(self, exchange: Exchange, endpoint: Endpoint) -> None:
-        request, model = exchange.request, _model(exchange)
+        request, model = exchange.request, exchange.served_model
         if request is None:
             return
         is_named, window = own_num_ctx(request)
@@ -92,7 +92,7 @@ class LocalModels:
                 self._listings.learn(endpoint)
             return
         if exchange.status == "success":
-            self._windows.learn(endpoint, _model(exchange))
+            self._windows.learn(endpoint, exchange.served_model)
         if self._log is not None:
             self._log.add(_entry(exchange, capture))
 
@@ -101,16 +101,12 @@ class LocalModels:
 
         The fallback row tells nothing about a model, so alone it is not enough.
         """
-        most = self._windows.most(endpoint, _model(exchange)) or exchange.server_window
+        most = self._windows.most(endpoint, exchange.served_model) or exchange.server_window
         budget = exchange.budget
         if budget is None or (most is None and budget.limit_tokens is None):
             return None
         wanted = wanted_window(budget)
         return wanted if most is None else min(wanted, most)
-
-
-def _model(exchange: Exchange) -> str:
-    return exchange.upstream_model or exchange.model
 
 
 def _is_a_guess(budget: EffectiveBudget | None) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from helmdash.core.conversations.fingerprints import ChatTurn
+from helmdash.core.conversations.fingerprints import ChainLinks, ChatTurn, links_of
 from helmdash.providers.wire import (
     ChatRequest,
     Image,
@@ -37,6 +37,12 @@ def reply_turn(reply: Reply) -> ChatTurn | None:
     """The reply as the rule sees it; None when there was none."""
     text = _turn_text(reply.parts)
     return ChatTurn(role="assistant", text=text) if text else None
+
+
+def call_links(request: ChatRequest, reply: Reply, *, is_retry: bool) -> ChainLinks:
+    """The traces of a call that has ended, by which the next one finds its conversation."""
+    turns, answer = turns_of(request.messages), reply_turn(reply)
+    return links_of(turns, reply=answer, is_retry=is_retry)
 
 
 def images_of(request: ChatRequest) -> tuple[int, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from helmdash.core.budgets.budgets import MatchRule
 from helmdash.core.budgets.model_names import split_window
-from helmdash.gateway import budgeting
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.refusals import not_found
 from helmdash.upstream.listings import Listings, unserved
@@ -30,18 +29,3 @@ async def place(exchange: Exchange, listings: Listings) -> None:
         if found.rule is not MatchRule.FALLBACK:
             exchange.budget, exchange.budget_model = found, qualified
     exchange.look_up_budget()
-
-
-def hold_against_budget(exchange: Exchange) -> None:
-    """Warn of a request that is larger than its budget, or raise Refusal (400), as is wished."""
-    mode = exchange.options.budget or exchange.key_context.caller.project.budget_mode
-    if mode == "observe" or exchange.budget is None:
-        return
-    found = budgeting.estimate(
-        text_bytes=exchange.text_bytes, images=exchange.images, budget=exchange.budget
-    )
-    if not found.is_over:
-        return
-    if mode == "enforce":
-        raise budgeting.over_budget(found, exchange.route.client)
-    exchange.notes["budget_warning"] = found.words

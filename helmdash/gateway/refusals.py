@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.doors.faults import Fault
 from helmdash.providers.wire import WireError
 
@@ -34,6 +35,12 @@ class Refusal(Exception):
 def bad_request(message: str, *, code: str = "invalid_request_error") -> Refusal:
     """400: the request itself is wrong."""
     return Refusal(WireError(message=message, code=code, type="invalid_request_error", status=400))
+
+
+def unspeakable(message: str, endpoint: Endpoint, *, is_native: bool) -> Refusal:
+    """400: the upstream's format has no way to say what the client wants; recorded as a call."""
+    where = "" if is_native else f" The upstream {endpoint.name} speaks the API of {endpoint.kind}."
+    return Refusal(bad_request(f"{message}{where}").error, records=True)
 
 
 def refusal_of(fault: Fault) -> Refusal:

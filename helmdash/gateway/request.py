@@ -39,6 +39,7 @@ class GatewayRequest:
             route=self.route,
             key_context=self.key_context,
             options=self.options,
+            headers=self.headers,
             model=model,
             client=client_of(self.headers.get(b"user-agent", b"").decode("latin-1")),
             client_window=_client_window(model, self.headers),
@@ -46,6 +47,7 @@ class GatewayRequest:
             started_at=self.started_at,
             started_ns=self.started_ns,
             body_bytes=len(body),
+            conversation=self.options.conversation,
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from helmdash.doors.asgi import Message, Send
 from helmdash.providers.protocols import ClientFormat
@@ -10,7 +11,7 @@ from helmdash.providers.wire import WireError
 
 Header = tuple[bytes, bytes]
 
-_JSON: Header = (b"content-type", b"application/json")
+JSON: Header = (b"content-type", b"application/json")
 # What an upstream says to the client, and not to us: everything else stays here. No cookie, no
 # framing, nothing that tells of the connection behind.
 _PASSED = frozenset(
@@ -35,19 +36,44 @@ _STREAMING: tuple[Header, ...] = (
 _HEADER_CHARS = 1024
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """A whole response: `body` with `status`, or an `error` for the client's format to word.
+
+    Where a stream has begun, the error ends it.
+    """
+
+    headers: Sequence[Header]
+    status: int = 200
+    body: bytes = b""
+    error: WireError | None = None
+
+
 class Responder:
     """Sends one response; knows whether it has begun."""
 
     def __init__(self, send: Send, client: ClientFormat) -> None:
+        """client: the format that the client speaks."""
         self._send = send
+        self._fail: Callable[[WireError], bytes] | None = None  # while a stream is open
         self.client = client
         self.has_begun = False
+
+    async def respond(self, response: Response) -> None:
+        """The whole of it; or the end of the stream, where one is open."""
+        if self.has_begun:
+            if response.error is not None and self._fail is not None:
+                await self.chunk(self._fail(response.error), is_last=True)
+        elif response.error is not None:
+            await self.error(response.error, response.headers)
+        else:
+            await self.whole(response.status, response.body, response.headers)
 
     async def whole(self, status: int, body: bytes, headers: Iterable[Header] = ()) -> None:
         """A complete response. Without a content type among the headers, it is JSON."""
         sent = list(headers)
         if not any(name == b"content-type" for name, _ in sent):
-            sent.append(_JSON)
+            sent.append(JSON)
         sent.append((b"content-length", str(len(body)).encode()))
         self.has_begun = True
         await self._send({"type": "http.response.start", "status": status, "headers": sent})
@@ -68,19 +94,21 @@ class Responder:
             sent.append((b"connection", b"close"))
         await self.whole(error.status or 502, self.client.write_error(error), sent)
 
-    async def begin_stream(self, content_type: str, headers: Iterable[Header]) -> None:
-        """Start a streamed response."""
+    async def begin_stream(
+        self, content_type: str, headers: Iterable[Header], *, fail: Callable[[WireError], bytes]
+    ) -> None:
+        """Start a streamed response. fail: the bytes that end it with an error."""
         self.has_begun = True
+        self._fail = fail
         sent = [*headers, (b"content-type", content_type.encode("latin-1")), *_STREAMING]
         await self._send({"type": "http.response.start", "status": 200, "headers": sent})
 
-    async def chunk(self, data: bytes) -> None:
-        """Some bytes of a stream."""
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
-
-    async def end_stream(self) -> None:
-        """The end of a stream."""
-        await self._send({"type": "http.response.body", "body": b""})
+    async def chunk(self, data: bytes, *, is_last: bool) -> None:
+        """Some bytes of a stream; none are nothing to send, unless they are its end."""
+        if is_last:
+            self._fail = None
+        if data or is_last:
+            await self._send({"type": "http.response.body", "body": data, "more_body": not is_last})
 
 
 def passed_headers(headers: Mapping[str, str]) -> list[Header]:

@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from helmdash.core.care.restarts import Beginning, HistoryEntry, Speaker
-from helmdash.gateway.beginnings import Beginnings
+from helmdash.gateway.remediation.recent_restarts import RecentRestarts
 from tests.gateway.house import CRITICAL, MODELS, TOOLS, Agent, House
 from tests.gateway.narrow import BYTES_PER_TOKEN, WINDOW, texts
 from tests.gateway.test_care import PACKAGE, actions, rounds, sent_to
@@ -184,13 +184,13 @@ def test_beginnings_are_found_by_history_and_bounded() -> None:
         ]
         for number in range(3)
     ]
-    known = Beginnings(most=2)
+    known = RecentRestarts(most=2)
     for number, talk in enumerate(talks):
         known.keep(who, talk, Beginning(entries=1, package=f"P{number}"))
 
     assert [known.find(who, talk).package for talk in talks] == ["", "P1", "P2"]
     assert known.find((1, "other", ""), talks[2]) == Beginning()
-    assert Beginnings(most_chars=1).find(who, talks[0]) == Beginning()
+    assert RecentRestarts(most_chars=1).find(who, talks[0]) == Beginning()
 
 
 def test_care_stops_where_clears_lead_nowhere(house: House, mark: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helmdash.gateway.due_steps import DueSteps
+from helmdash.gateway.remediation.due_steps import DueSteps
 
 ME, OTHER = (1, "me"), (1, "other")
 

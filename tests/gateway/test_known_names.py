@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helmdash.core.conversations.fingerprints import ChainLinks, ChatTurn, links_of
-from helmdash.gateway.known_names import KnownNames
+from helmdash.gateway.remediation.known_names import KnownNames
 
 WHO = (1, "agent")
 ASK, REPLY, MORE = (

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import weakref
 
-from helmdash.gateway.watching import ClientWatch
+from helmdash.gateway.forwarding.watching import ClientWatch
 
 
 def test_a_watch_that_was_stopped_is_gone_without_a_collection_of_garbage() -> None:

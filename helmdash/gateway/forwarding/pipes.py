@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from helmdash.providers.ollama.context_array import ContextDropper
 from helmdash.providers.protocols import ClientFormat, PassThrough, StreamReader, StreamWriter
 from helmdash.providers.wire import UNDECODABLE_STREAM, ChatRequest, Event, Failed, WireError
 
@@ -26,6 +27,11 @@ def native_pipe(client: ClientFormat, request: ChatRequest, writer: StreamWriter
     But usage that HelmDash asked for, and the client did not, stays here.
     """
     return Native(client.pass_stream(request=request), writer)
+
+
+def dropping_pipe(reader: StreamReader, writer: StreamWriter) -> Pipe:
+    """For Ollama's own stream, whose array of token ids stays here."""
+    return Native(ContextDropper(reader), writer)
 
 
 def translating_pipe(reader: StreamReader, writer: StreamWriter) -> Pipe:

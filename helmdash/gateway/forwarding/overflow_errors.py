@@ -14,10 +14,14 @@ _OVERFLOW = "context_length_exceeded"
 _TOO_LARGE = (400, 413)
 
 
+def is_overflow(error: WireError) -> bool:
+    """Whether an upstream refuses a request because it does not fit."""
+    return kind_of_error(error.code, error.message) is ErrorKind.CONTEXT
+
+
 def normalise_overflow_error(error: WireError) -> WireError:
     """The same error; one that means "the prompt does not fit" says so in its code, too."""
-    is_overflow = kind_of_error(error.code, error.message) is ErrorKind.CONTEXT
-    if not is_overflow or error.status not in _TOO_LARGE:
+    if not is_overflow(error) or error.status not in _TOO_LARGE:
         return error
     return replace(error, code=_OVERFLOW, type="invalid_request_error", status=400)
 

@@ -16,18 +16,18 @@ from helmdash.core.care.restarts import Beginning, HistoryEntry, fingerprint, fi
 _MOST = 1_000
 _MOST_CHARS = 16 * 1024 * 1024
 
-Who = tuple[int, str, str]  # project, caller, the conversation's name as the client gives it
+RestartKey = tuple[int, str, str]  # project, caller, the conversation's name as the client gives it
 
 
-class Beginnings:
+class RecentRestarts:
     """The newest ones of this process. Used on one event loop."""
 
     def __init__(self, *, most: int = _MOST, most_chars: int = _MOST_CHARS) -> None:
         self._most, self._most_chars = most, most_chars
-        self._kept: OrderedDict[tuple[Who, int, str], Beginning] = OrderedDict()
+        self._kept: OrderedDict[tuple[RestartKey, int, str], Beginning] = OrderedDict()
         self._chars = 0
 
-    def keep(self, who: Who, history: Sequence[HistoryEntry], beginning: Beginning) -> None:
+    def keep(self, who: RestartKey, history: Sequence[HistoryEntry], beginning: Beginning) -> None:
         """Note how a request was sent; one that was sent whole is nothing to note."""
         count = beginning.entries
         if not count:
@@ -39,14 +39,14 @@ class Beginnings:
         while len(self._kept) > self._most or self._chars > self._most_chars:
             self._drop(next(iter(self._kept)))
 
-    def find(self, who: Who, history: Sequence[HistoryEntry]) -> Beginning:
+    def find(self, who: RestartKey, history: Sequence[HistoryEntry]) -> Beginning:
         """The newest one that fits this history; an empty one, where none does."""
         found = Beginning()
         for count, digest in enumerate(fingerprints(history), 1):
             found = self._kept.get((who, count, digest), found)
         return found
 
-    def _drop(self, key: tuple[Who, int, str]) -> None:
+    def _drop(self, key: tuple[RestartKey, int, str]) -> None:
         gone = self._kept.pop(key, None)
         if gone is not None:
             self._chars -= len(gone.package)

@@ -1,15 +1,14 @@
-"""What is known of a call that is cared for: its history as it came, and what was done."""
+"""A client's history as it came, and what a clear makes of it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 from helmdash.core.budgets.budgets import EffectiveBudget
-from helmdash.core.calls.capture import Capture
 from helmdash.core.care.reminders import HEADINGS, build_package, package_bytes
 from helmdash.core.care.restarts import (
     Beginning,
@@ -24,66 +23,17 @@ from helmdash.core.care.restarts import (
     is_standstill,
     pending_of,
 )
-from helmdash.core.conversations.fingerprints import ChainLinks
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE, Estimator, utf8_bytes
-from helmdash.gateway.responder import Header
-from helmdash.gateway.rewriting import Form
+from helmdash.gateway.histories.rewriting import Form, entries_of, form_of
+from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.operations import care
-from helmdash.providers.wire import ChatRequest, Object
+from helmdash.providers.protocols import ClientFormat
+from helmdash.providers.wire import Object
 
-NONE, GUIDE, CLEAR = "none", "guide", "clear"
 # A fifth for the package, as much for the user's messages that wait: the rest is for the work.
 _CARRIED_SHARE = 5
 # A hundred calls by name and argument; in large windows, too, a package is a handover.
 _MOST_CALL_CHARS = 8_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sending:
-    """What is sent of a client's request: its bytes, their JSON, and the same in plain values."""
-
-    body: bytes
-    parsed: dict[str, Any]
-    request: ChatRequest
-
-
-@dataclass(slots=True, kw_only=True)
-class Care:
-    """What was done for one call.
-
-    countdown: generations left before a fresh start. is_braked: one is due, but care has stopped
-    clearing. named: the conversation as the client names it. links: the traces of the request, by
-    which it is known where it names none; None: nobody asked for them. is_watched: a step was taken
-    before the call, and the next one will ask for its record. beginning: what is left out of the
-    client's history, and what stands in its place.
-    """
-
-    history: History
-    named: str = ""
-    links: ChainLinks | None = None
-    is_watched: bool = False
-    beginning: Beginning = field(default_factory=Beginning)
-    conversation: str | None = None
-    action: str = NONE
-    round_number: int | None = None
-    generation: int | None = None
-    countdown: int | None = None
-    is_braked: bool = False
-    shorten: Callable[[], Awaitable[Sending | None]] | None = None
-    note: Callable[[Capture], None] | None = None  # to be told how the call ended
-
-    def headers(self) -> list[Header]:
-        """What the client is told."""
-        told: list[Header] = [(b"x-helmdash-remediation", self.action.encode())]
-        if self.conversation is not None:
-            told.append((b"x-helmdash-conversation", self.conversation.encode()))
-        if self.round_number is not None:
-            told.append((b"x-helmdash-round", b"%d" % self.round_number))
-        if self.countdown is not None:
-            told.append((b"x-helmdash-countdown", b"%d" % self.countdown))
-        if self.is_braked:
-            told.append((b"x-helmdash-care", b"braked"))
-        return told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,3 +133,21 @@ class History:
         goal, progress = facts_of(self.entries[:end], room=self._room_for_calls())
         told = "\n".join(part for part in (goal, earlier) if part)
         return dict(zip(HEADINGS, (told, progress), strict=False))
+
+
+def history_of(
+    client: ClientFormat, outgoing: OutgoingRequest, *, budget: EffectiveBudget | None
+) -> History | None:
+    """The history in a request; None for a format without one (`/api/generate`)."""
+    form = form_of(client)
+    if form is None:
+        return None
+    items = entries_of(form, outgoing.parsed)
+    return History(
+        form=form,
+        body=outgoing.body,
+        parsed=outgoing.parsed,
+        items=items,
+        entries=[form.read(item) for item in items],
+        budget=budget,
+    )

@@ -1,0 +1,119 @@
+"""Calls that a model answers: placed, remediated, held to their budget, and forwarded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from helmdash.doors.asgi import Receive
+from helmdash.gateway.budgeting import check_budget
+from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.forwarding.forwarder import Forwarder
+from helmdash.gateway.forwarding.recording import CallRecording
+from helmdash.gateway.forwarding.response_headers import remediation_headers
+from helmdash.gateway.local_models import LocalModels
+from helmdash.gateway.message_digest import images_of
+from helmdash.gateway.options import conversation_of
+from helmdash.gateway.outgoing import OutgoingRequest
+from helmdash.gateway.placing import place
+from helmdash.gateway.refusals import Refusal, bad_request
+from helmdash.gateway.remediation.remediator import Remediator
+from helmdash.gateway.request import GatewayRequest, checked_model
+from helmdash.gateway.responder import Header, Responder
+from helmdash.operations.recorder import Recorder
+from helmdash.providers.errors import BadRequest
+from helmdash.providers.protocols import ClientFormat
+from helmdash.providers.wire import ChatRequest
+from helmdash.upstream.client import UpstreamClient
+from helmdash.upstream.listings import Listings
+
+
+class Calls:
+    """Answers chats and embeddings, one for each gateway."""
+
+    def __init__(self, *, recorder: Recorder, client: UpstreamClient, listings: Listings) -> None:
+        self._listings = listings
+        self._local = LocalModels(client, listings)
+        self._remediator = Remediator(recorder)
+        self._recording = CallRecording(recorder, self._local, self._remediator)
+        self._forwarder = Forwarder(client, self._recording, self._remediator)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._local.close()
+        self._remediator.close()
+
+    async def chat(
+        self,
+        request: GatewayRequest,
+        body: bytes,
+        parsed: dict[str, Any],
+        receive: Receive,
+        responder: Responder,
+    ) -> None:
+        """Answer a chat request. Raises Refusal for one that names no model that is served."""
+        chat = _read(request, parsed, responder.client)
+        exchange = request.begin(checked_model(chat.model), body)
+        exchange.request = chat
+        exchange.metadata = chat.metadata
+        exchange.conversation = exchange.conversation or conversation_of(chat.metadata)
+        exchange.images, exchange.image_bytes = images_of(chat)
+        exchange.tools_bytes = _tools_bytes(parsed)
+        outgoing = OutgoingRequest(
+            body=body,
+            parsed=parsed,
+            chat=chat,
+            images=exchange.images,
+            image_bytes=exchange.image_bytes,
+        )
+        try:
+            await place(exchange, self._listings)
+            await self._local.fit(exchange)
+            outgoing = await self._remediator.prepare(exchange, responder.client, outgoing)
+            check_budget(exchange)
+            await self._forwarder.forward(exchange, outgoing, responder, receive)
+        except Refusal as refusal:
+            await self._refuse(exchange, refusal, responder)
+
+    async def embed(
+        self,
+        request: GatewayRequest,
+        body: bytes,
+        parsed: dict[str, Any],
+        receive: Receive,
+        responder: Responder,
+    ) -> None:
+        """Answer a request for embeddings. Raises Refusal as `chat` does."""
+        exchange = request.begin(checked_model(parsed.get("model")), body, purpose="embedding")
+        try:
+            await place(exchange, self._listings)
+            check_budget(exchange)
+            outgoing = OutgoingRequest(body=body, parsed=parsed)
+            await self._forwarder.forward(exchange, outgoing, responder, receive)
+        except BadRequest as error:
+            raise bad_request(str(error)) from None
+        except Refusal as refusal:
+            await self._refuse(exchange, refusal, responder)
+
+    async def _refuse(self, exchange: Exchange, refusal: Refusal, responder: Responder) -> None:
+        """A refusal of a call whose model is known is a call that failed, and recorded as one."""
+        if not refusal.records:
+            raise refusal
+        exchange.fail(refusal.recorded, http_status=refusal.recorded.status)
+        self._recording.settle(exchange)
+        headers: list[Header] = [(b"x-helmdash-call-id", exchange.call_id.encode())]
+        await responder.error(refusal.error, [*headers, *remediation_headers(exchange.remediation)])
+
+
+def _read(request: GatewayRequest, parsed: dict[str, Any], client: ClientFormat) -> ChatRequest:
+    try:
+        return client.read_request(parsed, model=request.route.model, stream=request.route.stream)
+    except BadRequest as error:
+        raise bad_request(str(error)) from None
+
+
+def _tools_bytes(parsed: Mapping[str, Any]) -> int:
+    tools = parsed.get("tools")
+    return len(orjson.dumps(tools)) if tools else 0

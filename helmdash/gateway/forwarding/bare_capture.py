@@ -1,0 +1,31 @@
+"""The record of a call whose texts could not be put together."""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+
+from helmdash.core.calls.capture import Capture
+from helmdash.gateway.exchange import NS_PER_MS, Exchange
+
+
+def bare_capture_of(exchange: Exchange) -> Capture:
+    """What is certain of this call whatever its request and reply hold. Never raises."""
+    return Capture(
+        id=exchange.call_id,
+        model=exchange.model,
+        budget_model=exchange.budget_model,
+        conversation=exchange.conversation,
+        provider=exchange.endpoint.name if exchange.endpoint else None,
+        pack=exchange.options.pack,
+        purpose=exchange.options.purpose or exchange.purpose,
+        correlation_id=exchange.options.correlation_id,
+        upstream_model=exchange.upstream_model,
+        latency_ms=(perf_counter_ns() - exchange.started_ns) // NS_PER_MS,
+        status=exchange.status,
+        http_status=exchange.http_status,
+        started_at=exchange.started_at,
+        metadata={
+            "gateway": exchange.route.client.name,
+            "not_stored": "HelmDash failed on what the call holds; see its log",
+        },
+    )

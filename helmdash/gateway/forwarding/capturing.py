@@ -1,0 +1,135 @@
+"""The record of a call that has ended: all that it told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import perf_counter_ns
+
+from helmdash.core.calls.capture import Capture, SentSizes
+from helmdash.core.calls.withheld import kept_code
+from helmdash.core.text.tokens import utf8_bytes
+from helmdash.gateway.exchange import KEEPS_NOTHING, NS_PER_MS, Exchange
+from helmdash.gateway.message_digest import call_links, kept_messages, turns_of
+from helmdash.providers.wire import ChatRequest, Reply, WireError
+
+
+def capture_of(exchange: Exchange) -> Capture:
+    """Everything this call told us."""
+    now_ns = perf_counter_ns()
+    request, remediation = exchange.sent_request or exchange.request, exchange.remediation
+    response_format, sent = _response_format(request), _sent(exchange)
+    metadata, attempts = _metadata(exchange), _attempts(exchange)
+    reply, text_len, reasoning_len = _outcome(exchange)
+    error = exchange.error or reply.error
+    keeps_texts = exchange.key_context.caller.project.payload != KEEPS_NOTHING
+    has_reply = text_len is not None
+    error_code = _error_code(exchange, error, keeps_texts=keeps_texts) if error else None
+    messages = kept_messages(request) if request and keeps_texts else None
+    links = None
+    if exchange.request is not None:
+        links = call_links(exchange.request, reply, is_retry=exchange.options.is_retry)
+    return Capture(
+        id=exchange.call_id,
+        model=exchange.model,
+        budget_model=exchange.budget_model,
+        conversation=exchange.conversation,
+        round_number=remediation.round_number if remediation is not None else None,
+        provider=exchange.endpoint.name if exchange.endpoint else None,
+        pack=exchange.options.pack,
+        purpose=exchange.options.purpose or exchange.purpose,
+        correlation_id=exchange.options.correlation_id,
+        attempt=max(len(attempts), 1),
+        caller=exchange.key_context.caller.name,
+        client_name=exchange.client.name if exchange.client else None,
+        client_version=(exchange.client.version or None) if exchange.client else None,
+        client_window=exchange.client_window,
+        upstream_model=reply.model or exchange.upstream_model,
+        response_format=response_format,
+        usage=reply.usage,
+        finish_reason="refusal" if reply.refusal and has_reply else reply.finish_reason,
+        raw_content_len=text_len,
+        latency_ms=(now_ns - exchange.started_ns) // NS_PER_MS,
+        ttft_ms=(
+            (exchange.first_ns - exchange.started_ns) // NS_PER_MS
+            if exchange.first_ns is not None
+            else None
+        ),
+        overhead_ms=round(exchange.before_ms, 3),
+        status="error" if error is not None and exchange.status == "success" else exchange.status,
+        http_status=exchange.http_status,
+        error_code=error_code,
+        error_message=error.message if error else None,
+        error_is_own=exchange.error is not None and exchange.error_is_own,
+        sent=sent,
+        messages=messages,
+        content=(reply.text or reply.refusal or "") if has_reply else None,
+        tool_calls=len(reply.tool_calls) if has_reply else None,
+        reasoning_len=reasoning_len,
+        window=exchange.window,
+        server_window=exchange.server_window,
+        refused_window=exchange.refused_window,
+        links=links,
+        started_at=exchange.started_at,
+        metadata=metadata,
+        attempts=attempts,
+    )
+
+
+def _outcome(exchange: Exchange) -> tuple[Reply, int | None, int | None]:
+    """The reply as far as it came, and the bytes of its text and reasoning; null for none."""
+    streamed = exchange.collector
+    if streamed is not None:
+        return streamed.reply(), streamed.text_bytes, streamed.reasoning_bytes
+    reply = exchange.reply
+    if reply is not None and exchange.request is not None:
+        return reply, utf8_bytes(reply.text), utf8_bytes(reply.reasoning)
+    # Without a chat request there is no text in a reply that could be missing.
+    return reply or Reply(), None, None
+
+
+def _error_code(exchange: Exchange, error: WireError, *, keeps_texts: bool) -> str | None:
+    """Of a provider that repeats the prompt there, nothing where the prompt is not kept: this is
+    the last place that knows both."""
+    code, request = error.code or error.type, exchange.request
+    is_own = error is exchange.error and exchange.error_is_own
+    if keeps_texts or not code or request is None or is_own:
+        return code
+    return kept_code(code, (turn.text for turn in turns_of(request.messages)))
+
+
+def _attempts(exchange: Exchange) -> tuple[Mapping[str, object], ...]:
+    """More than one, or a failed one: a single good one has nothing to tell."""
+    attempts = exchange.attempts
+    if exchange.refused_attempts:
+        attempts = tuple(
+            {**each, "number": number}
+            for number, each in enumerate((*exchange.refused_attempts, *attempts), 1)
+        )
+    return attempts if len(attempts) > 1 else ()
+
+
+def _sent(exchange: Exchange) -> SentSizes:
+    request = exchange.sent_request or exchange.request
+    return SentSizes(
+        bytes=exchange.text_bytes,
+        messages=len(request.messages) if request else None,
+        tools_bytes=exchange.tools_bytes,
+        images=exchange.images if request else None,
+    )
+
+
+def _metadata(exchange: Exchange) -> dict[str, object]:
+    told: dict[str, object] = {"gateway": exchange.route.client.name, **exchange.notes}
+    if exchange.request is not None:
+        told["stream"] = exchange.request.stream
+    if exchange.remediation is not None:
+        told["remediation"] = exchange.remediation.action
+    if exchange.metadata:
+        told["client"] = dict(exchange.metadata)
+    return told
+
+
+def _response_format(request: ChatRequest | None) -> str | None:
+    if request is None or request.json_mode is None:
+        return None
+    return "json_object" if request.json_mode.schema is None else "json_schema"

@@ -1,0 +1,65 @@
+"""Forwarding one call: the row of its stages."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from helmdash.doors.asgi import Receive
+from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.forwarding.answering import response_to
+from helmdash.gateway.forwarding.interruption import response_to_interruption
+from helmdash.gateway.forwarding.noting import note_reply
+from helmdash.gateway.forwarding.preparing import prepare
+from helmdash.gateway.forwarding.recording import CallRecording
+from helmdash.gateway.forwarding.relaying import relay
+from helmdash.gateway.forwarding.sending import Sender
+from helmdash.gateway.forwarding.upstream_reply import StreamReply
+from helmdash.gateway.forwarding.watching import ClientWatch
+from helmdash.gateway.outgoing import OutgoingRequest
+from helmdash.gateway.remediation.remediator import Remediator
+from helmdash.gateway.responder import Responder, Response
+from helmdash.upstream.client import UpstreamClient
+
+
+class Forwarder:
+    """Forwards calls to upstreams and their replies to clients."""
+
+    def __init__(
+        self, client: UpstreamClient, recording: CallRecording, remediator: Remediator
+    ) -> None:
+        self._sender = Sender(client, remediator)
+        self._recording = recording
+
+    async def forward(
+        self,
+        exchange: Exchange,
+        outgoing: OutgoingRequest,
+        responder: Responder,
+        receive: Receive,
+    ) -> None:
+        """Send the request of a placed call and answer the client, whatever happens.
+
+        Raises Refusal when the upstream's format cannot say what the client wants.
+        """
+        attempt = prepare(exchange, outgoing, responder.client)
+        recording = self._recording
+        response: Response | None = None
+        recording.open(exchange)
+        watch = ClientWatch(receive)
+        try:
+            reply = await self._sender.last_reply(exchange, attempt, responder.client)
+            if isinstance(reply, StreamReply):
+                await relay(exchange, reply, responder, watch, recording)
+            else:
+                note_reply(exchange, reply)
+                response = response_to(exchange, reply)
+        except (Exception, asyncio.CancelledError) as cause:
+            response = response_to_interruption(exchange, cause, has_left=watch.has_left)
+        finally:
+            watch.stop()
+            recording.settle(exchange)
+        if response is not None:
+            # Cancelled here, the server stops and the client reads slowly: it gets no more.
+            with suppress(asyncio.CancelledError):
+                await responder.respond(response)

@@ -1,0 +1,36 @@
+"""The headers of ours that stand on every answer to a call."""
+
+from __future__ import annotations
+
+from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.remediation_state import RemediationState
+from helmdash.gateway.responder import Header
+
+
+def own_headers(exchange: Exchange, *, level: str = "unknown") -> list[Header]:
+    """The call, its level as far as it is known, what we took, and what remediation did."""
+    headers = [
+        (b"x-helmdash-call-id", exchange.call_id.encode()),
+        (b"x-helmdash-level", level.encode()),
+        (b"x-helmdash-overhead-ms", f"{exchange.own_ms:.2f}".encode()),
+    ]
+    warning = exchange.notes.get("budget_warning")
+    if warning:
+        headers.append((b"x-helmdash-budget-warning", str(warning).encode("latin-1", "replace")))
+    return [*headers, *remediation_headers(exchange.remediation)]
+
+
+def remediation_headers(state: RemediationState | None) -> list[Header]:
+    """What remediation tells of a call; nothing where it is off."""
+    if state is None:
+        return []
+    headers: list[Header] = [(b"x-helmdash-remediation", state.action.encode())]
+    if state.conversation is not None:
+        headers.append((b"x-helmdash-conversation", state.conversation.encode()))
+    if state.round_number is not None:
+        headers.append((b"x-helmdash-round", b"%d" % state.round_number))
+    if state.countdown is not None:
+        headers.append((b"x-helmdash-countdown", b"%d" % state.countdown))
+    if state.is_braked:
+        headers.append((b"x-helmdash-care", b"braked"))
+    return headers

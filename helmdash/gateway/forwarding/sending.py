@@ -1,0 +1,66 @@
+"""Sending a request: once more, and shorter, where the upstream says that it was too long."""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+
+from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.forwarding.attempt import Attempt
+from helmdash.gateway.forwarding.preparing import prepare
+from helmdash.gateway.forwarding.upstream_reply import (
+    ErrorReply,
+    StreamReply,
+    UpstreamReply,
+    WholeReply,
+    no_reply,
+    read_reply,
+)
+from helmdash.gateway.remediation.remediator import Remediator
+from helmdash.heavy import end_turn
+from helmdash.providers.protocols import ClientFormat
+from helmdash.upstream.client import UpstreamClient
+from helmdash.upstream.failures import UpstreamFailed
+
+
+class Sender:
+    """Sends attempts, one after the other."""
+
+    def __init__(self, client: UpstreamClient, remediator: Remediator) -> None:
+        self._client = client
+        self._remediator = remediator
+
+    async def last_reply(
+        self, exchange: Exchange, attempt: Attempt, client: ClientFormat
+    ) -> UpstreamReply:
+        """The upstream's last word, after a fresh start where the request was too long.
+
+        Raises Refusal when the shorter request cannot be written.
+        """
+        while True:
+            reply = await self._reply(exchange, attempt)
+            if isinstance(reply, ErrorReply):
+                exchange.refused_window = reply.refused_window or exchange.refused_window
+            if not isinstance(reply, ErrorReply | WholeReply) or not reply.too_long:
+                return reply
+            shorter = await self._remediator.shorten(exchange, client)
+            if shorter is None:
+                return reply
+            exchange.refused_attempts = reply.too_long
+            attempt = prepare(exchange, shorter, client)
+
+    async def _reply(self, exchange: Exchange, attempt: Attempt) -> UpstreamReply:
+        exchange.sent_ns = exchange.sent_ns or perf_counter_ns()
+        exchange.http_status = None
+        end_turn()
+        try:
+            opened = await self._client.open(attempt.endpoint, attempt.http_request)
+        except UpstreamFailed as failure:
+            reply: UpstreamReply = no_reply(failure)
+        else:
+            # Noted already now: the client may leave while the reply is read.
+            exchange.http_status = opened.status
+            exchange.attempts = opened.attempts
+            reply = await read_reply(attempt, opened)
+        if not isinstance(reply, StreamReply):
+            exchange.attempts = reply.attempts
+        return reply

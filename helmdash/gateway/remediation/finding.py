@@ -1,0 +1,49 @@
+"""Which conversation a call goes on with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from helmdash.core.calls.capture import Capture
+from helmdash.core.conversations import fingerprints
+from helmdash.core.conversations.fingerprints import ChainLinks
+from helmdash.gateway import message_digest
+from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.remediation.known_names import Who
+from helmdash.operations.recording.inference import find_conversation
+
+
+def links_of(exchange: Exchange) -> fingerprints.ChainLinks:
+    """The traces of the request, by which its conversation is known."""
+    assert exchange.request is not None
+    return fingerprints.links_of(
+        message_digest.turns_of(exchange.request.messages),
+        reply=None,
+        is_retry=exchange.options.is_retry,
+    )
+
+
+def who_asks(exchange: Exchange) -> Who:
+    """Whose conversations it may go on with."""
+    caller = exchange.key_context.caller
+    return caller.project.id, caller.name
+
+
+def unnamed_conversation(exchange: Exchange, links: ChainLinks | None) -> str | None:
+    """The stored conversation of a request that names none; None where nobody knows it.
+
+    links: its traces, where they are known already.
+    """
+    links = links or links_of(exchange)
+    if not links.near and not links.itself:
+        return None
+    project_id, caller = who_asks(exchange)
+    return find_conversation(project_id=project_id, caller=caller, links=links)
+
+
+def concerned(exchange: Exchange, conversation: str | None) -> Callable[[Capture], bool]:
+    """Which calls may be the conversation's newest: those of its name, or of its caller."""
+    caller = exchange.key_context.caller.name
+    if conversation is not None:
+        return lambda capture: capture.conversation in (conversation, None)
+    return lambda capture: capture.caller == caller
