@@ -9,13 +9,22 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from helmdash.operations.backup.archive import ArchiveProblem, Manifest, Member, reading, writing
+from helmdash.operations.backup.archive import (
+    DATABASE,
+    TABLES,
+    ArchiveProblem,
+    Manifest,
+    Member,
+    reading,
+    writing,
+)
 from helmdash.operations.backup.restoring import check_complete
 from helmdash.operations.backup.spool import copied
 from tests.recorder.test_outages import House, assert_every_row_adds_up
@@ -32,7 +41,7 @@ _SEED = f"""
 from tests.recorder import driver
 driver._setup()
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations import access
+from helmdash.operations.access import keys as access
 from helmdash.records.models import Upstream
 from helmdash.records.secrets import seal
 access.ensure_admin(password={PASSWORD!r})
@@ -58,6 +67,20 @@ print(json.dumps({{
     "next id": Project.objects.create(slug="next", name="Next").pk,
     "projects": Project.objects.count(),
 }}))
+"""
+
+
+_OTHER_VERSION = """
+from django.db.migrations.recorder import MigrationRecorder
+from django.db import connection
+MigrationRecorder(connection).record_applied("records", "9999_later")
+"""
+_NAMES = """
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+from helmdash.records.models import ApiKey
+print(sorted(ApiKey.objects.values_list("name", flat=True)))
+print(sorted(MigrationRecorder(connection).applied_migrations()))
 """
 
 
@@ -152,6 +175,45 @@ def test_a_backup_under_load_is_restored_elsewhere_with_every_call_once(
     assert "with --force" in refused
     assert refused.count("\n") == 1
     assert rows_in(done(other, "manage.py", "restore", str(archive), "--force")) == rows_in(said)
+
+
+def spoiled(archive: Path, bad: Path) -> Path:
+    """The same archive, whole as an archive, with rows that no database takes."""
+    with reading(archive, lambda words: None) as good, writing(bad) as other:
+        for name in good.manifest.members:
+            body = good.read(name)
+            if name == DATABASE:
+                body = body[:4096] + b"x" * (len(body) - 4096)
+            elif name == f"{TABLES}records_project":
+                body += b"no row\n"
+            other.add(name, body)
+        other.close(replace(good.manifest, members=other.members))
+    return bad
+
+
+def test_a_restore_that_fails_leaves_what_was_there(
+    new_house: Callable[[str], House], tmp_path: Path
+) -> None:
+    house, archive = new_house("here"), tmp_path / "backup.zip"
+    python(house, _SEED)
+    done(house, "manage.py", "backup", str(archive))
+    # Tables of another version, as far as anybody can tell.
+    python(house, _OTHER_VERSION)
+    before = python(house, _NAMES)
+
+    bad = spoiled(archive, tmp_path / "bad.zip")
+    said = done(house, "manage.py", "restore", str(bad), "--force", code=1)
+
+    assert said.count("\n") == 1
+    assert python(house, _NAMES) == before
+    assert "kept" in before
+    assert "9999_later" in before
+
+    done(house, "manage.py", "restore", str(archive), "--force")
+
+    after = python(house, _NAMES)
+    assert "kept" in after
+    assert "9999_later" not in after
 
 
 # -- the archive itself ------------------------------------------------------------------------

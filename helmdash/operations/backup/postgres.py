@@ -61,46 +61,62 @@ def has_data() -> bool:
     return any(_ask(f"SELECT 1 FROM {name} LIMIT 1") for name in telling)
 
 
-def prepare(migrations: Mapping[str, Sequence[str]], progress: Progress) -> None:
+def put_back(
+    migrations: Mapping[str, Sequence[str]],
+    told: Mapping[str, Table],
+    rows_of: Callable[[str], Iterable[bytes]],
+    progress: Progress,
+) -> None:
+    """Put rows into the tables that these migrations make, which take the place of others.
+
+    In one transaction, tables included. Raises what the database raises, and ValueError where rows
+    are missing; then what was there is there as it was.
+    """
+    with transaction.atomic(durable=True), connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL lock_timeout = '{_LOCK_WAIT}'")
+        _make_tables(migrations, progress)
+        # Looked at when all are filled: tables come in no order.
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+        _fill(cursor, told, rows_of, progress)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+
+
+def _make_tables(migrations: Mapping[str, Sequence[str]], progress: Progress) -> None:
     """Make the tables that these migrations make, unless they are there."""
     names = set(connection.introspection.table_names())
     if _HISTORY in names and _same(applied_migrations(), migrations):
         return
-    ours = [name for name in tables() if name in names] if names else []
-    with connection.cursor() as cursor:
-        cursor.execute(f"SET lock_timeout = '{_LOCK_WAIT}'")
-        for name in ours:
-            cursor.execute(f"DROP TABLE {_quoted(name)} CASCADE")
     progress("making the tables")
-    for app, name in _leaves(migrations):
-        call_command("migrate", app, name, interactive=False, verbosity=0)
-
-
-def put_back(
-    told: Mapping[str, Table], rows_of: Callable[[str], Iterable[bytes]], progress: Progress
-) -> None:
-    """Fill the tables, in one transaction. Foreign keys are looked at when it ends.
-
-    Raises what the database raises; then nothing was changed.
-    """
-    with transaction.atomic(durable=True), connection.cursor() as cursor:
-        cursor.execute(f"SET LOCAL lock_timeout = '{_LOCK_WAIT}'")
-        names = [name for name in told if name != _HISTORY]
-        cursor.execute(f"TRUNCATE {', '.join(map(_quoted, names))} CASCADE")
-        for name in names:
-            table = told[name]
-            progress(f"putting back {name}, {table.rows} rows")
-            with cursor.copy(f"COPY {_quoted(name)} ({_columns(table)}) FROM STDIN") as copy:
-                for piece in rows_of(name):
-                    copy.write(piece)
-            if cursor.rowcount != table.rows:
-                raise ValueError(f"{name} has {cursor.rowcount} rows instead of {table.rows}")
-            if table.sequence is not None:
-                cursor.execute(
-                    "SELECT setval(pg_get_serial_sequence(%s, 'id'), %s)", [name, table.sequence]
-                )
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
+        for name in [name for name in tables() if name in names] if names else []:
+            cursor.execute(f"DROP TABLE {_quoted(name)} CASCADE")
+        for app, name in _leaves(migrations):
+            call_command("migrate", app, name, interactive=False, verbosity=0)
+            # A table with rows whose keys were not looked at yet can be altered by no migration.
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+
+
+def _fill(
+    cursor: Any,
+    told: Mapping[str, Table],
+    rows_of: Callable[[str], Iterable[bytes]],
+    progress: Progress,
+) -> None:
+    names = [name for name in told if name != _HISTORY]
+    cursor.execute(f"TRUNCATE {', '.join(map(_quoted, names))} CASCADE")
+    for name in names:
+        table = told[name]
+        progress(f"putting back {name}, {table.rows} rows")
+        with cursor.copy(f"COPY {_quoted(name)} ({_columns(table)}) FROM STDIN") as copy:
+            for piece in rows_of(name):
+                copy.write(piece)
+        if cursor.rowcount != table.rows:
+            raise ValueError(f"{name} has {cursor.rowcount} rows instead of {table.rows}")
+        if table.sequence is not None:
+            cursor.execute(
+                "SELECT setval(pg_get_serial_sequence(%s, 'id'), %s)", [name, table.sequence]
+            )
 
 
 def unknown_migrations(migrations: Mapping[str, Sequence[str]]) -> list[str]:

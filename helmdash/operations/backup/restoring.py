@@ -115,8 +115,9 @@ def _check_room(manifest: Manifest, env: conf.Env) -> None:
 def _put_postgres(archive: Reader, env: conf.Env, progress: Progress) -> None:
     told = archive.manifest
     try:
-        postgres.prepare(told.migrations, progress)
-        postgres.put_back(told.tables, lambda name: archive.pieces(TABLES + name), progress)
+        postgres.put_back(
+            told.migrations, told.tables, lambda name: archive.pieces(TABLES + name), progress
+        )
     except (DatabaseError, psycopg.Error, ValueError) as error:
         raise RestoreProblem(
             f"{places_words(env)}: nothing was put back: {database_problem(error)}"
