@@ -11,7 +11,7 @@ import orjson
 from helmdash.core.calls.error_words import ErrorKind, kind_of_error
 from helmdash.providers.anthropic.exact_json import to_json
 from helmdash.providers.shared.pages import visible_text
-from helmdash.providers.shared.reported import text_in
+from helmdash.providers.shared.reported import object_in, text_in
 from helmdash.providers.wire import Json, WireError
 
 _TYPE_OF_STATUS = {
@@ -89,8 +89,7 @@ def error_of(body: dict[str, Json], *, status: int | None = None) -> WireError |
 
 def _from_object(inner: dict[str, Json], *, status: int | None) -> WireError:
     kind = text_in(inner, "type")
-    details = inner.get("details")
-    code = text_in(details, "error_code") if isinstance(details, dict) else None
+    code = text_in(object_in(inner, "details") or {}, "error_code")
     return WireError(
         message=text_in(inner, "message") or kind or "The upstream reports an error.",
         code=code or kind or text_in(inner, "code"),

@@ -10,6 +10,7 @@ import orjson
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.anthropic.http import get
 from helmdash.providers.protocols import HttpRequest
+from helmdash.providers.shared.reported import text_in
 from helmdash.providers.wire import Json
 
 _LARGEST_PAGE = 1000  # the vendor's own limit, and far more models than it has
@@ -26,8 +27,8 @@ def read_models(body: bytes) -> tuple[str, ...]:
     models = parsed.get("data") if isinstance(parsed, dict) else None
     if not isinstance(models, list):
         raise ValueError("The list of models has no member `data` with a list.")
-    ids = (model.get("id") for model in models if isinstance(model, dict))
-    return tuple(found for found in ids if isinstance(found, str) and found)
+    ids = (text_in(model, "id") for model in models if isinstance(model, dict))
+    return tuple(name for name in ids if name)
 
 
 def write_models(models: Iterable[tuple[str, str]], *, created: int) -> bytes:

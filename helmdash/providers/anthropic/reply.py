@@ -20,7 +20,7 @@ from helmdash.providers.anthropic.outcomes import (
 )
 from helmdash.providers.anthropic.write_messages import OWN_BLOCKS, input_of
 from helmdash.providers.protocols import Answer
-from helmdash.providers.shared.reported import text_in
+from helmdash.providers.shared.reported import object_in, text_in
 from helmdash.providers.wire import (
     UNDECODABLE_REPLY,
     ChatRequest,
@@ -68,14 +68,13 @@ def _reply_of(parsed: dict[str, Json], *, request: ChatRequest) -> Reply:
     parts = tuple(
         part for block in content if (part := _part(block, json_tool=json_tool)) is not None
     )
-    usage = parsed.get("usage")
     return Reply(
         id=text_in(parsed, "id"),
         model=text_in(parsed, "model"),
         parts=parts,
         refusal=refusal_of(parsed.get("stop_details")),
         finish_reason=_finish(parsed.get("stop_reason"), parts, json_tool=json_tool),
-        usage=usage if isinstance(usage, dict) else None,
+        usage=object_in(parsed, "usage"),
     )
 
 

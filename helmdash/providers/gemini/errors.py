@@ -14,7 +14,7 @@ import orjson
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.members import without_nones
 from helmdash.providers.shared.pages import visible_text
-from helmdash.providers.shared.reported import list_in
+from helmdash.providers.shared.reported import objects_in
 from helmdash.providers.wire import UNDECODABLE_REPLY, Json, Object, WireError
 
 # google.rpc.Code, by the HTTP status each is sent with.
@@ -99,7 +99,7 @@ def error_of(error: Object | str, *, status: int | None = None) -> WireError:
     code, word, message = error.get("code"), error.get("status"), error.get("message")
     word = word if isinstance(word, str) and word else None
     said = message if isinstance(message, str) and message else word or "An error of no message."
-    details = [item for item in list_in(error, "details") if isinstance(item, dict)]
+    details = objects_in(error, "details")
     reasons = [item.get("reason") for item in details]
     return WireError(
         message=said[:_LONGEST_MESSAGE],

@@ -15,7 +15,7 @@ from helmdash.providers.gemini.parts import camel_members, read_part, write_repl
 from helmdash.providers.protocols import Answer
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.members import without_nones
-from helmdash.providers.shared.reported import text_in
+from helmdash.providers.shared.reported import object_in, objects_in, text_in
 from helmdash.providers.shared.tool_ids import CallIds, next_number
 from helmdash.providers.wire import ChatRequest, Json, Object, Part, Reply, Text
 
@@ -65,14 +65,8 @@ def read_reply(body: bytes, *, request: ChatRequest) -> Reply:
 
 def parts_of(chunk: Object, ids: CallIds) -> tuple[Part, ...]:
     """The parts of the first candidate."""
-    content = _candidate(chunk).get("content")
-    parts = content.get("parts") if isinstance(content, dict) else None
-    return tuple(
-        part
-        for raw in (parts if isinstance(parts, list) else [])
-        if isinstance(raw, dict)
-        for part in read_part(raw, ids.call)
-    )
+    content = object_in(_candidate(chunk), "content") or {}
+    return tuple(part for raw in objects_in(content, "parts") for part in read_part(raw, ids.call))
 
 
 def finish_of(chunk: Object) -> str | None:
@@ -81,22 +75,18 @@ def finish_of(chunk: Object) -> str | None:
     reason = text_in(_candidate(chunk), "finishReason")
     if reason is not None:
         return reason
-    feedback = chunk.get("promptFeedback")
-    return text_in(camel_members(feedback), "blockReason") if isinstance(feedback, dict) else None
+    return text_in(camel_members(object_in(chunk, "promptFeedback") or {}), "blockReason")
 
 
 def usage_of(chunk: Object) -> Object | None:
     """`usageMetadata` with Gemini's own names; None where the chunk has none."""
-    usage = chunk.get("usageMetadata")
-    return usage if isinstance(usage, dict) and usage else None
+    return object_in(chunk, "usageMetadata") or None
 
 
 def _candidate(chunk: Object) -> dict[str, Json]:
     """The candidate of index 0; only the first of several is read."""
-    candidates = chunk.get("candidates")
-    items = candidates if isinstance(candidates, list) else []
-    first = next((item for item in items if isinstance(item, dict) and not item.get("index")), {})
-    return camel_members(first)
+    candidates = objects_in(chunk, "candidates")
+    return camel_members(next((each for each in candidates if not each.get("index")), {}))
 
 
 # --- to a client

@@ -20,6 +20,7 @@ from helmdash.providers.openai.read_request import model_of
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.bodies import read_json, to_json, with_members
 from helmdash.providers.shared.members import count_at, texts_at
+from helmdash.providers.shared.reported import object_in, text_in
 from helmdash.providers.wire import (
     UNDECODABLE_REPLY,
     EmbeddingReply,
@@ -119,7 +120,6 @@ def read_embeddings(body: bytes) -> EmbeddingReply:
     error = error_in(value)
     if error is not None:
         return _failed(error)
-    model, usage = value.get("model"), value.get("usage")
     try:
         vectors = tuple(_read_vector(item) for item in _in_order(value.get("data")))
     except (TypeError, ValueError, binascii.Error, struct.error):
@@ -127,9 +127,9 @@ def read_embeddings(body: bytes) -> EmbeddingReply:
             WireError(message="The reply holds no readable vectors.", code=UNDECODABLE_REPLY)
         )
     return EmbeddingReply(
-        model=model if isinstance(model, str) else None,
+        model=text_in(value, "model"),
         vectors=vectors,
-        usage=usage if isinstance(usage, dict) else None,
+        usage=object_in(value, "usage"),
     )
 
 

@@ -8,6 +8,7 @@ from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.openai.http import MODELS_PATH, get
 from helmdash.providers.protocols import HttpRequest
 from helmdash.providers.shared.bodies import read_json, to_json
+from helmdash.providers.shared.reported import text_in
 from helmdash.providers.wire import Json
 
 
@@ -40,5 +41,5 @@ def read_models(body: bytes) -> tuple[str, ...]:
     items = value.get("data") if isinstance(value, dict) else value
     if not isinstance(items, list):
         raise ValueError("The reply is not a list of models.")
-    ids = (item.get("id") for item in items if isinstance(item, dict))
-    return tuple(name for name in ids if isinstance(name, str) and name)
+    ids = (text_in(item, "id") for item in items if isinstance(item, dict))
+    return tuple(name for name in ids if name)
