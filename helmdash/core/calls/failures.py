@@ -12,9 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from helmdash.core.calls import facts
+from helmdash.core.calls import conditions
 from helmdash.core.calls.capture import Capture
-from helmdash.core.calls.facts import Facts, gather_facts
+from helmdash.core.calls.facts import (
+    Facts,
+    error_words,
+    gather_facts,
+    is_sound,
+    seen_words,
+    spent_words,
+)
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.usage import Usage
 
@@ -88,7 +95,7 @@ def classify(
     Never raises.
     """
     known = gather_facts(capture, usage, finish_reason)
-    if facts.is_sound(known):
+    if is_sound(known):
         return None
     rule = next((rule for rule in RULES if rule.applies(known)), None)
     if rule is None:
@@ -118,126 +125,126 @@ RULES: tuple[Rule, ...] = (
         id="gateway.stopped",
         name=FailureCause.UNREACHABLE,
         advice=Advice.RETRY,
-        applies=facts.is_stopped,
+        applies=conditions.is_stopped,
         detail="HelmDash was stopped during the call ({error}).",
     ),
     Rule(
         id="client.before_first_byte",
         name=FailureCause.CLIENT_DISCONNECTED,
         advice=Advice.RETRY,
-        applies=facts.left_before,
+        applies=conditions.left_before,
         detail="The caller left before anything of the reply had come ({error}).",
     ),
     Rule(
         id="client.midway",
         name=FailureCause.CLIENT_DISCONNECTED,
         advice=Advice.RETRY,
-        applies=facts.left_midway,
+        applies=conditions.left_midway,
         detail="The caller left in the middle of the reply ({seen}; {error}).",
     ),
     Rule(
         id="client.disconnected",  # nothing tells whether the reply had begun
         name=FailureCause.CLIENT_DISCONNECTED,
         advice=Advice.RETRY,
-        applies=facts.is_disconnected,
+        applies=conditions.is_disconnected,
         detail="The caller left before the reply was complete ({error}).",
     ),
     Rule(
         id="context.budget",
         name=FailureCause.CONTEXT_OVERFLOW,
         advice=Advice.SHORTEN_PROMPT,
-        applies=facts.is_over_budget,
+        applies=conditions.is_over_budget,
         detail="The request is larger than its model's budget and was not sent ({error}).",
     ),
     Rule(
         id="context.error",
         name=FailureCause.CONTEXT_OVERFLOW,
         advice=Advice.SHORTEN_PROMPT,
-        applies=facts.is_overflow,
+        applies=conditions.is_overflow,
         detail="The provider says that the prompt does not fit ({error}).",
     ),
     Rule(
         id="context.http_413",
         name=FailureCause.CONTEXT_OVERFLOW,
         advice=Advice.SHORTEN_PROMPT,
-        applies=facts.is_too_large,
+        applies=conditions.is_too_large,
         detail="The request was too large to be accepted ({error}).",
     ),
     Rule(
         id="rate.quota",
         name=FailureCause.RATE_LIMITED,
         advice=Advice.SURFACE,
-        applies=facts.is_out_of_quota,
+        applies=conditions.is_out_of_quota,
         detail="The account's quota is used up ({error}).",
     ),
     Rule(
         id="rate.limited",
         name=FailureCause.RATE_LIMITED,
         advice=Advice.RETRY_LATER,
-        applies=facts.is_rate_limited,
+        applies=conditions.is_rate_limited,
         detail="The provider limits the rate of requests ({error}).",
     ),
     Rule(
         id="safety.error",
         name=FailureCause.SAFETY_FILTERED,
         advice=Advice.SURFACE,
-        applies=facts.is_refused_by_filter,
+        applies=conditions.is_refused_by_filter,
         detail="The provider's filter refused the request ({error}).",
     ),
     Rule(
         id="auth.failed",
         name=FailureCause.AUTH_FAILED,
         advice=Advice.FIX_CREDENTIALS,
-        applies=facts.is_unauthorized,
+        applies=conditions.is_unauthorized,
         detail="The provider did not accept the credentials ({error}).",
     ),
     Rule(
         id="timeout.reasoning",
         name=FailureCause.TIMED_OUT,
         advice=Advice.OTHER_MODEL,  # the same model would think as long again
-        applies=facts.is_timeout_in_reasoning,
+        applies=conditions.is_timeout_in_reasoning,
         detail="The model was still reasoning when time ran out; nothing is visible ({error}).",
     ),
     Rule(
         id="timeout.before_first_byte",
         name=FailureCause.TIMED_OUT,
         advice=Advice.RETRY,
-        applies=facts.is_timeout_before,
+        applies=conditions.is_timeout_before,
         detail="Time ran out before anything of the reply had come ({error}).",
     ),
     Rule(
         id="timeout.real",
         name=FailureCause.TIMED_OUT,
         advice=Advice.RETRY,
-        applies=facts.is_timeout,
+        applies=conditions.is_timeout,
         detail="The call ran out of time ({error}).",
     ),
     Rule(
         id="upstream.redirected",
         name=FailureCause.UNREACHABLE,
         advice=Advice.SURFACE,  # it would redirect again: the address has to be corrected
-        applies=facts.is_redirected,
+        applies=conditions.is_redirected,
         detail="The upstream redirects elsewhere, which is not followed ({error}).",
     ),
     Rule(
         id="network.unreachable",
         name=FailureCause.UNREACHABLE,
         advice=Advice.RETRY_LATER,
-        applies=facts.is_unreachable,
+        applies=conditions.is_unreachable,
         detail="The provider could not be reached ({error}).",
     ),
     Rule(
         id="upstream.overloaded",
         name=FailureCause.UPSTREAM_ERROR,
         advice=Advice.RETRY_LATER,
-        applies=facts.is_overloaded,
+        applies=conditions.is_overloaded,
         detail="The provider has no capacity just now ({error}).",
     ),
     Rule(
         id="upstream.http_5xx",
         name=FailureCause.UPSTREAM_ERROR,
         advice=Advice.RETRY,
-        applies=facts.is_server_error,
+        applies=conditions.is_server_error,
         detail="The provider failed ({error}).",
     ),
     Rule(
@@ -245,63 +252,63 @@ RULES: tuple[Rule, ...] = (
         id="upstream.closed_early",
         name=FailureCause.UPSTREAM_ERROR,
         advice=Advice.RETRY,
-        applies=facts.is_cut_by_upstream,
+        applies=conditions.is_cut_by_upstream,
         detail="The provider broke off its reply ({seen}) before the end ({error}).",
     ),
     Rule(
         id="upstream.undecodable",
         name=FailureCause.UPSTREAM_ERROR_IN_200,
         advice=Advice.RETRY,
-        applies=facts.is_garbled_reply,
+        applies=conditions.is_garbled_reply,
         detail="The reply cannot be read as what the provider's API answers ({error}).",
     ),
     Rule(
         id="upstream.error_code",
         name=FailureCause.UPSTREAM_ERROR,
         advice=Advice.RETRY,
-        applies=facts.is_upstream_code,
+        applies=conditions.is_upstream_code,
         detail="The provider reported a failure of its own ({error}).",
     ),
     Rule(
         id="deadlock.error",
         name=FailureCause.CONSTRAINED_DEADLOCK,
         advice=Advice.WITHOUT_JSON_MODE,
-        applies=facts.is_json_mode_failure,
+        applies=conditions.is_json_mode_failure,
         detail="The provider's JSON mode gave up ({error}).",
     ),
     Rule(
         id="upstream.error_in_reply",
         name=FailureCause.UPSTREAM_ERROR_IN_200,
         advice=Advice.RETRY,
-        applies=facts.is_error_in_reply,
+        applies=conditions.is_error_in_reply,
         detail="The reply carries an error ({error}).",
     ),
     Rule(
         id="request.json_mode",
         name=FailureCause.BAD_REQUEST,
         advice=Advice.WITHOUT_JSON_MODE,
-        applies=facts.is_json_mode_refused,
+        applies=conditions.is_json_mode_refused,
         detail="The provider refused the JSON mode ({error}).",
     ),
     Rule(
         id="request.model",
         name=FailureCause.BAD_REQUEST,
         advice=Advice.OTHER_MODEL,
-        applies=facts.is_model_unknown,
+        applies=conditions.is_model_unknown,
         detail="The provider does not serve this model ({error}).",
     ),
     Rule(
         id="request.payment",
         name=FailureCause.BAD_REQUEST,
         advice=Advice.FIX_CREDENTIALS,
-        applies=facts.is_unpaid,
+        applies=conditions.is_unpaid,
         detail="The account has no credit ({error}).",
     ),
     Rule(
         id="request.refused",
         name=FailureCause.BAD_REQUEST,
         advice=Advice.SURFACE,
-        applies=facts.is_bad_request,
+        applies=conditions.is_bad_request,
         detail="The provider refused the request ({error}).",
     ),
     # --- how the provider says the reply ended
@@ -309,56 +316,56 @@ RULES: tuple[Rule, ...] = (
         id="upstream.finish_reason",
         name=FailureCause.UPSTREAM_ERROR_IN_200,
         advice=Advice.RETRY,
-        applies=facts.ended_in_error,
+        applies=conditions.ended_in_error,
         detail='The provider ended the reply in "{finish}" ({error}).',
     ),
     Rule(
         id="refusal.finish_reason",
         name=FailureCause.REFUSED,
         advice=Advice.OTHER_MODEL,
-        applies=facts.is_refusal,
+        applies=conditions.is_refusal,
         detail='The model declined to answer ("{finish}").',
     ),
     Rule(
         id="safety.finish_reason",
         name=FailureCause.SAFETY_FILTERED,
         advice=Advice.SURFACE,
-        applies=facts.is_filtered,
+        applies=conditions.is_filtered,
         detail='The provider\'s filter ended the reply in "{finish}".',
     ),
     Rule(
         id="context.finish_reason",
         name=FailureCause.CONTEXT_OVERFLOW,
         advice=Advice.SHORTEN_PROMPT,
-        applies=facts.is_context_full,
+        applies=conditions.is_context_full,
         detail="The context was full after {spent}.",
     ),
     Rule(
         id="length.reasoning",
         name=FailureCause.REASONING_EXHAUSTED,
         advice=Advice.RAISE_OUTPUT,
-        applies=facts.is_length_after_reasoning,
+        applies=conditions.is_length_after_reasoning,
         detail="The output cap was reached after {spent}, spent on reasoning; nothing is visible.",
     ),
     Rule(
         id="length.full_steps",
         name=FailureCause.LENGTH_TRUNCATED,
         advice=Advice.SINGLE_PICK,
-        applies=facts.is_full_plan_cut,
+        applies=conditions.is_full_plan_cut,
         detail="The output cap cut the plan after {spent}; one step at a time needs far fewer.",
     ),
     Rule(
         id="length.empty",
         name=FailureCause.LENGTH_TRUNCATED,
         advice=Advice.RAISE_OUTPUT,
-        applies=facts.is_length_empty,
+        applies=conditions.is_length_empty,
         detail="The output cap was reached after {spent}; nothing is visible.",
     ),
     Rule(
         id="length.structured",
         name=FailureCause.LENGTH_TRUNCATED,
         advice=Advice.RAISE_OUTPUT,
-        applies=facts.is_length_unusable,
+        applies=conditions.is_length_unusable,
         detail="The output cap cut a structured reply ({seen}) after {spent}.",
     ),
     # --- what the reply holds
@@ -366,7 +373,7 @@ RULES: tuple[Rule, ...] = (
         id="timeout.silent",
         name=FailureCause.LIKELY_TIMEOUT,
         advice=Advice.SHORTEN_PROMPT,
-        applies=facts.is_silent_without_end,
+        applies=conditions.is_silent_without_end,
         detail=(
             "The call succeeded with nothing in it and no finish reason, as when the "
             "connection behind it runs out of time."
@@ -376,63 +383,63 @@ RULES: tuple[Rule, ...] = (
         id="empty.reply",
         name=FailureCause.EMPTY_COMPLETION,
         advice=Advice.RETRY,
-        applies=facts.is_silent,
+        applies=conditions.is_silent,
         detail='The reply ended in "{finish}" after {spent} with nothing visible.',
     ),
     Rule(
         id="plan.empty",
         name=FailureCause.EMPTY_PLAN,
         advice=Advice.OTHER_MODEL,
-        applies=facts.is_plan_empty,
+        applies=conditions.is_plan_empty,
         detail="The plan could be read and holds no step.",
     ),
     Rule(
         id="plan.unusable",
         name=FailureCause.EMPTY_PLAN,
         advice=Advice.OTHER_MODEL,
-        applies=facts.is_unusable,
+        applies=conditions.is_unusable,
         detail="The reply could be read and is of no use: {unusable}",
     ),
     Rule(
         id="deadlock.json_mode",
         name=FailureCause.CONSTRAINED_DEADLOCK,
         advice=Advice.WITHOUT_JSON_MODE,
-        applies=facts.is_garbled_in_json_mode,
+        applies=conditions.is_garbled_in_json_mode,
         detail="The reply ({seen}) is broken JSON, written in JSON mode.",
     ),
     Rule(
         id="deadlock.reply",
         name=FailureCause.CONSTRAINED_DEADLOCK,
         advice=Advice.RETRY,
-        applies=facts.is_garbled,
+        applies=conditions.is_garbled,
         detail="The reply ({seen}) is broken JSON.",
     ),
     Rule(
         id="undecodable.schema",
         name=FailureCause.UNDECODABLE,
         advice=Advice.RETRY,
-        applies=facts.is_unwanted_json,
+        applies=conditions.is_unwanted_json,
         detail="The reply ({seen}) is JSON, but not what its reader could use.",
     ),
     Rule(
         id="undecodable.reply",
         name=FailureCause.UNDECODABLE,
         advice=Advice.RETRY,
-        applies=facts.is_unreadable,
+        applies=conditions.is_unreadable,
         detail="JSON was due, and the reply ({seen}) is something else.",
     ),
     Rule(
         id="upstream.unnamed_in_reply",
         name=FailureCause.UPSTREAM_ERROR_IN_200,
         advice=Advice.RETRY,
-        applies=facts.is_unnamed_error_in_reply,
+        applies=conditions.is_unnamed_error_in_reply,
         detail="The reply was reported as an error ({error}).",
     ),
     Rule(
         id="upstream.unnamed",
         name=FailureCause.UPSTREAM_ERROR,
         advice=Advice.RETRY,
-        applies=facts.is_unnamed_error,
+        applies=conditions.is_unnamed_error,
         detail="The call was reported as an error ({error}).",
     ),
 )
@@ -440,9 +447,9 @@ RULES: tuple[Rule, ...] = (
 
 def _tell(rule: Rule, known: Facts) -> str:
     return rule.detail.format(
-        error=facts.error_words(known),
+        error=error_words(known),
         finish=known.capture.finish_reason,
-        spent=facts.spent_words(known),
-        seen=facts.seen_words(known),
+        spent=spent_words(known),
+        seen=seen_words(known),
         unusable=known.capture.unusable,
     )
