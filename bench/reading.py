@@ -28,7 +28,7 @@ from django.test.utils import CaptureQueriesContext  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from helmdash.core.access.permissions import SHELL  # noqa: E402
-from helmdash.operations.access import keys  # noqa: E402
+from helmdash.operations.access import keys, members  # noqa: E402
 from helmdash.operations.demo import generating  # noqa: E402
 from helmdash.queries import calls, conversations  # noqa: E402
 from helmdash.queries.access import ProjectInfo, find_project  # noqa: E402
@@ -94,7 +94,7 @@ def _time(name: str, kind: str, read: Callable[[], None]) -> dict[str, Any]:
 
 def _page_reader(project: ProjectInfo) -> Callable[[str], None]:
     client = Client(HTTP_HOST="localhost")
-    client.force_login(get_user_model().objects.get(username=keys.ADMIN_NAME))
+    client.force_login(get_user_model().objects.get(username=members.ADMIN_NAME))
     _get(client, f"/?project={project.slug}")
     return lambda path: _get(client, path)
 

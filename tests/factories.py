@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.core.calls.capture import Capture
-from helmdash.operations.access import keys
+from helmdash.operations.access import keys, members, project_settings
 from helmdash.operations.budgets import shipped
 from helmdash.operations.recording.calls import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo, default_project, project_info
@@ -23,7 +23,7 @@ NOW = datetime(2026, 6, 5, 14, 41, 3, tzinfo=UTC)
 
 def make_project(**over: Any) -> ProjectInfo:
     """The default project with the shipped budgets; another one when a slug is given."""
-    keys.ensure_project()
+    project_settings.ensure_project()
     shipped.load_budgets()
     if not over:
         return default_project()
@@ -60,7 +60,7 @@ def record(*captures: Capture, project: ProjectInfo | None = None) -> tuple[Reco
 
 def sign_in(name: str, *, project: ProjectInfo, role: MemberRole) -> Client:
     """The browser of a member of a project; the account is made when it is missing."""
-    keys.set_member(actor=SHELL, user=name, project=project.slug, role=role)
+    members.set_member(actor=SHELL, user=name, project=project.slug, role=role)
     client = Client()
     client.force_login(get_user_model().objects.get(username=name))
     return client

@@ -15,7 +15,7 @@ from django.utils import timezone
 from helmdash.doors.directory import Directory, KeyContext
 from helmdash.doors.faults import ExpiredKey, Fault, NoKey
 from helmdash.doors.limits import key_limits
-from helmdash.operations.access import keys as access
+from helmdash.operations.access.keys import note_use
 from helmdash.queries.access import Caller, find_caller
 
 _HEADERS = (b"x-api-key", b"x-goog-api-key")
@@ -80,7 +80,7 @@ def look_up(keys: Sequence[str], *, address: str) -> Caller:
         except ExpiredKey as expired:
             fault = expired
         else:
-            access.note_use(caller=caller, now=timezone.now())
+            note_use(caller=caller, now=timezone.now())
             return caller
     raise fault or held.turn_away(keys, address)
 

@@ -15,7 +15,7 @@ from datetime import datetime
 from helmdash.core.access.wrong_addresses import Dialect, printable
 from helmdash.core.conversations.clients import client_of
 from helmdash.metrics import unknown_addresses
-from helmdash.operations.access import wrong_addresses as operations
+from helmdash.operations.access import wrong_addresses
 from helmdash.operations.access.wrong_addresses import MOST_ROWS, Knocked
 from helmdash.operations.database.sqlite_file import thread_connection
 
@@ -95,7 +95,7 @@ class Knocks:
 def _store(found: tuple[Knocked, ...]) -> None:
     try:
         with thread_connection():
-            operations.store(knocks=found)
+            wrong_addresses.store(knocks=found)
     except Exception:
         # A count on a page is worth nobody's wait, and no second try.
         log.debug("requests for unknown addresses could not be stored", exc_info=True)

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL, MemberRole, Scope
-from helmdash.operations.access import keys
+from helmdash.operations.access import keys, members
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.queries.access import ProjectInfo
@@ -108,7 +108,7 @@ def make_full_house() -> House:
         name="sim", kind="openai", base_url="http://127.0.0.1:9/v1", project_id=project.id
     )
     keys.create_key(actor=SHELL, name="to-look-at", project=project.slug)
-    keys.set_member(actor=SHELL, user="somebody", project=project.slug, role=MemberRole.VIEWER)
+    members.set_member(actor=SHELL, user="somebody", project=project.slug, role=MemberRole.VIEWER)
     return House(project=project, other=other, fit=fit.fit_id)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from helmdash.core.calls.capture import Capture
-from helmdash.operations.access import keys
+from helmdash.operations.access import project_settings
 from helmdash.operations.recording.calls import Recorded
 from helmdash.queries.access import ProjectInfo, default_project, project_info
 from helmdash.records.models import Budget, Project
@@ -29,7 +29,7 @@ def make_house() -> ProjectInfo:
         tier="A",
         context_length=128_000,
     )
-    return keys.ensure_project()
+    return project_settings.ensure_project()
 
 
 def make_project(*, slug: str, **over: Any) -> ProjectInfo:

@@ -11,7 +11,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from helmdash.core.access.permissions import SHELL, MemberRole
-from helmdash.operations.access import keys
+from helmdash.operations.access import keys, members
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import ApiKey, Budget, Membership, Project, Upstream
 from tests.admin.forms import filled, text_of
@@ -203,7 +203,7 @@ def test_keys_are_revoked_by_the_owners_of_their_project(
     project: ProjectInfo, mine: ProjectInfo, member: Callable[[str], Client]
 ) -> None:
     browser = member("owner")
-    keys.set_member(actor=SHELL, user="owner", project="default", role=MemberRole.VIEWER)
+    members.set_member(actor=SHELL, user="owner", project="default", role=MemberRole.VIEWER)
     keys.create_key(actor=SHELL, name="theirs", project="default")
     keys.create_key(actor=SHELL, name="ours", project="mine")
     ids = list(ApiKey.objects.values_list("pk", flat=True))

@@ -15,7 +15,7 @@ from django.test import Client
 
 from helmdash.core.budgets import budgets as core
 from helmdash.core.budgets.shipped import load_shipped
-from helmdash.operations.access import keys
+from helmdash.operations.access import project_settings
 from helmdash.operations.budgets.shipped import SHIPPED_FILE
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo, project_info
@@ -90,7 +90,7 @@ def project(db: None) -> ProjectInfo:
     BudgetAlias.objects.bulk_create(
         BudgetAlias(prefix=alias.prefix, target=alias.target) for alias in aliases
     )
-    return keys.ensure_project()
+    return project_settings.ensure_project()
 
 
 @pytest.fixture

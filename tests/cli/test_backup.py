@@ -41,11 +41,11 @@ _SEED = f"""
 from tests.recorder import driver
 driver._setup()
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations.access import keys as access
+from helmdash.operations.access import keys, members
 from helmdash.records.models import Upstream
 from helmdash.records.secrets import seal
-access.ensure_admin(password={PASSWORD!r})
-access.create_key(name="kept", scopes=("read",), secret={KEY!r}, actor=SHELL)
+members.ensure_admin(password={PASSWORD!r})
+keys.create_key(name="kept", scopes=("read",), secret={KEY!r}, actor=SHELL)
 Upstream.objects.create(name="one", kind="openai", base_url="https://x.test/v1",
                         key_encrypted=seal({SEALED!r}))
 """

@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command, get_commands, loa
 from helmdash import conf
 from helmdash.cli.base import BaseCommand
 from helmdash.conf import ROOT, BadSetting, Env, read_env, unknown_variables, variable_name
-from helmdash.operations.access import keys
+from helmdash.operations.access import keys, project_settings
 from helmdash.operations.budgets import shipped
 from helmdash.queries import conversations
 from helmdash.queries.access import default_project, find_caller, find_project
@@ -186,7 +186,7 @@ def test_set_up_again_changes_nothing_and_shows_a_secret_only_where_it_was_made(
 
 @pytest.mark.django_db
 def test_members_are_added_changed_listed_and_removed() -> None:
-    keys.ensure_project()
+    project_settings.ensure_project()
 
     made = run("member", "add", "vera", "default")
     changed = run("member", "add", "vera", "default", "--role", "owner")
@@ -215,7 +215,7 @@ def test_members_are_added_changed_listed_and_removed() -> None:
     ],
 )
 def test_a_member_that_cannot_be_is_named(arguments: tuple[str, ...], said: str) -> None:
-    keys.ensure_project()
+    project_settings.ensure_project()
 
     with pytest.raises(CommandError, match=said):
         run("member", *arguments)
@@ -223,7 +223,7 @@ def test_a_member_that_cannot_be_is_named(arguments: tuple[str, ...], said: str)
 
 @pytest.mark.django_db
 def test_the_bootstrap_key_of_the_environment_is_made_once() -> None:
-    keys.ensure_project()
+    project_settings.ensure_project()
 
     assert keys.ensure_bootstrap_key(secret="given-key-of-the-operator") is not None
     assert keys.ensure_bootstrap_key(secret="given-key-of-the-operator") is None

@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from helmdash import conf, places
-from helmdash.operations.access import keys
+from helmdash.operations.access import members
 from helmdash.records.models import Project, RecorderLedger, SchemaMark, Upstream
 from helmdash.records.secrets import seal
 from tests.factories import NOW, make_capture, make_key, make_project, record
@@ -32,7 +32,7 @@ def examine(
     monkeypatch.setenv("HELMDASH_DATA_DIR", str(tmp_path))
     monkeypatch.delenv("HELMDASH_SECRET_KEY", raising=False)
     conf.env.cache_clear()
-    keys.ensure_admin(password="a-password-9")
+    members.ensure_admin(password="a-password-9")
     # The database of a test run is not the one that the environment names.
     schema = places.Schema(is_empty=False, release=places.SCHEMA_RELEASE, oldest_code=0)
     monkeypatch.setattr(places, "look_at_schema", lambda env, **_: schema)

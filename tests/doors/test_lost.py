@@ -15,7 +15,7 @@ from django.utils import timezone
 from helmdash.core.access.permissions import MemberRole
 from helmdash.core.access.wrong_addresses import Dialect
 from helmdash.doors.knocks import Knocks
-from helmdash.operations.access import wrong_addresses as operations
+from helmdash.operations.access import wrong_addresses
 from helmdash.operations.access.wrong_addresses import MOST_ROWS, Knocked
 from helmdash.queries import knocks as queries
 from tests import factories
@@ -177,8 +177,8 @@ def test_what_is_kept_is_bounded_and_shown_to_those_who_set_things_up() -> None:
         )
         for number in range(MOST_ROWS + 50)
     ]
-    operations.store(knocks=found)
-    operations.store(knocks=found[-1:])
+    wrong_addresses.store(knocks=found)
+    wrong_addresses.store(knocks=found[-1:])
 
     kept = queries.latest(limit=1000)
 

@@ -11,7 +11,7 @@ from helmdash import conf
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.upstreams.endpoints import EndpointSource
 from helmdash.core.upstreams.upstream_variables import VARIABLES
-from helmdash.operations.access import keys as access
+from helmdash.operations.access import project_settings
 from helmdash.queries import upstreams
 from helmdash.records.models import Project, Upstream
 from helmdash.records.secrets import seal, unseal
@@ -28,7 +28,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def project() -> int:
-    return access.ensure_project().id
+    return project_settings.ensure_project().id
 
 
 def add(name: str, **over: Any) -> Upstream:

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.test import Client, RequestFactory
 from django.views.defaults import server_error
 
-from helmdash.operations.access import keys, sign_in_links
+from helmdash.operations.access import members, sign_in_links
 from helmdash.queries.access import ProjectInfo, api_keys, find_caller
 from tests.factories import make_capture, make_key, make_project, record
 from tests.pages.conftest import CATALOG
@@ -356,7 +356,7 @@ def test_the_icon_is_there_for_everybody(client: Client, db: None) -> None:
 def test_a_first_admin_signs_in_with_the_password_of_the_terminal(
     client: Client, project: ProjectInfo
 ) -> None:
-    password = keys.ensure_admin(password="")
+    password = members.ensure_admin(password="")
 
     assert client.post("/login/", {"username": "admin", "password": password})["Location"] == "/"
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from helmdash.core.access.permissions import SHELL, MemberRole
-from helmdash.operations.access import keys
+from helmdash.operations.access import keys, members
 from helmdash.pages.visibility import is_suspect, visible_page
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import ApiKey, Budget, Call, Conversation, Fit, Project
@@ -69,7 +69,7 @@ def named(project: ProjectInfo) -> ProjectInfo:
     make_plan(project, model=NAME)
     Fit.objects.update(model=NAME, caller=NAME)
     User.objects.create(username=NAME)
-    keys.set_member(actor=SHELL, user=NAME, project=project.slug, role=MemberRole.VIEWER)
+    members.set_member(actor=SHELL, user=NAME, project=project.slug, role=MemberRole.VIEWER)
     return project
 
 

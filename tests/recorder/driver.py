@@ -40,11 +40,11 @@ def main() -> None:
 def _setup() -> None:
     from django.core.management import call_command
 
-    from helmdash.operations.access import keys
+    from helmdash.operations.access import project_settings
     from helmdash.operations.budgets import shipped
 
     call_command("migrate", interactive=False, verbosity=0)
-    keys.ensure_project()
+    project_settings.ensure_project()
     shipped.load_budgets()
 
 

@@ -1,4 +1,4 @@
-"""Budgets: the table, its explanation, and its upkeep."""
+"""Budgets: the table, its explanation, and its editing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import budgets as shapes
 from helmdash.core.budgets.budgets import Resolution
-from helmdash.operations.budgets import editing as upkeep
+from helmdash.operations.budgets import editing
 from helmdash.queries import budgets
 from helmdash.queries.budgets import BudgetRow
 from helmdash.shapes.fields import LARGEST
@@ -77,7 +77,7 @@ def create_budget(request: HttpRequest) -> HttpResponse:
         raise invalid_field(
             "project", f"must be null or the key's own project, {access.project.slug}"
         )
-    row = upkeep.create_budget(
+    row = editing.create_budget(
         actor=access.actor, values=given, project_id=access.project.id if slug else None
     )
     response = answer(row, status=201)
@@ -168,7 +168,7 @@ def change_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     changes: dict[str, object] = {**body}
     access = access_of(request)
     _require_plausible(budget_id)
-    row = upkeep.change_budget(
+    row = editing.change_budget(
         actor=access.actor,
         budget_id=budget_id,
         project_id=access.project.id,
@@ -195,7 +195,7 @@ def delete_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     refuse_query(request)
     access = access_of(request)
     _require_plausible(budget_id)
-    upkeep.delete_budget(actor=access.actor, budget_id=budget_id, project_id=access.project.id)
+    editing.delete_budget(actor=access.actor, budget_id=budget_id, project_id=access.project.id)
     return HttpResponse(status=204)
 
 

@@ -1,39 +1,33 @@
-"""API keys, projects and the first admin."""
+"""API keys of programs, the first of them included."""
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.contrib.auth import get_user_model
-from django.contrib.auth.models import User
-from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from helmdash.core.access.permissions import (
     SHELL,
     Actor,
-    MemberRole,
     Right,
     Scope,
     may,
     require,
     require_grantable,
 )
-from helmdash.queries.access import SCOPES, Caller, ProjectInfo, project_info
-from helmdash.records.models import ApiKey, Membership, Project
+from helmdash.queries.access import SCOPES, Caller
+from helmdash.records.models import ApiKey, Project
 from helmdash.records.models.access import hash_key, key_prefix
 
 # Everything but `admin`: what packs and people at the terminal need on the first day.
 DEFAULT_SCOPES = tuple(scope for scope in SCOPES if scope != Scope.ADMIN.value)
-ADMIN_NAME = "admin"
 # A key's last use is written at most this often, so that reads do not become writes.
 _USE_PRECISION = timedelta(minutes=1)
 
 
 class AccessError(Exception):
-    """The request about a key or project cannot be carried out; the message says why."""
+    """The request about a key or member cannot be carried out; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +37,6 @@ class NewKey:
     name: str
     secret: str
     scopes: tuple[str, ...]
-
-
-def ensure_project() -> ProjectInfo:
-    """The default project, made when there is none yet."""
-    project = Project.objects.filter(is_default=True).first()
-    if project is None:
-        project = Project.objects.create(slug="default", name="Default", is_default=True)
-    return project_info(project)
 
 
 def create_key(
@@ -132,73 +118,6 @@ def ensure_bootstrap_key(*, secret: str) -> NewKey | None:
     if ApiKey.objects.exists():
         return None
     return create_key(actor=SHELL, name="bootstrap")
-
-
-def ensure_admin(*, password: str) -> str | None:
-    """Make the first admin, called `admin`, and give its password; None: there is a superuser
-    already, who is left alone."""
-    users = get_user_model()
-    if users.objects.filter(is_superuser=True).exists():
-        return None
-    chosen = password or secrets.token_urlsafe(12)
-    users.objects.create_superuser(username=ADMIN_NAME, password=chosen)
-    return chosen
-
-
-def set_member(*, actor: Actor, user: str, project: str, role: MemberRole) -> bool:
-    """Give somebody a role in a project, in place of the one they had. True: the account is new.
-
-    An account that is missing is made, without a password. Raises AccessError for an unknown
-    project or a name that no account can have, Forbidden where the actor manages no members.
-    """
-    with transaction.atomic():
-        row = _managed_project(actor, project)
-        account, is_new = _account(user)
-        membership = Membership.objects.filter(project=row, user=account).first()
-        membership = membership or Membership(project=row, user=account)
-        membership.role = role.value
-        _note(membership, actor)
-        membership.save()
-    return is_new
-
-
-def remove_member(*, actor: Actor, user: str, project: str) -> None:
-    """End somebody's part in a project. Raises AccessError when there was none, Forbidden."""
-    with transaction.atomic():
-        row = _managed_project(actor, project)
-        found = Membership.objects.filter(project=row, user__username=user).first()
-        if found is None:
-            raise AccessError(f"user: {user} is no member of {project}")
-        _note(found, actor)
-        found.delete()
-
-
-def _managed_project(actor: Actor, slug: str) -> Project:
-    row = Project.objects.filter(slug=slug).first()
-    if row is None:
-        raise AccessError(f"project: there is no project called {slug}")
-    require(actor, Right.MANAGE_MEMBERS, project_id=row.pk)
-    return row
-
-
-def _account(name: str) -> tuple[User, bool]:
-    users = get_user_model()
-    found = users.objects.filter(username=name).first()
-    if found is not None:
-        return found, False
-    account = users(username=name)
-    account.set_unusable_password()
-    try:
-        account.full_clean()
-    except ValidationError as error:
-        raise AccessError("user: " + " ".join(error.messages)) from None
-    account.save()
-    return account, True
-
-
-def _note(row: Membership, actor: Actor) -> None:
-    # simple_history reads this attribute when it writes the history row.
-    row._change_reason = f"by {actor}"  # type: ignore[attr-defined]
 
 
 def _free_name(wanted: str) -> str:

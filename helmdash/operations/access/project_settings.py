@@ -1,4 +1,4 @@
-"""What the gateway does for a project: its budget mode, its default upstream, and its care."""
+"""The first project, and what the gateway does for one: budget mode, default upstream, care."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.care.guidance import DEFAULT_TEXTS, text_problems
 from helmdash.core.care.remediation import Strength
 from helmdash.queries import upstreams
-from helmdash.queries.access import BUDGET_MODES
+from helmdash.queries.access import BUDGET_MODES, ProjectInfo, project_info
 from helmdash.records.models import Project
 
 
@@ -17,6 +17,14 @@ class ProjectError(Exception):
         super().__init__(f"{field}: {message}")
         self.field = field
         self.message = message
+
+
+def ensure_project() -> ProjectInfo:
+    """The default project, made when there is none yet."""
+    project = Project.objects.filter(is_default=True).first()
+    if project is None:
+        project = Project.objects.create(slug="default", name="Default", is_default=True)
+    return project_info(project)
 
 
 def set_gateway_policy(

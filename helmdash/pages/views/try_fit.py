@@ -11,8 +11,7 @@ from django.views.decorators.http import require_http_methods
 from helmdash.answers import to_json
 from helmdash.core.access.permissions import Right, require
 from helmdash.core.catalog.catalog import CatalogError
-from helmdash.operations.fitting import fits as fitting
-from helmdash.operations.fitting.fits import Fitted, NoCatalog
+from helmdash.operations.fitting.fits import Fitted, NoCatalog, fit_catalog
 from helmdash.pages import scope
 from helmdash.pages.forms import FitForm, catalog_faults
 from helmdash.pages.render import PageRequest, show
@@ -58,7 +57,7 @@ def try_fit(request: PageRequest) -> HttpResponse:
 
 def _fit(request: PageRequest, form: FitForm) -> Fitted | None:
     try:
-        return fitting.fit_catalog(
+        return fit_catalog(
             actor=scope.current_actor(request),
             project=scope.current_project(request),
             model=form.cleaned_data["model"],

@@ -12,7 +12,8 @@ from helmdash.cli.base import BaseCommand
 from helmdash.core.access.expiry import BadExpiry, parse_expiry
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.text.visible import visible_name
-from helmdash.operations.access import keys as access
+from helmdash.operations.access import project_settings
+from helmdash.operations.access.keys import DEFAULT_SCOPES, AccessError, create_key, revoke_key
 from helmdash.queries.access import SCOPES, api_keys
 
 
@@ -25,7 +26,7 @@ class Command(BaseCommand):
         create.add_argument("--name", required=True, help="Who uses it.")
         create.add_argument(
             "--scopes",
-            default=",".join(access.DEFAULT_SCOPES),
+            default=",".join(DEFAULT_SCOPES),
             help=f"Separated by commas, of: {', '.join(SCOPES)}. Default: all but admin.",
         )
         create.add_argument("--project", help="Slug of the project. Default: the default project.")
@@ -43,13 +44,13 @@ class Command(BaseCommand):
             getattr(self, "_" + options["action"])(options)
         except BadExpiry as error:
             raise CommandError(f"--expires: {error}") from None
-        except access.AccessError as error:
+        except AccessError as error:
             raise CommandError(str(error)) from None
 
     def _create(self, options: dict[str, Any]) -> None:
         scopes = tuple(part.strip() for part in options["scopes"].split(",") if part.strip())
-        access.ensure_project()
-        made = access.create_key(
+        project_settings.ensure_project()
+        made = create_key(
             actor=SHELL,
             name=options["name"],
             scopes=scopes,
@@ -78,7 +79,7 @@ class Command(BaseCommand):
             self.stdout.write("  ".join(cells).rstrip())
 
     def _revoke(self, options: dict[str, Any]) -> None:
-        access.revoke_key(actor=SHELL, name=options["name"], now=timezone.now())
+        revoke_key(actor=SHELL, name=options["name"], now=timezone.now())
         self.stdout.write(f"Revoked {options['name']}.")
 
 

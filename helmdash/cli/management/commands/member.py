@@ -11,8 +11,9 @@ from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
 from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.core.text.visible import visible_name
-from helmdash.operations.access import keys, sign_in_links
+from helmdash.operations.access import sign_in_links
 from helmdash.operations.access.keys import AccessError
+from helmdash.operations.access.members import remove_member, set_member
 from helmdash.queries.access import members
 
 _ROLES = (
@@ -56,13 +57,13 @@ class Command(BaseCommand):
     def _add(self, options: dict[str, Any]) -> None:
         user, project = options["user"], options["project"]
         role = MemberRole(options["role"])
-        is_new = keys.set_member(actor=SHELL, user=user, project=project, role=role)
+        is_new = set_member(actor=SHELL, user=user, project=project, role=role)
         self.stdout.write(f"{user} is {role.value} in {project}.")
         if is_new:
             self._print_link(user)
 
     def _remove(self, options: dict[str, Any]) -> None:
-        keys.remove_member(actor=SHELL, user=options["user"], project=options["project"])
+        remove_member(actor=SHELL, user=options["user"], project=options["project"])
         self.stdout.write(f"{options['user']} is no member of {options['project']} any more.")
 
     def _list(self, options: dict[str, Any]) -> None:

@@ -24,10 +24,10 @@ from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
 from helmdash.cli.refused_upstreams import refused_upstreams
 from helmdash.core.access.permissions import SHELL
-from helmdash.operations.access import keys, sign_in_links
+from helmdash.operations.access import keys, members, project_settings, sign_in_links
 from helmdash.operations.budgets import shipped
 from helmdash.operations.demo.fixtures import read_fixture
-from helmdash.operations.fitting import catalogs as catalog
+from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.queries.access import default_project
 
 # Connections beyond their limit are answered as well, up to twice as many.
@@ -57,10 +57,10 @@ class Command(BaseCommand):
         # What is made from here on (database, spool, keys) is its owner's alone.
         os.umask(0o077)
         call_command("migrate", interactive=False, verbosity=0)
-        keys.ensure_project()
+        project_settings.ensure_project()
         loaded = shipped.load_budgets()
         self._load_demo_catalog()
-        password = keys.ensure_admin(password=env.admin_password)
+        password = members.ensure_admin(password=env.admin_password)
         key = keys.ensure_bootstrap_key(secret=env.bootstrap_api_key)
         _collect_static()
         self._print_welcome(env, password, key.secret if key else None, len(loaded.added))
@@ -73,7 +73,7 @@ class Command(BaseCommand):
         from helmdash.queries import catalog as catalogs
 
         if catalogs.find(project_id=project.id) is None:
-            catalog.import_catalog(
+            import_catalog(
                 actor=SHELL,
                 project_id=project.id,
                 name="demo",
@@ -97,20 +97,20 @@ class Command(BaseCommand):
         say(f"  Dashboard   {base}/")
         # What is printed is kept in logs: a link only for whoever sits at the terminal, and as long
         # as nobody has come in by one.
-        link = sign_in_links.find_link_path(username=keys.ADMIN_NAME)
+        link = sign_in_links.find_link_path(username=members.ADMIN_NAME)
         is_wanted = self.stdout.isatty() or not sign_in_links.has_signed_in(
-            username=keys.ADMIN_NAME
+            username=members.ADMIN_NAME
         )
         if link and is_wanted:
             say(f"  Sign in     {base}{link}")
             say("              (this link works once, for a day)")
         else:
             say(f"  Sign in     {base}/login/   (for a link that works once:")
-            say(f"              .venv/bin/python manage.py member link {keys.ADMIN_NAME})")
+            say(f"              .venv/bin/python manage.py member link {members.ADMIN_NAME})")
         if password and not env.admin_password:
-            say(f"  Admin       {keys.ADMIN_NAME} / {password}   (shown once; keep it)")
+            say(f"  Admin       {members.ADMIN_NAME} / {password}   (shown once; keep it)")
         elif password:
-            say(f"  Admin       {keys.ADMIN_NAME}, with the password of HELMDASH_ADMIN_PASSWORD")
+            say(f"  Admin       {members.ADMIN_NAME}, with the password of HELMDASH_ADMIN_PASSWORD")
         if key and not env.bootstrap_api_key:
             say(f"  API key     {key}   (shown once; keep it)")
         elif env.bootstrap_api_key:
