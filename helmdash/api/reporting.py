@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 
 from helmdash.api.captures import read_batch
-from helmdash.api.parsing import read_body, refuse_query
+from helmdash.api.parsing import read_body
 from helmdash.api.responding import answer
 from helmdash.api.schemas import reports
 from helmdash.api.schemas.calls import BatchAnswer, BatchResult
@@ -31,14 +31,12 @@ class Report:
 
 def read_single(request: HttpRequest) -> Report:
     """The report of one call. Raises Problem."""
-    refuse_query(request)
     capture = to_capture(read_body(request, reports.CALL))
     return Report(captures=[capture], respond=_answer_single)
 
 
 def read_many(request: HttpRequest) -> Report:
     """The report of a batch, of which only the good calls are to be stored. Raises Problem."""
-    refuse_query(request)
     good, rejected = read_batch(request)
 
     def respond(recorded: Sequence[Recorded]) -> HttpResponse:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from ninja import Router
 
 from helmdash.api.auth import Needs
 from helmdash.api.idempotency import Once, carried_out_once
-from helmdash.api.parsing import Shape
+from helmdash.api.parsing import Shape, refuse_query
 from helmdash.api.problems import Code
 
 View = Callable[..., HttpResponseBase]
@@ -103,10 +105,22 @@ def route(
                 once=once,
             )
         )
-        served = carried_out_once(view, once) if once else view
+        served = view if query else _without_query(view)
+        served = carried_out_once(served, once) if once else served
         router.api_operation(
             [method], path, auth=Needs(scope), url_name=view.__name__, include_in_schema=False
         )(served)
         return view
 
     return register
+
+
+def _without_query(view: View) -> View:
+    """The view, of which every query parameter is unknown."""
+
+    @wraps(view)  # ninja reads the parts of the path off the signature
+    def refusing(request: HttpRequest, *args: object, **parts: object) -> HttpResponseBase:
+        refuse_query(request)
+        return view(request, *args, **parts)
+
+    return refusing

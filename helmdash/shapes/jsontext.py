@@ -54,6 +54,8 @@ def dump_json(value: object) -> bytes:
 
     A lone half of a surrogate pair, which UTF-8 cannot write, leaves as U+FFFD.
     """
+    if hasattr(value, "__dataclass_fields__"):
+        value = members(value)  # before orjson asks for it: half a microsecond less
     try:
         return orjson.dumps(value, option=_OPTIONS, default=_plain)
     except orjson.JSONEncodeError:

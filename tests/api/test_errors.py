@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import orjson
@@ -11,9 +12,10 @@ from django.test import Client
 
 from helmdash import conf
 from helmdash.api import examples
+from helmdash.api.openapi import document
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
-from tests.api.conftest import PREFIX, Door
+from tests.api.conftest import PREFIX, Door, fields_of
 
 
 def _problem(response: Any, status: int, code: str) -> dict[str, Any]:
@@ -181,3 +183,14 @@ def test_a_detail_is_short_however_many_faults_there_are(owner: Door) -> None:
 
     assert len(body["detail"]) < 400
     assert len(body["errors"]) <= 50
+
+
+def test_no_operation_passes_over_a_parameter_that_it_does_not_know(owner: Door) -> None:
+    for path, methods in document()["paths"].items():
+        address = re.sub(r"{budget_id}", "1", path.removeprefix(PREFIX))
+        address = re.sub(r"{\w+}", "x", address)
+        for method in methods:
+            response = owner.send(method.upper(), f"{address}?colour=red", {})
+
+            assert response.status_code == 422, (method, path)
+            assert "colour" in fields_of(response), (method, path)

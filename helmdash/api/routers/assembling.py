@@ -7,7 +7,7 @@ from ninja import Router
 
 from helmdash.api import examples
 from helmdash.api.auth import access_of
-from helmdash.api.parsing import read_body, refuse_query
+from helmdash.api.parsing import read_body
 from helmdash.api.problems import Code
 from helmdash.api.responding import answer
 from helmdash.api.routes import Answer, route
@@ -44,7 +44,6 @@ def assemble(request: HttpRequest) -> HttpResponse:
     estimated from its bytes. The same input gives the same prompt, in whatever order the chunks
     come. When the other parts alone are too big, nothing is cut: the answer is `over_budget`.
     """
-    refuse_query(request)
     given = read_body(request, shapes.ASSEMBLE)
     found = assemble_prompt(
         project=access_of(request).project,

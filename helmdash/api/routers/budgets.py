@@ -9,7 +9,7 @@ from ninja import Router
 from helmdash.api import examples
 from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once
-from helmdash.api.parsing import read_body, read_query, refuse_query
+from helmdash.api.parsing import read_body, read_query
 from helmdash.api.problems import Code, invalid_field, not_found
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
@@ -67,7 +67,6 @@ def create_budget(request: HttpRequest) -> HttpResponse:
     `project: null` holds for every project, and takes a key of the default project with the scope
     `admin`.
     """
-    refuse_query(request)
     body = read_body(request, shapes.CREATE)
     given: dict[str, object] = {**body}
     access = access_of(request)
@@ -124,7 +123,6 @@ def get_context_budgets(request: HttpRequest) -> HttpResponse:
     As the MCP resource `helmdeck://context-budgets`: the fallback, each rule in table order, the
     policy.
     """
-    refuse_query(request)
     found = budgets.context_budgets(project_id=access_of(request).project.id, now=timezone.now())
     # `fetched_at` differs each time and is no change.
     return read(request, found, stamp=[found.fallback, found.budgets, found.policy])
@@ -141,7 +139,6 @@ def get_context_budgets(request: HttpRequest) -> HttpResponse:
 )
 def get_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     """Read one budget row."""
-    refuse_query(request)
     return read(request, _row(request, budget_id))
 
 
@@ -163,7 +160,6 @@ def change_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     `admin`. The edit is kept in the row's history under the key's name. The fallback
     keeps its empty key and stays enabled.
     """
-    refuse_query(request)
     body = read_body(request, shapes.PATCH)
     changes: dict[str, object] = {**body}
     access = access_of(request)
@@ -192,7 +188,6 @@ def delete_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     Its models fall to the next best row. A row of every project takes a key of the default project
     with the scope `admin`. The fallback cannot be deleted.
     """
-    refuse_query(request)
     access = access_of(request)
     _require_plausible(budget_id)
     editing.delete_budget(actor=access.actor, budget_id=budget_id, project_id=access.project.id)

@@ -12,7 +12,7 @@ from ninja import Router
 from helmdash.api import examples
 from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once, names_its_call, names_its_calls
-from helmdash.api.parsing import read_body, read_query, refuse_query
+from helmdash.api.parsing import read_body, read_query
 from helmdash.api.problems import Code, not_found
 from helmdash.api.reporting import Report, read_many, read_single
 from helmdash.api.responding import answer, read
@@ -94,7 +94,6 @@ def reconcile_calls(request: HttpRequest) -> HttpResponse:
 
     For a client that does not know whether its last reports arrived.
     """
-    refuse_query(request)
     ids = list(dict.fromkeys(read_body(request, reports.RECONCILE)["ids"]))
     known = calls.stored_ids(project_id=access_of(request).project.id, ids=ids)
     body = shapes.Reconciled(
@@ -174,7 +173,6 @@ def get_call(request: HttpRequest, call_id: str) -> HttpResponse:
     With its raw usage, metadata, what was dropped, its earlier tries, the other calls of its
     correlation id and, as far as the project keeps payloads, the texts.
     """
-    refuse_query(request)
     project = access_of(request).project
     # PostgreSQL cannot even be asked for a text with U+0000.
     found = None if "\x00" in call_id else calls.find(project_id=project.id, call_id=call_id)

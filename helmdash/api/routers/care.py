@@ -9,7 +9,7 @@ from ninja import Router
 from helmdash.api import examples
 from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once
-from helmdash.api.parsing import read_body, refuse_query, require_conversation_id
+from helmdash.api.parsing import read_body, require_conversation_id
 from helmdash.api.problems import Code, not_found
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
@@ -52,7 +52,6 @@ def advance_conversation(request: HttpRequest, conversation_id: str) -> HttpResp
     once before each generation, user turns and tool loops alike. A conversation that has no call
     yet is healthy.
     """
-    refuse_query(request)
     body = read_body(request, shapes.ADVANCE, is_optional=True)
     require_conversation_id(conversation_id)
     told = care.advance(
@@ -90,7 +89,6 @@ def clear_conversation(request: HttpRequest, conversation_id: str) -> HttpRespon
     Opens the next round. Begin it with `package`, then `carried`; nothing else of the history is
     needed. In a round without calls nothing is cleared, and the answer is the same again.
     """
-    refuse_query(request)
     body = read_body(request, shapes.CLEAR, is_optional=True)
     project = _project(request, conversation_id)
     told = care.clear(
@@ -119,7 +117,6 @@ def go_on(request: HttpRequest, conversation_id: str) -> HttpResponse:
     Care stops when two rounds in a row began alike and brought nothing new (`braked_at`). The next
     generation then begins with a clear. Where care has not stopped, nothing changes.
     """
-    refuse_query(request)
     project = _project(request, conversation_id)
     care.go_on(actor=access_of(request).actor, project=project, conversation=conversation_id)
     return answer(care_of(project_id=project.id, conversation=conversation_id))
@@ -139,7 +136,6 @@ def go_on(request: HttpRequest, conversation_id: str) -> HttpResponse:
 )
 def list_reminders(request: HttpRequest, conversation_id: str) -> HttpResponse:
     """List the reminders of a conversation, by position."""
-    refuse_query(request)
     project = _project(request, conversation_id)
     found = reminders(project_id=project.id, conversation=conversation_id)
     if found is None:
@@ -169,7 +165,6 @@ def add_reminder(request: HttpRequest, conversation_id: str) -> HttpResponse:
     Reminders survive a fresh start: the re-entry package is made of them. The ones behind it move
     on by one place. A conversation has 200 at most.
     """
-    refuse_query(request)
     body = read_body(request, shapes.ADD)
     added = care.add_reminder(
         actor=access_of(request).actor,
@@ -197,7 +192,6 @@ def change_reminder(request: HttpRequest, conversation_id: str, reminder_id: str
 
     Members left out stay.
     """
-    refuse_query(request)
     body = read_body(request, shapes.CHANGE)
     changed = care.update_reminder(
         actor=access_of(request).actor,
@@ -224,7 +218,6 @@ def delete_reminder(request: HttpRequest, conversation_id: str, reminder_id: str
 
     The ones behind it move up.
     """
-    refuse_query(request)
     care.delete_reminder(
         actor=access_of(request).actor,
         project=_project(request, conversation_id, reminder_id),

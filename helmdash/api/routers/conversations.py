@@ -7,7 +7,7 @@ from django.utils import timezone
 from ninja import Router
 
 from helmdash.api.auth import access_of
-from helmdash.api.parsing import read_query, refuse_query, require_conversation_id
+from helmdash.api.parsing import read_query, require_conversation_id
 from helmdash.api.problems import Code, Problem, not_found
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
@@ -74,7 +74,6 @@ def get_conversation(request: HttpRequest, conversation_id: str) -> HttpResponse
     The level is that of its newest call; `known_level` is the last one that could be judged.
     `remediation` is about the level held, which is left downwards only well below its line.
     """
-    refuse_query(request)
     project = access_of(request).project
     found = (
         None
@@ -140,7 +139,6 @@ def erase_conversation(request: HttpRequest, conversation_id: str) -> HttpRespon
     another conversation carries stays with that one. To ask again changes nothing. A call that is
     reported later begins the conversation anew.
     """
-    refuse_query(request)
     require_conversation_id(conversation_id)
     access = access_of(request)
     erased = erasing.erase_conversation(

@@ -10,7 +10,7 @@ from helmdash.api import examples
 from helmdash.api.acceptance import acceptor
 from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once
-from helmdash.api.parsing import read_body, refuse_query
+from helmdash.api.parsing import read_body
 from helmdash.api.problems import Code, invalid_field
 from helmdash.api.responding import answer
 from helmdash.api.routes import Answer, route
@@ -42,7 +42,6 @@ def fit(request: HttpRequest) -> HttpResponse:
     Everything that will be sent is counted. `compaction` says what was dropped and who stays;
     `fits` is false only when not even one bare entry has room.
     """
-    refuse_query(request)
     given = read_body(request, shapes.FIT, exact=True)
     access = access_of(request)
     asked = fit_arguments(given)
@@ -74,7 +73,6 @@ def rank(request: HttpRequest) -> HttpResponse:
 
     `lexical` is the likeness of the words, `history` what past plans add.
     """
-    refuse_query(request)
     given = read_body(request, shapes.RANK, exact=True)
     name = given.get("catalog_name")
     try:
@@ -107,7 +105,6 @@ def decode_reply(request: HttpRequest) -> HttpResponse:
     Reasoning and fences are stripped, then the first value is taken, else the last object that
     the schema accepts, else the text is repaired. `partial`: the end was missing.
     """
-    refuse_query(request)
     given = read_body(request, shapes.DECODE)
     found = decode(
         given["raw"],

@@ -10,7 +10,7 @@ from ninja import Router
 
 from helmdash.api import examples, planning
 from helmdash.api.idempotency import Once
-from helmdash.api.parsing import read_body, refuse_query
+from helmdash.api.parsing import read_body
 from helmdash.api.problems import Code
 from helmdash.api.responding import answer
 from helmdash.api.routes import Answer, route
@@ -84,7 +84,6 @@ def route_intent(request: HttpRequest) -> HttpResponse:
 
 
 def _answer(request: HttpRequest, kind: Literal["plan", "route"]) -> HttpResponse:
-    refuse_query(request)
     ask = to_ask(kind, read_body(request, shapes.ASK, exact=True))
     plan_id = planning.begin(request, ask) if _prefers_async(request) else None
     if plan_id is not None:

@@ -10,7 +10,7 @@ from helmdash.answers import members
 from helmdash.api import examples
 from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once
-from helmdash.api.parsing import read_body, read_query, refuse_query
+from helmdash.api.parsing import read_body, read_query
 from helmdash.api.problems import Code, Problem, not_found
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
@@ -76,7 +76,6 @@ def get_plan(request: HttpRequest, plan_id: str) -> HttpResponse:
     answer. With every step, every call that was made for it, what was cut from the catalog and
     what was left, and the plans for like intents.
     """
-    refuse_query(request)
     project = access_of(request).project
     now = timezone.now()
     # PostgreSQL cannot even be asked for a text with U+0000.
@@ -108,7 +107,6 @@ def record_feedback(request: HttpRequest, plan_id: str) -> HttpResponse:
     Later plans for like intents learn from those that were, and no more from those that were not.
     What is said last holds.
     """
-    refuse_query(request)
     followed = read_body(request, shapes.FEEDBACK)["followed"]
     project = access_of(request).project
     try:
@@ -136,7 +134,6 @@ def get_my_plans(request: HttpRequest) -> HttpResponse:
     As the MCP resource `helmdeck://my-plans`: the plans of the last 30 days in groups of the same
     intent, the most frequent first. The caller is the name of the key.
     """
-    refuse_query(request)
     access = access_of(request)
     found = plans.my_plans(project_id=access.project.id, caller=access.name, now=timezone.now())
     return _mine(request, found)
@@ -156,7 +153,6 @@ def get_my_defaults(request: HttpRequest) -> HttpResponse:
     As the MCP resource `helmdeck://my-defaults`: the packs and pipelines its plans and calls use
     most, with the inputs it prefers. The caller is the name of the key.
     """
-    refuse_query(request)
     access = access_of(request)
     now = timezone.now()
     found = defaults.caller_defaults(project_id=access.project.id, caller=access.name, now=now)
