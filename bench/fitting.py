@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.table import Row, print_table
-from helmdash.core.budgets.budget_table import BudgetTable
-from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget, Tier
+from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.catalog.catalog import Catalog, parse_catalog
 from helmdash.core.fitting.selection import PreparedCatalog, prepare, select
 from helmdash.core.ranking.ranking import Index, order_entries, prepare_index
+from tests.builders import make_budget
 
 _DEMO = Path(__file__).parents[1] / "fixtures" / "demo_catalog.json"
 _INTENTS = (
@@ -112,21 +112,7 @@ def _medians(*subjects: Callable[[], object], runs: int) -> list[float]:
 
 
 def _tier_c() -> EffectiveBudget:
-    return BudgetTable(
-        [
-            BudgetSpec(
-                key="",
-                input_tokens=16_000,
-                output_tokens=1_500,
-                max_catalog_bytes=10_000,
-                tier=Tier.C,
-                allows_llm_filter=False,
-                is_hybrid_reasoning=False,
-                wants_strict_json=False,
-                supports_prefix_cache=False,
-            )
-        ]
-    ).lookup("")
+    return make_budget(allows_llm_filter=False)
 
 
 def _synthetic(entries: int) -> Catalog:

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypedDict, TypeVar
 
-from helmdash.core.budgets.budget_table import BudgetTable
-from helmdash.core.budgets.budgets import BudgetSpec, Tier
 from helmdash.core.catalog.catalog import Catalog, CatalogEntry, EntryKind
 from helmdash.core.fitting.selection import PreparedCatalog, prepare, select
 from helmdash.core.ranking.ranking import Index, PastPlan, order_entries, prepare_index
+from tests.builders import make_budget
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -35,21 +34,7 @@ class BenchPlan(TypedDict):
     tools: list[str]
 
 
-_TIER_C = BudgetTable(
-    [
-        BudgetSpec(
-            key="",
-            input_tokens=16_000,
-            output_tokens=1_500,
-            max_catalog_bytes=10_000,
-            tier=Tier.C,
-            allows_llm_filter=False,
-            is_hybrid_reasoning=False,
-            wants_strict_json=False,
-            supports_prefix_cache=False,
-        )
-    ]
-).lookup("")
+_TIER_C = make_budget(allows_llm_filter=False)
 
 # The objects themselves are kept beside what was made of them, so that their ids stay theirs.
 _indexes: dict[int, tuple[Sequence[BenchEntry], Index]] = {}

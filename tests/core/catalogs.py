@@ -7,9 +7,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from helmdash.core.budgets.budget_table import BudgetTable
-from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget, Tier
-
 # Words of several scripts, so that bytes and characters differ.
 WORDS = (
     "blog draft image publish repository narrated deck render summary fetch issue memory video "
@@ -31,21 +28,6 @@ def make_catalog(packs: int = 52, pipelines: int = 21) -> dict[str, Any]:
         "packs": [_rich_pack(number) for number in range(packs)],
         "pipelines": [_rich_pipeline(number) for number in range(pipelines)],
     }
-
-
-def make_budget(tier: Tier = Tier.C, **over: Any) -> EffectiveBudget:
-    """The effective budget of the fallback row, changed where the test needs it."""
-    figures = {
-        "input_tokens": 16_000,
-        "output_tokens": 1_500,
-        "max_catalog_bytes": 10_000,
-        "allows_llm_filter": False,
-        "is_hybrid_reasoning": False,
-        "wants_strict_json": False,
-        "supports_prefix_cache": False,
-        **over,
-    }
-    return BudgetTable([BudgetSpec(key="", tier=tier, **figures)]).lookup("some/model")
 
 
 def compact(value: object) -> bytes:

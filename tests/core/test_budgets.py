@@ -14,36 +14,22 @@ from helmdash.core.budgets.budget_table import BudgetTable, MissingFallback
 from helmdash.core.budgets.budgets import Alias, BudgetSpec, MatchRule, PromptVariant, Tier
 from helmdash.core.budgets.lines import LineSource
 from helmdash.core.budgets.windows import within_window
-
-FALLBACK = BudgetSpec(
-    key="",
-    input_tokens=16_000,
-    output_tokens=1500,
-    max_catalog_bytes=10_000,
-    tier=Tier.C,
-    allows_llm_filter=True,
-    is_hybrid_reasoning=False,
-    wants_strict_json=False,
-    supports_prefix_cache=False,
-)
+from tests.builders import FALLBACK, make_spec, make_table
 
 
 def make_row(key: str, **over: object) -> BudgetSpec:
-    row = replace(
-        FALLBACK,
-        key=key,
-        input_tokens=100_000,
-        output_tokens=4000,
-        max_catalog_bytes=22_000,
-        tier=Tier.B,
-        allows_llm_filter=False,
-        wants_strict_json=True,
+    return make_spec(
+        key,
+        **{
+            "input_tokens": 100_000,
+            "output_tokens": 4000,
+            "max_catalog_bytes": 22_000,
+            "tier": Tier.B,
+            "allows_llm_filter": False,
+            "wants_strict_json": True,
+            **over,
+        },
     )
-    return replace(row, **over)  # type: ignore[arg-type]
-
-
-def make_table(*rows: BudgetSpec, aliases: tuple[Alias, ...] = ()) -> BudgetTable:
-    return BudgetTable([FALLBACK, *rows], aliases)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,8 @@ from helmdash.core.planning.filter_pass import (
     read_picks,
 )
 from helmdash.core.ranking.ranking import PastPlan
-from tests.core.catalogs import catalogs, make_budget, make_catalog, make_pack, make_pipeline, texts
+from tests.builders import make_budget
+from tests.core.catalogs import catalogs, make_catalog, make_pack, make_pipeline, texts
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 DEMO = prepare(parse_catalog(json.loads((FIXTURES / "demo_catalog.json").read_text())))
@@ -37,7 +38,7 @@ PASTE = (
 
 
 def fit(intent: str, room: int, prepared: PreparedCatalog = DEMO, **more: Any) -> Selection:
-    budget = make_budget(Tier.C, max_catalog_bytes=room, input_tokens=1_000_000)
+    budget = make_budget(tier=Tier.C, max_catalog_bytes=room, input_tokens=1_000_000)
     return select(prepared, intent=intent, budget=budget, **more)
 
 

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.budgets.budget_table import BudgetTable
-from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget, Tier
+from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.health import HealthReason, assess
 from helmdash.core.budgets.levels import Level
-
-FALLBACK = BudgetSpec(
-    key="",
-    input_tokens=16_000,
-    output_tokens=1500,
-    max_catalog_bytes=10_000,
-    tier=Tier.C,
-    allows_llm_filter=True,
-    is_hybrid_reasoning=False,
-    wants_strict_json=False,
-    supports_prefix_cache=False,
-)
+from tests import builders
+from tests.builders import FALLBACK
 
 
 def make_budget(
@@ -34,8 +22,7 @@ def make_budget(
     critical: int | None = None,
     input_tokens: int = 16_000,
 ) -> EffectiveBudget:
-    row = replace(
-        FALLBACK,
+    return builders.make_budget(
         key="m",
         context_length=context_length,
         input_length=input_length,
@@ -43,7 +30,6 @@ def make_budget(
         critical_max_tokens=critical,
         input_tokens=input_tokens,
     )
-    return BudgetTable([FALLBACK, row]).lookup("m")
 
 
 @pytest.mark.parametrize(

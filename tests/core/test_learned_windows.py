@@ -10,7 +10,7 @@ import pytest
 
 from helmdash.conf import ROOT
 from helmdash.core.budgets.budget_table import BudgetTable
-from helmdash.core.budgets.budgets import BudgetSpec, Tier
+from helmdash.core.budgets.budgets import BudgetSpec
 from helmdash.core.budgets.health import assess
 from helmdash.core.budgets.learned_windows import (
     ClaimState,
@@ -23,6 +23,7 @@ from helmdash.core.budgets.learned_windows import (
 )
 from helmdash.core.budgets.levels import Level
 from helmdash.core.budgets.shipped import load_shipped, load_variants
+from tests.builders import make_spec
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 TEXT = (ROOT / "fixtures" / "budgets.toml").read_text()
@@ -176,12 +177,9 @@ def test_a_session_of_a_client_that_asked_for_a_million_is_not_red_at_240_000(mo
 
 
 def test_what_an_operator_a_refusal_or_the_server_says_comes_before_a_suffix() -> None:
-    own = BudgetSpec(
-        key="anthropic/claude-sonnet-4-5", input_tokens=100_000, output_tokens=1, tier=Tier.A,
-        max_catalog_bytes=0, allows_llm_filter=False, is_hybrid_reasoning=False,
-        wants_strict_json=False, supports_prefix_cache=False, context_length=200_000,
-        budget_id=9999,
-    )  # fmt: skip
+    own = make_spec(
+        "anthropic/claude-sonnet-4-5", input_tokens=100_000, context_length=200_000, budget_id=9999
+    )
     model = "claude-sonnet-4-5[1m]"
 
     assert shipped_table(own).lookup(model).limit_tokens == 200_000

@@ -23,7 +23,7 @@ from helmdash.core.planning.recovery import (
     first_try,
     next_try,
 )
-from tests.core.catalogs import make_budget
+from tests.builders import make_budget
 
 FULL, SINGLE = PromptVariant.FULL_STEPS, PromptVariant.SINGLE_PICK
 ADVICE_OF = {rule.name: rule.advice for rule in reversed(RULES)}  # each cause's first rule
@@ -50,7 +50,7 @@ def made(**over: Any) -> TrySettings:
 
 def budget(**over: Any) -> EffectiveBudget:
     tier = over.pop("tier", Tier.C)
-    return make_budget(tier, **over)
+    return make_budget(tier=tier, **over)
 
 
 # --- the first try -----------------------------------------------------------------------------

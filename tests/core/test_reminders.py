@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helmdash.core.budgets.budget_table import BudgetTable
-from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget, Tier
 from helmdash.core.care.headings import find_heading, sections
 from helmdash.core.care.reminders import (
     HEADINGS,
@@ -20,24 +16,9 @@ from helmdash.core.care.reminders import (
     package_bytes,
     template,
 )
+from tests.builders import make_budget
 
 GOAL, PROGRESS, DECISIONS, CHANGES, NEXT, RISKS = HEADINGS
-FALLBACK = BudgetSpec(
-    key="",
-    input_tokens=16_000,
-    output_tokens=1500,
-    max_catalog_bytes=10_000,
-    tier=Tier.C,
-    allows_llm_filter=True,
-    is_hybrid_reasoning=False,
-    wants_strict_json=False,
-    supports_prefix_cache=False,
-)
-
-
-def make_budget(*, input_tokens: int, chars_per_token: float = 4.0) -> EffectiveBudget:
-    row = replace(FALLBACK, input_tokens=input_tokens, chars_per_token=chars_per_token)
-    return BudgetTable([row]).lookup("any")
 
 
 def note(content: str, *, name: str = "n1") -> Note:

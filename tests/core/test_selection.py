@@ -26,15 +26,8 @@ from helmdash.core.fitting.selection import (
     stable_fits,
 )
 from helmdash.core.text.sentences import sentence_ends
-from tests.core.catalogs import (
-    catalogs,
-    compact,
-    make_budget,
-    make_catalog,
-    make_pack,
-    make_pipeline,
-    texts,
-)
+from tests.builders import make_budget
+from tests.core.catalogs import catalogs, compact, make_catalog, make_pack, make_pipeline, texts
 
 SIX = (
     "pack.intent_keywords[]",
@@ -52,7 +45,7 @@ def prepared(catalog: object) -> PreparedCatalog:
 
 def fit(catalog: object, room: int, intent: str = "", **more: Any) -> Selection:
     tier = more.pop("tier", Tier.C)
-    budget = make_budget(tier, max_catalog_bytes=room, input_tokens=1_000_000)
+    budget = make_budget(tier=tier, max_catalog_bytes=room, input_tokens=1_000_000)
     return select(prepared(catalog), intent=intent, budget=budget, **more)
 
 
@@ -287,7 +280,7 @@ def test_a_stable_layout_is_the_same_for_every_intent(
     catalog: dict[str, Any], cap: int, ceiling: int, asked: list[tuple[str, int]]
 ) -> None:
     ready = prepared(catalog)
-    budget = make_budget(Tier.B, max_catalog_bytes=cap, input_tokens=ceiling)
+    budget = make_budget(tier=Tier.B, max_catalog_bytes=cap, input_tokens=ceiling)
     stable: set[bytes] = set()
 
     for intent, fixed in asked:
@@ -565,7 +558,7 @@ def test_the_receipt_as_json_has_the_shape_of_the_api() -> None:
 def test_two_thousand_entries_fit_and_use_their_room(tier: Tier) -> None:
     catalog = make_catalog(packs=1_500, pipelines=500)
     ready = prepared(catalog)
-    budget = make_budget(tier, max_catalog_bytes=10_000)
+    budget = make_budget(tier=tier, max_catalog_bytes=10_000)
 
     started = time.process_time()
     fitted = select(ready, intent="make thing 1234, then run chain 99", budget=budget)
@@ -624,7 +617,7 @@ def test_the_demo_catalog_has_the_size_of_a_real_one() -> None:
 def test_the_right_tools_survive_in_the_fitted_catalog(
     intent: str, worst_ranks: dict[str, int]
 ) -> None:
-    fitted = select(prepared(DEMO), intent=intent, budget=make_budget(Tier.C))
+    fitted = select(prepared(DEMO), intent=intent, budget=make_budget(tier=Tier.C))
 
     rank_of = {entry.id: entry.rank for entry in fitted.trim.kept}
     assert fitted.trim.fits
@@ -646,7 +639,7 @@ def test_the_room_is_used_whatever_it_is(room: int) -> None:
 
 def test_a_catalog_that_only_needs_compaction_can_be_laid_out_alike_for_all() -> None:
     intents = ["make a blog post from this PDF", "take a screenshot", "メールを送って"]
-    budget = make_budget(Tier.B, max_catalog_bytes=26_000, input_tokens=32_000)
+    budget = make_budget(tier=Tier.B, max_catalog_bytes=26_000, input_tokens=32_000)
     ready = prepared(DEMO)
 
     by_rank = [select(ready, intent=intent, budget=budget) for intent in intents]
@@ -662,7 +655,7 @@ def test_a_catalog_that_only_needs_compaction_can_be_laid_out_alike_for_all() ->
 
 
 def test_no_layout_is_alike_for_all_where_entries_have_to_go() -> None:
-    budget = make_budget(Tier.C, max_catalog_bytes=4_000)
+    budget = make_budget(tier=Tier.C, max_catalog_bytes=4_000)
     ready = prepared(DEMO)
 
     fitted = select(ready, intent="make a blog post", budget=budget, stable=True)
@@ -672,7 +665,7 @@ def test_no_layout_is_alike_for_all_where_entries_have_to_go() -> None:
 
 
 def test_a_pasted_page_that_needs_the_room_ends_the_stable_layout() -> None:
-    budget = make_budget(Tier.B, max_catalog_bytes=0, input_tokens=12_000)
+    budget = make_budget(tier=Tier.B, max_catalog_bytes=0, input_tokens=12_000)
     ready = prepared(DEMO)
     room = room_for_catalog(budget)
 

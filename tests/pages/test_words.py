@@ -9,31 +9,16 @@ import pytest
 
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import Alias, BudgetSpec, Tier
-from helmdash.core.budgets.health import Health, HealthReason
-from helmdash.core.budgets.learned_windows import LimitSource
+from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Glyph, Level
 from helmdash.pages.forms import parse_moment
 from helmdash.pages.parts import charts, drawings, figure_sources, words
 from helmdash.pages.render import etag
 from helmdash.pages.templatetags import formats
 from helmdash.queries.conversations import CurvePoint
+from tests.builders import FALLBACK, make_health, make_spec
 
 NOW = datetime(2026, 6, 5, 14, 41, 3, tzinfo=UTC)
-
-
-def make_health(**over: object) -> Health:
-    given: dict[str, object] = {
-        "level": Level.HEALTHY,
-        "reason": None,
-        "prompt_tokens": 96_000,
-        "limit_tokens": 200_000,
-        "limit_source": LimitSource.CONTEXT_LENGTH,
-        "optimal_max_tokens": 100_000,
-        "critical_max_tokens": 180_000,
-        "hard_util": 0.48,
-        "optimal_util": 0.96,
-    }
-    return Health(**{**given, **over})  # type: ignore[arg-type]
 
 
 def make_point(generation: int, prompt: int | None, **over: object) -> CurvePoint:
@@ -252,27 +237,12 @@ def test_shares_fill_the_bar_and_leave_out_what_is_empty() -> None:
     assert drawings.shares([(Level.CRITICAL, 0)]) == ()
 
 
-FALLBACK = BudgetSpec(
-    key="",
-    input_tokens=16_000,
-    output_tokens=1_500,
-    max_catalog_bytes=10_000,
-    tier=Tier.C,
-    allows_llm_filter=True,
-    is_hybrid_reasoning=False,
-    wants_strict_json=False,
-    supports_prefix_cache=False,
-)
-ROW = BudgetSpec(
-    key="acme/big",
+ROW = make_spec(
+    "acme/big",
     input_tokens=60_000,
-    output_tokens=4_000,
-    max_catalog_bytes=0,
     tier=Tier.A,
-    allows_llm_filter=False,
-    is_hybrid_reasoning=False,
+    max_catalog_bytes=0,
     wants_strict_json=True,
-    supports_prefix_cache=False,
     context_length=100_000,
     critical_max_tokens=70_000,
 )

@@ -13,13 +13,13 @@ from uuid import uuid4
 import pytest
 
 from helmdash.core.budgets.budget_table import BudgetTable
-from helmdash.core.budgets.budgets import BudgetSpec, Tier
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.completion import Completion, UnknownModel
 from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, ProviderKind
 from helmdash.upstream.completing import completer
 from helmdash.upstream.listings import Listings
 from helmdash.upstream.sharing import Shared, model_ids, shared_of
+from tests.builders import make_spec
 from tests.support.upstreams import Fleet, run_fleet
 from tests.support.upstreams.fleet import KEYS, PREFIXES
 from tests.support.upstreams.plays import THOUGHTS, WHOLE
@@ -59,20 +59,6 @@ def asking(provider: str, behaviour: str, **over: Any) -> Completion:
     return Completion(**{**told, "max_tokens": 500, **over})
 
 
-def row_of(key: str) -> BudgetSpec:
-    return BudgetSpec(
-        key=key,
-        input_tokens=1000,
-        output_tokens=100,
-        max_catalog_bytes=1000,
-        tier=Tier.B,
-        allows_llm_filter=False,
-        is_hybrid_reasoning=False,
-        wants_strict_json=False,
-        supports_prefix_cache=False,
-    )
-
-
 def complete(
     fleet: Fleet, completion: Completion, *, default: str = "", rules: BudgetTable | None = None
 ) -> Capture:
@@ -100,9 +86,9 @@ def test_an_ollama_server_is_told_the_window_of_the_budget(
     fleet: Fleet, provider: str, key: str, window: int | None
 ) -> None:
     completion = asking(provider, "plain")
-    fallback = row_of("")
+    fallback = make_spec("")
 
-    found = complete(fleet, completion, rules=BudgetTable([row_of(key), fallback]))
+    found = complete(fleet, completion, rules=BudgetTable([make_spec(key), fallback]))
 
     assert found.window == window
     assert sent_to(fleet, completion).get("options", {}).get("num_ctx") == window
@@ -271,7 +257,7 @@ def test_a_bare_model_goes_to_the_default_upstream(fleet: Fleet) -> None:
 def test_budgets_are_found_by_the_name_the_gateway_uses(
     fleet: Fleet, key: str, expected: str | None
 ) -> None:
-    rows = [row_of(each) for each in ("", key)]
+    rows = [make_spec(each) for each in ("", key)]
 
     found = complete(
         fleet,

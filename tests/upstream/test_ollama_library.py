@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from helmdash.core.assembly.assembly import NoRoom, OverBudget
 from helmdash.core.assembly.chunks import Chunk
-from helmdash.core.budgets.budget_table import BudgetTable
-from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget, Tier
+from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.windows import wanted_window, within_window
 from helmdash.providers.ollama.context_array import ContextDropper, without_context
@@ -38,6 +37,7 @@ from helmdash.upstream.ollama import (
 )
 from helmdash.upstream.ollama.windows import Windows
 from helmdash.upstream.request_log import RequestLog
+from tests.builders import make_budget
 from tests.support.processes import free_port
 from tests.support.upstreams.ollama_shim import MODEL, Ollama, run_shim
 from tests.upstream.servers import calling, endpoint, run
@@ -64,19 +64,7 @@ async def native(url: str, **over: Any) -> AsyncIterator[NativeClient]:
 
 
 def row(**over: Any) -> EffectiveBudget:
-    values: dict[str, Any] = {
-        "key": "",
-        "input_tokens": 3000,
-        "output_tokens": 1000,
-        "max_catalog_bytes": 0,
-        "tier": Tier.B,
-        "allows_llm_filter": False,
-        "is_hybrid_reasoning": False,
-        "wants_strict_json": False,
-        "supports_prefix_cache": False,
-    }
-    fallback = BudgetSpec(**{**values, "input_tokens": 16_000})
-    return BudgetTable([fallback, BudgetSpec(**{**values, "key": "m", **over})]).lookup("m")
+    return make_budget(key="m", **{"input_tokens": 3000, "output_tokens": 1000, **over})
 
 
 # --- windows
