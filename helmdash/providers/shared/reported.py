@@ -31,7 +31,8 @@ def object_in(holder: Object, name: str) -> dict[str, Json] | None:
 
 def objects_in(holder: Object, name: str) -> list[dict[str, Json]]:
     """The objects in a member that is an array; other items are left out."""
-    return [item for item in list_in(holder, name) if isinstance(item, dict)]
+    value = holder.get(name)
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def tokens_of(value: Json) -> int | None:
