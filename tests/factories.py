@@ -13,10 +13,10 @@ from django.utils import timezone
 from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.core.calls.capture import Capture
 from helmdash.operations.access import keys, members, project_settings
-from helmdash.operations.budgets import shipped
 from helmdash.operations.recording.calls import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo, default_project, project_info
 from helmdash.records.models import Project
+from tests.support.shipped_rows import load_shipped_budgets
 
 NOW = datetime(2026, 6, 5, 14, 41, 3, tzinfo=UTC)
 
@@ -24,7 +24,7 @@ NOW = datetime(2026, 6, 5, 14, 41, 3, tzinfo=UTC)
 def make_project(**over: Any) -> ProjectInfo:
     """The default project with the shipped budgets; another one when a slug is given."""
     project_settings.ensure_project()
-    shipped.load_budgets()
+    load_shipped_budgets()
     if not over:
         return default_project()
     slug = over.setdefault("slug", "other")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -13,15 +12,13 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
-from helmdash.core.budgets import budgets as core
-from helmdash.core.budgets.shipped import load_shipped
 from helmdash.operations.access import project_settings
-from helmdash.operations.budgets.shipped import SHIPPED_FILE
 from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo, project_info
-from helmdash.records.models import Budget, BudgetAlias, Project, Upstream
+from helmdash.records.models import Project, Upstream
 from tests import factories
 from tests.api.planner import NAME, Planner, run_planner
+from tests.support.shipped_rows import load_without_history
 
 PREFIX = "/api/v1"
 
@@ -69,27 +66,11 @@ class Door:
         return Client(raise_request_exception=True)
 
 
-@functools.cache
-def _shipped() -> tuple[tuple[core.BudgetSpec, ...], tuple[core.Alias, ...]]:
-    return load_shipped(SHIPPED_FILE.read_text(encoding="utf-8"))
-
-
 @pytest.fixture
 def project(db: None) -> ProjectInfo:
     """The default project with the shipped budgets, put there without their history: quickly."""
     budgets.forget_cache()
-    rows, aliases = _shipped()
-    names = [f.name for f in fields(core.BudgetSpec) if f.name not in ("budget_id", "project")]
-    Budget.objects.bulk_create(
-        Budget(
-            **{name: getattr(row, name) for name in names}
-            | {"prompt_variant": row.prompt_variant or ""}
-        )
-        for row in rows
-    )
-    BudgetAlias.objects.bulk_create(
-        BudgetAlias(prefix=alias.prefix, target=alias.target) for alias in aliases
-    )
+    load_without_history()
     return project_settings.ensure_project()
 
 
