@@ -1,8 +1,10 @@
-"""What every server of a run begins with, made once: empty tables, and collected static files.
+"""What every database and every server of a run begins with, made once.
 
-Making them takes `manage.py up` longer than all else it does at a first start. A server with a
-template's copy still makes its own project, budgets, keys and admin. A first start from nothing
-has its own test (tests/server).
+Empty tables: thirty migrations take 4 s of CPU, more than all else `manage.py up` does at a first
+start. And collected static files. A server with a template's copy still makes its own project,
+budgets, keys and admin. A first start from nothing has its own test (tests/server).
+
+The run's directory is shared by all its workers: one of them makes the template.
 """
 
 from __future__ import annotations
@@ -12,71 +14,84 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.support import ROOT
 from tests.support.postgres import create_database
 
 _SECONDS = 120
-_MAKE = """
-import django
-django.setup()
-from django.core.management import call_command
-from helmdash.cli.management.commands import up
-call_command("migrate", interactive=False, verbosity=0)
-up._collect_static()
-"""
+_DJANGO = "import django; django.setup(); from django.core.management import call_command; "
+_MIGRATE = _DJANGO + "call_command('migrate', interactive=False, verbosity=0)"
+_COLLECT = _DJANGO + "from helmdash.cli.management.commands import up; up._collect_static()"
 # The name of PostgreSQL's template database.
 _DATABASE = "served_template"
 
 
 def copy_template(data_dir: Path, run_directory: Path, environment: dict[str, str]) -> None:
-    """Put the SQLite file and the static files of this run's template into an empty `data_dir`.
+    """Put the SQLite file and the static files of this run's template into an empty `data_dir`."""
+    copy_tables(data_dir / "helmdash.sqlite3", run_directory, environment)
+    made = run_directory / "template-static"
+    _once(made, lambda making: _run(_COLLECT, making, environment))
+    shutil.copytree(made / "static", data_dir / "static", copy_function=os.link)
 
-    `run_directory` is shared by all workers of the run: one of them makes the template.
-    """
-    template = run_directory / "template"
-    _make_once(template, environment)
-    for name in ("helmdash.sqlite3", "helmdash.sqlite3-wal"):
-        if (template / name).exists():
-            shutil.copy2(template / name, data_dir / name)
-    shutil.copytree(template / "static", data_dir / "static", copy_function=os.link)
+
+def copy_tables(file: Path, run_directory: Path, environment: dict[str, str]) -> None:
+    """Make `file` a SQLite database with the tables of this run's template."""
+    made = run_directory / "template-sqlite"
+    _once(made, lambda making: _run(_MIGRATE, making, environment))
+    for end in ("", "-wal"):
+        part = made / f"helmdash.sqlite3{end}"
+        if part.exists():
+            shutil.copy2(part, file.with_name(file.name + end))
 
 
 def copy_template_database(
     server_url: str, name: str, run_directory: Path, environment: dict[str, str]
 ) -> str:
     """Create a PostgreSQL database with the tables of this run's template; returns its URL."""
-    url = server_url.rsplit("/", 1)[0] + "/" + _DATABASE
-    template = run_directory / "template-postgres"
-    _make_once(template, {**environment, "DATABASE_URL": url}, before=server_url)
-    return create_database(server_url, name, template=_DATABASE)
+    template = template_database(server_url, run_directory, environment)
+    return create_database(server_url, name, template=template)
 
 
-def _make_once(template: Path, environment: dict[str, str], before: str = "") -> None:
-    with template.with_suffix(".lock").open("w") as lock:
+def template_database(server_url: str, run_directory: Path, environment: dict[str, str]) -> str:
+    """The name of this run's template on the PostgreSQL server of `server_url`, made by now."""
+
+    def make(making: Path) -> None:
+        url = create_database(server_url, _DATABASE)
+        _run(_MIGRATE, making, {**environment, "DATABASE_URL": url})
+
+    _once(run_directory / "template-postgres", make)
+    return _DATABASE
+
+
+def _once(directory: Path, make: Callable[[Path], None]) -> None:
+    """Let `make` fill the directory, unless it has been."""
+    with directory.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if template.exists():
+        if directory.exists():
             return
-        if before:
-            create_database(before, _DATABASE)
-        making = template.with_suffix(".making")
+        making = directory.with_suffix(".making")
         shutil.rmtree(making, ignore_errors=True)
         making.mkdir(mode=0o700)
-        done = subprocess.run(
-            [sys.executable, "-c", _MAKE],
-            cwd=ROOT,
-            env={
-                **environment,
-                "HELMDASH_DATA_DIR": str(making),
-                "DJANGO_SETTINGS_MODULE": "helmdash.settings",
-            },
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_SECONDS,
-        )
-        if done.returncode:
-            raise RuntimeError(f"no template of a server could be made: {done.stderr[-2000:]}")
-        making.rename(template)
+        make(making)
+        making.rename(directory)
+
+
+def _run(script: str, data_dir: Path, environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env={
+            **environment,
+            "HELMDASH_DATA_DIR": str(data_dir),
+            "DJANGO_SETTINGS_MODULE": "helmdash.settings",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_SECONDS,
+    )
+    if done.returncode:
+        raise RuntimeError(f"no template could be made: {done.stderr[-2000:]}")
