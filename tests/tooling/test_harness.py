@@ -69,8 +69,8 @@ def test_a_server_that_was_killed_comes_back_with_its_data(serve: Callable[..., 
 
 
 @pytest.mark.browser
-def test_browser_and_model_share_one_worker(request: pytest.FixtureRequest) -> None:
-    grouped = request.node.nodeid.endswith("@outside")
+def test_one_worker_has_the_browser(request: pytest.FixtureRequest) -> None:
+    grouped = request.node.nodeid.endswith("@browser")
 
     assert grouped == getattr(request.config.option, "loadgroup", False)
 
