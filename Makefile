@@ -19,7 +19,9 @@ PIP := $(PY) -m pip -qq --disable-pip-version-check --no-input
 WORKERS ?= auto
 # Byte code is kept, even where the shell says not to: compiling the tests takes a worker as long as
 # collecting them, and each of the suite's hundreds of processes would compile HelmDash again.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -q -n $(WORKERS) --dist loadgroup
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -q
+LANE := $(PYTEST) -n $(WORKERS) --dist loadgroup
+COMPILED := $(VENV)/.compiled
 POSTGRES_LOG := $(VENV)/test-postgres.log
 export PYTHONUNBUFFERED := 1
 
@@ -38,7 +40,7 @@ setup: $(DEV) ## install what the tests and the checks need
 
 # Two runs at once, since tests wait a lot: all of it on SQLite; on PostgreSQL what the database can
 # make a difference to, shown when the first has ended. ARGS go to both.
-test: $(DEV) ## run the suite on SQLite and on PostgreSQL; ARGS=tests/core runs a part of it
+test: $(DEV) $(COMPILED) ## run the suite on SQLite and on PostgreSQL; ARGS=tests/core runs a part of it
 	@$(PY) -m tests.support.provide
 	@$(MAKE) --no-print-directory test-postgres >$(POSTGRES_LOG) 2>&1 & postgres=$$!; \
 	trap 'kill $$postgres 2>/dev/null' EXIT INT TERM; \
@@ -50,15 +52,15 @@ test: $(DEV) ## run the suite on SQLite and on PostgreSQL; ARGS=tests/core runs 
 
 test-sqlite: $(DEV) ## the suite, or ARGS, on SQLite
 	@echo "On SQLite:"
-	@HELMDASH_TEST_DB=sqlite exec $(PYTEST) --durations=25 $(ARGS)
+	@HELMDASH_TEST_DB=sqlite exec $(LANE) --durations=25 $(ARGS)
 
 test-postgres: $(DEV) ## what touches the database, of the suite or of ARGS, on PostgreSQL
 	@echo "On PostgreSQL:"
-	@HELMDASH_TEST_DB=postgres exec $(PYTEST) --second-database \
+	@HELMDASH_TEST_DB=postgres exec $(LANE) --second-database \
 		-m "not browser and not model" --durations=25 $(ARGS)
 
 test-fast: $(DEV) ## a lane for in between: SQLite, without browser, model and what is slow
-	@HELMDASH_TEST_DB=sqlite $(PYTEST) -m "not browser and not model and not slow" $(ARGS)
+	@HELMDASH_TEST_DB=sqlite $(LANE) -m "not browser and not model and not slow" $(ARGS)
 
 check: check-format check-lint check-types check-layers check-django ## format, lint, types, layers, Django's own checks
 
@@ -106,6 +108,10 @@ $(MADE):
 		exit 1; \
 	fi; \
 	"$$python" -m venv --clear $(VENV) && touch $@
+
+$(COMPILED): $(DEV)
+	@$(PYTEST) -p tests.support.compiling --collect-only >/dev/null 2>&1 || true
+	@touch $@
 
 $(RUNTIME): $(MADE)
 	@echo "Installing HelmDash's packages into $(VENV) (once, about half a minute) ..."
