@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.health import HealthReason, assess
-from helmdash.core.budgets.levels import Level
+from helmdash.core.budgets.levels import LEVELS, Level
 from tests import builders
 from tests.builders import FALLBACK
 
@@ -138,3 +138,12 @@ def test_more_tokens_never_give_a_better_level(
     levels = [SEVERITY.index(assess(prompt, budget).level) for prompt in (fewer, more)]
 
     assert levels == sorted(levels)
+
+
+def test_every_level_has_a_row_of_its_own() -> None:
+    rows = list(LEVELS.values())
+
+    assert list(LEVELS) == list(Level)
+    assert [row.level for row in rows] == list(Level)
+    for told in ("severity", "position", "word", "glyph", "css_class", "meaning"):
+        assert len({getattr(row, told) for row in rows}) == len(rows), told

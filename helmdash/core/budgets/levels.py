@@ -76,62 +76,54 @@ def line_of(level: Level, lines: HasLines) -> int | None:
             assert_never(level)
 
 
-def _row(level: Level) -> LevelRow:
-    match level:
-        case Level.HEALTHY:
-            return LevelRow(
-                level=level,
-                severity=0,
-                position=2,
-                word="Healthy",
-                glyph=Glyph.DISC,
-                css_class="is-healthy",
-                is_held=False,
-                meaning="The prompt is at or below the caution line.",
-            )
-        case Level.CAUTION:
-            return LevelRow(
-                level=level,
-                severity=2,
-                position=1,
-                word="Caution",
-                glyph=Glyph.TRIANGLE,
-                css_class="is-caution",
-                is_held=True,
-                meaning="Above the caution line, 100,000 tokens, or 70 % of a limit below 128,000, "
-                "unless the budget says otherwise: models lose track of long prompts before they "
-                "are full.",
-            )
-        case Level.CRITICAL:
-            return LevelRow(
-                level=level,
-                severity=3,
-                position=0,
-                word="Critical",
-                glyph=Glyph.DIAMOND,
-                css_class="is-critical",
-                is_held=True,
-                meaning="Above the critical line, 90 % of the limit unless the budget says "
-                "otherwise.",
-            )
-        case Level.UNKNOWN:
-            return LevelRow(
-                level=level,
-                severity=1,
-                position=3,
-                word="Unknown",
-                glyph=Glyph.RING,
-                css_class="is-unknown",
-                is_held=False,
-                meaning="No usage was reported, no limit is known, or the reported count is not "
-                "trusted. Never counted as healthy, never shown as 0.",
-            )
-        case _:
-            assert_never(level)
-
-
-LEVELS: Final[Mapping[Level, LevelRow]] = {level: _row(level) for level in Level}
+# A new level without a row fails a test; nothing here may fail at import, else mypy, which imports
+# the models, stops there and names none of the places that match a level.
+LEVELS: Final[Mapping[Level, LevelRow]] = {
+    Level.HEALTHY: LevelRow(
+        level=Level.HEALTHY,
+        severity=0,
+        position=2,
+        word="Healthy",
+        glyph=Glyph.DISC,
+        css_class="is-healthy",
+        is_held=False,
+        meaning="The prompt is at or below the caution line.",
+    ),
+    Level.CAUTION: LevelRow(
+        level=Level.CAUTION,
+        severity=2,
+        position=1,
+        word="Caution",
+        glyph=Glyph.TRIANGLE,
+        css_class="is-caution",
+        is_held=True,
+        meaning="Above the caution line, 100,000 tokens, or 70 % of a limit below 128,000, "
+        "unless the budget says otherwise: models lose track of long prompts before they "
+        "are full.",
+    ),
+    Level.CRITICAL: LevelRow(
+        level=Level.CRITICAL,
+        severity=3,
+        position=0,
+        word="Critical",
+        glyph=Glyph.DIAMOND,
+        css_class="is-critical",
+        is_held=True,
+        meaning="Above the critical line, 90 % of the limit unless the budget says otherwise.",
+    ),
+    Level.UNKNOWN: LevelRow(
+        level=Level.UNKNOWN,
+        severity=1,
+        position=3,
+        word="Unknown",
+        glyph=Glyph.RING,
+        css_class="is-unknown",
+        is_held=False,
+        meaning="No usage was reported, no limit is known, or the reported count is not "
+        "trusted. Never counted as healthy, never shown as 0.",
+    ),
+}
 # The most severe first: a call has the first level whose line it is above.
-BY_SEVERITY: Final = tuple(sorted(Level, key=lambda level: -LEVELS[level].severity))
+BY_SEVERITY: Final = tuple(sorted(LEVELS, key=lambda level: -LEVELS[level].severity))
 # Those that care holds, and that somebody should look at; the most severe first.
 HELD: Final = tuple(level for level in BY_SEVERITY if LEVELS[level].is_held)

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from helmdash.core.access.permissions import Right
-from helmdash.core.budgets.levels import LEVELS, Level
+from helmdash.core.budgets.levels import LEVELS
 from helmdash.operations.access import keys
 from helmdash.pages import scope
 from helmdash.pages.guards import takes
@@ -17,7 +17,7 @@ from helmdash.pages.render import PageRequest, etag, live, show, state
 from helmdash.queries import overview
 
 # The order people read: what is worst comes first.
-_ORDER = tuple(sorted(Level, key=lambda level: LEVELS[level].position))
+_ORDER = tuple(sorted(LEVELS, key=lambda level: LEVELS[level].position))
 
 
 @require_safe
