@@ -308,7 +308,7 @@ def test_a_faulty_report_fails_alone_and_whole(started: Recorder, project: Proje
 def test_a_report_that_gives_up_before_its_turn_is_withdrawn(
     project: ProjectInfo, make_recorder: Make, stuck: Callable[[], AbstractContextManager[None]]
 ) -> None:
-    recorder = make_recorder(patience=0.2)
+    recorder = make_recorder(timeout=0.2)
     recorder.start()
     with stuck():
         first = recorder.record(project=project, captures=[call(1)], caller="key", now=NOW)

@@ -11,7 +11,7 @@ import logging
 
 from django.db import connection
 
-from helmdash.operations.database.transactions import in_line
+from helmdash.operations.database.transactions import writer_lock
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ def scrub() -> bool:
     """Empty SQLite's log. False: somebody reads in it, and what it holds stays until later."""
     if connection.vendor != "sqlite" or connection.in_atomic_block:
         return connection.vendor != "sqlite"
-    with in_line(), connection.cursor() as cursor:
+    with writer_lock(), connection.cursor() as cursor:
         cursor.execute("PRAGMA busy_timeout")
         (usual_ms,) = cursor.fetchone()
         cursor.execute(f"PRAGMA busy_timeout={_MOST_WAIT_MS}")

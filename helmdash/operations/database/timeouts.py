@@ -1,7 +1,7 @@
-"""Asking the database with little patience: for those who must answer also while it is unavailable.
+"""Timeouts around the database: for those who must answer also while it is unavailable.
 
 A server that answers people and programs promises an answer within five seconds, whatever the
-database does (`serve_briefly`); a command may wait for as long as it likes.
+database does (`limit_lock_waits`); a command may wait for as long as it likes.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from helmdash.records.models import Project
 T = TypeVar("T")
 
 # Two questions in a row are still answered within a second.
-PATIENCE_SECONDS = 0.45
+DEFAULT_TIMEOUT_S = 0.45
 # In a server: how long a writer waits for its turn in this process, and then for another process
 # that holds the lock (of SQLite, or of a row or table). Together less than the promised five.
-_LINE_SECONDS = 2.0
-_LOCK_SECONDS = 2.4
-# Threads that wait for a silent database, or a silent disk; each ends when the pool, the network or
-# the system gives up.
+_WRITER_LOCK_TIMEOUT_S = 2.0
+_LOCK_TIMEOUT_S = 2.4
+# Threads that wait for a database or a disk that does not respond; each ends when the pool, the
+# network or the system gives up.
 _MOST_WAITING = 4
-_rooms = {
+_slots = {
     about: threading.BoundedSemaphore(_MOST_WAITING) for about in ("database", "disk", "pulse")
 }
 
 _SIMPLE = f"SELECT 1 FROM {Project._meta.db_table} LIMIT 1"
-_line_seconds = -1.0  # for as long as it takes
+_writer_lock_timeout_s = -1.0  # for as long as it takes
 
 
-def serve_briefly() -> None:
+def limit_lock_waits() -> None:
     """From now on nobody in this process waits long for a lock.
 
     Changes the settings that every thread's connection is made from.
     """
-    global _line_seconds
-    _line_seconds = _LINE_SECONDS
+    global _writer_lock_timeout_s
+    _writer_lock_timeout_s = _WRITER_LOCK_TIMEOUT_S
     options = connection.settings_dict["OPTIONS"]
     if connection.vendor == "sqlite":
-        options["timeout"] = _LOCK_SECONDS
+        options["timeout"] = _LOCK_TIMEOUT_S
         return
-    limit = f"-c lock_timeout={round(_LOCK_SECONDS * 1000)}"
+    limit = f"-c lock_timeout={round(_LOCK_TIMEOUT_S * 1000)}"
     said = str(options.get("options", ""))
     if limit not in said:
         options["options"] = f"{said} {limit}".strip()
@@ -63,9 +63,9 @@ def serve_briefly() -> None:
         connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL's wrapper has it
 
 
-def line_seconds() -> float:
+def writer_lock_timeout_s() -> float:
     """How long a writer waits for its turn in this process; -1: for as long as it takes."""
-    return _line_seconds
+    return _writer_lock_timeout_s
 
 
 class DatabaseNotResponding(OperationalError):
@@ -76,7 +76,7 @@ class DatabaseNotResponding(OperationalError):
 
 
 def with_timeout(
-    question: Callable[[], T], *, seconds: float = PATIENCE_SECONDS, about: str = "database"
+    question: Callable[[], T], *, seconds: float = DEFAULT_TIMEOUT_S, about: str = "database"
 ) -> T:
     """What the question gives or raises; DatabaseNotResponding when that takes more than `seconds`.
 
@@ -86,12 +86,12 @@ def with_timeout(
     """
     if connection.in_atomic_block or _is_in_memory():
         return question()
-    room = _rooms[about]
-    if not room.acquire(blocking=False):
+    slot = _slots[about]
+    if not slot.acquire(blocking=False):
         raise DatabaseNotResponding
     answer: Future[T] = Future()
     # A daemon, so that a server that stops does not wait for a host that never answers.
-    work = (question, answer, room)
+    work = (question, answer, slot)
     threading.Thread(target=_ask, args=work, name="with-timeout", daemon=True).start()
     try:
         return answer.result(seconds)
@@ -127,7 +127,7 @@ def _is_in_memory() -> bool:
     return connection.vendor == "sqlite" and database_file() is None
 
 
-def _ask(question: Callable[[], T], answer: Future[T], room: threading.BoundedSemaphore) -> None:
+def _ask(question: Callable[[], T], answer: Future[T], slot: threading.BoundedSemaphore) -> None:
     try:
         try:
             found = question()
@@ -138,4 +138,4 @@ def _ask(question: Callable[[], T], answer: Future[T], room: threading.BoundedSe
     else:
         answer.set_result(found)
     finally:
-        room.release()
+        slot.release()

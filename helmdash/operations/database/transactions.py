@@ -38,7 +38,7 @@ def write(work: Callable[[], Result]) -> Result:
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            with in_line(), transaction.atomic():
+            with writer_lock(), transaction.atomic():
                 return work()
         except (Collision, IntegrityError, OperationalError) as error:
             if attempt == ATTEMPTS or not _is_collision(error):
@@ -47,16 +47,15 @@ def write(work: Callable[[], Result]) -> Result:
 
 
 @contextmanager
-def in_line() -> Iterator[None]:
-    """A block in which it is our turn to write, where the database has one writer only.
+def writer_lock() -> Iterator[None]:
+    """Hold the lock of this process's one writer on SQLite; does nothing on PostgreSQL.
 
-    Raises OperationalError where somebody waits for the answer and it is not soon
-    (helmdash.operations.database.timeouts).
+    Raises OperationalError where it is not free within `timeouts.writer_lock_timeout_s`.
     """
     if connection.vendor != "sqlite":
         yield
         return
-    if not _sqlite_writer.acquire(timeout=timeouts.line_seconds()):
+    if not _sqlite_writer.acquire(timeout=timeouts.writer_lock_timeout_s()):
         raise OperationalError("database is locked: another writer holds it")
     try:
         yield

@@ -26,7 +26,7 @@ from django.utils import timezone
 from helmdash import conf
 from helmdash.core.calls.capture import Capture
 from helmdash.operations.database.sqlite_file import open_only_existing
-from helmdash.operations.database.timeouts import serve_briefly
+from helmdash.operations.database.timeouts import limit_lock_waits
 from helmdash.operations.recorder.capture_json import bare_capture
 from helmdash.operations.recorder.damaged_lines import DamagedLines
 from helmdash.operations.recorder.intake import Intake
@@ -180,10 +180,10 @@ class Recorder:
         self, *, project: ProjectInfo, captures: Sequence[Capture], caller: str, now: datetime
     ) -> tuple[Recorded, ...]:
         """`record`, and wait for the answers in this thread. Raises the same."""
-        patience, grace = self.patience
+        timeout, grace = self._timeouts
         answers = self.record(project=project, captures=captures, caller=caller, now=now)
         try:
-            return answers.result(patience)
+            return answers.result(timeout)
         except WaitedTooLong:
             if answers.cancel():
                 raise RecorderFull(_FULL) from None
@@ -196,9 +196,9 @@ class Recorder:
     async def answered(self, answers: Answers) -> tuple[Recorded, ...]:
         """What `record` gave, waited for on an event loop as `record_and_wait` does. Raises the
         same."""
-        patience, grace = self.patience
+        timeout, grace = self._timeouts
         coming = asyncio.wrap_future(answers)
-        done, _ = await asyncio.wait({coming}, timeout=patience)
+        done, _ = await asyncio.wait({coming}, timeout=timeout)
         if not done:
             if answers.cancel():
                 raise RecorderFull(_FULL)
@@ -208,9 +208,9 @@ class Recorder:
         return coming.result()
 
     @property
-    def patience(self) -> tuple[float, float]:
+    def _timeouts(self) -> tuple[float, float]:
         """Seconds to wait for a report to be stored, and then for the end of its transaction."""
-        return self._limits.patience, self._limits.grace
+        return self._limits.timeout, self._limits.grace
 
     # -- how it stands --------------------------------------------------------------------------
 
@@ -378,7 +378,7 @@ def start() -> None:
     than its clients do.
     """
     open_only_existing()
-    serve_briefly()
+    limit_lock_waits()
     recorder().start()
 
 

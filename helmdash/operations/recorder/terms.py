@@ -1,4 +1,4 @@
-"""The words and bounds of the recorder."""
+"""Limits, states and counts of the recorder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Limits:
     # How long a report waits to be stored. Together with `grace` less than the 5 seconds in which a
     # client is promised an answer, also on a busy machine; no group of calls takes that long where
     # the database is well.
-    patience: float = 3.0
+    timeout: float = 3.0
     # How long a report waits for the end of a transaction that is under way by then.
     grace: float = 0.5
     # How long the database may take for one question before it is taken for silent.
