@@ -288,7 +288,7 @@ def _values(
     plan = list(zip(names, converters, strict=True))
     for row in rows:
         yield [
-            row[name] if convert is None or row[name] is None else convert(row[name])
+            value if (value := row[name]) is None or convert is None else convert(value)
             for name, convert in plan
         ]
 

@@ -68,6 +68,8 @@ def without_words(capture: Capture) -> Capture:
     quote the messages that came with it and are not kept.
     """
     message = capture.error_message
+    if not (message or capture.error_code or capture.attempts) and _is_plain(capture.finish_reason):
+        return capture  # as most calls are: nothing was said
     if capture.error_is_own is None and not _quotes(capture):
         return capture
     code, finish, texts = capture.error_code, capture.finish_reason, [*_texts(capture.messages)]
@@ -75,9 +77,13 @@ def without_words(capture: Capture) -> Capture:
         capture,
         error_message=message if capture.error_is_own else kept_words(message),
         error_code=code if capture.error_is_own or not code else kept_code(code, texts),
-        finish_reason=finish if not finish or is_known_reason(finish) else kept_code(finish, texts),
+        finish_reason=finish if finish is None or _is_plain(finish) else kept_code(finish, texts),
         attempts=tuple(attempt_without_words(attempt) for attempt in capture.attempts),
     )
+
+
+def _is_plain(finish_reason: str | None) -> bool:
+    return not finish_reason or is_known_reason(finish_reason)
 
 
 def kept_code(code: str, texts: Iterable[str]) -> str:

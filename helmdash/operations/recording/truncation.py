@@ -260,7 +260,13 @@ def _told_window(metadata: Mapping[str, object] | None) -> int | None:
 
 
 def _has_media(capture: Capture) -> bool:
-    return capture.messages is not None and any(map(_is_media, capture.messages))
+    for message in capture.messages or ():
+        # Asked of every message of every call: most are a text, and that is all.
+        if type(message.get("content")) is str and "images" not in message:
+            continue
+        if _is_media(message):
+            return True
+    return False
 
 
 def _is_media(message: Mapping[str, object]) -> bool:
