@@ -145,8 +145,13 @@ class ConversationFilterForm(ClientForm):
     min_calls = forms.ChoiceField(
         required=False,
         label="Calls",
-        choices=[("", "Any number"), ("2", "More than one"), ("10", "10 or more")],
-        error_messages={"invalid_choice": "%(value)s is not one of: 2, 10"},
+        choices=[
+            ("", "Any number"),
+            ("1", "Only one"),
+            ("2", "More than one"),
+            ("10", "10 or more"),
+        ],
+        error_messages={"invalid_choice": "%(value)s is not one of: 1, 2, 10"},
     )
     order = one_of(("newest",), blank="needs attention first")
 
@@ -159,7 +164,9 @@ class ConversationFilterForm(ClientForm):
         values = self.values()
         del values["order"]
         least = values.pop("min_calls")
-        return ConversationFilters(**values, min_calls=int(least) if least else None)
+        return ConversationFilters(
+            **values, min_calls=int(least) if least else None, is_one_shot=least == "1"
+        )
 
 
 class CallFilterForm(ClientForm):

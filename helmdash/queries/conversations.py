@@ -37,6 +37,7 @@ class ConversationFilters:
 
     A conversation belongs to a time range when it overlaps it. `q` is a part of its id, `model` any
     spelling of the newest call's, `client` the program that made it. `min_calls`: at least so many.
+    `is_one_shot`: with one call only.
     """
 
     level: str | None = None
@@ -46,6 +47,7 @@ class ConversationFilters:
     until: datetime | None = None
     client: str | None = None
     min_calls: int | None = None
+    is_one_shot: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,6 +365,8 @@ def _filtered(project_id: int, filters: ConversationFilters) -> QuerySet[Convers
         rows = rows.filter(model_key__in=model_keys(project_id=project_id, model=filters.model))
     if filters.client is not None:
         rows = rows.filter(client_name=filters.client.strip().lower())
+    if filters.is_one_shot:
+        rows = rows.filter(generation=1)
     if filters.min_calls is not None and filters.min_calls > 1:
         # The words of the partial indexes, too: SQLite uses them only then.
         rows = rows.filter(generation__gt=1, generation__gte=filters.min_calls)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -9,6 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from helmdash.core.calls.capture import Capture
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import forget_cache
 from tests.factories import make_capture, record
@@ -223,6 +226,41 @@ def test_filters_narrow_the_lists(owner: Client, filled: str) -> None:
     assert "/calls/talk-0/" not in failed
     assert "/conversations/talk/" in critical
     assert "/conversations/plans/" not in critical
+
+
+def one_shots(client: str, count: int, **over: Any) -> list[Capture]:
+    return [
+        make_capture(conversation=f"{client}-{number}", client_name=client, **over)
+        for number in range(count)
+    ]
+
+
+def test_one_shot_calls_of_a_client_are_one_line_that_leads_to_them(
+    owner: Client, project: ProjectInfo
+) -> None:
+    record(*one_shots("claude-cli", 4), *one_shots("curl", 2), project=project)
+    record(
+        make_capture(conversation="claude-cli-red", client_name="claude-cli", http_status=500,
+                     status="error"),
+        *(make_capture(conversation="claude-cli-long", client_name="claude-cli") for _ in range(2)),
+        project=project,
+    )  # fmt: skip
+
+    html = owner.get("/conversations/?order=newest&cursor=").content.decode()
+
+    told = html.split(">4 one-shot calls of claude-cli</a>")
+    assert len(told) == 2
+    href = told[0].rpartition('href="')[2].partition('"')[0].replace("&amp;", "&")
+    assert shown(html) == {"curl-0", "curl-1", "claude-cli-red", "claude-cli-long"}
+    alone = owner.get(href).content.decode()
+    assert shown(alone) == {f"claude-cli-{n}" for n in (0, 1, 2, 3, "red")}
+    assert "order=newest" in href
+    assert faults(html) == faults(alone) == []
+
+
+def shown(html: str) -> set[str]:
+    """The conversations that a list leads to."""
+    return set(re.findall(r'href="/conversations/([^/?"]+)/"', html))
 
 
 def test_needs_attention_comes_first_unless_asked_otherwise(owner: Client, filled: str) -> None:

@@ -10,6 +10,7 @@ from helmdash.pages import scope
 from helmdash.pages.forms import ConversationFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.parts import care, charts
+from helmdash.pages.parts.one_shots import grouped
 from helmdash.pages.parts.reminders import notes_at
 from helmdash.pages.render import PageRequest, live, live_with, show
 from helmdash.queries import budgets, calls, conversations, distinct_values, dropped_context
@@ -34,12 +35,13 @@ def conversation_list(request: PageRequest) -> HttpResponse:
     context: dict[str, object] = {"form": form}
     if form.is_valid():
         try:
-            context["page"] = conversations.page(
+            context["page"] = found = conversations.page(
                 project_id=project.id,
                 filters=form.filters(),
                 cursor=request.GET.get("cursor"),
                 needs_attention_first=form.cleaned_data["order"] != "newest",
             )
+            context["lines"] = grouped(found.items, request.GET)
         except BadCursor:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
     if not request.htmx:
