@@ -12,7 +12,7 @@ from helmdash.api.problems import FieldFault
 from helmdash.api.schemas.calls import Rejected
 from helmdash.api.schemas.reports import BATCH, CALL
 from helmdash.core.calls.capture import Capture
-from helmdash.shapes.captures import to_capture
+from helmdash.doors.bodies.captures import to_capture
 
 
 def read_batch(

@@ -1,4 +1,4 @@
-"""The kinds of parameters that queries are made of; helmdash.shapes.fields has those of bodies."""
+"""The kinds of parameters that queries are made of; those of bodies are in doors.bodies.fields."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from helmdash.shapes.fields import NO_NUL, parse_moment
+from helmdash.doors.bodies.fields import NO_NUL, parse_moment
 
 # Everything arrives as text.
 QUERY = ConfigDict(extra="forbid")

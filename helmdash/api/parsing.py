@@ -24,10 +24,10 @@ from helmdash.api.problems import (
 )
 from helmdash.core.calls.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
 from helmdash.doors import validation
+from helmdash.doors.bodies.fields import PATTERN_SENTENCES
+from helmdash.doors.bodies.jsontext import find_too_deep
 from helmdash.doors.faults import BadBody, BodyTooLarge
 from helmdash.doors.validation import BadFields, Shape, faults_of, unstorable
-from helmdash.shapes.fields import PATTERN_SENTENCES
-from helmdash.shapes.jsontext import find_too_deep
 
 __all__ = [
     "Shape",
@@ -69,7 +69,7 @@ def read_json(
 ) -> tuple[object, bool]:
     """The parsed body, and whether `unstorable` must look at it. Raises Problem.
 
-    exact: keep whole numbers of more than 64 bits (helmdash.shapes.jsontext).
+    exact: keep whole numbers of more than 64 bits (helmdash.doors.bodies.jsontext).
     """
     text = _read_bytes(request)
     if not text and is_optional:

@@ -17,8 +17,8 @@ from helmdash.api.responding import answer
 from helmdash.api.schemas import reports
 from helmdash.api.schemas.calls import BatchAnswer, BatchResult
 from helmdash.core.calls.capture import Capture
+from helmdash.doors.bodies.captures import to_capture
 from helmdash.operations.recording.calls import Recorded
-from helmdash.shapes.captures import to_capture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

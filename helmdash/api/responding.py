@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.utils.cache import patch_vary_headers
 from django.utils.http import parse_etags
 
-from helmdash.shapes.jsontext import dump_json
+from helmdash.doors.bodies.jsontext import dump_json
 
 CONTENT_TYPE = "application/json"
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from helmdash.answers import answer
+from helmdash.doors.bodies.jsontext import dump_json
 from helmdash.doors.faults import Fault, NoKey
-from helmdash.shapes.jsontext import dump_json
 
 CONTENT_TYPE = "application/problem+json"
 # The page with a row for each code.

@@ -12,10 +12,10 @@ from typing import Any, Generic, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from helmdash.doors.bodies.fields import PATTERN_SENTENCES
+from helmdash.doors.bodies.jsontext import MAX_DEPTH, BadJson, find_too_deep, load_json
 from helmdash.doors.faults import BadBody
 from helmdash.doors.problems import FieldFault
-from helmdash.shapes.fields import PATTERN_SENTENCES
-from helmdash.shapes.jsontext import MAX_DEPTH, BadJson, find_too_deep, load_json
 
 Value = TypeVar("Value")
 
@@ -48,7 +48,7 @@ class Shape(Generic[Value]):
 
 
 def read_json(text: bytes, *, exact: bool = False) -> object:
-    """The value that a body says (helmdash.shapes.jsontext: strict, `exact`). Raises BadBody."""
+    """The value that a body says (doors.bodies.jsontext: strict, `exact`). Raises BadBody."""
     if not text.strip():
         raise BadBody("The body is empty; send a JSON object.")
     try:

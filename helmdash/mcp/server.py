@@ -38,11 +38,11 @@ from sse_starlette.sse import AppStatus
 from starlette.requests import Request
 
 from helmdash import __version__
+from helmdash.doors.bodies.jsontext import dump_json
 from helmdash.mcp.problems import Problem, forbidden, problem_of
 from helmdash.mcp.resources import HEALTH_TEMPLATE, MIME_TYPE, RESOURCES, read_resource
 from helmdash.mcp.tools import BY_NAME, TOOLS
 from helmdash.mcp.visit import VISIT_KEY, Visit
-from helmdash.shapes.jsontext import dump_json
 
 Context = ServerRequestContext[Any, Request]
 

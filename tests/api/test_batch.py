@@ -12,8 +12,8 @@ import pytest
 from helmdash.api import examples
 from helmdash.api.parsing import validate
 from helmdash.api.schemas.reports import CALL
-from helmdash.shapes.captures import to_capture
-from helmdash.shapes.jsontext import load_json
+from helmdash.doors.bodies.captures import to_capture
+from helmdash.doors.bodies.jsontext import load_json
 from tests.api.conftest import Door, fields_of
 
 

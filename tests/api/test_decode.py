@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from helmdash.api import examples
-from helmdash.shapes.jsontext import dump_json
+from helmdash.doors.bodies.jsontext import dump_json
 from tests.api.conftest import Door, fields_of
 
 STEPS = {"type": "object", "required": ["steps"], "properties": {"steps": {"type": "array"}}}

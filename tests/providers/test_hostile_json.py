@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from helmdash.core.conversations import fingerprints
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
+from helmdash.doors.bodies.jsontext import MAX_DEPTH, BadJson, find_too_deep, load_json
 from helmdash.doors.faults import BadBody
 from helmdash.doors.validation import read_object
 from helmdash.gateway import message_digest
@@ -23,7 +24,6 @@ from helmdash.gateway.options import parse
 from helmdash.gateway.refusals import Refusal
 from helmdash.providers import registry
 from helmdash.providers.errors import BadRequest, CannotTranslate
-from helmdash.shapes.jsontext import MAX_DEPTH, BadJson, find_too_deep, load_json
 from tests.gateway.mirror import SHAPES, UPSTREAMS, chat
 
 MODEL = "claude-x"

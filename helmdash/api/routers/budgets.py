@@ -15,10 +15,10 @@ from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import budgets as shapes
 from helmdash.core.budgets.budgets import Resolution
+from helmdash.doors.bodies.fields import LARGEST
 from helmdash.operations.budgets import editing
 from helmdash.queries import budgets
 from helmdash.queries.budgets import BudgetRow
-from helmdash.shapes.fields import LARGEST
 
 router = Router()
 _TAG = "budgets"

@@ -20,12 +20,12 @@ from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import calls as shapes
 from helmdash.api.schemas import reports
 from helmdash.api.streaming import stream
+from helmdash.doors.bodies.jsontext import dump_json
+from helmdash.doors.bodies.reports import CallIn
 from helmdash.operations.recorder import recorder
 from helmdash.operations.recording.calls import Recorded
 from helmdash.queries import calls
 from helmdash.queries.calls import CallFilters
-from helmdash.shapes.jsontext import dump_json
-from helmdash.shapes.reports import CallIn
 
 router = Router()
 _TAG = "calls"

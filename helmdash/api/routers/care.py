@@ -14,16 +14,16 @@ from helmdash.api.problems import Code, not_found
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import care as shapes
-from helmdash.operations import care
-from helmdash.queries.access import ProjectInfo
-from helmdash.queries.care import CareView, ReminderList, ReminderView, care_of, reminders
-from helmdash.shapes.care import (
+from helmdash.doors.bodies.care import (
     ClearIn,
     ReminderIn,
     ReminderPatch,
     reminder_arguments,
     reminder_changes,
 )
+from helmdash.operations import care
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.care import CareView, ReminderList, ReminderView, care_of, reminders
 
 router = Router()
 _TAG = "conversations"

@@ -13,10 +13,10 @@ from helmdash.api.problems import Code, invalid, invalid_field, not_found
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import fitting as shapes
+from helmdash.doors.bodies.catalogs import AnyCatalog
+from helmdash.doors.bodies.fields import is_catalog_name
 from helmdash.operations.fitting.catalogs import Imported, import_catalog
 from helmdash.queries import catalog as catalogs
-from helmdash.shapes.catalogs import AnyCatalog
-from helmdash.shapes.fields import is_catalog_name
 
 router = Router()
 _TAG = "catalogs"

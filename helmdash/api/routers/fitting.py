@@ -17,9 +17,9 @@ from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import fitting as shapes
 from helmdash.core.calls.finish import normalise_finish_reason
 from helmdash.core.decoding.decoding import Decoded, decode
+from helmdash.doors.bodies.fits import FitIn, catalog_member, fit_arguments, past_plans
 from helmdash.operations.fitting.fits import Fitted, NoCatalog, fit_catalog
 from helmdash.queries.ranking import RankedList, UnknownCatalog, rank_catalog
-from helmdash.shapes.fits import FitIn, catalog_member, fit_arguments, past_plans
 
 router = Router()
 _TAG = "fitting"

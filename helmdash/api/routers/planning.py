@@ -16,7 +16,7 @@ from helmdash.api.responding import answer
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import planning as shapes
 from helmdash.core.planning.answers import PlanAnswer, RouteAnswer
-from helmdash.shapes.asks import AskIn, to_ask
+from helmdash.doors.bodies.asks import AskIn, to_ask
 
 router = Router()
 _TAG = "planning"

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 from helmdash.api.fields import QUERY, Cursor, Limit, QueryText
 from helmdash.api.parsing import Shape
-from helmdash.shapes.fields import (
+from helmdash.doors.bodies.fields import (
     STRICT,
     Count,
     Positive,

@@ -8,8 +8,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from helmdash.api.parsing import Shape
-from helmdash.shapes.care import ClearIn, ReminderIn, ReminderPatch
-from helmdash.shapes.fields import STRICT, ModelId, Positive
+from helmdash.doors.bodies.care import ClearIn, ReminderIn, ReminderPatch
+from helmdash.doors.bodies.fields import STRICT, ModelId, Positive
 
 
 class AdvanceIn(TypedDict, total=False):

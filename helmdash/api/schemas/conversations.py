@@ -12,8 +12,8 @@ from helmdash.answers import INLINE, answer
 from helmdash.api.fields import QUERY, Cursor, Limit, QueryText, TimeBound
 from helmdash.api.parsing import Shape
 from helmdash.core.budgets.levels import Level
+from helmdash.doors.bodies.fields import SmallPositive
 from helmdash.operations.retention.erasing import Erased
-from helmdash.shapes.fields import SmallPositive
 
 
 class ListQuery(TypedDict, total=False):

@@ -9,9 +9,9 @@ from typing_extensions import TypedDict
 
 from helmdash.api.fields import QUERY
 from helmdash.api.parsing import Shape
-from helmdash.shapes.catalogs import OptionalCatalog
-from helmdash.shapes.fields import STRICT, CatalogName, FreeObject, Intent, Word64
-from helmdash.shapes.fits import FitIn, History
+from helmdash.doors.bodies.catalogs import OptionalCatalog
+from helmdash.doors.bodies.fields import STRICT, CatalogName, FreeObject, Intent, Word64
+from helmdash.doors.bodies.fits import FitIn, History
 
 
 class RankIn(TypedDict, total=False):

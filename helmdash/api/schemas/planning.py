@@ -7,7 +7,7 @@ from typing import Annotated
 
 from helmdash.answers import Doc, Words
 from helmdash.api.parsing import Shape
-from helmdash.shapes.asks import AskIn
+from helmdash.doors.bodies.asks import AskIn
 
 ASK = Shape(AskIn)
 

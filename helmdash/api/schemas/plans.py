@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from helmdash.api.fields import QUERY, Cursor, Limit, QueryText, TimeBound
 from helmdash.api.parsing import Shape
-from helmdash.shapes.fields import STRICT
+from helmdash.doors.bodies.fields import STRICT
 
 
 class ListQuery(TypedDict, total=False):

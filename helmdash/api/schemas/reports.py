@@ -8,8 +8,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from helmdash.api.parsing import Shape
-from helmdash.shapes.fields import STRICT, ClientId
-from helmdash.shapes.reports import CallIn, SentIn, TrimIn
+from helmdash.doors.bodies.fields import STRICT, ClientId
+from helmdash.doors.bodies.reports import CallIn, SentIn, TrimIn
 
 # One short transaction; without texts the body stays far below the limit of bodies.
 MAX_BATCH = 1000

@@ -26,8 +26,8 @@ _AWAY_S = 1.0
 _THREADS = 4
 
 
-class DatabaseAway(Exception):
-    """The database does not answer: the call goes on as the one before it did."""
+class StepUnavailable(Exception):
+    """The database does not respond: the call goes on as the one before it did."""
 
 
 class Database:
@@ -40,7 +40,7 @@ class Database:
 
     @property
     def is_asked(self) -> bool:
-        """False for a while after it did not answer."""
+        """False for a while after it did not respond."""
         return monotonic() >= self._away_until
 
     def close(self) -> None:
@@ -48,9 +48,9 @@ class Database:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def ask(self, question: Callable[[], T]) -> T:
-        """What the question gives or raises, DatabaseAway instead of a fault of the database."""
+        """What the question gives or raises, StepUnavailable where the database has a fault."""
         if not self.is_asked:
-            raise DatabaseAway
+            raise StepUnavailable
         asked = self._start(question)
         try:
             answer = await asyncio.wait_for(asyncio.shield(asked), _PATIENCE_S)
@@ -59,7 +59,7 @@ class Database:
             if not self._is_away:
                 self._is_away = True
                 log.warning("calls go on without remediation: %s", type(fault).__name__)
-            raise DatabaseAway from None
+            raise StepUnavailable from None
         if self._is_away:
             self._is_away = False
             log.warning("remediation goes on")

@@ -12,7 +12,7 @@ from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.histories.history import history_of
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.remediation import steps
-from helmdash.gateway.remediation.database import Database, DatabaseAway
+from helmdash.gateway.remediation.database import Database, StepUnavailable
 from helmdash.gateway.remediation.due_steps import DueSteps
 from helmdash.gateway.remediation.finding import concerned, links_of, who_asks
 from helmdash.gateway.remediation.known_names import KnownNames
@@ -136,7 +136,7 @@ class Remediator:
                     newest = concerned(exchange, state.conversation)
                     await self._recorder.has_caught_up(newest, seconds=_CATCH_UP_S)
                 step = await self._database.ask(partial(steps.next_step, exchange, client, state))
-        except DatabaseAway:
+        except StepUnavailable:
             state.beginning = self._recent.find(state.key, state.history.entries)
             return None
         if step is None:
@@ -156,7 +156,7 @@ class Remediator:
         self, exchange: Exchange, client: ClientFormat, state: RemediationState
     ) -> steps.Step | None:
         """The step where nothing is due, which most calls need no more than a look to tell; None:
-        it has to be taken. Raises DatabaseAway."""
+        it has to be taken. Raises StepUnavailable."""
         if state.conversation is None:
             state.links = links_of(exchange)
             state.conversation = self._names.find(state.caller, state.links)
@@ -193,7 +193,7 @@ class Remediator:
             return None
         try:
             cleared = await self._database.ask(partial(steps.clear, exchange, state))
-        except DatabaseAway:
+        except StepUnavailable:
             cleared = None
         except care.Braked:
             state.is_braked = True

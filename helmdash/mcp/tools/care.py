@@ -14,19 +14,19 @@ from django.utils import timezone
 from typing_extensions import TypedDict
 
 from helmdash.answers import members
-from helmdash.mcp.arguments import Shape
-from helmdash.mcp.tools.base import Arguments, Schema, Tool, arguments, number, text
-from helmdash.mcp.visit import Report, Visit
-from helmdash.operations import care
-from helmdash.queries.care import ReminderView, reminders
-from helmdash.shapes.care import (
+from helmdash.doors.bodies.care import (
     ClearIn,
     ReminderIn,
     ReminderPatch,
     reminder_arguments,
     reminder_changes,
 )
-from helmdash.shapes.fields import STRICT, ConversationId, ReminderId
+from helmdash.doors.bodies.fields import STRICT, ConversationId, ReminderId
+from helmdash.mcp.arguments import Shape
+from helmdash.mcp.tools.base import Arguments, Schema, Tool, arguments, number, text
+from helmdash.mcp.visit import Report, Visit
+from helmdash.operations import care
+from helmdash.queries.care import ReminderView, reminders
 
 Given = TypeVar("Given")
 Body = Mapping[str, object]

@@ -9,13 +9,13 @@ from typing_extensions import TypedDict
 
 from helmdash.answers import members
 from helmdash.core.budgets.levels import Level
+from helmdash.doors.bodies.fields import STRICT, ConversationId
 from helmdash.mcp.arguments import Shape
 from helmdash.mcp.problems import not_found
 from helmdash.mcp.tools.base import Arguments, Tool, arguments, text
 from helmdash.mcp.tools.care import short_list
 from helmdash.mcp.visit import Report, Visit
 from helmdash.queries import conversations
-from helmdash.shapes.fields import STRICT, ConversationId
 
 
 class HealthIn(TypedDict, total=False):

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from django.utils import timezone
 
 from helmdash.answers import members
+from helmdash.doors.bodies.fits import FitIn, catalog_member, fit_arguments
 from helmdash.mcp.arguments import Shape
 from helmdash.mcp.problems import invalid_field
 from helmdash.mcp.tools.base import Arguments, Tool, arguments, free_object, text
 from helmdash.mcp.visit import Report, Visit
 from helmdash.operations.fitting.fits import NoCatalog, fit_catalog
-from helmdash.shapes.fits import FitIn, catalog_member, fit_arguments
 
 _FIT_IN = Shape(FitIn)
 

@@ -15,11 +15,11 @@ from typing import Literal
 from django.utils import timezone
 
 from helmdash import planner
+from helmdash.doors.bodies.asks import AskIn, to_ask
 from helmdash.mcp.arguments import Shape
 from helmdash.mcp.tools.base import Arguments, Schema, Tool, arguments, free_object, number, text
 from helmdash.mcp.visit import Report, Visit
 from helmdash.operations.planning import Ask, Made
-from helmdash.shapes.asks import AskIn, to_ask
 from helmdash.upstream.sharing import Stopping
 
 log = logging.getLogger(__name__)

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from django.utils import timezone
 
 from helmdash.answers import members
+from helmdash.doors.bodies.captures import to_capture
+from helmdash.doors.bodies.reports import CallIn
 from helmdash.mcp.arguments import Shape
 from helmdash.mcp.tools.base import Arguments, Tool, arguments, free_object, number, text
 from helmdash.mcp.visit import Report, Visit
 from helmdash.operations.recorder import recorder
-from helmdash.shapes.captures import to_capture
-from helmdash.shapes.reports import CallIn
 
 _CALL_IN = Shape(CallIn)
 

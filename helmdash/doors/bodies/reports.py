@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Required
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from helmdash.shapes.fields import (
+from helmdash.doors.bodies.fields import (
     OPEN,
     STRICT,
     ClientId,

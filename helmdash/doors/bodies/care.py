@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Required
 from pydantic import Field, StringConstraints
 from typing_extensions import TypedDict
 
-from helmdash.shapes.fields import STRICT, SmallPositive
+from helmdash.doors.bodies.fields import STRICT, SmallPositive
 
 # A reminder of about 5,000 tokens is a document, not a note; operations.care says the same.
 REMINDER_CHARS = 20_000

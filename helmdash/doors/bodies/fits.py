@@ -9,8 +9,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from helmdash.core.ranking import ranking
-from helmdash.shapes.catalogs import OptionalCatalog
-from helmdash.shapes.fields import STRICT, CatalogName, FreeObject, Intent, ModelId
+from helmdash.doors.bodies.catalogs import OptionalCatalog
+from helmdash.doors.bodies.fields import STRICT, CatalogName, FreeObject, Intent, ModelId
 
 
 class PastPlan(TypedDict):

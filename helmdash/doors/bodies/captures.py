@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
-from helmdash.shapes.reports import CallIn, ClientIn, SentIn, TrimIn
+from helmdash.doors.bodies.reports import CallIn, ClientIn, SentIn, TrimIn
 
 
 def to_capture(call: CallIn) -> Capture:

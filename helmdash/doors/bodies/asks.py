@@ -10,9 +10,8 @@ from typing import Annotated, Literal, Required
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from helmdash.operations.planning import Ask
-from helmdash.shapes.catalogs import OptionalCatalog
-from helmdash.shapes.fields import (
+from helmdash.doors.bodies.catalogs import OptionalCatalog
+from helmdash.doors.bodies.fields import (
     STRICT,
     CatalogName,
     FreeObject,
@@ -21,6 +20,7 @@ from helmdash.shapes.fields import (
     Word64,
     Word255,
 )
+from helmdash.operations.planning import Ask
 
 # Far beyond what any model writes at once; a larger number is a slip of the keyboard.
 MOST_OUTPUT_TOKENS = 1_000_000
