@@ -60,18 +60,12 @@ async def _asked_upstream(
     model = exchange.upstream_model or exchange.model
     request = counting.count_request(body, parsed, endpoint=endpoint, model=model)
     try:
-        opened = await client.open(endpoint, request)
+        fetched = await client.fetch(endpoint, request, limit_bytes=_MOST_BYTES)
     except UpstreamFailed:
         return False
-    try:
-        if opened.status != 200:
-            return False
-        data = await opened.read(_MOST_BYTES)
-        await responder.whole(200, data, passed_headers(opened.headers))
-    except UpstreamFailed:
+    if fetched.status != 200:
         return False
-    finally:
-        await opened.close()
+    await responder.whole(200, fetched.body, passed_headers(fetched.headers))
     return True
 
 

@@ -54,12 +54,8 @@ async def answer_show(
         named = with_members(body, parsed, {"model": exchange.upstream_model})
         http_request = post(exchange.endpoint, "show", named)
         try:
-            opened = await client.open(exchange.endpoint, http_request)
-            try:
-                data = await opened.read(_MOST_BYTES)
-            finally:
-                await opened.close()
-            await responder.whole(opened.status, data)
+            fetched = await client.fetch(exchange.endpoint, http_request, limit_bytes=_MOST_BYTES)
+            await responder.whole(fetched.status, fetched.body)
             return
         except UpstreamFailed:
             pass  # what we know ourselves is better than nothing

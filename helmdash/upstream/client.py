@@ -38,9 +38,10 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """A whole answer, whatever its status. `attempts` as Opened has them."""
+    """A whole answer, whatever its status. `headers` and `attempts` as Opened has them."""
 
     status: int
+    headers: Mapping[str, str]
     body: bytes
     attempts: tuple[Mapping[str, object], ...]
 
@@ -91,7 +92,9 @@ class UpstreamClient:
             body = await opened.read(limit_bytes)
         finally:
             await opened.close()
-        return Fetched(status=opened.status, body=body, attempts=opened.attempts)
+        return Fetched(
+            status=opened.status, headers=opened.headers, body=body, attempts=opened.attempts
+        )
 
     async def send(self, endpoint: Endpoint, request: HttpRequest, url: str) -> Answered:
         """One attempt at a checked URL. Raises what the transport raises."""
