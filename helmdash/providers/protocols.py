@@ -36,8 +36,8 @@ class HttpRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """Who answers a client, for what a format wants to say about itself.
+class ReplyContext:
+    """What a format says of a reply besides what is in it.
 
     `model` is what the client asked for; `created` is in seconds since the epoch.
     """
@@ -155,10 +155,10 @@ class ClientFormat(Protocol):
     def pass_stream(self, *, request: ChatRequest) -> PassThrough:
         """A stream of such an upstream on its way to the client."""
 
-    def write_reply(self, reply: Reply, *, answer: Answer) -> bytes:
+    def write_reply(self, reply: Reply, *, answer: ReplyContext) -> bytes:
         """A whole reply as this vendor would send it."""
 
-    def stream_writer(self, *, answer: Answer, request: ChatRequest) -> StreamWriter:
+    def stream_writer(self, *, answer: ReplyContext, request: ChatRequest) -> StreamWriter:
         """Start a stream as this vendor would send it."""
 
     def write_error(self, error: WireError) -> bytes:

@@ -20,7 +20,7 @@ from helmdash.providers.anthropic import (
     CLIENT,
     UPSTREAM,
 )
-from helmdash.providers.protocols import Answer
+from helmdash.providers.protocols import ReplyContext
 from helmdash.providers.wire import (
     ChatRequest,
     Ended,
@@ -45,7 +45,7 @@ from helmdash.providers.wire import (
     WireError,
 )
 
-ANSWER = Answer(call_id="0198c0de", model="claude-sonnet-4-5", created=1_700_000_000)
+ANSWER = ReplyContext(call_id="0198c0de", model="claude-sonnet-4-5", created=1_700_000_000)
 REQUEST = ChatRequest(model="m", messages=())
 JSON_REQUEST = ChatRequest(model="m", messages=(), json_mode=JsonMode())
 

@@ -18,7 +18,7 @@ from helmdash.core.calls.usage import Usage, normalise_usage
 from helmdash.providers.gemini import ARRAY_CLIENT, CLIENT, UPSTREAM
 from helmdash.providers.gemini.counting import GeminiCounting
 from helmdash.providers.gemini.json_array import ObjectDecoder
-from helmdash.providers.protocols import Answer, ClientFormat
+from helmdash.providers.protocols import ClientFormat, ReplyContext
 from helmdash.providers.wire import (
     ChatRequest,
     Ended,
@@ -41,7 +41,7 @@ from helmdash.providers.wire import (
 )
 
 REQUEST = ChatRequest(model="m", messages=())
-ANSWER = Answer(call_id="call-1", model="openai/gpt-5", created=1_700_000_000)
+ANSWER = ReplyContext(call_id="call-1", model="openai/gpt-5", created=1_700_000_000)
 
 TEXTS = st.text(min_size=1, max_size=12)
 SIGNATURES = st.sampled_from(["gemini:c2ln", "gemini:ZW5k"])

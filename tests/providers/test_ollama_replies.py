@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from helmdash.core.calls.usage import normalise_usage
 from helmdash.providers.ollama import CLIENT, GENERATE_CLIENT, UPSTREAM
 from helmdash.providers.ollama.listing import write_ps, write_show, write_version
-from helmdash.providers.protocols import Answer, ClientFormat
+from helmdash.providers.protocols import ClientFormat, ReplyContext
 from helmdash.providers.wire import (
     ChatRequest,
     Ended,
@@ -40,7 +40,7 @@ from helmdash.providers.wire import (
 )
 
 REQUEST = ChatRequest(model="m", messages=())
-ANSWER = Answer(call_id="call-1", model="llama3.2", created=1_700_000_000)
+ANSWER = ReplyContext(call_id="call-1", model="llama3.2", created=1_700_000_000)
 BOTH = pytest.mark.parametrize("client_format", [CLIENT, GENERATE_CLIENT], ids=["chat", "generate"])
 
 TEXTS = st.text(min_size=1, max_size=12)

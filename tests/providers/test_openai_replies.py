@@ -24,7 +24,7 @@ from helmdash.providers.openai.embeddings import (
 )
 from helmdash.providers.openai.reply import write_finish_reason, write_usage
 from helmdash.providers.openai.stream_filter import OpenAIStreamFilter
-from helmdash.providers.protocols import Answer
+from helmdash.providers.protocols import ReplyContext
 from helmdash.providers.shared.collecting import collect, events_of
 from helmdash.providers.wire import (
     ChatRequest,
@@ -47,7 +47,7 @@ from helmdash.providers.wire import (
     WireError,
 )
 
-ANSWER = Answer(call_id="01J", model="asked", created=1700000000)
+ANSWER = ReplyContext(call_id="01J", model="asked", created=1700000000)
 PLAIN = ChatRequest(model="asked", messages=(), stream=True, wants_usage=False)
 ASKING = ChatRequest(model="asked", messages=(), stream=True, wants_usage=True)
 ENDPOINT = Endpoint(name="up", kind=ProviderKind.OPENAI, base_url="https://llm.example/v1")

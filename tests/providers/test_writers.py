@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from helmdash.providers import anthropic, gemini, ollama, openai
-from helmdash.providers.protocols import Answer, ClientFormat
+from helmdash.providers.protocols import ClientFormat, ReplyContext
 from helmdash.providers.shared.collecting import events_of
 from helmdash.providers.wire import (
     ChatRequest,
@@ -23,7 +23,7 @@ from helmdash.providers.wire import (
     UsageSeen,
 )
 
-ANSWER = Answer(call_id="0198c0de", model="m", created=1_700_000_000)
+ANSWER = ReplyContext(call_id="0198c0de", model="m", created=1_700_000_000)
 REQUEST = ChatRequest(model="m", messages=())
 ADAPTERS: list[ClientFormat] = [
     anthropic.CLIENT,

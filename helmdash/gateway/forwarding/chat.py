@@ -14,7 +14,7 @@ from helmdash.providers import gemini
 from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.ollama.context_array import without_context
 from helmdash.providers.ollama.shown import with_num_ctx
-from helmdash.providers.protocols import Answer, ClientFormat, HttpRequest, UpstreamFormat
+from helmdash.providers.protocols import ClientFormat, HttpRequest, ReplyContext, UpstreamFormat
 from helmdash.providers.registry import UPSTREAMS
 from helmdash.providers.shared.collecting import events_of
 from helmdash.providers.wire import ChatRequest, Object, Reply, WireError
@@ -33,7 +33,7 @@ class ChatTranslator:
     client: ClientFormat
     upstream: UpstreamFormat
     request: ChatRequest
-    answer: Answer
+    answer: ReplyContext
     is_native: bool
     is_array: bool
     drops_context: bool
@@ -103,7 +103,7 @@ def chat_request(
         client=client,
         upstream=upstream,
         request=chat,
-        answer=Answer(
+        answer=ReplyContext(
             call_id=exchange.call_id,
             model=exchange.model,
             created=int(exchange.started_at.timestamp()),

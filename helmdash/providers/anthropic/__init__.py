@@ -23,10 +23,10 @@ from helmdash.providers.anthropic.stream_reader import AnthropicStreamReader
 from helmdash.providers.anthropic.stream_writer import AnthropicStreamWriter
 from helmdash.providers.anthropic.write_request import write_request
 from helmdash.providers.protocols import (
-    Answer,
     ClientFormat,
     Mirror,
     PassThrough,
+    ReplyContext,
     StreamReader,
     StreamWriter,
     UpstreamFormat,
@@ -56,7 +56,7 @@ class AnthropicClientFormat:
         """Every byte goes on: the format reports usage without being asked."""
         return Mirror(AnthropicStreamReader(request=request))
 
-    def stream_writer(self, *, answer: Answer, request: ChatRequest) -> StreamWriter:
+    def stream_writer(self, *, answer: ReplyContext, request: ChatRequest) -> StreamWriter:
         """It always carries usage, whatever the request says."""
         return AnthropicStreamWriter(answer=answer)
 

@@ -19,7 +19,7 @@ from helmdash.providers.anthropic.outcomes import (
     usage_of,
 )
 from helmdash.providers.anthropic.write_messages import OWN_BLOCKS, input_of
-from helmdash.providers.protocols import Answer
+from helmdash.providers.protocols import ReplyContext
 from helmdash.providers.shared.reported import object_in, text_in
 from helmdash.providers.wire import (
     UNDECODABLE_REPLY,
@@ -84,7 +84,7 @@ def is_unasked_tool_end(reason: str, *, json_tool: str | None, has_calls: bool) 
     return json_tool is not None and reason == "tool_use" and not has_calls
 
 
-def write_reply(reply: Reply, *, answer: Answer) -> bytes:
+def write_reply(reply: Reply, *, answer: ReplyContext) -> bytes:
     """A whole reply as Anthropic sends it."""
     return to_json(
         {

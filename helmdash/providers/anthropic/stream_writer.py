@@ -21,7 +21,7 @@ from helmdash.providers.anthropic.outcomes import (
     stop_reason_of,
     usage_of,
 )
-from helmdash.providers.protocols import Answer
+from helmdash.providers.protocols import ReplyContext
 from helmdash.providers.wire import (
     Ended,
     Event,
@@ -68,7 +68,7 @@ class _Block:
 class AnthropicStreamWriter:
     """Events to the bytes of a Messages stream. The end waits for usage, which comes last."""
 
-    def __init__(self, *, answer: Answer) -> None:
+    def __init__(self, *, answer: ReplyContext) -> None:
         self._answer = answer
         self._has_started = False
         self._is_over = False

@@ -19,10 +19,10 @@ from helmdash.providers.gemini.stream_reader import GeminiStreamReader
 from helmdash.providers.gemini.stream_writer import GeminiStreamWriter
 from helmdash.providers.gemini.write_request import write_request
 from helmdash.providers.protocols import (
-    Answer,
     ClientFormat,
     Mirror,
     PassThrough,
+    ReplyContext,
     StreamReader,
     StreamWriter,
     UpstreamFormat,
@@ -54,7 +54,7 @@ class GeminiClientFormat:
         """Nothing in it is hidden; the reader tells events from an array by itself."""
         return Mirror(GeminiStreamReader(request=request))
 
-    def stream_writer(self, *, answer: Answer, request: ChatRequest) -> StreamWriter:
+    def stream_writer(self, *, answer: ReplyContext, request: ChatRequest) -> StreamWriter:
         """Each event holds one GenerateContentResponse."""
         return GeminiStreamWriter(answer=answer)
 
@@ -67,7 +67,7 @@ class GeminiArrayClientFormat(GeminiClientFormat):
 
     pass_request = staticmethod(pass_array)
 
-    def stream_writer(self, *, answer: Answer, request: ChatRequest) -> StreamWriter:
+    def stream_writer(self, *, answer: ReplyContext, request: ChatRequest) -> StreamWriter:
         """Each item is one GenerateContentResponse."""
         return GeminiStreamWriter(answer=answer, as_array=True)
 

@@ -12,7 +12,7 @@ from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.calls.usage import LARGEST_COUNT, normalise_usage
 from helmdash.providers.gemini.errors import error_of, find_error, undecodable, write_error
 from helmdash.providers.gemini.parts import camel_members, read_part, write_reply_parts
-from helmdash.providers.protocols import Answer
+from helmdash.providers.protocols import ReplyContext
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.members import without_nones
 from helmdash.providers.shared.reported import object_in, objects_in, text_in
@@ -92,7 +92,7 @@ def _candidate(chunk: Object) -> dict[str, Json]:
 # --- to a client
 
 
-def write_reply(reply: Reply, *, answer: Answer) -> bytes:
+def write_reply(reply: Reply, *, answer: ReplyContext) -> bytes:
     """A whole reply as Gemini would send it; an error inside a 200 becomes Gemini's error."""
     if reply.error is not None:
         return write_error(reply.error)

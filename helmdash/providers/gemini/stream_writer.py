@@ -9,7 +9,7 @@ import orjson
 from helmdash.providers.gemini.errors import error_object
 from helmdash.providers.gemini.parts import unmarked, write_reply_parts
 from helmdash.providers.gemini.reply import chunk_of
-from helmdash.providers.protocols import Answer
+from helmdash.providers.protocols import ReplyContext
 from helmdash.providers.wire import (
     Ended,
     Event,
@@ -49,7 +49,7 @@ class GeminiStreamWriter:
         "_usage",
     )
 
-    def __init__(self, *, answer: Answer, as_array: bool = False) -> None:
+    def __init__(self, *, answer: ReplyContext, as_array: bool = False) -> None:
         self._reply_id = answer.call_id
         self._model = answer.model
         self._as_array = as_array

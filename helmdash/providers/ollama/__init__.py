@@ -18,10 +18,10 @@ from helmdash.providers.ollama.stream_reader import OllamaStreamReader
 from helmdash.providers.ollama.stream_writer import OllamaStreamWriter
 from helmdash.providers.ollama.write_request import write_request
 from helmdash.providers.protocols import (
-    Answer,
     ClientFormat,
     Mirror,
     PassThrough,
+    ReplyContext,
     StreamReader,
     StreamWriter,
     UpstreamFormat,
@@ -51,7 +51,7 @@ class OllamaClientFormat:
         """Nothing in it is hidden; `context_array` hides the one thing that may be."""
         return Mirror(OllamaStreamReader(request=request))
 
-    def stream_writer(self, *, answer: Answer, request: ChatRequest) -> StreamWriter:
+    def stream_writer(self, *, answer: ReplyContext, request: ChatRequest) -> StreamWriter:
         """One JSON object a line."""
         return OllamaStreamWriter(answer=answer)
 
@@ -65,7 +65,7 @@ class OllamaGenerateClientFormat(OllamaClientFormat):
     pass_request = staticmethod(pass_generate)
     write_reply = staticmethod(write_generate_reply)
 
-    def stream_writer(self, *, answer: Answer, request: ChatRequest) -> StreamWriter:
+    def stream_writer(self, *, answer: ReplyContext, request: ChatRequest) -> StreamWriter:
         """The text stands at the top of each line."""
         return OllamaStreamWriter(answer=answer, as_generate=True)
 

@@ -14,7 +14,7 @@ import orjson
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.calls.usage import normalise_usage
 from helmdash.providers.ollama.errors import find_error, undecodable, write_error
-from helmdash.providers.protocols import Answer
+from helmdash.providers.protocols import ReplyContext
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.images import image_from_url
 from helmdash.providers.shared.members import without_nones
@@ -110,17 +110,17 @@ def usage_of(value: Object) -> dict[str, Json] | None:
 # --- to a client
 
 
-def write_chat_reply(reply: Reply, *, answer: Answer) -> bytes:
+def write_chat_reply(reply: Reply, *, answer: ReplyContext) -> bytes:
     """A whole reply of `/api/chat`; an error inside a 200 becomes Ollama's error."""
     return _write_reply(reply, answer, as_generate=False)
 
 
-def write_generate_reply(reply: Reply, *, answer: Answer) -> bytes:
+def write_generate_reply(reply: Reply, *, answer: ReplyContext) -> bytes:
     """A whole reply of `/api/generate`; an error inside a 200 becomes Ollama's error."""
     return _write_reply(reply, answer, as_generate=True)
 
 
-def _write_reply(reply: Reply, answer: Answer, *, as_generate: bool) -> bytes:
+def _write_reply(reply: Reply, answer: ReplyContext, *, as_generate: bool) -> bytes:
     if reply.error is not None:
         return write_error(reply.error)
     calls = [write_call(call, index) for index, call in enumerate(reply.tool_calls)]
@@ -132,7 +132,7 @@ def _write_reply(reply: Reply, answer: Answer, *, as_generate: bool) -> bytes:
     )
 
 
-def opening_of(answer: Answer) -> dict[str, Json]:
+def opening_of(answer: ReplyContext) -> dict[str, Json]:
     """What every reply and every line begins with; the model is named as the client named it."""
     return {"model": answer.model, "created_at": timestamp(answer.created)}
 

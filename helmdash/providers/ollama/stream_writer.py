@@ -11,7 +11,7 @@ from helmdash.providers.ollama.reply import (
     opening_of,
     write_call,
 )
-from helmdash.providers.protocols import Answer
+from helmdash.providers.protocols import ReplyContext
 from helmdash.providers.wire import (
     Ended,
     Event,
@@ -35,7 +35,7 @@ class OllamaStreamWriter:
 
     __slots__ = ("_answer", "_arguments", "_as_generate", "_calls", "_is_over", "_reason", "_usage")
 
-    def __init__(self, *, answer: Answer, as_generate: bool = False) -> None:
+    def __init__(self, *, answer: ReplyContext, as_generate: bool = False) -> None:
         self._answer = answer
         self._as_generate = as_generate
         self._calls: dict[int, ToolCallStarted] = {}

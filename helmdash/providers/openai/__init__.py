@@ -17,9 +17,9 @@ from helmdash.providers.openai.stream_reader import OpenAIStreamReader
 from helmdash.providers.openai.stream_writer import OpenAIStreamWriter
 from helmdash.providers.openai.write_request import write_request
 from helmdash.providers.protocols import (
-    Answer,
     ClientFormat,
     PassThrough,
+    ReplyContext,
     StreamReader,
     StreamWriter,
     UpstreamFormat,
@@ -52,7 +52,7 @@ class OpenAIClientFormat:
         """Usage that the client did not ask for stays here."""
         return OpenAIStreamFilter(hide_usage=not request.wants_usage)
 
-    def stream_writer(self, *, answer: Answer, request: ChatRequest) -> StreamWriter:
+    def stream_writer(self, *, answer: ReplyContext, request: ChatRequest) -> StreamWriter:
         """Chunks as server-sent events, with usage for a client that asked for it."""
         return OpenAIStreamWriter(answer=answer, wants_usage=request.wants_usage)
 

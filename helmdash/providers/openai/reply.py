@@ -12,7 +12,7 @@ from helmdash.providers.openai.errors import (
 )
 from helmdash.providers.openai.read_messages import read_parts
 from helmdash.providers.openai.write_messages import reasoning_details, write_tool_call
-from helmdash.providers.protocols import Answer
+from helmdash.providers.protocols import ReplyContext
 from helmdash.providers.quirks import USAGE_PLACES
 from helmdash.providers.shared.bodies import read_json, to_json
 from helmdash.providers.shared.reported import text_in
@@ -112,7 +112,7 @@ def _undecodable(message: str) -> WireError:
 # --- writing
 
 
-def write_reply(reply: Reply, *, answer: Answer) -> bytes:
+def write_reply(reply: Reply, *, answer: ReplyContext) -> bytes:
     """A reply as OpenAI would send it; an error without a reply as OpenAI's error."""
     if reply.error is not None and not reply.parts:
         return write_error(reply.error)
@@ -132,7 +132,7 @@ def write_reply(reply: Reply, *, answer: Answer) -> bytes:
     return to_json(body)
 
 
-def completion_id(answer: Answer) -> str:
+def completion_id(answer: ReplyContext) -> str:
     """An id in OpenAI's manner for a reply that has none."""
     return f"chatcmpl-{answer.call_id}"
 

@@ -9,7 +9,7 @@ from helmdash.providers.openai.reply import (
     write_usage,
 )
 from helmdash.providers.openai.write_messages import reasoning_details
-from helmdash.providers.protocols import Answer
+from helmdash.providers.protocols import ReplyContext
 from helmdash.providers.shared.bodies import to_json
 from helmdash.providers.wire import (
     Ended,
@@ -48,7 +48,7 @@ class OpenAIStreamWriter:
         "_wants_usage",
     )
 
-    def __init__(self, *, answer: Answer, wants_usage: bool) -> None:
+    def __init__(self, *, answer: ReplyContext, wants_usage: bool) -> None:
         self._answer = answer
         self._wants_usage = wants_usage
         self._finish: str | None = None
