@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import assert_never
 
 from helmdash.core.budgets.levels import HELD, Level
 from helmdash.core.care.remediation import CareAction, Strength
@@ -78,36 +77,22 @@ def countdown(care: CareView, guidance: Sequence[GuidanceView] = ()) -> Countdow
             note=_BRAKED.format(care.braked_at),
             is_braked=True,
         )
-    match care.level:
-        case Level.CRITICAL:
-            return _until_clear(care, heed)
-        case Level.CAUTION:
-            return _until_hard(care, heed)
-        case None | Level.HEALTHY | Level.UNKNOWN:
-            return None
-        case _:
-            assert_never(care.level)
-
-
-def _until_clear(care: CareView, heed: str) -> Countdown | None:
-    if care.countdown is None:
+    if care.level is None:
         return None
-    text = clears_in(care.countdown, after=care.generation if care.is_waiting else None)
-    return Countdown(level=Level.CRITICAL, text=text, note=heed)
-
-
-def _until_hard(care: CareView, heed: str) -> Countdown | None:
+    if care.countdown is not None:
+        text = clears_in(care.countdown, after=care.generation if care.is_waiting else None)
+        return Countdown(level=care.level, text=text, note=heed)
     if care.grace_left:
         times = _count(care.grace_left, "more soft guidance", "more soft guidances")
-        return Countdown(level=Level.CAUTION, text=f"{times}, then a hard one")
+        return Countdown(level=care.level, text=f"{times}, then a hard one")
     if care.next_hard_in is not None:
-        when = (
-            "with the next generation"
-            if care.next_hard_in <= 1
-            else f"in {care.next_hard_in:,} generations"
-        )
-        return Countdown(level=Level.CAUTION, text=f"Next hard guidance {when}", note=heed)
+        return Countdown(level=care.level, text=_next_hard(care.next_hard_in), note=heed)
     return None
+
+
+def _next_hard(generations: int) -> str:
+    when = "with the next generation" if generations <= 1 else f"in {generations:,} generations"
+    return f"Next hard guidance {when}"
 
 
 def clears_in(left: int, *, after: int | None = None) -> str:
