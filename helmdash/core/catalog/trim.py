@@ -79,10 +79,3 @@ class Trim:
         if self.fits:
             return labels
         return (*labels, f"still_over_budget({self.after_bytes}>{self.limit_bytes})")
-
-    @property
-    def share_removed(self) -> float:
-        """The share of the bytes that went, 0.0 to 1.0."""
-        if self.before_bytes <= 0:
-            return 0.0
-        return (self.before_bytes - self.after_bytes) / self.before_bytes
