@@ -23,7 +23,7 @@ from helmdash.operations.planning import (
     PlanFailed,
     Progress,
     begin_plan,
-    give_up_plan,
+    fail_plan,
     make_plan,
 )
 from helmdash.operations.planning.threads import in_thread
@@ -78,7 +78,7 @@ def begin(
     plan_id = begin_plan(project=project, ask=ask, caller=caller, now=clock())
 
     def give_up(sentence: str) -> None:
-        give_up_plan(project=project, plan_id=plan_id, sentence=sentence, now=clock())
+        fail_plan(project_id=project.id, plan_id=plan_id, sentence=sentence, now=clock())
 
     async def work() -> None:
         try:

@@ -30,14 +30,14 @@ def find_link_path(*, username: str) -> str | None:
 
 
 def make_link_path(*, username: str) -> str:
-    """The same for an account that is there."""
+    """Path of a one-time sign-in link for an account. Raises DoesNotExist where there is none."""
     user = get_user_model().objects.get(username=username)
     uid = urlsafe_base64_encode(str(user.pk).encode())
     return f"/login/link/{uid}/{_tokens.make_token(user)}/"
 
 
 def has_signed_in(*, username: str) -> bool:
-    """Whether somebody has ever signed in as this user."""
+    """Whether this account was ever used; False also for one that does not exist."""
     found = get_user_model().objects.filter(username=username, last_login__isnull=False)
     return found.exists()
 

@@ -89,14 +89,14 @@ def _hold(path: Path) -> None:
 
 
 def let_database_close() -> None:
-    """Undo it: for tests that delete the file."""
+    """Close the connections of `hold_database_open`, so that the file can go or be replaced."""
     with _holding:
         while _held:
             _held.popitem()[1][0].close()
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Which file is at the path; None when there is none."""
+    """Device and inode of the file at the path; None when there is none."""
     try:
         found = os.stat(path)
     except OSError:
@@ -180,6 +180,7 @@ def commit_without_waiting() -> None:
 
 
 def give_back() -> None:
-    """Back to the pool. A connection of SQLite costs more to open than to keep."""
+    """Give this thread's connection back to PostgreSQL's pool. SQLite's costs more to open than to
+    keep, and stays."""
     if connection.vendor != "sqlite":
         connection.close()

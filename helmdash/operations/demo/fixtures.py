@@ -18,7 +18,7 @@ Fixture = Mapping[str, Any]
 
 
 def read_fixture(name: Literal["calls", "care", "catalog", "plans"]) -> dict[str, Any]:
-    """Read the whole of one fixture."""
+    """The whole of one fixture, from disk at every call: it is loaded once."""
     text = (ROOT / "fixtures" / f"demo_{name}.json").read_text(encoding="utf-8")
     told: dict[str, Any] = json.loads(text)
     return told
@@ -33,7 +33,7 @@ def captures_of(conversation: Fixture, now: datetime) -> Iterator[Capture]:
 
 
 def time_of(told: Fixture, now: datetime) -> datetime:
-    """When something of a fixture began."""
+    """When something of a fixture began, which says so in minutes before `now`."""
     return now - timedelta(minutes=told["minutes_ago"])
 
 

@@ -13,9 +13,9 @@ from helmdash.operations.planning.making import (
     PlanFailed,
     Progress,
     begin_plan,
-    give_up_plan,
     make_plan,
 )
+from helmdash.operations.planning.plan_rows import fail_plan
 
 __all__ = [
     "Ask",
@@ -24,6 +24,6 @@ __all__ = [
     "PlanFailed",
     "Progress",
     "begin_plan",
-    "give_up_plan",
+    "fail_plan",
     "make_plan",
 ]

@@ -100,11 +100,6 @@ def begin_plan(*, project: ProjectInfo, ask: Ask, caller: str, now: datetime) ->
     return plan_id
 
 
-def give_up_plan(*, project: ProjectInfo, plan_id: str, sentence: str, now: datetime) -> None:
-    """Close a plan that was begun and cannot be made."""
-    fail_plan(project_id=project.id, plan_id=plan_id, sentence=sentence, now=now)
-
-
 async def make_plan(
     *,
     project: ProjectInfo,

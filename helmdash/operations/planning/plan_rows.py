@@ -81,17 +81,17 @@ def open_plan(question: Question, *, waits: bool) -> None:
 
 
 def drop_plan(question: Question) -> None:
-    """Take back a plan that came to nothing before any model was called."""
+    """Delete the row of a plan for which no call was made; one that has calls stays."""
     _rows(question).filter(attempts__isnull=True).delete()
 
 
 def note_progress(question: Question, percent: int) -> None:
-    """Store how far a plan is, in percent, for who asks meanwhile."""
+    """Store how far a plan is (0 to 100), for whoever polls it meanwhile."""
     _rows(question).update(progress=percent)
 
 
 def keep_attempt(question: Question, attempt: Attempt) -> None:
-    """Add the row of a call that was made for the plan."""
+    """Store a call that was made for the plan, with what came of it."""
     PlanAttempt.objects.create(
         project_id=question.project.id,
         plan_id=_rows(question).values_list("id", flat=True).get(),
@@ -115,7 +115,7 @@ def keep_attempt(question: Question, attempt: Attempt) -> None:
 
 
 def keep_catalog(question: Question, catalog: Mapping[str, object], now: datetime) -> str:
-    """Store a catalog as a model is shown it, once; give its digest."""
+    """Store a catalog as a model is shown it, once for each content; gives its SHA-256 in hex."""
     body = compact_json(catalog)
     digest = hashlib.sha256(body.encode()).hexdigest()
     row, is_new = PlanCatalog.objects.get_or_create(
@@ -129,7 +129,7 @@ def keep_catalog(question: Question, catalog: Mapping[str, object], now: datetim
 
 
 def close_plan(question: Question, ending: Ending, now: datetime) -> None:
-    """Store how it ended, with its steps."""
+    """Store answer or cause, and the steps, in one transaction."""
     cause = ending.cause
     fitted = ending.fitted
     with transaction.atomic():
@@ -182,7 +182,7 @@ def route_steps(route: PlannedRoute) -> tuple[Step, ...]:
 
 
 def outcome_of(answer: Plan | PlannedRoute) -> str:
-    """The word for a good end."""
+    """`ok`; `partial` for an answer that was cut off, `gap` where no tool serves a step."""
     if answer.partial:
         return "partial"
     if isinstance(answer, Plan):
@@ -263,7 +263,8 @@ def _learned(project: ProjectInfo, step: Step) -> dict[str, str]:
 
 
 def fail_plan(*, project_id: int, plan_id: str, sentence: str, now: datetime) -> None:
-    """Close a plan that broke off, if it is still open."""
+    """Close a plan that broke off, with a sentence of 400 characters at most. One that has ended
+    already keeps its end."""
     PlanRecord.objects.filter(project_id=project_id, name=plan_id, outcome="running").update(
         outcome="failed", cause_detail=sentence[:400], progress=100, finished_at=now
     )

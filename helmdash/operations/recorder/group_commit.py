@@ -23,7 +23,8 @@ logger = logging.getLogger(__name__)
 
 
 def groups(units: Sequence[Unit]) -> list[list[Unit]]:
-    """The units of each project, in their order; each group is one transaction."""
+    """The units of each project, in their order; each group is one transaction. Units without a
+    project are left out."""
     found: dict[ProjectInfo, list[Unit]] = {}
     for unit in units:
         if unit.project is not None:

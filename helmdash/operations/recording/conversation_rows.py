@@ -110,7 +110,7 @@ class ConversationIds:
 
 
 def make_row(*, pk: int, project_id: int, name: str, item: Judged) -> ConversationRow:
-    """A conversation before its first call."""
+    """A new conversation, not stored yet, that `item` is about to be the first call of."""
     return ConversationRow(
         id=pk,
         project_id=project_id,

@@ -33,7 +33,7 @@ def keep_windows(
 
 
 def learned_from(item: Judged, rules: BudgetTable, now: datetime) -> Iterator[WindowReport]:
-    """What one call teaches that is not known yet."""
+    """Windows (tokens) that a call proves by what its provider said, and that are not known yet."""
     known = rules.learned(item.model_key)
     for source, tokens in _told(item, known):
         yield WindowReport(

@@ -52,7 +52,7 @@ def text_line(project: ProjectInfo, now: datetime) -> datetime | None:
 
 
 def count_old_texts(*, project: ProjectInfo, now: datetime) -> TextsGone:
-    """What `delete_old_texts` would take from."""
+    """How many rows `delete_old_texts` would take texts from; all zero where texts stay."""
     before = text_line(project, now)
     if before is None:
         return TextsGone()
