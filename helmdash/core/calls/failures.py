@@ -105,7 +105,7 @@ def classify(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class CauseRule:
     """One line of the table. `id` is stable; several rules may give the same cause.
 
     `detail` may name {error}, {finish}, {spent} (completion tokens) and {seen} (size of the reply).
@@ -118,9 +118,9 @@ class Rule:
     detail: str
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[CauseRule, ...] = (
     # --- what the transport says
-    Rule(
+    CauseRule(
         # First of all: the client did not leave, its connection was ended for it.
         id="gateway.stopped",
         name=FailureCause.UNREACHABLE,
@@ -128,126 +128,126 @@ RULES: tuple[Rule, ...] = (
         applies=conditions.is_stopped,
         detail="HelmDash was stopped during the call ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="client.before_first_byte",
         name=FailureCause.CLIENT_DISCONNECTED,
         advice=Advice.RETRY,
         applies=conditions.left_before,
         detail="The caller left before anything of the reply had come ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="client.midway",
         name=FailureCause.CLIENT_DISCONNECTED,
         advice=Advice.RETRY,
         applies=conditions.left_midway,
         detail="The caller left in the middle of the reply ({seen}; {error}).",
     ),
-    Rule(
+    CauseRule(
         id="client.disconnected",  # nothing tells whether the reply had begun
         name=FailureCause.CLIENT_DISCONNECTED,
         advice=Advice.RETRY,
         applies=conditions.is_disconnected,
         detail="The caller left before the reply was complete ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="context.budget",
         name=FailureCause.CONTEXT_OVERFLOW,
         advice=Advice.SHORTEN_PROMPT,
         applies=conditions.is_over_budget,
         detail="The request is larger than its model's budget and was not sent ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="context.error",
         name=FailureCause.CONTEXT_OVERFLOW,
         advice=Advice.SHORTEN_PROMPT,
         applies=conditions.is_overflow,
         detail="The provider says that the prompt does not fit ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="context.http_413",
         name=FailureCause.CONTEXT_OVERFLOW,
         advice=Advice.SHORTEN_PROMPT,
         applies=conditions.is_too_large,
         detail="The request was too large to be accepted ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="rate.quota",
         name=FailureCause.RATE_LIMITED,
         advice=Advice.SURFACE,
         applies=conditions.is_out_of_quota,
         detail="The account's quota is used up ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="rate.limited",
         name=FailureCause.RATE_LIMITED,
         advice=Advice.RETRY_LATER,
         applies=conditions.is_rate_limited,
         detail="The provider limits the rate of requests ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="safety.error",
         name=FailureCause.SAFETY_FILTERED,
         advice=Advice.SURFACE,
         applies=conditions.is_refused_by_filter,
         detail="The provider's filter refused the request ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="auth.failed",
         name=FailureCause.AUTH_FAILED,
         advice=Advice.FIX_CREDENTIALS,
         applies=conditions.is_unauthorized,
         detail="The provider did not accept the credentials ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="timeout.reasoning",
         name=FailureCause.TIMED_OUT,
         advice=Advice.OTHER_MODEL,  # the same model would think as long again
         applies=conditions.is_timeout_in_reasoning,
         detail="The model was still reasoning when time ran out; nothing is visible ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="timeout.before_first_byte",
         name=FailureCause.TIMED_OUT,
         advice=Advice.RETRY,
         applies=conditions.is_timeout_before,
         detail="Time ran out before anything of the reply had come ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="timeout.real",
         name=FailureCause.TIMED_OUT,
         advice=Advice.RETRY,
         applies=conditions.is_timeout,
         detail="The call ran out of time ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="upstream.redirected",
         name=FailureCause.UNREACHABLE,
         advice=Advice.SURFACE,  # it would redirect again: the address has to be corrected
         applies=conditions.is_redirected,
         detail="The upstream redirects elsewhere, which is not followed ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="network.unreachable",
         name=FailureCause.UNREACHABLE,
         advice=Advice.RETRY_LATER,
         applies=conditions.is_unreachable,
         detail="The provider could not be reached ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="upstream.overloaded",
         name=FailureCause.UPSTREAM_ERROR,
         advice=Advice.RETRY_LATER,
         applies=conditions.is_overloaded,
         detail="The provider has no capacity just now ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="upstream.http_5xx",
         name=FailureCause.UPSTREAM_ERROR,
         advice=Advice.RETRY,
         applies=conditions.is_server_error,
         detail="The provider failed ({error}).",
     ),
-    Rule(
+    CauseRule(
         # The provider had been reached, so it is not the network that failed to get there.
         id="upstream.closed_early",
         name=FailureCause.UPSTREAM_ERROR,
@@ -255,56 +255,56 @@ RULES: tuple[Rule, ...] = (
         applies=conditions.is_cut_by_upstream,
         detail="The provider broke off its reply ({seen}) before the end ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="upstream.undecodable",
         name=FailureCause.UPSTREAM_ERROR_IN_200,
         advice=Advice.RETRY,
         applies=conditions.is_garbled_reply,
         detail="The reply cannot be read as what the provider's API answers ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="upstream.error_code",
         name=FailureCause.UPSTREAM_ERROR,
         advice=Advice.RETRY,
         applies=conditions.is_upstream_code,
         detail="The provider reported a failure of its own ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="deadlock.error",
         name=FailureCause.CONSTRAINED_DEADLOCK,
         advice=Advice.WITHOUT_JSON_MODE,
         applies=conditions.is_json_mode_failure,
         detail="The provider's JSON mode gave up ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="upstream.error_in_reply",
         name=FailureCause.UPSTREAM_ERROR_IN_200,
         advice=Advice.RETRY,
         applies=conditions.is_error_in_reply,
         detail="The reply carries an error ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="request.json_mode",
         name=FailureCause.BAD_REQUEST,
         advice=Advice.WITHOUT_JSON_MODE,
         applies=conditions.is_json_mode_refused,
         detail="The provider refused the JSON mode ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="request.model",
         name=FailureCause.BAD_REQUEST,
         advice=Advice.OTHER_MODEL,
         applies=conditions.is_model_unknown,
         detail="The provider does not serve this model ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="request.payment",
         name=FailureCause.BAD_REQUEST,
         advice=Advice.FIX_CREDENTIALS,
         applies=conditions.is_unpaid,
         detail="The account has no credit ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="request.refused",
         name=FailureCause.BAD_REQUEST,
         advice=Advice.SURFACE,
@@ -312,56 +312,56 @@ RULES: tuple[Rule, ...] = (
         detail="The provider refused the request ({error}).",
     ),
     # --- how the provider says the reply ended
-    Rule(
+    CauseRule(
         id="upstream.finish_reason",
         name=FailureCause.UPSTREAM_ERROR_IN_200,
         advice=Advice.RETRY,
         applies=conditions.ended_in_error,
         detail='The provider ended the reply in "{finish}" ({error}).',
     ),
-    Rule(
+    CauseRule(
         id="refusal.finish_reason",
         name=FailureCause.REFUSED,
         advice=Advice.OTHER_MODEL,
         applies=conditions.is_refusal,
         detail='The model declined to answer ("{finish}").',
     ),
-    Rule(
+    CauseRule(
         id="safety.finish_reason",
         name=FailureCause.SAFETY_FILTERED,
         advice=Advice.SURFACE,
         applies=conditions.is_filtered,
         detail='The provider\'s filter ended the reply in "{finish}".',
     ),
-    Rule(
+    CauseRule(
         id="context.finish_reason",
         name=FailureCause.CONTEXT_OVERFLOW,
         advice=Advice.SHORTEN_PROMPT,
         applies=conditions.is_context_full,
         detail="The context was full after {spent}.",
     ),
-    Rule(
+    CauseRule(
         id="length.reasoning",
         name=FailureCause.REASONING_EXHAUSTED,
         advice=Advice.RAISE_OUTPUT,
         applies=conditions.is_length_after_reasoning,
         detail="The output cap was reached after {spent}, spent on reasoning; nothing is visible.",
     ),
-    Rule(
+    CauseRule(
         id="length.full_steps",
         name=FailureCause.LENGTH_TRUNCATED,
         advice=Advice.SINGLE_PICK,
         applies=conditions.is_full_plan_cut,
         detail="The output cap cut the plan after {spent}; one step at a time needs far fewer.",
     ),
-    Rule(
+    CauseRule(
         id="length.empty",
         name=FailureCause.LENGTH_TRUNCATED,
         advice=Advice.RAISE_OUTPUT,
         applies=conditions.is_length_empty,
         detail="The output cap was reached after {spent}; nothing is visible.",
     ),
-    Rule(
+    CauseRule(
         id="length.structured",
         name=FailureCause.LENGTH_TRUNCATED,
         advice=Advice.RAISE_OUTPUT,
@@ -369,7 +369,7 @@ RULES: tuple[Rule, ...] = (
         detail="The output cap cut a structured reply ({seen}) after {spent}.",
     ),
     # --- what the reply holds
-    Rule(
+    CauseRule(
         id="timeout.silent",
         name=FailureCause.LIKELY_TIMEOUT,
         advice=Advice.SHORTEN_PROMPT,
@@ -379,63 +379,63 @@ RULES: tuple[Rule, ...] = (
             "connection behind it runs out of time."
         ),
     ),
-    Rule(
+    CauseRule(
         id="empty.reply",
         name=FailureCause.EMPTY_COMPLETION,
         advice=Advice.RETRY,
         applies=conditions.is_silent,
         detail='The reply ended in "{finish}" after {spent} with nothing visible.',
     ),
-    Rule(
+    CauseRule(
         id="plan.empty",
         name=FailureCause.EMPTY_PLAN,
         advice=Advice.OTHER_MODEL,
         applies=conditions.is_plan_empty,
         detail="The plan could be read and holds no step.",
     ),
-    Rule(
+    CauseRule(
         id="plan.unusable",
         name=FailureCause.EMPTY_PLAN,
         advice=Advice.OTHER_MODEL,
         applies=conditions.is_unusable,
         detail="The reply could be read and is of no use: {unusable}",
     ),
-    Rule(
+    CauseRule(
         id="deadlock.json_mode",
         name=FailureCause.CONSTRAINED_DEADLOCK,
         advice=Advice.WITHOUT_JSON_MODE,
         applies=conditions.is_garbled_in_json_mode,
         detail="The reply ({seen}) is broken JSON, written in JSON mode.",
     ),
-    Rule(
+    CauseRule(
         id="deadlock.reply",
         name=FailureCause.CONSTRAINED_DEADLOCK,
         advice=Advice.RETRY,
         applies=conditions.is_garbled,
         detail="The reply ({seen}) is broken JSON.",
     ),
-    Rule(
+    CauseRule(
         id="undecodable.schema",
         name=FailureCause.UNDECODABLE,
         advice=Advice.RETRY,
         applies=conditions.is_unwanted_json,
         detail="The reply ({seen}) is JSON, but not what its reader could use.",
     ),
-    Rule(
+    CauseRule(
         id="undecodable.reply",
         name=FailureCause.UNDECODABLE,
         advice=Advice.RETRY,
         applies=conditions.is_unreadable,
         detail="JSON was due, and the reply ({seen}) is something else.",
     ),
-    Rule(
+    CauseRule(
         id="upstream.unnamed_in_reply",
         name=FailureCause.UPSTREAM_ERROR_IN_200,
         advice=Advice.RETRY,
         applies=conditions.is_unnamed_error_in_reply,
         detail="The reply was reported as an error ({error}).",
     ),
-    Rule(
+    CauseRule(
         id="upstream.unnamed",
         name=FailureCause.UPSTREAM_ERROR,
         advice=Advice.RETRY,
@@ -445,7 +445,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def _tell(rule: Rule, known: Facts) -> str:
+def _tell(rule: CauseRule, known: Facts) -> str:
     return rule.detail.format(
         error=error_words(known),
         finish=known.capture.finish_reason,

@@ -30,7 +30,7 @@ from helmdash.core.planning.plan_calls import (
 from helmdash.core.planning.plan_shapes import (
     RATIONALE_MEMBERS,
     TOOL_MEMBERS,
-    PlanAnswer,
+    WrittenSteps,
     clip,
     find_answer,
     is_full_plan,
@@ -49,7 +49,7 @@ from helmdash.core.planning.plans import (
     Complexity,
     Gap,
     Plan,
-    Step,
+    PlannedStep,
     UnusablePlan,
 )
 from helmdash.core.planning.tool_names import ToolNames, client_name
@@ -126,7 +126,7 @@ def read_plan(
     )
 
 
-def complexity_of(steps: Sequence[Step], *, more_steps_likely: bool = False) -> Complexity:
+def complexity_of(steps: Sequence[PlannedStep], *, more_steps_likely: bool = False) -> Complexity:
     """What kind of work the steps are. The first step of a chain is a chain."""
     if len(steps) > 1 or more_steps_likely:
         return Complexity.PACK_CHAIN
@@ -135,7 +135,9 @@ def complexity_of(steps: Sequence[Step], *, more_steps_likely: bool = False) -> 
     return Complexity.SINGLE_ACTION
 
 
-def rewrite_prompt(intent: str, steps: Sequence[Step], *, more_steps_likely: bool = False) -> str:
+def rewrite_prompt(
+    intent: str, steps: Sequence[PlannedStep], *, more_steps_likely: bool = False
+) -> str:
     """The plan as an instruction to an agent, made from the steps; "" without any."""
     if not steps:
         return ""
@@ -148,7 +150,7 @@ def rewrite_prompt(intent: str, steps: Sequence[Step], *, more_steps_likely: boo
 class _Found:
     """A step as it was read; `call` is None for a gap."""
 
-    step: Step
+    step: PlannedStep
     call: PlannedCall | None
 
 
@@ -212,7 +214,7 @@ class _Reading:
         if isinstance(call, Miss):
             return _Found(self._gap(call, given, rationale, order), None)
         self.note(call.note)
-        step = Step(
+        step = PlannedStep(
             order=order,
             tool=call.tool,
             args=call.args,
@@ -225,9 +227,9 @@ class _Reading:
         )
         return _Found(step, call)
 
-    def _gap(self, miss: Miss, given: Given, rationale: str, order: int) -> Step:
+    def _gap(self, miss: Miss, given: Given, rationale: str, order: int) -> PlannedStep:
         told = f"gap: {miss.reason}"
-        return Step(
+        return PlannedStep(
             order=order,
             tool=UNKNOWN_TOOL,
             args=given.args or {},
@@ -257,7 +259,7 @@ class _Reading:
 
 
 def _without_steps(
-    answer: PlanAnswer,
+    answer: WrittenSteps,
     variant: PromptVariant,
     completed: Sequence[CompletedStep],
     reading: _Reading,
@@ -280,7 +282,9 @@ def _without_steps(
     )
 
 
-def _more_steps(answer: PlanAnswer, step: Step, reading: _Reading, *, is_cut: bool) -> bool:
+def _more_steps(
+    answer: WrittenSteps, step: PlannedStep, reading: _Reading, *, is_cut: bool
+) -> bool:
     """Whether steps follow the one that was picked: as the model says, else as it behaves.
 
     Where it was cut off before it could say, they may: to ask once too often costs a call, not to
@@ -310,7 +314,7 @@ def _read_call(item: Mapping[str, object]) -> tuple[str, Given, str]:
     return tool, with_run_id(tool, item, read_args(item)), clip(rationale, _LONGEST_RATIONALE)
 
 
-def _reasoning(answer: PlanAnswer) -> str:
+def _reasoning(answer: WrittenSteps) -> str:
     told = answer.members.get("reasoning")
     if isinstance(told, list):
         told = " ".join(part for part in told if isinstance(part, str))
@@ -323,7 +327,7 @@ def _gist(rationale: str) -> str:
     return clip(" ".join(first.split()), _LONGEST_ASKED)
 
 
-def _line(step: Step) -> str:
+def _line(step: PlannedStep) -> str:
     if step.gap is not None:
         near = f" Nearest: {', '.join(step.gap.suggestions)}." if step.gap.suggestions else ""
         return f"Step {step.order}: nothing to call yet, {step.gap.reason}.{near}"

@@ -30,7 +30,7 @@ _PLAN_MEMBERS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class PlanAnswer:
+class WrittenSteps:
     """An answer's list of steps, as written, and the members beside it."""
 
     items: Sequence[object]
@@ -67,17 +67,17 @@ def is_step_shaped(value: object) -> bool:
     return False
 
 
-def find_answer(value: object) -> PlanAnswer | None:
+def find_answer(value: object) -> WrittenSteps | None:
     """Find the steps of an answer, wrapped or not; None where there are none."""
     outer: dict[str, object] = {}
     for _ in range(_MOST_WRAPPERS + 1):
         if isinstance(value, list):
-            return PlanAnswer(value, outer) if any(map(_is_call, value)) else None
+            return WrittenSteps(value, outer) if any(map(_is_call, value)) else None
         if not isinstance(value, Mapping):
             return None
         items = _items(value)
         if items is not None:
-            return PlanAnswer(items, outer | dict(value))
+            return WrittenSteps(items, outer | dict(value))
         inner = next((value[name] for name in _WRAPPERS if _is_container(value.get(name))), None)
         if inner is None:
             return None

@@ -94,7 +94,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class PlannedStep:
     """One call to make. `tool` is `unknown` where the catalog has nothing for it: see `gap`.
 
     tool: a pack's name, PIPELINE_RUN or UNKNOWN_TOOL. entry: the catalog's id of the pack or
@@ -131,7 +131,7 @@ class Plan:
     notes: what was put right, a sentence each.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlannedStep, ...]
     rewritten_prompt: Annotated[str, Doc("The plan as an instruction, made from `steps`.")]
     complexity: Complexity
     reasoning: str

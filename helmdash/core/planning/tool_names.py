@@ -34,7 +34,7 @@ _NEAR: Final = 0.75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class NamedEntry:
     """The entry a name stands for, and whether the name is the catalog's own."""
 
     entry: CatalogEntry
@@ -57,13 +57,13 @@ class ToolNames:
     def __contains__(self, id: str) -> bool:
         return id in self._by_id
 
-    def find(self, asked: str) -> Named | None:
+    def find(self, asked: str) -> NamedEntry | None:
         """Find the one entry that a name stands for; None for no entry, or for several."""
         exact = self.find_exact(asked)
         if exact is not None:
-            return Named(entry=exact, is_exact=True)
+            return NamedEntry(entry=exact, is_exact=True)
         fitting = self._fitting(asked)
-        return Named(entry=fitting[0], is_exact=False) if len(fitting) == 1 else None
+        return NamedEntry(entry=fitting[0], is_exact=False) if len(fitting) == 1 else None
 
     def find_exact(self, asked: str) -> CatalogEntry | None:
         """The entry of exactly this id, quotes and space around it left out; None: there is
@@ -92,7 +92,7 @@ class ToolNames:
         return []
 
 
-def canonical(asked: str, catalog: Catalog) -> Named | None:
+def canonical(asked: str, catalog: Catalog) -> NamedEntry | None:
     """The one entry of a catalog that a name stands for; None for no entry, or for several."""
     return ToolNames(catalog).find(asked)
 

@@ -12,7 +12,7 @@ from helmdash.core.planning.answers import (
     PlanGap,
     RouteAnswer,
 )
-from helmdash.core.planning.plans import MODEL_SAID, Gap, Plan, PlannedRoute, Step
+from helmdash.core.planning.plans import MODEL_SAID, Gap, Plan, PlannedRoute, PlannedStep
 from helmdash.core.planning.tool_names import is_meta
 from helmdash.operations.fitting.fits import Fitted
 from helmdash.operations.planning.asking import Question
@@ -69,7 +69,7 @@ def compaction(fitted: Fitted) -> PlanCompaction | None:
     )
 
 
-def _missing(steps: Sequence[Step]) -> PlanGap | None:
+def _missing(steps: Sequence[PlannedStep]) -> PlanGap | None:
     """What the catalog has no entry for."""
     gaps = [step for step in steps if step.gap is not None]
     if not gaps:
@@ -83,7 +83,7 @@ def _missing(steps: Sequence[Step]) -> PlanGap | None:
     )
 
 
-def _wanted(step: Step, gap: Gap) -> str:
+def _wanted(step: PlannedStep, gap: Gap) -> str:
     """What a gap step was to do: the tool it asked for, else the model's own words for it."""
     if gap.asked and not is_meta(gap.asked):
         return gap.asked

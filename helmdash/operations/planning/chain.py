@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from helmdash.core.planning.plans import PIPELINE_RUN, CompletedStep, Step
+from helmdash.core.planning.plans import PIPELINE_RUN, CompletedStep, PlannedStep
 from helmdash.core.text.messages import canonical_json
 from helmdash.records.keyed_hash import hash_text
 from helmdash.records.models import PlanRecord, PlanStep
@@ -65,13 +65,13 @@ class Chain:
         """So many steps that the next would be one too many."""
         return len(self.plan_ids) >= (MOST_LINKS if self.is_named else _MOST_GUESSED_LINKS)
 
-    def repeats(self, project_id: int, step: Step) -> bool:
+    def repeats(self, project_id: int, step: PlannedStep) -> bool:
         """Whether a step was told before, as often as is too often."""
         mark = (_name_of(step), args_mark(project_id, step))
         return self.marks.count(mark) >= (_MOST_TOLD if self.is_named else _MOST_GUESSED)
 
 
-def args_mark(project_id: int, step: Step) -> str:
+def args_mark(project_id: int, step: PlannedStep) -> str:
     """A short hash that tells equal arguments, whatever the order of their members."""
     return hash_text(project_id, canonical_json(step.args))
 
@@ -151,7 +151,7 @@ def _known(step: PlanStep) -> CompletedStep:
     return completed if step.args is not None else replace(completed, args={"hash": step.args_sha})
 
 
-def _name_of(step: Step) -> str:
+def _name_of(step: PlannedStep) -> str:
     """What a step is compared by. A gap that was told once is told."""
     if step.entry is not None:
         return step.entry

@@ -18,7 +18,14 @@ from django.db.models import QuerySet
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.failures import Cause
 from helmdash.core.planning.answers import Attempt
-from helmdash.core.planning.plans import Destination, Gap, Plan, PlannedRoute, RouteKind, Step
+from helmdash.core.planning.plans import (
+    Destination,
+    Gap,
+    Plan,
+    PlannedRoute,
+    PlannedStep,
+    RouteKind,
+)
 from helmdash.core.ranking.learning import learned_inputs
 from helmdash.core.rules import PLAN_RULES
 from helmdash.core.text.tokens import compact_json, json_bytes
@@ -46,7 +53,7 @@ class Ending:
     """How a plan ended. Without `body` it failed, and `cause` or `sentence` says why."""
 
     body: Mapping[str, object] | None = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PlannedStep, ...] = ()
     outcome: str = "failed"
     complexity: str = ""
     more_steps_likely: bool | None = None
@@ -165,12 +172,12 @@ def kept_text(project: ProjectInfo, text: str) -> str:
     return masker(project).text(said) if project.payload == Payload.REDACTED.value else ""
 
 
-def route_steps(route: PlannedRoute) -> tuple[Step, ...]:
+def route_steps(route: PlannedRoute) -> tuple[PlannedStep, ...]:
     """A route's recommendation as the one step it stands for; none for an honest "none"."""
     found: Destination = route.recommendation
     if found.kind is RouteKind.NONE:
         return ()
-    step = Step(
+    step = PlannedStep(
         order=1,
         tool=found.id,
         args=found.suggested_inputs or {},
@@ -210,7 +217,9 @@ def _sealed(project: ProjectInfo, plan: PlanRecord, body: Mapping[str, object] |
     return seal(compact_json(storable(body)))
 
 
-def _step_rows(question: Question, plan: PlanRecord, steps: Sequence[Step]) -> list[PlanStep]:
+def _step_rows(
+    question: Question, plan: PlanRecord, steps: Sequence[PlannedStep]
+) -> list[PlanStep]:
     project = question.project
     return [
         PlanStep(
@@ -242,7 +251,7 @@ def _kept_reason(project: ProjectInfo, gap: Gap) -> str:
     return "no entry of the catalog serves this part"
 
 
-def _kept_args(project: ProjectInfo, step: Step) -> object:
+def _kept_args(project: ProjectInfo, step: PlannedStep) -> object:
     if project.payload == Payload.FULL.value:
         return storable(step.args)
     if project.payload == Payload.REDACTED.value:
@@ -250,7 +259,7 @@ def _kept_args(project: ProjectInfo, step: Step) -> object:
     return None
 
 
-def _learned(project: ProjectInfo, step: Step) -> dict[str, str]:
+def _learned(project: ProjectInfo, step: PlannedStep) -> dict[str, str]:
     if step.entry is None:
         return {}
     args = step.args

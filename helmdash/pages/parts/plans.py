@@ -42,7 +42,7 @@ class StepRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class RouteOption:
     """Where a route leads, or might have led. `id` is "" where nothing serves."""
 
     kind: str
@@ -67,8 +67,8 @@ class Parts:
     """An answer, taken apart for the page."""
 
     steps: tuple[StepRow, ...]
-    recommendation: Choice | None
-    alternatives: tuple[Choice, ...]
+    recommendation: RouteOption | None
+    alternatives: tuple[RouteOption, ...]
     lack: Lack | None
     rewritten_prompt: str
     reasoning: str
@@ -136,8 +136,8 @@ def _row(kept: StepView) -> StepRow:
     )
 
 
-def _choice(told: Mapping[str, object]) -> Choice:
-    return Choice(
+def _choice(told: Mapping[str, object]) -> RouteOption:
+    return RouteOption(
         kind=_text(told.get("kind")),
         id=_text(told.get("id")),
         why=_text(told.get("why")),
