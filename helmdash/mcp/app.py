@@ -18,7 +18,7 @@ from helmdash.doors.proxies import address_of
 from helmdash.doors.validation import read_object
 from helmdash.mcp.address import check_address
 from helmdash.mcp.refusals import (
-    Refusal,
+    ToolRefusal,
     malformed,
     not_a_request,
     refusal_of,
@@ -28,7 +28,7 @@ from helmdash.mcp.refusals import (
 )
 from helmdash.mcp.threads import Threads
 from helmdash.mcp.tools import BY_NAME
-from helmdash.mcp.transport import Transport
+from helmdash.mcp.transport import McpTransport
 from helmdash.mcp.visit import VISIT_KEY, Visit
 from helmdash.queries.access import Caller
 from helmdash.upstream.sharing import shared_of
@@ -53,7 +53,7 @@ class McpApp:
         self._bodies = bodies
         self._catalogs = NamedCatalogs()
         self._threads = Threads(_WORK_THREADS, "mcp")
-        self._transport = Transport(limit_bytes)
+        self._transport = McpTransport(limit_bytes)
 
     async def start(self) -> None:
         """Nothing to do before the first request: see helmdash.mcp.server."""
@@ -88,7 +88,7 @@ class McpApp:
                     )
 
                 await self._watch.run(handle, send)
-        except Refusal as refusal:
+        except ToolRefusal as refusal:
             await send_refusal(send, refusal)
         except Fault as fault:
             await send_refusal(send, refusal_of(fault))

@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 _WHOLE = "arguments"
 
 
-class Shape(Generic[Value]):
+class ArgumentShape(Generic[Value]):
     """What the arguments of a tool must look like: a TypedDict, compiled once."""
 
     def __init__(self, kind: type[Value]) -> None:

@@ -22,7 +22,7 @@ from helmdash.upstream.sharing import Stopping
 log = logging.getLogger(__name__)
 
 
-class Problem(Exception):
+class ToolProblem(Exception):
     """What a caller is told; `word` is the `error` of the result, `extra` further members."""
 
     def __init__(
@@ -39,87 +39,91 @@ class Problem(Exception):
         return {"error": self.word, "message": self.message, **self.extra}
 
 
-def invalid(faults: Sequence[FieldFault]) -> Problem:
+def invalid(faults: Sequence[FieldFault]) -> ToolProblem:
     """The arguments are not what the tool takes."""
     told = "; ".join(f"{fault.field}: {fault.message}" for fault in faults[:3])
     errors = [{"field": fault.field, "message": fault.message} for fault in faults]
-    return Problem("invalid", told, extra={"errors": errors})
+    return ToolProblem("invalid", told, extra={"errors": errors})
 
 
-def invalid_field(field: str, message: str) -> Problem:
+def invalid_field(field: str, message: str) -> ToolProblem:
     """`invalid`, with one argument named under `errors`."""
     return invalid([FieldFault(field, message)])
 
 
-def forbidden(name: str, scope: str) -> Problem:
+def forbidden(name: str, scope: str) -> ToolProblem:
     """`forbidden`: the message names the scope that the key lacks."""
-    return Problem("forbidden", f"The key {name} lacks the scope {scope}.", extra={"scope": scope})
+    return ToolProblem(
+        "forbidden", f"The key {name} lacks the scope {scope}.", extra={"scope": scope}
+    )
 
 
-def _forbidden(error: Forbidden) -> Problem:
-    return Problem("forbidden", str(error), extra={"scope": error.scope} if error.scope else None)
+def _forbidden(error: Forbidden) -> ToolProblem:
+    return ToolProblem(
+        "forbidden", str(error), extra={"scope": error.scope} if error.scope else None
+    )
 
 
-def not_found(message: str) -> Problem:
+def not_found(message: str) -> ToolProblem:
     """There is nothing by this name, or not in the key's project."""
-    return Problem("not_found", message)
+    return ToolProblem("not_found", message)
 
 
-def problem_of(error: Exception) -> Problem:
+def problem_of(error: Exception) -> ToolProblem:
     """What a caller is told of an exception."""
     for kind, tell in _TOLD:
         if isinstance(error, kind):
             return tell(error)
     log.exception("an MCP request failed", exc_info=error)
-    return Problem("internal", "Something went wrong in HelmDash; its log has the details.")
+    return ToolProblem("internal", "Something went wrong in HelmDash; its log has the details.")
 
 
-def _same(error: Problem) -> Problem:
+def _same(error: ToolProblem) -> ToolProblem:
     return error
 
 
-def _bad_catalog(error: CatalogError) -> Problem:
+def _bad_catalog(error: CatalogError) -> ToolProblem:
     return invalid([FieldFault(each.field, each.message) for each in error.errors])
 
 
-def _bad_ask(error: AskProblem) -> Problem:
+def _bad_ask(error: AskProblem) -> ToolProblem:
     return invalid_field(error.field, error.message)
 
 
-def _no_conversation(error: NoConversation) -> Problem:
+def _no_conversation(error: NoConversation) -> ToolProblem:
     return not_found("No conversation of the key's project has this id. Record a call of it first.")
 
 
-def _no_reminder(error: NoReminder) -> Problem:
+def _no_reminder(error: NoReminder) -> ToolProblem:
     return not_found(
         "The conversation has no reminder with this reminder_id; conversation_health lists them."
     )
 
 
-def _bad_care(error: CareProblem) -> Problem:
+def _bad_care(error: CareProblem) -> ToolProblem:
     return invalid_field(error.field, error.message)
 
 
-def _unknown_model(error: UnknownModel) -> Problem:
+def _unknown_model(error: UnknownModel) -> ToolProblem:
     return invalid_field("model", str(error))
 
 
-def _plan_failed(error: PlanFailed) -> Problem:
-    return Problem("plan_failed", error.cause.detail, extra=error.told)
+def _plan_failed(error: PlanFailed) -> ToolProblem:
+    return ToolProblem("plan_failed", error.cause.detail, extra=error.told)
 
 
-def _busy(error: Exception) -> Problem:
-    return Problem("unavailable", str(error))
+def _busy(error: Exception) -> ToolProblem:
+    return ToolProblem("unavailable", str(error))
 
 
-def _database_away(error: Exception) -> Problem:
+def _database_away(error: Exception) -> ToolProblem:
     # The exact error may name hosts and users: into the log, not into the answer.
     log.error("the database does not answer", exc_info=error)
-    return Problem("unavailable", "The database is unavailable. Try again in a few seconds.")
+    return ToolProblem("unavailable", "The database is unavailable. Try again in a few seconds.")
 
 
-_TOLD: tuple[tuple[type[Exception], Callable[..., Problem]], ...] = (
-    (Problem, _same),
+_TOLD: tuple[tuple[type[Exception], Callable[..., ToolProblem]], ...] = (
+    (ToolProblem, _same),
     (Forbidden, _forbidden),
     (CatalogError, _bad_catalog),
     (AskProblem, _bad_ask),

@@ -18,7 +18,7 @@ INVALID_REQUEST = -32600
 Header = tuple[bytes, bytes]
 
 
-class Refusal(Exception):
+class ToolRefusal(Exception):
     """A request that goes no further; `status` is the HTTP status.
 
     `code` of the error is the status, too, where JSON-RPC has no word for it: its own codes are
@@ -48,7 +48,7 @@ class Refusal(Exception):
         }
 
 
-def refusal_of(fault: Fault) -> Refusal:
+def refusal_of(fault: Fault) -> ToolRefusal:
     """What stopped the request at the door."""
     headers: list[Header] = []
     if fault.status == 401:
@@ -56,17 +56,17 @@ def refusal_of(fault: Fault) -> Refusal:
         headers.append((b"www-authenticate", b'Bearer realm="HelmDash"' + token))
     if fault.retry_after_s is not None:
         headers.append((b"retry-after", str(fault.retry_after_s).encode()))
-    return Refusal(fault.status, str(fault), word=fault.code, headers=tuple(headers))
+    return ToolRefusal(fault.status, str(fault), word=fault.code, headers=tuple(headers))
 
 
-def unavailable(message: str) -> Refusal:
+def unavailable(message: str) -> ToolRefusal:
     """503: the database is unavailable; the client may try again."""
-    return Refusal(503, message, word="unavailable", headers=((b"retry-after", b"5"),))
+    return ToolRefusal(503, message, word="unavailable", headers=((b"retry-after", b"5"),))
 
 
-def bad_host(host: str) -> Refusal:
+def bad_host(host: str) -> ToolRefusal:
     """400: the server does not answer to this name."""
-    return Refusal(
+    return ToolRefusal(
         400,
         f"This server does not answer to the host {host[:200]!r}. "
         "Name it in HELMDASH_ALLOWED_HOSTS or HELMDASH_PUBLIC_URL.",
@@ -75,9 +75,9 @@ def bad_host(host: str) -> Refusal:
     )
 
 
-def bad_origin(origin: str) -> Refusal:
+def bad_origin(origin: str) -> ToolRefusal:
     """403: a web page of another site asks (DNS rebinding)."""
-    return Refusal(
+    return ToolRefusal(
         403,
         f"Pages of {origin[:200]!r} may not ask this server. "
         "Name the host in HELMDASH_ALLOWED_HOSTS if they should.",
@@ -85,9 +85,9 @@ def bad_origin(origin: str) -> Refusal:
     )
 
 
-def wrong_method() -> Refusal:
+def wrong_method() -> ToolRefusal:
     """405: without sessions there is nothing to listen to, and nothing to end."""
-    return Refusal(
+    return ToolRefusal(
         405,
         "Use POST: this server has no sessions and sends nothing that was not asked for.",
         word="method_not_allowed",
@@ -96,17 +96,17 @@ def wrong_method() -> Refusal:
     )
 
 
-def malformed(message: str) -> Refusal:
+def malformed(message: str) -> ToolRefusal:
     """400: the body is not JSON as it should be."""
-    return Refusal(400, message, word="malformed", code=PARSE_ERROR)
+    return ToolRefusal(400, message, word="malformed", code=PARSE_ERROR)
 
 
-def not_a_request(message: str) -> Refusal:
+def not_a_request(message: str) -> ToolRefusal:
     """400: JSON, but no JSON-RPC message."""
-    return Refusal(400, message, word="malformed", code=INVALID_REQUEST)
+    return ToolRefusal(400, message, word="malformed", code=INVALID_REQUEST)
 
 
-async def send_refusal(send: Send, refusal: Refusal) -> None:
+async def send_refusal(send: Send, refusal: ToolRefusal) -> None:
     """Answer, and close the connection: the rest of the body is not read."""
     body = json.dumps(refusal.body).encode()
     headers = [

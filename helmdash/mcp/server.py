@@ -39,7 +39,7 @@ from starlette.requests import Request
 
 from helmdash import __version__
 from helmdash.doors.bodies.jsontext import dump_json
-from helmdash.mcp.problems import Problem, forbidden, problem_of
+from helmdash.mcp.problems import ToolProblem, forbidden, problem_of
 from helmdash.mcp.resources import HEALTH_TEMPLATE, MIME_TYPE, RESOURCES, read_resource
 from helmdash.mcp.tools import BY_NAME, TOOLS
 from helmdash.mcp.visit import VISIT_KEY, Visit
@@ -167,7 +167,7 @@ async def _read_resource(context: Context, params: ReadResourceRequestParams) ->
     return ReadResourceResult(contents=[contents])
 
 
-def _error(problem: Problem, uri: str) -> MCPError:
+def _error(problem: ToolProblem, uri: str) -> MCPError:
     code = _CODES.get(problem.word, INTERNAL_ERROR)
     return MCPError(code, problem.message, {**problem.body, "uri": uri[:200]})
 

@@ -19,7 +19,7 @@ class _Managers:
     streaming: StreamableHTTPSessionManager
 
 
-class Transport:
+class McpTransport:
     """Streamable HTTP without sessions, in both eras of the protocol. Used on one event loop."""
 
     def __init__(self, limit_bytes: int) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from helmdash.mcp.tools import care, conversations, fitting, planning, recording
-from helmdash.mcp.tools.base import Tool
+from helmdash.mcp.tools.base import McpTool
 
-TOOLS: tuple[Tool, ...] = (
+TOOLS: tuple[McpTool, ...] = (
     planning.PLAN,
     planning.ROUTE,
     fitting.FIT,

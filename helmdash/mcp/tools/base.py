@@ -13,7 +13,7 @@ Schema = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class McpTool:
     """One tool: what agents see of it, the scope its key needs, and what it does.
 
     `is_slow`: a model answers in between, so its response may have to stream progress. `run`

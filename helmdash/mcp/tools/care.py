@@ -22,8 +22,8 @@ from helmdash.doors.bodies.care import (
     reminder_changes,
 )
 from helmdash.doors.bodies.fields import STRICT, ConversationId, ReminderId
-from helmdash.mcp.arguments import Shape
-from helmdash.mcp.tools.base import Arguments, Schema, Tool, arguments, number, text
+from helmdash.mcp.arguments import ArgumentShape
+from helmdash.mcp.tools.base import Arguments, McpTool, Schema, arguments, number, text
 from helmdash.mcp.visit import Report, Visit
 from helmdash.operations import care
 from helmdash.queries.care import ReminderView, reminders
@@ -137,14 +137,14 @@ def _beginning(value: ReminderView) -> str:
 def _tool(
     name: str,
     description: str,
-    shape: Shape[Given],
+    shape: ArgumentShape[Given],
     schema: Schema,
     do: Callable[[Visit, Given], Body],
-) -> Tool:
+) -> McpTool:
     async def run(visit: Visit, given: Arguments, report: Report) -> Body:
         return await visit.threads.run(do, visit, shape.read(given))
 
-    return Tool(name=name, description=description, schema=schema, scope="record", run=run)
+    return McpTool(name=name, description=description, schema=schema, scope="record", run=run)
 
 
 _CONVERSATION = text("Its id")
@@ -153,7 +153,7 @@ _KIND: Schema = {"enum": ["note", "re_entry"]}
 ADD_REMINDER = _tool(
     "add_reminder",
     "Write down what must survive a fresh start of the conversation. Gives all reminders.",
-    Shape(AddIn),
+    ArgumentShape(AddIn),
     arguments(
         {
             "conversation": _CONVERSATION,
@@ -168,7 +168,7 @@ ADD_REMINDER = _tool(
 UPDATE_REMINDER = _tool(
     "update_reminder",
     "Change or move a reminder.",
-    Shape(UpdateIn),
+    ArgumentShape(UpdateIn),
     arguments(
         {
             "conversation": _CONVERSATION,
@@ -184,7 +184,7 @@ UPDATE_REMINDER = _tool(
 DELETE_REMINDER = _tool(
     "delete_reminder",
     "Delete a reminder that no longer holds.",
-    Shape(DeleteIn),
+    ArgumentShape(DeleteIn),
     arguments(
         {"conversation": _CONVERSATION, "reminder_id": text()},
         required=("conversation", "reminder_id"),
@@ -195,7 +195,7 @@ CLEAR_MIND = _tool(
     "clear_mind",
     "Begin the conversation anew: the next round starts with `package` (the reminders) and "
     "`carried` (the user's texts not yet answered); the rest of the history is left behind.",
-    Shape(ClearMindIn),
+    ArgumentShape(ClearMindIn),
     arguments(
         {"conversation": _CONVERSATION, "reminder_content": text("One more reminder before it")},
         required=("conversation",),

@@ -10,9 +10,9 @@ from typing_extensions import TypedDict
 from helmdash.answers import members
 from helmdash.core.budgets.levels import Level
 from helmdash.doors.bodies.fields import STRICT, ConversationId
-from helmdash.mcp.arguments import Shape
+from helmdash.mcp.arguments import ArgumentShape
 from helmdash.mcp.problems import not_found
-from helmdash.mcp.tools.base import Arguments, Tool, arguments, text
+from helmdash.mcp.tools.base import Arguments, McpTool, arguments, text
 from helmdash.mcp.tools.care import short_list
 from helmdash.mcp.visit import Report, Visit
 from helmdash.queries import conversations
@@ -28,7 +28,7 @@ class HealthIn(TypedDict, total=False):
 
 # Of no use before the next call, and it costs context.
 _UNTOLD = "started_at"
-_HEALTH_IN = Shape(HealthIn)
+_HEALTH_IN = ArgumentShape(HealthIn)
 
 
 async def read_health(visit: Visit, conversation_id: str) -> Mapping[str, object]:
@@ -51,7 +51,7 @@ async def _health(visit: Visit, given: Arguments, report: Report) -> Mapping[str
     return await read_health(visit, _HEALTH_IN.read(named)["conversation"])
 
 
-CONVERSATION_HEALTH = Tool(
+CONVERSATION_HEALTH = McpTool(
     name="conversation_health",
     description=f"How full a conversation's context is: level ({', '.join(Level)}), prompt tokens "
     "against the limit, generation and round; what remediation does about it, and the reminders "

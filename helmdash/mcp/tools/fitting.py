@@ -8,13 +8,13 @@ from django.utils import timezone
 
 from helmdash.answers import members
 from helmdash.doors.bodies.fits import FitIn, catalog_member, fit_arguments
-from helmdash.mcp.arguments import Shape
+from helmdash.mcp.arguments import ArgumentShape
 from helmdash.mcp.problems import invalid_field
-from helmdash.mcp.tools.base import Arguments, Tool, arguments, free_object, text
+from helmdash.mcp.tools.base import Arguments, McpTool, arguments, free_object, text
 from helmdash.mcp.visit import Report, Visit
 from helmdash.operations.fitting.fits import NoCatalog, fit_catalog
 
-_FIT_IN = Shape(FitIn)
+_FIT_IN = ArgumentShape(FitIn)
 
 
 async def _fit(visit: Visit, given: Arguments, report: Report) -> Mapping[str, object]:
@@ -36,7 +36,7 @@ def _fit_now(visit: Visit, given: FitIn) -> Mapping[str, object]:
     return members(fitted)
 
 
-FIT = Tool(
+FIT = McpTool(
     name="fit",
     description="Cut a tool catalog down to what a model can take for an intent. `compaction` "
     "says what was dropped. Without catalog or catalog_name: the project's current catalog.",

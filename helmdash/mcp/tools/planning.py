@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from helmdash import planner
 from helmdash.doors.bodies.asks import AskIn, to_ask
-from helmdash.mcp.arguments import Shape
-from helmdash.mcp.tools.base import Arguments, Schema, Tool, arguments, free_object, number, text
+from helmdash.mcp.arguments import ArgumentShape
+from helmdash.mcp.tools.base import Arguments, McpTool, Schema, arguments, free_object, number, text
 from helmdash.mcp.visit import Report, Visit
 from helmdash.operations.planning import Ask, Made
 from helmdash.upstream.sharing import Stopping
@@ -30,7 +30,7 @@ Step = tuple[int, str]
 # How long an answer that is there may wait for a slow reader of its progress.
 _LAST_NEWS_SECONDS = 0.5
 
-_ASK_IN = Shape(AskIn)
+_ASK_IN = ArgumentShape(AskIn)
 
 
 async def _plan(visit: Visit, given: Arguments, report: Report) -> dict[str, object]:
@@ -133,8 +133,8 @@ def _tool(
     name: Kind,
     description: str,
     run: Callable[[Visit, Arguments, Report], Awaitable[dict[str, object]]],
-) -> Tool:
-    return Tool(
+) -> McpTool:
+    return McpTool(
         name=name, description=description, schema=_ASK_SCHEMA, scope="plan", run=run, is_slow=True
     )
 

@@ -9,12 +9,12 @@ from django.utils import timezone
 from helmdash.answers import members
 from helmdash.doors.bodies.captures import to_capture
 from helmdash.doors.bodies.reports import CallIn
-from helmdash.mcp.arguments import Shape
-from helmdash.mcp.tools.base import Arguments, Tool, arguments, free_object, number, text
+from helmdash.mcp.arguments import ArgumentShape
+from helmdash.mcp.tools.base import Arguments, McpTool, arguments, free_object, number, text
 from helmdash.mcp.visit import Report, Visit
 from helmdash.operations.recorder import recorder
 
-_CALL_IN = Shape(CallIn)
+_CALL_IN = ArgumentShape(CallIn)
 
 
 async def _record(visit: Visit, given: Arguments, report: Report) -> Mapping[str, object]:
@@ -31,7 +31,7 @@ async def _record(visit: Visit, given: Arguments, report: Report) -> Mapping[str
     return members(recorded)
 
 
-RECORD_CALL = Tool(
+RECORD_CALL = McpTool(
     name="record_call",
     description="Report one call to a model. Gives the health of its conversation and, if the "
     "call gave nothing usable, the cause and what to do. Every field of POST /api/v1/calls works.",
