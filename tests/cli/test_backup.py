@@ -19,9 +19,9 @@ import pytest
 from helmdash.operations.backup.archive import (
     DATABASE,
     TABLES,
+    ArchiveMember,
     ArchiveProblem,
     Manifest,
-    Member,
     reading,
     writing,
 )
@@ -227,7 +227,7 @@ def make_archive(path: Path, members: dict[str, bytes]) -> Path:
     return path
 
 
-def a_manifest(members: dict[str, Member], **over: Any) -> Manifest:
+def a_manifest(members: dict[str, ArchiveMember], **over: Any) -> Manifest:
     given: dict[str, Any] = {
         "helmdash": "0",
         "made_at": "2026-11-22T00:00:00+00:00",

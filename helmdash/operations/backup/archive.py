@@ -52,7 +52,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class ArchiveMember:
     """A file in the archive: its bytes unpacked, and their SHA-256."""
 
     bytes: int
@@ -72,7 +72,7 @@ class Manifest:
     release: int
     migrations: Mapping[str, tuple[str, ...]]
     tables: Mapping[str, Table]
-    members: Mapping[str, Member]
+    members: Mapping[str, ArchiveMember]
 
     @property
     def rows(self) -> int:
@@ -85,12 +85,12 @@ class Manifest:
         return sum(member.bytes for member in self.members.values())
 
 
-class Writer:
+class ArchiveWriter:
     """An archive that is being written."""
 
     def __init__(self, file: zipfile.ZipFile) -> None:
         self._file = file
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ArchiveMember] = {}
 
     @contextmanager
     def member(self, name: str) -> Iterator[Callable[[bytes], None]]:
@@ -106,7 +106,7 @@ class Writer:
                 size += len(piece)
 
             yield write
-        self.members[name] = Member(bytes=size, sha256=digest.hexdigest())
+        self.members[name] = ArchiveMember(bytes=size, sha256=digest.hexdigest())
 
     def add(self, name: str, body: bytes) -> None:
         """Add a member whose bytes are at hand."""
@@ -127,14 +127,14 @@ class Writer:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[Writer]:
+def writing(path: Path) -> Iterator[ArchiveWriter]:
     """A new archive at the path; there only if the block ends well. Raises OSError."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     handle = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(handle, "w+b") as file:
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as packed:
-                yield Writer(packed)
+                yield ArchiveWriter(packed)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
@@ -143,7 +143,7 @@ def writing(path: Path) -> Iterator[Writer]:
         partial.unlink(missing_ok=True)
 
 
-class Reader:
+class ArchiveReader:
     """An archive that is read. Every member was compared with the manifest before."""
 
     def __init__(self, file: zipfile.ZipFile, manifest: Manifest) -> None:
@@ -171,7 +171,7 @@ class Reader:
 
 
 @contextmanager
-def reading(path: Path, progress: Progress) -> Iterator[Reader]:
+def reading(path: Path, progress: Progress) -> Iterator[ArchiveReader]:
     """Open an archive and read all of it once. Raises ArchiveProblem, and OSError."""
     with path.open("rb") as file:
         try:
@@ -179,7 +179,7 @@ def reading(path: Path, progress: Progress) -> Iterator[Reader]:
         except (zipfile.BadZipFile, ValueError, NotImplementedError):
             raise ArchiveProblem("it is no archive, or its end is missing") from None
         with packed:
-            reader = Reader(packed, _manifest(packed))
+            reader = ArchiveReader(packed, _manifest(packed))
             _compare(reader, packed, progress)
             yield reader
 
@@ -200,7 +200,7 @@ def _manifest(packed: zipfile.ZipFile) -> Manifest:
             release=int(told["release"]),
             migrations={app: tuple(names) for app, names in told["migrations"].items()},
             tables={name: _table(table) for name, table in told["tables"].items()},
-            members={name: Member(**member) for name, member in told["members"].items()},
+            members={name: ArchiveMember(**member) for name, member in told["members"].items()},
         )
     except KeyError as error:
         raise ArchiveProblem(f"its manifest lacks {error.args[0]}") from None
@@ -212,7 +212,7 @@ def _table(told: Any) -> Table:
     return Table(columns=tuple(told["columns"]), rows=int(told["rows"]), sequence=told["sequence"])
 
 
-def _compare(reader: Reader, packed: zipfile.ZipFile, progress: Progress) -> None:
+def _compare(reader: ArchiveReader, packed: zipfile.ZipFile, progress: Progress) -> None:
     """Whether the members are those of the manifest, byte for byte."""
     members = reader.manifest.members
     names = sorted(info.filename for info in packed.infolist() if info.filename != MANIFEST)

@@ -16,10 +16,10 @@ from helmdash.operations.backup.archive import (
     KEY,
     SPOOL,
     TABLES,
+    ArchiveWriter,
     Manifest,
     Progress,
     Table,
-    Writer,
     writing,
 )
 from helmdash.operations.backup.spool import copied
@@ -57,7 +57,7 @@ def make_backup(path: Path, *, env: conf.Env, now: datetime, progress: Progress)
 
 
 def _postgres(
-    archive: Writer, progress: Progress
+    archive: ArchiveWriter, progress: Progress
 ) -> tuple[Mapping[str, Table], Mapping[str, tuple[str, ...]]]:
     with postgres.one_moment():
         tables = postgres.tables()
@@ -70,7 +70,7 @@ def _postgres(
 
 
 def _sqlite(
-    archive: Writer, path: Path, progress: Progress
+    archive: ArchiveWriter, path: Path, progress: Progress
 ) -> tuple[Mapping[str, Table], Mapping[str, tuple[str, ...]]]:
     source = database_file()
     if source is None:

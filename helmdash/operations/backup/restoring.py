@@ -16,9 +16,9 @@ from helmdash.operations.backup.archive import (
     SPOOL,
     TABLES,
     ArchiveProblem,
+    ArchiveReader,
     Manifest,
     Progress,
-    Reader,
     reading,
 )
 from helmdash.operations.backup.spool import is_in_use
@@ -51,7 +51,7 @@ def restore(path: Path, *, env: conf.Env, force: bool, progress: Progress) -> Ma
         return manifest
 
 
-def _check(manifest: Manifest, archive: Reader, env: conf.Env, *, force: bool) -> None:
+def _check(manifest: Manifest, archive: ArchiveReader, env: conf.Env, *, force: bool) -> None:
     kind = manifest.database
     if kind != connection.vendor:
         raise RestoreProblem(
@@ -80,7 +80,7 @@ def _check(manifest: Manifest, archive: Reader, env: conf.Env, *, force: bool) -
     _check_room(manifest, env)
 
 
-def check_complete(archive: Reader) -> None:
+def check_complete(archive: ArchiveReader) -> None:
     """Whether all that a restore puts somewhere is there. Raises ArchiveProblem."""
     told = archive.manifest
     wanted = [DATABASE] if told.database == "sqlite" else [TABLES + name for name in told.tables]
@@ -112,7 +112,7 @@ def _check_room(manifest: Manifest, env: conf.Env) -> None:
         )
 
 
-def _put_postgres(archive: Reader, env: conf.Env, progress: Progress) -> None:
+def _put_postgres(archive: ArchiveReader, env: conf.Env, progress: Progress) -> None:
     told = archive.manifest
     try:
         postgres.put_back(
@@ -124,7 +124,7 @@ def _put_postgres(archive: Reader, env: conf.Env, progress: Progress) -> None:
         ) from None
 
 
-def _put_sqlite(archive: Reader, env: conf.Env, progress: Progress) -> None:
+def _put_sqlite(archive: ArchiveReader, env: conf.Env, progress: Progress) -> None:
     path = sqlite_path(env)
     if path is None:
         raise ValueError("this database is no file")
@@ -141,7 +141,7 @@ def _put_sqlite(archive: Reader, env: conf.Env, progress: Progress) -> None:
         copy.unlink(missing_ok=True)
 
 
-def _put_spool(archive: Reader, directory: Path) -> None:
+def _put_spool(archive: ArchiveReader, directory: Path) -> None:
     """The spool of the archive, and nothing else, as files of processes that have ended."""
     if directory.exists():
         shutil.rmtree(directory)
