@@ -30,7 +30,7 @@ class Doc:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class JsonName:
     """The member's name, where it is not the field's."""
 
     name: str
@@ -58,13 +58,13 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Schema:
+class JsonSchema:
     """What JSON Schema says of the member, where its type cannot."""
 
     schema: Mapping[str, Any]
 
 
-class Rule(Enum):
+class MemberRule(Enum):
     """How a field differs from its member."""
 
     HIDDEN = "no member at all"
@@ -74,15 +74,15 @@ class Rule(Enum):
     WHEN_SAID = "left out where it is empty, false or None"
 
 
-HIDDEN: Final = Rule.HIDDEN
-INLINE: Final = Rule.INLINE
-BLANK_IS_NULL: Final = Rule.BLANK_IS_NULL
-OPTIONAL: Final = Rule.OPTIONAL
-WHEN_SAID: Final = Rule.WHEN_SAID
+HIDDEN: Final = MemberRule.HIDDEN
+INLINE: Final = MemberRule.INLINE
+BLANK_IS_NULL: Final = MemberRule.BLANK_IS_NULL
+OPTIONAL: Final = MemberRule.OPTIONAL
+WHEN_SAID: Final = MemberRule.WHEN_SAID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class AnswerMember:
     """One member of an answer. `attribute` leads to it, through dots where it is inlined."""
 
     name: str
@@ -90,7 +90,7 @@ class Member:
     kind: Any
     marks: tuple[object, ...] = ()
 
-    def has(self, rule: Rule) -> bool:
+    def has(self, rule: MemberRule) -> bool:
         """Whether the rule holds for it."""
         return rule in self.marks
 
@@ -117,13 +117,13 @@ def name_of(kind: type) -> str:
 
 
 @cache
-def members_of(kind: Any) -> tuple[Member, ...]:
+def members_of(kind: Any) -> tuple[AnswerMember, ...]:
     """The members of a dataclass: its fields in their order, then its marked properties.
 
     Of two with one name the later counts, in the place of the first.
     """
     hints = get_type_hints(kind, include_extras=True)
-    found: dict[str, Member] = {}
+    found: dict[str, AnswerMember] = {}
     for each in fields(kind):
         for one in _members(each.name, hints[each.name]):
             found[one.name] = one
@@ -137,13 +137,13 @@ def members_of(kind: Any) -> tuple[Member, ...]:
     return tuple(found.values())
 
 
-def _members(attribute: str, hint: Any) -> tuple[Member, ...]:
+def _members(attribute: str, hint: Any) -> tuple[AnswerMember, ...]:
     kind, marks = split(hint)
     if HIDDEN in marks:
         return ()
     if INLINE in marks:
         return tuple(
-            Member(
+            AnswerMember(
                 name=inner.name,
                 attribute=f"{attribute}.{inner.attribute}",
                 kind=inner.kind,
@@ -151,8 +151,8 @@ def _members(attribute: str, hint: Any) -> tuple[Member, ...]:
             )
             for inner in members_of(kind)
         )
-    name = next((mark.name for mark in marks if isinstance(mark, Named)), attribute)
-    return (Member(name=name, attribute=attribute, kind=kind, marks=marks),)
+    name = next((mark.name for mark in marks if isinstance(mark, JsonName)), attribute)
+    return (AnswerMember(name=name, attribute=attribute, kind=kind, marks=marks),)
 
 
 def split(hint: Any) -> tuple[Any, tuple[object, ...]]:
@@ -184,8 +184,13 @@ def to_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [to_json(item) for item in value]
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return rfc3339(value)
     return to_json(members(value))
+
+
+def rfc3339(at: datetime) -> str:
+    """RFC 3339 in UTC, as every answer has its times."""
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 @cache
@@ -219,7 +224,7 @@ def _reader(kind: Any) -> Callable[[Any], dict[str, object]]:
     return reader
 
 
-def _read(one: Member, source: str, number: int) -> str:
+def _read(one: AnswerMember, source: str, number: int) -> str:
     """An expression for the member's value."""
     if one.has(BLANK_IS_NULL):
         return f"{source} or None"

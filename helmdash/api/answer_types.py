@@ -20,10 +20,10 @@ from helmdash.answers import (
     BLANK_IS_NULL,
     OPTIONAL,
     WHEN_SAID,
+    AnswerMember,
     Doc,
-    Member,
+    JsonSchema,
     Most,
-    Schema,
     Stored,
     Words,
     members_of,
@@ -60,7 +60,7 @@ def _typed_dict(kind: type) -> Any:
     return made
 
 
-def _member_type(one: Member) -> Any:
+def _member_type(one: AnswerMember) -> Any:
     kind = one.kind
     if one.has(BLANK_IS_NULL):
         kind = Union[kind, None]  # noqa: UP007  # also where `kind` is no plain type
@@ -85,7 +85,7 @@ def _marked(kind: Any, marks: tuple[object, ...]) -> Any:
                 kind = answer_type(mark.kind)
             case Words():
                 kind = Annotated[kind, WithJsonSchema({"type": "string", "enum": list(mark.words)})]
-            case Schema():
+            case JsonSchema():
                 kind = Annotated[kind, WithJsonSchema(dict(mark.schema))]
             case Most():
                 kind = Annotated[kind, Field(max_length=mark.count)]

@@ -19,7 +19,6 @@ from helmdash.mcp.visit import Visit
 from helmdash.queries import budgets, upstreams
 from helmdash.queries.defaults import caller_defaults
 from helmdash.queries.plans import my_plans
-from helmdash.queries.timestamps import rfc3339
 
 MIME_TYPE: Final = "application/json"
 _SCHEME: Final = "helmdeck://"
@@ -71,31 +70,28 @@ async def _context_budgets(visit: Visit) -> Body:
         budgets.context_budgets, project_id=visit.project.id, now=timezone.now()
     )
     return {
-        "fetched_at": rfc3339(found.fetched_at),
+        "fetched_at": found.fetched_at,
         "fallback": _budget(found.fallback),
         "budgets": [_budget(each) for each in found.budgets],
         "policy": found.policy,
     }
 
 
+# An entry as helmdeck ADR 050 has it, and the prompt variant; what says "no" is left out.
+_TOLD: Final = (
+    *("model", "input_tokens", "output_tokens", "max_catalog_bytes", "tier", "prompt_variant"),
+)
+_TOLD_WHERE_SET: Final = (
+    *("allows_llm_filter", "filter_model", "is_hybrid_reasoning", "wants_strict_json"),
+    *("supports_prefix_cache", "cached_input_cost_usd_per_mtok"),
+)
+
+
 def _budget(value: EffectiveBudget) -> dict[str, object]:
-    """An entry as helmdeck ADR 050 has it, and the prompt variant; what says "no" is left out."""
-    told: dict[str, object] = {
-        "allows_llm_filter": value.allows_llm_filter,
-        "filter_model": value.filter_model,
-        "is_hybrid_reasoning": value.is_hybrid_reasoning,
-        "wants_strict_json": value.wants_strict_json,
-        "supports_prefix_cache": value.supports_prefix_cache,
-        "cached_input_cost_usd_per_mtok": value.cached_input_cost_usd_per_mtok,
-    }
-    return {
-        "model": value.model,
-        "input_tokens": value.input_tokens,
-        "output_tokens": value.output_tokens,
-        "max_catalog_bytes": value.max_catalog_bytes,
-        "tier": value.tier,
-        "prompt_variant": value.prompt_variant,
-        **{name: figure for name, figure in told.items() if figure},
+    """The entry of one rule."""
+    told = members(value)
+    return {name: told[name] for name in _TOLD} | {
+        name: told[name] for name in _TOLD_WHERE_SET if told[name]
     }
 
 
@@ -115,9 +111,7 @@ async def _my_defaults(visit: Visit) -> Body:
 
 
 async def _routing_guide(visit: Visit) -> Body:
-    return await visit.threads.run(
-        read_guide, project_id=visit.project.id, now=rfc3339(timezone.now())
-    )
+    return await visit.threads.run(read_guide, project_id=visit.project.id, now=timezone.now())
 
 
 async def _models(visit: Visit) -> Body:
@@ -125,7 +119,7 @@ async def _models(visit: Visit) -> Body:
     ids = await visit.shared.listings.all_ids(endpoints)
     return {
         "models": [{"id": each, "provider": each.partition("/")[0]} for each in ids],
-        "fetched_at": rfc3339(timezone.now()),
+        "fetched_at": timezone.now(),
     }
 
 

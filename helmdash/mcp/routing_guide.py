@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from helmdash.queries import catalog as catalogs
@@ -21,7 +22,7 @@ _NO_CATALOG = "This project has no current catalog; import one (POST /api/v1/cat
 _EMPTY: tuple[object, ...] = ({}, None, "")
 
 
-def read_guide(*, project_id: int, now: str) -> dict[str, object]:
+def read_guide(*, project_id: int, now: datetime) -> dict[str, object]:
     """{policy, fetched_at, packs, pipelines} of the project's current catalog; at most two
     queries. Empty metadata is left out."""
     found = catalogs.find(project_id=project_id)

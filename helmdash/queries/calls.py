@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 
-from helmdash.answers import HIDDEN, INLINE, Doc, Named, Words, answer, member
+from helmdash.answers import HIDDEN, INLINE, Doc, JsonName, Words, answer, member
 from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import Level
@@ -96,7 +96,7 @@ class CallView:
 
     id: str
     conversation: str | None
-    round_number: Annotated[int | None, Named("round")]
+    round_number: Annotated[int | None, JsonName("round")]
     generation: int | None
     attempt: int
     model: str

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
 
-from helmdash.answers import HIDDEN, Doc, Named, Words, answer, member
+from helmdash.answers import HIDDEN, Doc, JsonName, Words, answer, member
 from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.levels import HELD, LEVELS, Level
 from helmdash.core.care.remediation import COUNTDOWN, CareState, Strength, next_hard_in
@@ -76,7 +76,7 @@ class GuidanceView:
     """
 
     generation: int
-    round_number: Annotated[int, Named("round")]
+    round_number: Annotated[int, JsonName("round")]
     action: ActionText
     strength: StrengthText | None
     text: Annotated[str, HIDDEN]

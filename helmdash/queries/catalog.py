@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Annotated, Any
 
-from helmdash.answers import HIDDEN, INLINE, Named
+from helmdash.answers import HIDDEN, INLINE, JsonName
 from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.catalog.schema import CatalogJson
 from helmdash.core.fitting.selection import PreparedCatalog, prepare
@@ -26,7 +26,7 @@ class CatalogInfo:
 
     id: Annotated[int, HIDDEN]
     name: str
-    number: Annotated[int, Named("revision")]
+    number: Annotated[int, JsonName("revision")]
     digest: str
     bytes: int
     packs: int

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from django.db.models import Count, Q, QuerySet
 
-from helmdash.answers import BLANK_IS_NULL, HIDDEN, INLINE, Doc, Named, Words, answer, member
+from helmdash.answers import BLANK_IS_NULL, HIDDEN, INLINE, Doc, JsonName, Words, answer, member
 from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.conversations.chains import COMPACTED
@@ -50,8 +50,9 @@ class ConversationFilters:
     is_one_shot: bool = False
 
 
+@answer("Counts")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class ConversationCounts:
     """Over all rounds."""
 
     calls: int
@@ -70,7 +71,7 @@ class ConversationView:
     model_key: ModelKey
     client: Client | None
     client_window: ClientWindow
-    round_number: Annotated[int, Named("round")]
+    round_number: Annotated[int, JsonName("round")]
     generation: int
     health: Health
     known_level: Level | None
@@ -83,9 +84,9 @@ class ConversationView:
 
     @property
     @member
-    def counts(self) -> Counts:
+    def counts(self) -> ConversationCounts:
         """What there was of it so far."""
-        return Counts(
+        return ConversationCounts(
             # Calls are numbered without a gap, so the newest number is their count.
             calls=self.generation,
             rounds=self.round_number,
@@ -172,7 +173,7 @@ class ConversationDetail:
 
     conversation: Annotated[ConversationView, INLINE]
     rounds: tuple[RoundView, ...]
-    changes: Annotated[tuple[LevelChange, ...], Named("level_changes")]
+    changes: Annotated[tuple[LevelChange, ...], JsonName("level_changes")]
     curve: Annotated[tuple[CurvePoint, ...], HIDDEN]
     care: Annotated[CareView, HIDDEN]
     guidance: Annotated[tuple[GuidanceView, ...], HIDDEN]
@@ -193,7 +194,7 @@ class TimelineItem:
     """
 
     generation: int
-    round_number: Annotated[int, Named("round")]
+    round_number: Annotated[int, JsonName("round")]
     at: datetime
     event: Annotated[str, Words(("call", "clear", "compaction", "model_change"))]
     call_id: str | None

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from helmdash.api import examples
 from helmdash.api.openapi import document
@@ -83,11 +84,7 @@ def test_every_operation_answers_as_it_did(
     _plans(walk)
     walk.go("erase_conversation", "DELETE", "/conversations/run")
 
-    assert {name.partition(" ")[0] for name in walk.answers} == {
-        operation["operationId"]
-        for methods in document()["paths"].values()
-        for operation in methods.values()
-    }
+    assert {name.partition(" ")[0] for name in walk.answers} == set(_OPERATIONS)
     same_as_golden("api/answers.json", _written(walk.answers))
 
 
@@ -102,12 +99,30 @@ class _Walk:
         """Send it; gives the body as JSON, None where there is none."""
         response = self._door.send(method, path, body, **headers)
         raw = response.getvalue()
-        is_lines = response.get("Content-Type", "").startswith("application/x-ndjson")
+        is_lines = response.get("Content-Type") == _LINES
         lines = [json.loads(line) for line in raw.splitlines()] if is_lines else None
         told = lines if is_lines else json.loads(raw) if raw else None
         assert name not in self.answers
+        self._is_documented(name, response, told)
         self.answers[name] = {"status": response.status_code, "body": _steady(told)}
         return told
+
+    def _is_documented(self, name: str, response: Any, told: object) -> None:
+        """The body is what the document says of the operation's status."""
+        documented = _OPERATIONS[name.partition(" ")[0]]["responses"][str(response.status_code)]
+        for content_type, content in documented.get("content", {}).items():
+            assert response["Content-Type"] == content_type
+            if content_type != _LINES:
+                schema = {**content["schema"], "components": document()["components"]}
+                Draft202012Validator(schema).validate(told)
+
+
+_LINES = "application/x-ndjson"
+_OPERATIONS = {
+    operation["operationId"]: operation
+    for methods in document()["paths"].values()
+    for operation in methods.values()
+}
 
 
 def _calls(walk: _Walk) -> None:

@@ -15,7 +15,7 @@ from helmdash.api.problems import Code
 from helmdash.api.responding import answer
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import planning as shapes
-from helmdash.core.planning.answers import PlanAnswer, RouteAnswer
+from helmdash.core.planning.answers import AnsweredPlan, AnsweredRoute
 from helmdash.doors.bodies.asks import AskIn, to_ask
 
 router = Router()
@@ -40,7 +40,7 @@ _ACCEPTED = Answer(
     body_examples={"current catalog": examples.PLAN, "one step more": examples.NEXT_STEP},
     may=(Code.PLAN_FAILED,),
     answers={
-        200: Answer(meaning="The plan.", shape=PlanAnswer, example=examples.PLAN_ANSWER),
+        200: Answer(meaning="The plan.", shape=AnsweredPlan, example=examples.PLAN_ANSWER),
         202: _ACCEPTED,
     },
 )
@@ -68,7 +68,7 @@ def plan(request: HttpRequest) -> HttpResponse:
     answers={
         200: Answer(
             meaning="The entry that serves best.",
-            shape=RouteAnswer,
+            shape=AnsweredRoute,
             example=examples.ROUTE_ANSWER,
         ),
         202: _ACCEPTED,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from helmdash.answers import HIDDEN, Doc, Named, Words, answer, member
+from helmdash.answers import HIDDEN, Doc, JsonName, Words, answer, member
 from helmdash.core.budgets.learned_windows import (
     LimitSource,
     WindowClaim,
@@ -128,10 +128,10 @@ class EffectiveBudget(BudgetFigures):
     ]
     is_shipped: Annotated[bool, HIDDEN] = False
     claims: Annotated[
-        tuple[WindowClaim, ...], Named("windows"), Doc("Everybody's word, best first.")
+        tuple[WindowClaim, ...], JsonName("windows"), Doc("Everybody's word, best first.")
     ] = ()
     # The call that shows a word to be wrong.
-    disproved_by: Annotated[WindowReport | None, Named("limit_disproved")] = None
+    disproved_by: Annotated[WindowReport | None, JsonName("limit_disproved")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from helmdash.answers import BLANK_IS_NULL, HIDDEN, Doc, Named, answer
+from helmdash.answers import BLANK_IS_NULL, HIDDEN, Doc, JsonName, answer
 
 # A count may differ from the provider's own by some percent; beyond, the limit is disproved.
 _DISPROOF_PERCENT = 110
@@ -56,7 +56,7 @@ class WindowReport:
 
     key: Annotated[str, HIDDEN]
     source: Annotated[WindowSource, HIDDEN]
-    tokens: Annotated[int, Named("prompt_tokens")]
+    tokens: Annotated[int, JsonName("prompt_tokens")]
     seen_at: datetime | None = None
     call_id: Annotated[str, BLANK_IS_NULL] = ""
 

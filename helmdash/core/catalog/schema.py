@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from helmdash.answers import Schema
+from helmdash.answers import JsonSchema
 
 _NAME = {"type": "string", "pattern": r"\S"}
 _ENTRY = {
@@ -54,4 +54,4 @@ CATALOG_SCHEMA: dict[str, Any] = {
     },
 }
 
-CatalogJson = Annotated[Mapping[str, object], Schema(CATALOG_SCHEMA)]
+CatalogJson = Annotated[Mapping[str, object], JsonSchema(CATALOG_SCHEMA)]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from helmdash.answers import BLANK_IS_NULL, HIDDEN, INLINE, OPTIONAL, Doc
+from helmdash.answers import BLANK_IS_NULL, HIDDEN, INLINE, OPTIONAL, Doc, answer
 from helmdash.core.budgets.budgets import VariantText
 from helmdash.core.calls.failures import Cause
 from helmdash.core.calls.finish import FinishReason
@@ -64,8 +64,9 @@ class PlanGap:
     suggestions: tuple[str, ...]
 
 
+@answer("PlanAnswer")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanAnswer:
+class AnsweredPlan:
     """A plan whose every step is an entry of the catalog, or says that there is none."""
 
     plan_id: str
@@ -78,8 +79,9 @@ class PlanAnswer:
     latency_ms: int
 
 
+@answer("RouteAnswer")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RouteAnswer:
+class AnsweredRoute:
     """The one entry that serves an intent best."""
 
     plan_id: str

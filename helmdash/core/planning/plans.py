@@ -16,8 +16,8 @@ from helmdash.answers import (
     OPTIONAL,
     WHEN_SAID,
     Doc,
+    JsonName,
     Most,
-    Named,
     Words,
     answer,
     member,
@@ -139,7 +139,7 @@ class Plan:
     partial: Annotated[
         bool, WHEN_SAID, Doc("The reply was cut off; these steps were complete.")
     ] = False
-    is_done: Annotated[bool, WHEN_SAID, Named("done"), Doc("Nothing is left to do.")] = False
+    is_done: Annotated[bool, WHEN_SAID, JsonName("done"), Doc("Nothing is left to do.")] = False
     notes: Annotated[tuple[str, ...], WHEN_SAID, Doc("What was put right.")] = ()
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 
 import orjson
 
-from helmdash.answers import members
+from helmdash.answers import members, rfc3339
 
 # Any whole number that may need more than 64 bits has at least this many digits.
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
@@ -120,5 +120,5 @@ def _to_utf8(text: str) -> bytes:
 def _plain(value: object) -> object:
     """What neither orjson nor json writes by itself. Raises TypeError for what is no JSON."""
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return rfc3339(value)
     return dict(value) if isinstance(value, Mapping) else members(value)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from helmdash.answers import HIDDEN, Doc, Named
+from helmdash.answers import HIDDEN, Doc, JsonName
 from helmdash.queries.care import ActionText, StrengthText
 
 
@@ -89,7 +89,7 @@ class Advanced:
     text: str | None
     persist: Annotated[bool, Doc("Whether `text` belongs into the history.")]
     remaining: Annotated[int | None, Doc("Generations left until the clear.")]
-    round_number: Annotated[int, Named("round")]
+    round_number: Annotated[int, JsonName("round")]
     generation: int
     carry: Annotated[
         tuple[str, ...], Doc("On clear: the user's texts to send again, as they came.")
@@ -109,7 +109,7 @@ class Cleared:
     is_new False: the round that is open had no call yet, so nothing was cleared.
     """
 
-    round_number: Annotated[int, Named("round")]
+    round_number: Annotated[int, JsonName("round")]
     package: Annotated[str, Doc("The re-entry package: send it first.")]
     carried: Annotated[
         tuple[str, ...], Doc("The user's texts that no reply has answered, as they came.")

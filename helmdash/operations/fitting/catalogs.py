@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from helmdash.answers import HIDDEN, Named
+from helmdash.answers import HIDDEN, JsonName
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.records.revisions import add_revision
 
@@ -17,7 +17,7 @@ class Imported:
 
     revision_id: Annotated[int, HIDDEN]
     name: str
-    number: Annotated[int, Named("revision")]
+    number: Annotated[int, JsonName("revision")]
     is_new: bool
 
 

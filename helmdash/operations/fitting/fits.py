@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated
 
-from helmdash.answers import Named, Words, to_json
+from helmdash.answers import JsonName, Words, to_json
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budgets import EffectiveBudget, Tier, VariantText
 from helmdash.core.catalog.catalog import Catalog, parse_catalog
@@ -50,7 +50,7 @@ class Fitted:
 
     fit_id: str
     catalog: CatalogJson
-    trim: Annotated[Trim, Named("compaction")]
+    trim: Annotated[Trim, JsonName("compaction")]
     budget: EffectiveBudget
     prompt_variant: VariantText
     response_format: Annotated[str, Words(("", "json_object"))]

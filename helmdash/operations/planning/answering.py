@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.planning.answers import (
+    AnsweredPlan,
+    AnsweredRoute,
     Attempt,
-    PlanAnswer,
     PlanCompaction,
     PlanGap,
-    RouteAnswer,
 )
 from helmdash.core.planning.plans import MODEL_SAID, Gap, Plan, PlannedRoute, PlannedStep
 from helmdash.core.planning.tool_names import is_meta
@@ -26,10 +26,10 @@ def answer_of(
     fitted: Fitted,
     attempts: Sequence[Attempt],
     latency_ms: int,
-) -> PlanAnswer | RouteAnswer:
+) -> AnsweredPlan | AnsweredRoute:
     """The answer to POST /plan or POST /route."""
     if isinstance(made, PlannedRoute):
-        return RouteAnswer(
+        return AnsweredRoute(
             plan_id=question.plan_id,
             route=made,
             model=question.model,
@@ -38,7 +38,7 @@ def answer_of(
             attempts=tuple(attempts),
             latency_ms=latency_ms,
         )
-    return PlanAnswer(
+    return AnsweredPlan(
         plan_id=question.plan_id,
         plan=made,
         gap_warning=_missing(made.steps),

@@ -19,7 +19,7 @@ from typing import Annotated
 
 from django.db import connection
 
-from helmdash.answers import Named
+from helmdash.answers import JsonName
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.health import Health
 from helmdash.core.calls.capture import Capture
@@ -61,7 +61,7 @@ class Recorded:
 
     id: str
     conversation: str | None
-    round_number: Annotated[int | None, Named("round")]
+    round_number: Annotated[int | None, JsonName("round")]
     generation: int | None
     health: Health
     finish_reason: FinishReason | None

@@ -16,7 +16,7 @@ from typing import Annotated
 
 from django.db import connection, models
 
-from helmdash.answers import Named
+from helmdash.answers import JsonName
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.operations import idempotency
 from helmdash.operations.database.scrubbing import scrub
@@ -47,7 +47,7 @@ class Erased:
     calls: int = 0
     messages: int = 0
     fits: int = 0
-    prompts: Annotated[int, Named("waiting_prompts")] = 0
+    prompts: Annotated[int, JsonName("waiting_prompts")] = 0
 
     def __add__(self, other: Erased) -> Erased:
         """Both together."""

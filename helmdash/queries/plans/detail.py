@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from helmdash.answers import HIDDEN, INLINE, Doc, Named, Stored, Words, answer, member
+from helmdash.answers import HIDDEN, INLINE, Doc, JsonName, Stored, Words, answer, member
 from helmdash.core.budgets.budgets import VariantText
 from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.catalog.schema import CatalogJson
 from helmdash.core.catalog.trim import KindText, Trim
-from helmdash.core.planning.answers import PlanAnswer, RouteAnswer
+from helmdash.core.planning.answers import AnsweredPlan, AnsweredRoute
 from helmdash.queries.plans.items import (
     CauseName,
     Outcome,
@@ -37,7 +37,7 @@ FinishText = Annotated[str, Words(tuple(FinishReason))]
 class StepView:
     """One step as it is kept. `entry` and `kind` are null for a gap."""
 
-    position: Annotated[int, Named("order")]
+    position: Annotated[int, JsonName("order")]
     entry: str | None
     is_pipeline: Annotated[bool, HIDDEN]
     asked: Annotated[str | None, Doc("What the model wrote, where it differs.")]
@@ -68,7 +68,7 @@ class AttemptView:
     purpose: Annotated[str, Words(("filter", "plan", "route"))]
     call_id: str
     model: str
-    variant: Annotated[VariantText | None, Named("prompt_variant")]
+    variant: Annotated[VariantText | None, JsonName("prompt_variant")]
     response_format: str | None
     max_tokens: int | None
     reason: str | None
@@ -112,14 +112,14 @@ class PlanView:
     problem: Annotated[str | None, Doc("Why there is no answer, as a sentence.")]
     result: Annotated[
         Mapping[str, object] | None,
-        Named("plan"),
-        Stored(PlanAnswer | RouteAnswer | None),
+        JsonName("plan"),
+        Stored(AnsweredPlan | AnsweredRoute | None),
         Doc("The answer. Null while it runs, and where no texts are kept."),
     ]
-    steps: Annotated[tuple[StepView, ...], Named("step_details")]
+    steps: Annotated[tuple[StepView, ...], JsonName("step_details")]
     attempts: tuple[AttemptView, ...]
     fit_id: str | None
-    trim: Annotated[Mapping[str, object] | None, Named("compaction"), Stored(Trim | None)]
+    trim: Annotated[Mapping[str, object] | None, JsonName("compaction"), Stored(Trim | None)]
     budget: Annotated[
         Mapping[str, object] | None,
         Stored(object),
@@ -144,7 +144,7 @@ class PlanView:
 
     @property
     @member
-    def told_progress(self) -> Annotated[int, Named("progress"), Doc("Percent.")]:
+    def told_progress(self) -> Annotated[int, JsonName("progress"), Doc("Percent.")]:
         """Percent; what was kept last where it is not done."""
         return 100 if self.status == "done" else self.progress
 
@@ -154,7 +154,7 @@ class PlanView:
         self,
     ) -> Annotated[
         Mapping[str, object] | None,
-        Named("catalog"),
+        JsonName("catalog"),
         Stored(CatalogJson | None),
         Doc("The catalog that the model saw last."),
     ]:
