@@ -129,7 +129,7 @@ def _ninja(error: HttpError | NinjaValidationError) -> Problem:
 
 def _database_away(error: Exception) -> Problem:
     # The exact error may name hosts and users: into the log, not into the answer.
-    logger.exception("the database does not answer", exc_info=error)
+    logger.exception("the database does not respond", exc_info=error)
     return unavailable()
 
 

@@ -57,12 +57,12 @@ _IDEMPOTENCY_KEY: dict[str, Any] = {
     "required": False,
     "schema": {"type": "string", "minLength": 1, "maxLength": MOST_CHARS, "pattern": "^[ -~]+$"},
     "description": "Kept for 24 hours for each API key and path. The same value with the same "
-    f"body gets the first answer again, with `{REPLAYED}: true`; with another body 422; while the "
-    "first one is being carried out 409 with `Retry-After`. Only answers with 2xx are kept. "
+    f"body gets the first response again, with `{REPLAYED}: true`; with another body 422; while "
+    "the first one is being carried out 409 with `Retry-After`. Only responses with 2xx are kept. "
     "Without a meaning for calls that have an `id`: these are safe to repeat anyway.",
 }
 _REPLAYED: dict[str, Any] = {
-    "description": "The answer is that of the first request with this `Idempotency-Key`.",
+    "description": "The response is that of the first request with this `Idempotency-Key`.",
     "schema": {"const": "true"},
 }
 

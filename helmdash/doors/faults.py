@@ -7,9 +7,9 @@
     ├── TooManyWrongKeys 429  this address was wrong about keys too often lately
     ├── TooManyRequests  429  this key asks more often than it may
     ├── TooManyTries     429  this address has to wait before it tries to sign in again
-    ├── KeysUnavailable  503  the database that knows the keys does not answer
-    ├── SessionsUnavailable 503  the database that knows who is signed in does not answer
-    ├── DatabaseUnavailable 503  the database that the request needs does not answer
+    ├── KeysUnavailable  503  the database that knows the keys does not respond
+    ├── SessionsUnavailable 503  the database that knows who is signed in does not respond
+    ├── DatabaseUnavailable 503  the database that the request needs does not respond
     ├── BadBody          400  the body is not the JSON that is wanted
     ├── BodyPacked       415  the body is compressed
     ├── BodyTooLarge     413  more bytes than this caller may send
@@ -146,7 +146,7 @@ class DatabaseUnavailable(Fault):
     retry_after_s = 5
 
     def __init__(self) -> None:
-        super().__init__("The database does not answer. Try again in 5 seconds.")
+        super().__init__("The database is unavailable. Try again in 5 s.")
 
 
 class BadBody(Fault):

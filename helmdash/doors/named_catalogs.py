@@ -30,7 +30,7 @@ _HEAVY_ENTRIES = 1_000
 _HEAVY_BYTES = 1024 * 1024
 # "Live everywhere within a second", as what a key may do.
 _FRESH_S = 0.9
-# A database that does not answer is told of by whoever works on the request.
+# A database that does not respond is told of by whoever works on the request.
 _PATIENCE_S = 0.5
 _MOST_NAMES = 1_000
 

@@ -1,8 +1,8 @@
 """Nobody waits for a silent database: a client has its answer within five seconds.
 
 A database that cannot be reached says so by an error. One that hangs (a stopped process, a cable
-that was cut, a disk that does not answer, a file that another program has locked) says nothing, and
-no driver can be told to give up. So when a request has waited for some seconds, the database is
+that was cut, a disk that does not respond, a file that another program has locked) says nothing,
+and no driver can be told to give up. So when a request has waited for some seconds, the database is
 asked something simple beside it. Where that is not answered either, the client is told (503), and
 so is everybody who comes until it answers again. A request that only takes its time goes on.
 """
@@ -85,7 +85,7 @@ class DatabaseWatch:
         loop = asyncio.get_running_loop()
         is_there = await loop.run_in_executor(self._thread, self._ask)
         if not is_there and self._looking is None:
-            log.warning("the database does not answer; requests that need it are turned away")
+            log.warning("the database does not respond; requests that need it are turned away")
             self._looking = asyncio.create_task(self._look())
         return is_there
 

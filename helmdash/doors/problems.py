@@ -129,7 +129,7 @@ KINDS: Mapping[Code, Kind] = {
     Code.UNAVAILABLE: Kind(
         status=503,
         title="Unavailable",
-        meaning="The database does not answer, or the recorder has too much to store; try again "
+        meaning="The database is unavailable, or the recorder has too much to store; try again "
         "after Retry-After seconds.",
     ),
 }
@@ -174,7 +174,7 @@ def not_found(what: str) -> Problem:
     return Problem(code=Code.NOT_FOUND, detail=what)
 
 
-def unavailable(why: str = "The database does not answer.") -> Problem:
+def unavailable(why: str = "The database is unavailable.") -> Problem:
     """A 503 while the database is unavailable, or for another reason that passes."""
     return Problem(
         code=Code.UNAVAILABLE,

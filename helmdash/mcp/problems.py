@@ -118,7 +118,7 @@ def _busy(error: Exception) -> ToolProblem:
 
 def _database_away(error: Exception) -> ToolProblem:
     # The exact error may name hosts and users: into the log, not into the answer.
-    log.error("the database does not answer", exc_info=error)
+    log.error("the database does not respond", exc_info=error)
     return ToolProblem("unavailable", "The database is unavailable. Try again in a few seconds.")
 
 

@@ -28,10 +28,11 @@ def readyz(request: HttpRequest) -> JsonResponse:
     """What works at this moment: gateway, API, pages, database, recorder, spool; each `ok`, or a
     sentence.
 
-    503 where something that clients ask for does not: the database does not answer, or the recorder
-    takes no calls. The gateway serves on while the database is unavailable; a load balancer that
-    serves it alone reads `gateway`. A disk that takes no waiting calls is told (`degraded`) and no
-    reason to stop. Answers within about a second, also while database and disk are silent.
+    503 where something that clients ask for does not: the database does not respond, or the
+    recorder takes no calls. The gateway serves on while the database is unavailable; a load
+    balancer that serves it alone reads `gateway`. A disk that takes no waiting calls is told
+    (`degraded`) and no reason to stop. Answers within about a second, also while database and disk
+    are silent.
     """
     problem = _briefly(liveness.database_problem, about="database")
     spool = _briefly(recorder().spool_problem, about="disk")
@@ -83,4 +84,4 @@ def _briefly(question: Callable[[], str | None], *, about: str) -> str | None:
     try:
         return with_timeout(question, about=about)
     except DatabaseNotResponding:
-        return f"the {about} does not answer"
+        return f"the {about} does not respond"

@@ -82,7 +82,7 @@ class SuspectedCut:
     reported_tokens: int
 
 
-ModelKey = Annotated[str, Doc("What figures and filters know the model by, however it is spelt.")]
+ModelKey = Annotated[str, Doc("What figures and filters know the model by, however it is spelled.")]
 ClientWindow = Annotated[int | None, Doc("Tokens of context that the client counts on.")]
 
 

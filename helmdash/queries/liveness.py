@@ -13,5 +13,5 @@ def database_problem() -> str | None:
         is_set_up = Project.objects.filter(is_default=True).exists()
     except (DatabaseError, InterfaceError):
         # The exact error may name hosts and users; it belongs into the log, not on a public page.
-        return "the database does not answer or has no tables yet"
+        return "the database does not respond or has no tables yet"
     return None if is_set_up else "no default project yet: run `manage.py up`"

@@ -60,7 +60,7 @@ class Listings:
     async def all_ids(self, endpoints: Sequence[Endpoint]) -> list[str]:
         """Every model as `provider/model`, in the order of the upstreams; globs are left out.
 
-        An upstream that does not answer has none: the others' are listed all the same.
+        An upstream that does not respond has none: the others' are listed all the same.
         """
         await self._ask([each for each in endpoints if not each.models or _has_globs(each)])
         listed = self._listed(endpoints)

@@ -88,7 +88,7 @@ def test_readyz_tells_a_disk_that_takes_nothing_and_one_that_says_nothing(
     def hang() -> None:
         is_over.wait(10)
 
-    for ask, said in ((lambda: "the disk is full", "the disk is full"), (hang, "does not answer")):
+    for ask, said in ((lambda: "the disk is full", "the disk is full"), (hang, "does not respond")):
         monkeypatch.setattr(recorder(), "spool_problem", ask)
         began = time.monotonic()
         ready = Client().get("/readyz")
@@ -193,7 +193,7 @@ def test_metrics_and_readiness_answer_soon_while_the_database_is_away(
     assert after[name] == before[name] >= 40
     assert unknown.status_code == 503
     assert ready.status_code == 503
-    assert ready.json()["database"].startswith("the database does not answer")
+    assert ready.json()["database"].startswith("the database does not respond")
     assert ready.json()["gateway"].startswith("ok for keys")
     assert ready.json()["pages"] == ready.json()["api"] == ready.json()["database"]
     assert (before["helmdash_database_available"], after["helmdash_database_available"]) == (1, 0)

@@ -42,7 +42,7 @@ def assemble(request: HttpRequest) -> HttpResponse:
 
     The best chunks are taken as long as the whole text stays within the budget, in tokens
     estimated from its bytes. The same input gives the same prompt, in whatever order the chunks
-    come. When the other parts alone are too big, nothing is cut: the answer is `over_budget`.
+    come. When the other parts alone are too big, nothing is cut: the response is `over_budget`.
     """
     given = read_body(request, shapes.ASSEMBLE)
     found = assemble_prompt(

@@ -47,7 +47,7 @@ _NDJSON = "application/x-ndjson"
     },
     answers={
         201: Answer(meaning="Stored.", shape=Recorded),
-        200: Answer(meaning="Known already: the first answer.", shape=Recorded),
+        200: Answer(meaning="Known already: the first response.", shape=Recorded),
     },
 )
 def record_call(request: HttpRequest) -> HttpResponse:
@@ -74,7 +74,7 @@ def record_batch(request: HttpRequest) -> HttpResponse:
     """Report up to 1,000 calls.
 
     The good ones are stored in one transaction, also when others are rejected: those are listed
-    with their place in the batch and their faults, and the answer is still 200.
+    with their place in the batch and their faults, and the status is still 200.
     """
     return _store(request, read_many(request))
 
@@ -170,7 +170,7 @@ def export_calls(request: HttpRequest) -> StreamingHttpResponse:
 def get_call(request: HttpRequest, call_id: str) -> HttpResponse:
     """Read one call.
 
-    With its raw usage, metadata, what was dropped, its earlier tries, the other calls of its
+    With its raw usage, metadata, what was dropped, its earlier attempts, the other calls of its
     correlation id and, as far as the project keeps payloads, the texts.
     """
     project = access_of(request).project

@@ -87,7 +87,7 @@ def clear_conversation(request: HttpRequest, conversation_id: str) -> HttpRespon
     """Give a conversation a fresh start.
 
     Opens the next round. Begin it with `package`, then `carried`; nothing else of the history is
-    needed. In a round without calls nothing is cleared, and the answer is the same again.
+    needed. In a round without calls nothing is cleared, and the response is the same again.
     """
     body = read_body(request, shapes.CLEAR, is_optional=True)
     project = _project(request, conversation_id)

@@ -50,7 +50,7 @@ def plan(request: HttpRequest) -> HttpResponse:
     The catalog is fitted to the model's budget, the model asked, its reply checked: every step
     is an entry of the catalog or says what is missing. What goes wrong is tried again in another
     way, three times at most; then the problem has the cause, and `attempts` every call.
-    With `Prefer: respond-async` the answer is 202 at once, and the plan is made meanwhile.
+    With `Prefer: respond-async` the response is 202 at once, and the plan is made meanwhile.
     """
     return _answer(request, "plan")
 

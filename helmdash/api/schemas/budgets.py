@@ -40,7 +40,10 @@ class BudgetPatch(TypedDict, total=False):
     allows_llm_filter: bool
     filter_model: Annotated[Word255, Field(description="Empty: the planning model itself.")]
     fallback_model: Annotated[
-        Word255, Field(description="Plans when this model times out or is away. Empty: none.")
+        Word255,
+        Field(
+            description="Makes the plan when this model times out or is unavailable. Empty: none."
+        ),
     ]
     is_hybrid_reasoning: bool
     wants_strict_json: bool

@@ -21,7 +21,7 @@ class AdvanceIn(TypedDict, total=False):
         Positive | None,
         Field(
             description="Its number. Default: one more than the last recorded. Asked again for "
-            "the same one, the answer is the same and nothing is counted twice."
+            "the same one, the response is the same and nothing is counted twice."
         ),
     ]
     has_user_prompt: Annotated[

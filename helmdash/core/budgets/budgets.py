@@ -128,7 +128,9 @@ class EffectiveBudget(BudgetFigures):
     ]
     is_shipped: Annotated[bool, HIDDEN] = False
     claims: Annotated[
-        tuple[WindowClaim, ...], JsonName("windows"), Doc("Everybody's word, best first.")
+        tuple[WindowClaim, ...],
+        JsonName("windows"),
+        Doc("What each source says, the one that counts first."),
     ] = ()
     # The call that shows a word to be wrong.
     disproved_by: Annotated[WindowReport | None, JsonName("limit_disproved")] = None

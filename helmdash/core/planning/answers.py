@@ -19,7 +19,7 @@ from helmdash.core.planning.plans import Plan, PlannedRoute
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One call made for a plan: the filter pass, the plan itself, or another try."""
+    """One call made for a plan: the filter pass, the plan itself, or a retry."""
 
     number: int
     purpose: str

@@ -65,7 +65,7 @@ class CallIn(TypedDict, total=False):
 
     id: Annotated[
         ClientId | None,
-        Field(description="The client's own id. A repeat is answered with the first answer."),
+        Field(description="The client's own id. A repeat gets the first response."),
     ]
     conversation: Annotated[
         ConversationId | None, Field(description="The dialogue the call belongs to.")
@@ -83,15 +83,13 @@ class CallIn(TypedDict, total=False):
     purpose: Annotated[
         Word32 | None, Field(description="chat (default), plan, route, filter, verify …")
     ]
-    correlation_id: Annotated[
-        Word128 | None, Field(description="Ties calls together that are one story.")
-    ]
+    correlation_id: Annotated[Word128 | None, Field(description="Ties related calls together.")]
     attempt: SmallPositive | None
     attempts: Annotated[
         list[FreeObject] | None,
         Field(
             max_length=100,
-            description="Every try of this call, the last one included, as objects of your own.",
+            description="Every attempt at this call, also the last one, as objects of your own.",
         ),
     ]
     client: Annotated[
@@ -119,7 +117,7 @@ class CallIn(TypedDict, total=False):
     ]
     finish_reason: Annotated[Word64 | None, Field(description="In the provider's own word.")]
     raw_content_len: Annotated[
-        Count | None, Field(description="UTF-8 bytes of the answer before anything was stripped.")
+        Count | None, Field(description="UTF-8 bytes of the reply before anything was stripped.")
     ]
     latency_ms: Milliseconds | None
     ttft_ms: Annotated[Milliseconds | None, Field(description="Time to the first token.")]
@@ -135,7 +133,7 @@ class CallIn(TypedDict, total=False):
         Field(max_length=10_000, description="Stored only if the project keeps payloads."),
     ]
     content: Annotated[
-        str | None, Field(description="The answer. Stored only if the project keeps payloads.")
+        str | None, Field(description="The reply. Stored only if the project keeps payloads.")
     ]
     decoded: Annotated[
         bool | None, Field(description="False: the JSON that was due could not be read.")

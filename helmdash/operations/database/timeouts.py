@@ -72,7 +72,7 @@ class DatabaseNotResponding(OperationalError):
     """The database did not answer in time."""
 
     def __init__(self) -> None:
-        super().__init__("the database does not answer")
+        super().__init__("the database does not respond")
 
 
 def with_timeout(

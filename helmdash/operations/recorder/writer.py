@@ -162,7 +162,7 @@ class Writer:
                 if time.monotonic() - (self._away_since or began) > self._limits.outage:
                     left = [unit for unit in units if not unit.is_settled]
                     self._intake.refuse_reports(
-                        RecorderFull("The database does not answer."),
+                        RecorderFull("The database is unavailable."),
                         held=[unit for unit in left if unit.answers is not None],
                     )
                     units = [unit for unit in left if unit.answers is None]

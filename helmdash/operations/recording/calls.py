@@ -57,7 +57,7 @@ MESSAGE_SEEN_PRECISION = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """The answer to a recorded call; the same for every repeat of its id."""
+    """The response to a recorded call; the same for every repeat of its id."""
 
     id: str
     conversation: str | None

@@ -52,7 +52,7 @@ class PlanItem:
     at: datetime
     latency_ms: int | None
     before_bytes: Annotated[int | None, Doc("The catalog as it was.")]
-    after_bytes: Annotated[int | None, Doc("The catalog as the last try showed it.")]
+    after_bytes: Annotated[int | None, Doc("The catalog as the last attempt showed it.")]
     caller: str | None
     more_steps_likely: bool | None
     followed: Annotated[bool | None, Doc("Null: nobody knows.")]

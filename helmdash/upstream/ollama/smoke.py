@@ -128,7 +128,7 @@ async def ping(target: Target, client: UpstreamClient) -> Result:
         return Result(
             name=SmokeTest.PING,
             passed=False,
-            message=f"The server does not answer: {told.error}{also}",
+            message=f"The server does not respond: {told.error}{also}",
             details=details,
             hint="Start it with `ollama serve`, or name another with --url or OLLAMA_HOST.",
         )
