@@ -13,7 +13,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 # How a connection is told that somebody with a good key is at its other end: a function in its
-# requests' scopes, where helmdash.doors.protocol serves them.
+# requests' scopes, where helmdash.doors.http.protocol serves them.
 KNOWN_KEY = "helmdash.known"
 
 

@@ -141,7 +141,7 @@ def without_body(receive: Receive) -> Receive:
     """A receive that says at once that there is no body, and reads none.
 
     After that it says nothing any more: to see the client leave, it would have to read what the
-    client sends. What comes is thrown away by the server, up to a bound (helmdash.doors.protocol).
+    client sends. What comes is thrown away by the server, up to a bound (doors.http.protocol).
     """
     is_told = False
 

@@ -211,7 +211,7 @@ def _serve(env: conf.Env) -> None:
         proxy_headers=False,
         timeout_graceful_shutdown=env.stop_seconds,
         # By name, so that each of several workers finds it.
-        http="helmdash.doors.protocol:BoundedProtocol",
+        http="helmdash.doors.http.protocol:BoundedProtocol",
         ws="none",
     )
 

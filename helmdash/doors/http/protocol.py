@@ -19,23 +19,27 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import (
-    STATUS_LINE,
     HttpToolsProtocol,
     RequestResponseCycle,
 )
 
-from helmdash import conf
-from helmdash.core.access.client_address import Network, counted_as, is_trusted, parse_networks
+from helmdash.core.access.client_address import counted_as, is_trusted
 from helmdash.doors.asgi import KNOWN_KEY
+from helmdash.doors.http.limits import connection_limits
+from helmdash.doors.http.request_head import (
+    TELLING_HEADERS,
+    HeadRefused,
+    announces_body,
+    head_without_upgrade,
+    refusal_bytes,
+    refusal_of,
+    wants_websocket,
+)
 
-# Headers that say where the body ends, and whom it is for.
-_TELLING = frozenset({b"content-length", b"transfer-encoding", b"host", b"upgrade", b"expect"})
 # Requests that wait behind one that is being answered. Browsers and SDKs send none.
 _MOST_PIPELINED = 16
 # What is thrown away of a body that nobody reads, so that its sender may see the answer: a body of
@@ -49,47 +53,6 @@ _SHOUTING = 2
 _FRAMING = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What one connection may do, and how many there may be."""
-
-    header_bytes: int
-    header_line_bytes: int
-    headers: int
-    header_seconds: float
-    idle_seconds: int
-    write_seconds: float
-    connections: int
-    anonymous_connections: int
-    trusted_proxies: tuple[Network, ...]
-
-
-@cache
-def limits() -> Limits:
-    """Those of this process, by its settings."""
-    env = conf.env()
-    return Limits(
-        header_bytes=env.max_header_bytes,
-        header_line_bytes=min(env.max_header_line_bytes, env.max_header_bytes),
-        headers=env.max_headers,
-        header_seconds=env.header_seconds,
-        idle_seconds=env.idle_seconds,
-        write_seconds=env.write_seconds,
-        connections=env.max_connections,
-        anonymous_connections=env.max_anonymous_connections,
-        trusted_proxies=tuple(parse_networks(env.trusted_proxies)),
-    )
-
-
-class _Refused(Exception):
-    """The request goes no further; raised inside the parser to make it stop."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
-        self.sentence = sentence
-
-
 # By address: the connections of people that nobody knows, of this process.
 _anonymous: Counter[str] = Counter()
 
@@ -99,7 +62,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.limits = limits()
+        self.limits = connection_limits()
         self.timeout_keep_alive = self.limits.idle_seconds
         # Looked at for each header.
         self._most_headers = self.limits.headers
@@ -184,14 +147,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._framing_bytes += len(data)
         try:
             self._feed(data)
-        except _Refused as refused:
+        except (HeadRefused, httptools.HttpParserError) as error:
+            inner = isinstance(error, httptools.HttpParserCallbackError)
+            refused = refusal_of(error.__context__ if inner else error)
             self._refuse(refused.status, refused.sentence)
-            return
-        except httptools.HttpParserCallbackError as error:
-            self._refuse(*_why(error.__context__))
-            return
-        except httptools.HttpParserError:
-            self._refuse(400, "This is no valid HTTP request.")
             return
         if self._is_over():
             return
@@ -219,7 +178,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """A request begins: its bytes count from 0. Raises, for `data_received`, what refuses one
         too many in the pipeline."""
         if len(self.pipeline) >= _MOST_PIPELINED:
-            raise _Refused(400, "Too many requests at once on one connection.")
+            raise HeadRefused(400, "Too many requests at once on one connection.")
         super().on_message_begin()
         self.scope[KNOWN_KEY] = self.note_known  # type: ignore[literal-required]
         self._body_bytes = 0
@@ -231,60 +190,49 @@ class BoundedProtocol(HttpToolsProtocol):
             self._framing_bytes = 1
 
     def on_url(self, url: bytes) -> None:
-        """A part of the address. Raises _Refused (414)."""
+        """A part of the address. Raises HeadRefused (414)."""
         self.url += url
         if len(self.url) > self.limits.header_line_bytes:
-            raise _Refused(414, "The address is too long.")
+            raise HeadRefused(414, "The address is too long.")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, or a trailer behind a chunked body. Raises _Refused (431)."""
+        """A header, or a trailer behind a chunked body. Raises HeadRefused (431)."""
         size = len(name) + len(value)
         if size > self._most_line_bytes:
-            raise _Refused(431, f"A header has more than {self._most_line_bytes} bytes.")
+            raise HeadRefused(431, f"A header has more than {self._most_line_bytes} bytes.")
         if self._has_headers:
             # A trailer would change the headers of a request that is being answered.
             return
         headers = self.headers
         if len(headers) >= self._most_headers:
-            raise _Refused(431, f"More than {self._most_headers} headers.")
+            raise HeadRefused(431, f"More than {self._most_headers} headers.")
         self._header_bytes += size + 4
         name = name.lower()
-        if name in _TELLING:
+        if name in TELLING_HEADERS:
             self._telling.append((name, value))
             if name == b"expect" and value.lower() == b"100-continue":
                 self.expect_100_continue = True
         headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """The request can be answered. Raises _Refused (400, 426, 431)."""
+        """The request can be answered. Raises HeadRefused (400, 426, 431)."""
         self._stop_timer()
         if self._header_bytes > self.limits.header_bytes:
-            raise _Refused(431, f"The headers have more than {self.limits.header_bytes} bytes.")
+            raise HeadRefused(431, f"The headers have more than {self.limits.header_bytes} bytes.")
         self._has_headers = True
-        has_body = _announces_body(self._telling, self.parser.get_http_version())
+        has_body = announces_body(self._telling, self.parser.get_http_version())
         if self.parser.should_upgrade():
-            if _wants_websocket(self._telling):
-                raise _Refused(426, "HelmDash does not speak WebSocket; ask over plain HTTP.")
+            if wants_websocket(self._telling):
+                raise HeadRefused(426, "HelmDash does not speak WebSocket; ask over plain HTTP.")
             if self.parser.get_method() == b"CONNECT":
-                raise _Refused(400, "HelmDash is no proxy.")
-            self._plain_head = self._without_upgrade()
+                raise HeadRefused(400, "HelmDash is no proxy.")
+            self._plain_head = head_without_upgrade(
+                self.parser.get_method(), self.url, self.parser.get_http_version(), self.headers
+            )
             return
         super().on_headers_complete()
         if has_body:
             self.cycle.transport = _Transport(self.transport, self)  # type: ignore[assignment]
-
-    def _without_upgrade(self) -> bytes:
-        """The head of this request as it would have come from a client that wants no upgrade."""
-        version = self.parser.get_http_version().encode()
-        lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
-        for name, value in self.headers:
-            if name == b"connection":
-                value = b"close" if b"close" in value.lower() else b"keep-alive"
-            if name not in (b"upgrade", b"http2-settings"):
-                lines.append(b"%s: %s" % (name, value))
-        if any(b"\r" in line or b"\n" in line for line in lines):
-            raise _Refused(400, "A header goes over several lines.")
-        return b"\r\n".join([*lines, b"", b""])
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
@@ -378,17 +326,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_answering() and not self._give_up_unanswered():
             self._end_after_answers()
             return
-        body = f"{sentence}\n".encode()
-        lines = [
-            STATUS_LINE[status],
-            *(b"%s: %s\r\n" % header for header in self.server_state.default_headers),
-            b"content-type: text/plain; charset=utf-8\r\n",
-            b"content-length: %d\r\n" % len(body),
-            *(b"%s: %s\r\n" % header for header in _MORE.get(status, ())),
-            b"connection: close\r\n\r\n",
-            body,
-        ]
-        self.transport.write(b"".join(lines))
+        self.transport.write(refusal_bytes(status, sentence, self.server_state.default_headers))
         self._linger()
 
     def _give_up_unanswered(self) -> bool:
@@ -460,49 +398,3 @@ class _Transport:
     def close(self) -> None:
         """The answer is over, and it is the last one."""
         self._protocol.close_behind_answer()
-
-
-_TWO_WAYS = "The end of the body is told in two ways."
-# What goes with a refusal.
-_MORE: dict[int, tuple[tuple[bytes, bytes], ...]] = {
-    426: ((b"upgrade", b"HTTP/1.1"),),
-    503: ((b"retry-after", b"1"),),
-}
-
-
-def _why(error: BaseException | None) -> tuple[int, str]:
-    """What made the parser stop: a refusal of ours, or an address that is none."""
-    if isinstance(error, _Refused):
-        return error.status, error.sentence
-    return 400, "This is no valid HTTP request."
-
-
-def _announces_body(telling: list[tuple[bytes, bytes]], version: str) -> bool:
-    """Whether a request has a body; everybody between the client and us must find the same end of
-    it, and the same host.
-
-    The parser refuses most of what can be read in two ways; this is what it lets through. Raises
-    _Refused (400).
-    """
-    length: bytes | None = None
-    is_chunked = has_host = False
-    for name, value in telling:
-        if name == b"content-length":
-            if length is not None:
-                raise _Refused(400, _TWO_WAYS)
-            length = value
-        elif name == b"transfer-encoding":
-            if is_chunked or version == "1.0" or value.lower() != b"chunked":
-                raise _Refused(400, "The only Transfer-Encoding that is understood is chunked.")
-            is_chunked = True
-        elif name == b"host":
-            if has_host:
-                raise _Refused(400, "There is more than one Host.")
-            has_host = True
-    if is_chunked and length is not None:
-        raise _Refused(400, _TWO_WAYS)
-    return is_chunked or length not in (None, b"0")
-
-
-def _wants_websocket(headers: list[tuple[bytes, bytes]]) -> bool:
-    return any(name == b"upgrade" and b"websocket" in value.lower() for name, value in headers)

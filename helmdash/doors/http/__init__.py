@@ -1,0 +1,1 @@
+"""HTTP as it comes off the wire, within limits that an ASGI application never sees (ADR 19)."""
