@@ -93,6 +93,7 @@ class Gap:
     suggestions: tuple[str, ...] = ()
 
 
+@answer("Step")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStep:
     """One call to make. `tool` is `unknown` where the catalog has nothing for it: see `gap`.
