@@ -1,5 +1,5 @@
-"""The JSON shapes of the API, as TypedDicts: what bodies may hold, and what answers do.
+"""What bodies and queries may hold, as TypedDicts: one definition checks them and is their schema.
 
-One definition does three things: it checks what comes in (or, by mypy, what goes out), it is the
-OpenAPI's schema, and it is read by people. Shapes of answers are total: what is not known is null.
+Beside them the few answers that are the API's own. All others are the dataclasses that queries and
+operations give (helmdash.answers).
 """
