@@ -9,8 +9,8 @@ import pytest
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.anthropic import CLIENT, UPSTREAM
+from helmdash.providers.anthropic.abilities.schema import to_structured_schema
 from helmdash.providers.anthropic.counting import AnthropicCounting
-from helmdash.providers.anthropic.schema import to_structured_schema
 from helmdash.providers.anthropic.write_request import request_body
 from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.wire import (

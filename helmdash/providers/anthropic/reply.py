@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from helmdash.providers.anthropic.abilities.json_mode import json_tool_in
 from helmdash.providers.anthropic.errors import error_of
 from helmdash.providers.anthropic.exact_json import from_json, to_json
-from helmdash.providers.anthropic.json_mode import json_tool_in
 from helmdash.providers.anthropic.outcomes import (
     message_id,
     refusal_of,

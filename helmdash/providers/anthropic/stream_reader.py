@@ -13,13 +13,13 @@ from typing import Any
 
 import orjson
 
-from helmdash.providers.anthropic.errors import error_of
-from helmdash.providers.anthropic.exact_json import to_json
-from helmdash.providers.anthropic.json_mode import (
+from helmdash.providers.anthropic.abilities.json_mode import (
     TextBesideJson,
     has_json_tool,
     json_tool_in,
 )
+from helmdash.providers.anthropic.errors import error_of
+from helmdash.providers.anthropic.exact_json import to_json
 from helmdash.providers.anthropic.outcomes import refusal_of
 from helmdash.providers.anthropic.reply import is_unasked_tool_end
 from helmdash.providers.anthropic.unstreamed import begins_like_json, read_unstreamed

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from helmdash.providers.anthropic.json_mode import JsonPlan
-from helmdash.providers.anthropic.traits import Traits
+from helmdash.providers.anthropic.abilities.json_mode import JsonPlan
+from helmdash.providers.anthropic.abilities.traits import Traits
 from helmdash.providers.wire import ChatRequest, Choice, Json, Tool
 
 _CHOICE_WORDS = {Choice.AUTO: "auto", Choice.REQUIRED: "any", Choice.NONE: "none"}

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from helmdash.providers.anthropic.abilities.traits import Traits
 from helmdash.providers.anthropic.exact_json import from_json
-from helmdash.providers.anthropic.traits import Traits
 from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.shared.tool_ids import UNREADABLE_ARGUMENTS
 from helmdash.providers.wire import (

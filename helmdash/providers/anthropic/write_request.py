@@ -10,12 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.providers.anthropic.abilities.json_mode import plan_json
+from helmdash.providers.anthropic.abilities.thinking import (
+    ThinkingPlan,
+    forces_a_tool,
+    plan_thinking,
+)
+from helmdash.providers.anthropic.abilities.traits import Traits, traits_of
 from helmdash.providers.anthropic.exact_json import to_json
 from helmdash.providers.anthropic.http import post
-from helmdash.providers.anthropic.json_mode import plan_json
-from helmdash.providers.anthropic.thinking import ThinkingPlan, forces_a_tool, plan_thinking
 from helmdash.providers.anthropic.tools import write_tools
-from helmdash.providers.anthropic.traits import Traits, traits_of
 from helmdash.providers.anthropic.write_messages import write_conversation
 from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.protocols import HttpRequest

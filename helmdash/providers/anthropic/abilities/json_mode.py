@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from helmdash.providers.anthropic.schema import to_structured_schema
-from helmdash.providers.anthropic.traits import Traits, traits_of
+from helmdash.providers.anthropic.abilities.schema import to_structured_schema
+from helmdash.providers.anthropic.abilities.traits import Traits, traits_of
 from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.wire import ChatRequest, Event, TextDelta
 

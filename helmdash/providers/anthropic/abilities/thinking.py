@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from helmdash.providers.anthropic.traits import Traits
+from helmdash.providers.anthropic.abilities.traits import Traits
 from helmdash.providers.wire import ChatRequest, Choice, Reasoning, Role, ToolCall
 
 _LEAST_BUDGET = 1024  # the vendor refuses less
