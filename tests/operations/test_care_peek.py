@@ -135,6 +135,7 @@ def test_a_step_takes_few_statements(
 ) -> None:
     """Those of the savepoint included that a test's own transaction makes."""
     talk.turns(tokens, 2)
+    look(talk)  # the budgets are at hand, also where the turns took their second
 
     with django_assert_max_num_queries(most):
         talk.advance(client=CLIENT, sent_bytes=lambda restart: 1, fits=lambda *room: True)
