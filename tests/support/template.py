@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.support import ROOT
 from tests.support.postgres import create_database
 
-_SECONDS = 120
+_SECONDS = 300
 _DJANGO = "import django; django.setup(); from django.core.management import call_command; "
 _MIGRATE = _DJANGO + "call_command('migrate', interactive=False, verbosity=0)"
 _COLLECT = _DJANGO + "from helmdash.cli.management.commands import up; up._collect_static()"
