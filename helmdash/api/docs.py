@@ -20,14 +20,14 @@ from helmdash.api.responding import read
 @csrf_exempt  # refused by method, in our shape
 @require_safe
 def openapi_json(request: HttpRequest) -> HttpResponse:
-    """The document, for tools."""
+    """`/api/v1/openapi.json`, as tools read it."""
     return read(request, document())
 
 
 @csrf_exempt  # refused by method, in our shape
 @require_safe
 def docs_page(request: HttpRequest) -> HttpResponse:
-    """The document, for people."""
+    """`/api/v1/docs`: every route, error and schema, without a script."""
     found = document()
     context = {
         "version": found["info"]["version"],

@@ -78,12 +78,12 @@ def carried_out_once(view: View, once: Once) -> View:
 
 
 def names_its_call(body: bytes) -> bool:
-    """Whether the body is a call that has an id."""
+    """True for a call with an `id`: repeating it is safe without the header."""
     return _has_id(_parsed(body))
 
 
 def names_its_calls(body: bytes) -> bool:
-    """Whether the body is a batch of calls that all have an id."""
+    """True for a batch whose calls all have an `id`: repeating it is safe without the header."""
     parsed = _parsed(body)
     calls = parsed.get("calls") if isinstance(parsed, dict) else parsed
     return isinstance(calls, list) and bool(calls) and all(map(_has_id, calls))

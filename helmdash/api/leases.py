@@ -29,7 +29,8 @@ class Leases:
 
     @contextmanager
     def holding(self, claim: Claim) -> Iterator[None]:
-        """Hold it for as long as the block takes."""
+        """A block in which the lease is renewed every 20 s, so that no repeat is carried out
+        meanwhile."""
         with self._lock:
             self._held.add(claim)
             if self._thread is None:

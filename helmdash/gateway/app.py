@@ -81,7 +81,7 @@ class Gateway:
         self._calls = Calls(recorder=recorder, client=client, listings=listings)
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads that ask the database; what waits there is given up."""
         self._calls.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -30,7 +30,7 @@ class Estimate:
 
     @property
     def words(self) -> str:
-        """For the header of a warning."""
+        """The value of `x-helmdash-budget-warning`: the estimate and the budget, in tokens."""
         return f"about {self.tokens} tokens, budget {self.limit} ({self.key})"
 
 

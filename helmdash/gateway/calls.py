@@ -41,7 +41,7 @@ class Calls:
         self._forwarder = Forwarder(client, self._recording, self._remediator)
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads that ask the database; what waits there is given up."""
         self._local.close()
         self._remediator.close()
 

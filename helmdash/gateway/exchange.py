@@ -115,7 +115,8 @@ class Exchange:
     ) -> None:
         """Note what went wrong; the first fault is the one that counts.
 
-        is_own: the message is ours; False: it is the provider's, who may quote the prompt.
+        http_status None: none was received. is_own: the message is ours; False: it is the
+        provider's, who may quote the prompt.
         """
         if self.error is None:
             self.error = error

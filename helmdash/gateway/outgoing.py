@@ -24,5 +24,6 @@ class OutgoingRequest:
 
     @property
     def text_bytes(self) -> int:
-        """The bytes of the request without its images."""
+        """UTF-8 bytes of the body without the base64 of images: what estimates and readings go
+        by."""
         return max(len(self.body) - self.image_bytes, 0)

@@ -33,7 +33,7 @@ class Refusal(Exception):
 
 
 def bad_request(message: str, *, code: str = "invalid_request_error") -> Refusal:
-    """400: the request itself is wrong."""
+    """400 with a message that names the member and the fix."""
     return Refusal(WireError(message=message, code=code, type="invalid_request_error", status=400))
 
 
@@ -65,7 +65,7 @@ def forbidden(message: str) -> Refusal:
 
 
 def not_found(message: str, *, code: str = "not_found", records: bool = False) -> Refusal:
-    """404: no such endpoint or model."""
+    """404: no such endpoint, or no upstream for the model."""
     error = WireError(message=message, code=code, type="not_found_error", status=404)
     return Refusal(error, records=records)
 

@@ -38,7 +38,8 @@ _HEADER_CHARS = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """A whole response: `body` with `status`, or an `error` for the client's format to word.
+    """A whole response: `body` with `status`, or an `error` for the client's format to word (None:
+    all went well).
 
     Where a stream has begun, the error ends it.
     """

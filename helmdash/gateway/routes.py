@@ -12,7 +12,7 @@ from helmdash.providers.protocols import ClientFormat
 
 
 class Action(StrEnum):
-    """What a client wants."""
+    """What a path is for, whichever vendor's it is."""
 
     CHAT = "chat"
     EMBED = "embed"

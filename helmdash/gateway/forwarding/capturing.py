@@ -14,7 +14,8 @@ from helmdash.providers.wire import ChatRequest, Reply, WireError
 
 
 def capture_of(exchange: Exchange) -> Capture:
-    """Everything this call told us."""
+    """The call as the recorder takes it: what the client sent, what came back, and how long it
+    took."""
     now_ns = perf_counter_ns()
     request, remediation = exchange.sent_request or exchange.request, exchange.remediation
     response_format, sent = _response_format(request), _sent(exchange)

@@ -21,7 +21,7 @@ def own_headers(exchange: Exchange, *, level: str = "unknown") -> list[Header]:
 
 
 def remediation_headers(state: RemediationState | None) -> list[Header]:
-    """What remediation tells of a call; nothing where it is off."""
+    """What remediation tells of a call; none where it is off (None)."""
     if state is None:
         return []
     headers: list[Header] = [(b"x-helmdash-remediation", state.action.encode())]

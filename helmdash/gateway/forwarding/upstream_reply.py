@@ -26,7 +26,7 @@ Attempts = tuple[Mapping[str, object], ...]  # every try at one request, ready f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoReply:
-    """Nothing came, or not all of it. `http_status` as far as one was told."""
+    """Nothing came, or not all of it. `http_status` None: not even a status."""
 
     error: WireError
     http_status: int | None

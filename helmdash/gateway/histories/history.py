@@ -71,7 +71,8 @@ class History:
         return is_standstill(self.entries, since=since, start=start, end=end)
 
     def beginning(self, restart: care.Restart | None) -> Beginning:
-        """What was dropped of it. Nothing, where the client itself has changed its beginning."""
+        """What was dropped of it. restart None: nothing; nothing either where the client itself has
+        changed its beginning."""
         if restart is None:
             return Beginning()
         count = restart.messages

@@ -31,7 +31,8 @@ class DueSteps:
         return left > 0
 
     def note(self, who: Who, name: str, *, is_over: bool) -> None:
-        """A step was taken. is_over: it has ended what made it due."""
+        """Remember that something was due in the conversation, or with is_over that it is no
+        more."""
         if is_over:
             self._left.pop((who, name), None)
         elif not self._left.get((who, name)):

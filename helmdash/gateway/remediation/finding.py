@@ -42,7 +42,8 @@ def unnamed_conversation(exchange: Exchange, links: ChainLinks | None) -> str | 
 
 
 def concerned(exchange: Exchange, conversation: str | None) -> Callable[[Capture], bool]:
-    """Which calls may be the conversation's newest: those of its name, or of its caller."""
+    """Which calls may be the conversation's newest: those of its name, or where that is None those
+    of its caller."""
     caller = exchange.key_context.caller.name
     if conversation is not None:
         return lambda capture: capture.conversation in (conversation, None)

@@ -26,7 +26,8 @@ class KnownNames:
         self._marks: dict[tuple[Who, str], str] = {}
 
     def note(self, who: Who, links: ChainLinks | None, name: str) -> None:
-        """A call of the conversation has ended."""
+        """Keep the name for the call that goes on from these traces; links None: nothing to know it
+        by."""
         self._forget(self._marks.get((who, name)), who)
         if links is None or not links.reply:
             return

@@ -23,9 +23,10 @@ _PLAINLY = 1.1
 def is_too_long(exchange: Exchange, outgoing: OutgoingRequest, newest: care.Newest | None) -> bool:
     """Whether it is plain before sending that the request does not fit.
 
-    By the conversation's own last reading, in the same round and by the same model, never by a
-    guess at bytes per token: that would cost a conversation its beginning. In doubt the upstream
-    tells. A request that the budget would refuse is refused by us, which is no better.
+    By the conversation's own last reading, in the same round and by the same model (newest; None:
+    there is none), never by a guess at bytes per token: that would cost a conversation its
+    beginning. In doubt the upstream tells. A request that the budget would refuse is refused by us,
+    which is no better.
     """
     if exchange.budget is None:
         return False
@@ -39,7 +40,8 @@ def is_too_long(exchange: Exchange, outgoing: OutgoingRequest, newest: care.Newe
 def expected_tokens(
     exchange: Exchange, outgoing: OutgoingRequest, newest: care.Newest | None
 ) -> float:
-    """The tokens of a request, by the reading of the call before; 0: there is no reading."""
+    """The tokens of a request, by the reading of the call before; 0: there is no reading (newest
+    None)."""
     if newest is None or newest.model != exchange.model:
         return 0.0
     return newest.prompt_tokens * outgoing.text_bytes / newest.sent_bytes

@@ -19,7 +19,8 @@ def written(
     route: Route,
     client: ClientFormat,
 ) -> OutgoingRequest:
-    """The client's request with this beginning and, for this call only, a `guide` in it."""
+    """The client's request with this beginning and, for this call only, a `guide` in it (None:
+    none)."""
     steps = arrange(history.entries, beginning, guide=guide)
     body, parsed = rewritten(history.form, history.body, history.parsed, steps)
     chat = client.read_request(parsed, model=route.model, stream=route.stream)
@@ -30,7 +31,7 @@ def written(
 
 
 def bytes_of(history: History, beginning: Beginning) -> int:
-    """The bytes of the request with this beginning."""
+    """The bytes of the body that the request would have with this beginning."""
     steps = arrange(history.entries, beginning)
     body, _ = rewritten(history.form, history.body, history.parsed, steps)
     return len(body)
