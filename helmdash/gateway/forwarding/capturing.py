@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from time import perf_counter_ns
 
 from helmdash.core.calls.capture import Capture, SentSizes
-from helmdash.core.calls.withheld import kept_code
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.gateway.exchange import KEEPS_NOTHING, NS_PER_MS, Exchange
-from helmdash.gateway.message_digest import call_links, kept_messages, turns_of
-from helmdash.providers.wire import ChatRequest, Reply, WireError
+from helmdash.gateway.forwarding.error_codes import kept_error_code
+from helmdash.gateway.message_digest import call_links, kept_messages
+from helmdash.providers.wire import ChatRequest, Reply
 
 
 def capture_of(exchange: Exchange) -> Capture:
@@ -24,7 +24,7 @@ def capture_of(exchange: Exchange) -> Capture:
     error = exchange.error or reply.error
     keeps_texts = exchange.key_context.caller.project.payload != KEEPS_NOTHING
     has_reply = text_len is not None
-    error_code = _error_code(exchange, error, keeps_texts=keeps_texts) if error else None
+    error_code = kept_error_code(exchange, error, keeps_texts=keeps_texts) if error else None
     messages = kept_messages(request) if request and keeps_texts else None
     links = None
     if exchange.request is not None:
@@ -86,16 +86,6 @@ def _outcome(exchange: Exchange) -> tuple[Reply, int | None, int | None]:
         return reply, utf8_bytes(reply.text), utf8_bytes(reply.reasoning)
     # Without a chat request there is no text in a reply that could be missing.
     return reply or Reply(), None, None
-
-
-def _error_code(exchange: Exchange, error: WireError, *, keeps_texts: bool) -> str | None:
-    """Of a provider that repeats the prompt there, nothing where the prompt is not kept: this is
-    the last place that knows both."""
-    code, request = error.code or error.type, exchange.request
-    is_own = error is exchange.error and exchange.error_is_own
-    if keeps_texts or not code or request is None or is_own:
-        return code
-    return kept_code(code, (turn.text for turn in turns_of(request.messages)))
 
 
 def _attempts(exchange: Exchange) -> tuple[Mapping[str, object], ...]:
