@@ -39,7 +39,7 @@ def check_budget(exchange: Exchange) -> None:
     mode = _mode(exchange)
     if mode == "observe" or exchange.budget is None:
         return
-    found = estimate(text_bytes=exchange.text_bytes, images=exchange.images, budget=exchange.budget)
+    found = estimate(exchange.outgoing, exchange.budget)
     if not found.is_over:
         return
     if mode == "enforce":
@@ -52,15 +52,14 @@ def is_refused(exchange: Exchange, outgoing: OutgoingRequest) -> bool:
     return (
         _mode(exchange) == "enforce"
         and exchange.budget is not None
-        and estimate(
-            text_bytes=outgoing.text_bytes, images=outgoing.images, budget=exchange.budget
-        ).is_over
+        and estimate(outgoing, exchange.budget).is_over
     )
 
 
-def estimate(*, text_bytes: int, images: int, budget: EffectiveBudget) -> Estimate:
+def estimate(outgoing: OutgoingRequest, budget: EffectiveBudget) -> Estimate:
     """Estimate the whole request: all its bytes but the images', which cost by the piece."""
-    tokens = budget.estimator.tokens_of_bytes(text_bytes) + images * TOKENS_PER_IMAGE
+    tokens = budget.estimator.tokens_of_bytes(outgoing.text_bytes)
+    tokens += outgoing.images * TOKENS_PER_IMAGE
     return Estimate(tokens=tokens, limit=budget.input_tokens, key=budget.key or "other models")
 
 

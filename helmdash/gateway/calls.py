@@ -59,14 +59,10 @@ class Calls:
         exchange.request = chat
         exchange.metadata = chat.metadata
         exchange.conversation = exchange.conversation or conversation_of(chat.metadata)
-        exchange.images, exchange.image_bytes = images_of(chat)
         exchange.tools_bytes = _tools_bytes(parsed)
-        outgoing = OutgoingRequest(
-            body=body,
-            parsed=parsed,
-            chat=chat,
-            images=exchange.images,
-            image_bytes=exchange.image_bytes,
+        images, image_bytes = images_of(chat)
+        outgoing = exchange.outgoing = OutgoingRequest(
+            body=body, parsed=parsed, chat=chat, images=images, image_bytes=image_bytes
         )
         try:
             await place(exchange, self._listings)

@@ -5,6 +5,7 @@ Not a call: no model answers, so nothing is recorded.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from helmdash.gateway import budgeting
@@ -77,9 +78,8 @@ def _estimate(exchange: Exchange, parsed: dict[str, Any], responder: Responder) 
         request = responder.client.read_request(
             {"max_tokens": 1, **parsed}, model=exchange.model, stream=False
         )
-        exchange.images, exchange.image_bytes = images_of(request)
+        images, image_bytes = images_of(request)
+        outgoing = replace(exchange.outgoing, images=images, image_bytes=image_bytes)
     except BadRequest:
-        pass  # its bytes can be counted all the same
-    return budgeting.estimate(
-        text_bytes=exchange.text_bytes, images=exchange.images, budget=exchange.budget
-    ).tokens
+        outgoing = exchange.outgoing  # its bytes can be counted all the same
+    return budgeting.estimate(outgoing, exchange.budget).tokens

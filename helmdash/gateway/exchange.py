@@ -35,18 +35,15 @@ class Exchange:
     model: str
     started_at: datetime
     started_ns: int
-    body_bytes: int
+    outgoing: OutgoingRequest  # what is sent; as it came, until remediation has looked at it
     client: Client | None = None
     client_window: int | None = None  # tokens of context that the client counts on
     purpose: str = "chat"
     request: ChatRequest | None = None  # as it came
-    sent_request: ChatRequest | None = None  # where that is another one
     remediation: RemediationState | None = None  # None: not wanted, or not possible
     tools_bytes: int | None = None
     metadata: Object | None = None
     conversation: str | None = None  # as the client names it
-    images: int = 0
-    image_bytes: int = 0
     endpoint: Endpoint | None = None
     upstream_model: str | None = None
     budget: EffectiveBudget | None = None
@@ -73,17 +70,6 @@ class Exchange:
         """The name of the model in figures, by the upstream that serves it."""
         provider = self.endpoint.name if self.endpoint else None
         return self.key_context.rules.key_of(self.model, provider=provider)
-
-    @property
-    def text_bytes(self) -> int:
-        """The bytes of the request without its images."""
-        return max(self.body_bytes - self.image_bytes, 0)
-
-    def note_outgoing(self, outgoing: OutgoingRequest) -> None:
-        """What is going to be sent: the record is of that, and not of what came."""
-        self.sent_request = None if outgoing.chat is self.request else outgoing.chat
-        self.body_bytes = len(outgoing.body)
-        self.images, self.image_bytes = outgoing.images, outgoing.image_bytes
 
     def look_up_budget(self) -> None:
         """Find the budget by all that is known of the call and its upstream so far."""

@@ -123,8 +123,8 @@ def _entry(exchange: Exchange, capture: Capture) -> LogEntry:
     usage = normalise_usage(capture.usage)
     estimate = None
     if exchange.budget is not None:
-        text = exchange.budget.estimator.tokens_of_bytes(exchange.text_bytes)
-        estimate = text + exchange.images * TOKENS_PER_IMAGE
+        text = exchange.budget.estimator.tokens_of_bytes(exchange.outgoing.text_bytes)
+        estimate = text + exchange.outgoing.images * TOKENS_PER_IMAGE
     links = capture.links
     reply = LoggedReply(
         done=capture.finish_reason is not None,

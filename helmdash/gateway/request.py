@@ -12,6 +12,7 @@ from helmdash.core.conversations.clients import client_of
 from helmdash.doors.directory import KeyContext
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.options import RequestOptions
+from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.refusals import bad_request
 from helmdash.gateway.routes import Route
 
@@ -46,7 +47,7 @@ class GatewayRequest:
             purpose=purpose,
             started_at=self.started_at,
             started_ns=self.started_ns,
-            body_bytes=len(body),
+            outgoing=OutgoingRequest(body=body, parsed={}),
             conversation=self.options.conversation,
         )
 

@@ -17,7 +17,7 @@ def capture_of(exchange: Exchange) -> Capture:
     """The call as the recorder takes it: what the client sent, what came back, and how long it
     took."""
     now_ns = perf_counter_ns()
-    request, remediation = exchange.sent_request or exchange.request, exchange.remediation
+    request, remediation = exchange.outgoing.chat, exchange.remediation
     response_format, sent = _response_format(request), _sent(exchange)
     metadata, attempts = _metadata(exchange), _attempts(exchange)
     reply, text_len, reasoning_len = _outcome(exchange)
@@ -100,12 +100,12 @@ def _attempts(exchange: Exchange) -> tuple[Mapping[str, object], ...]:
 
 
 def _sent(exchange: Exchange) -> SentSizes:
-    request = exchange.sent_request or exchange.request
+    request = exchange.outgoing.chat
     return SentSizes(
-        bytes=exchange.text_bytes,
+        bytes=exchange.outgoing.text_bytes,
         messages=len(request.messages) if request else None,
         tools_bytes=exchange.tools_bytes,
-        images=exchange.images if request else None,
+        images=exchange.outgoing.images if request else None,
     )
 
 

@@ -19,7 +19,7 @@ def level_of(exchange: Exchange, counts: Usage) -> str:
 
 
 def _looks_cut(exchange: Exchange, counts: Usage) -> bool:
-    request = exchange.sent_request or exchange.request
+    request = exchange.outgoing.chat
     if request is None:
         return False
     reply = exchange.reply or Reply()
@@ -28,11 +28,11 @@ def _looks_cut(exchange: Exchange, counts: Usage) -> bool:
         exchange.model_key,
         reply.model or exchange.upstream_model,
         Sizes(
-            bytes=exchange.text_bytes,
+            bytes=exchange.outgoing.text_bytes,
             tokens=counts.prompt_tokens,
             messages=len(request.messages),
             reasoning=counts.reasoning_tokens,
             window=exchange.window,
-            is_blind=bool(exchange.images),
+            is_blind=bool(exchange.outgoing.images),
         ),
     )

@@ -81,16 +81,16 @@ class Remediator:
         if state is None or not state.may_shorten:
             return None
         state.may_shorten = False
-        beginning = await self._fresh_start(exchange, state, size_bytes=exchange.body_bytes)
+        beginning = await self._fresh_start(exchange, state, size_bytes=len(exchange.outgoing.body))
         if beginning is None:
             return None
         state.action, state.countdown = CLEAR, None
         state.beginning = beginning
         self._recent.keep(state.key, state.history.entries, beginning)
         shorter = written(state.history, beginning, route=exchange.route, client=client)
-        if len(shorter.body) >= exchange.body_bytes:
+        if len(shorter.body) >= len(exchange.outgoing.body):
             return None
-        exchange.note_outgoing(shorter)
+        exchange.outgoing = shorter
         return shorter
 
     def note(self, exchange: Exchange, capture: Capture) -> None:
@@ -120,7 +120,7 @@ class Remediator:
             state.beginning = replace(state.beginning, inserts=())
             state.action = NONE if state.action != CLEAR else CLEAR
             sent = _rewritten(exchange, client, state, outgoing)
-        exchange.note_outgoing(sent)
+        exchange.outgoing = sent
         if is_too_long(exchange, sent, newest):
             return await self.shorten(exchange, client) or sent
         return sent

@@ -153,7 +153,7 @@ def _text_bytes(
     """The bytes that would be sent, as the record counts them: without images."""
     beginning = history.beginning(restart)
     if not (beginning.entries or beginning.inserts):
-        return exchange.text_bytes
+        return exchange.outgoing.text_bytes
     return written(history, beginning, route=exchange.route, client=client).text_bytes
 
 
