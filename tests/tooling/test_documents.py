@@ -75,7 +75,7 @@ def test_every_command_that_is_named_exists_with_its_options(page: str) -> None:
     for found in _MANAGE.finditer(PAGES[page]):
         name, app = found["name"], known.get(found["name"])
         assert app, f"manage.py {name}"
-        command = load_command_class(app, name) if isinstance(app, str) else app
+        command = load_command_class(app, name)
         options = set(_options(command.create_parser("manage.py", name)))
 
         assert set(re.findall(r"--[a-z-]+", found["rest"])) <= options, f"manage.py {name}"
