@@ -30,10 +30,11 @@ from django.utils import timezone  # noqa: E402
 from helmdash.core.access.permissions import SHELL  # noqa: E402
 from helmdash.operations.access import keys, members  # noqa: E402
 from helmdash.operations.demo import generating  # noqa: E402
-from helmdash.queries import calls, conversations  # noqa: E402
+from helmdash.queries import calls  # noqa: E402
 from helmdash.queries.access import ProjectInfo, find_project  # noqa: E402
 from helmdash.queries.calls import CallFilters  # noqa: E402
-from helmdash.queries.conversations import ConversationFilters  # noqa: E402
+from helmdash.queries.conversations import conversations  # noqa: E402
+from helmdash.queries.conversations.conversations import ConversationFilters  # noqa: E402
 
 TIMES = 20
 _KEY_NAME = "bench"

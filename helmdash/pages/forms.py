@@ -21,7 +21,7 @@ from helmdash.core.catalog.catalog import CatalogError, parse_catalog
 from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
 from helmdash.queries.access import SCOPES
 from helmdash.queries.calls import CallFilters
-from helmdash.queries.conversations import ConversationFilters
+from helmdash.queries.conversations.conversations import ConversationFilters
 
 PLAN_KINDS = ("plan", "route")
 PLAN_OUTCOMES = ("running", "ok", "gap", "partial", "failed")

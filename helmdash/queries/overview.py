@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from helmdash.core.budgets.levels import Level
-from helmdash.queries import calls, care, conversations
+from helmdash.queries import calls
 from helmdash.queries.calls import CallFilters, CallView
-from helmdash.queries.care import NeedsAttention
-from helmdash.queries.conversations import ConversationFilters, ConversationView
+from helmdash.queries.conversations import care, conversations
+from helmdash.queries.conversations.care import NeedsAttention
+from helmdash.queries.conversations.conversations import ConversationFilters, ConversationView
 
 _SHOWN = 10
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from helmdash.queries.care import care_of, reminders
+from helmdash.queries.conversations.care import care_of, reminders
 from helmdash.records.models import Guidance, PendingPrompt, Reminder, Round
 from tests.operations.care_support import Talk, short
 from tests.recording.support import CRITICAL, HEALTHY, at_once, make_ruled_project

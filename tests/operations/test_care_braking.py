@@ -16,7 +16,7 @@ from helmdash.core.care.restarts import (
 )
 from helmdash.operations import care
 from helmdash.operations.care import Advanced, Braked, ClientHistory, NoConversation
-from helmdash.queries.care import care_of
+from helmdash.queries.conversations.care import care_of
 from helmdash.records.models import Guidance
 from tests.operations.care_support import Talk
 from tests.recording.support import CRITICAL, HEALTHY, make_ruled_project

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from helmdash.core.budgets.levels import Level
-from helmdash.queries import care, conversations
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.care import CareView, needs_attention
+from helmdash.queries.conversations import care, conversations
+from helmdash.queries.conversations.care import CareView, needs_attention
 from helmdash.records.models import Conversation, Project
 from tests.operations.care_support import Talk
 from tests.recording.support import CAUTION, CRITICAL, HEALTHY, make_ruled_project

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations import care
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.care import reminders
+from helmdash.queries.conversations.care import reminders
 from helmdash.records.models import Guidance, Reminder, Round
 from tests.factories import NOW
 from tests.operations.care_support import Talk

@@ -10,7 +10,7 @@ from helmdash.core.calls.capture import SentSizes
 from helmdash.core.care.remediation import is_close
 from helmdash.operations import care
 from helmdash.queries import budgets
-from helmdash.queries.care import care_of
+from helmdash.queries.conversations.care import care_of
 from helmdash.records.models import Guidance
 from tests.factories import make_capture
 from tests.operations.care_support import Talk, short

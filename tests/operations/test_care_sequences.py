@@ -12,7 +12,7 @@ from helmdash.core.budgets.levels import Level
 from helmdash.operations import care
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import forget_cache
-from helmdash.queries.care import care_of
+from helmdash.queries.conversations.care import care_of
 from helmdash.records.models import Budget, Call, Conversation, Guidance, Project, Round
 from tests.factories import NOW
 from tests.operations.care_support import OVERFLOW, Talk, short

@@ -10,7 +10,7 @@ from django.db import connection, migrations
 from django.db.migrations.loader import MigrationLoader
 
 from helmdash import places
-from helmdash.queries import conversations
+from helmdash.queries.conversations import conversations
 from helmdash.records.models import RecorderLedger
 from tests.factories import NOW, make_capture, make_project, record
 

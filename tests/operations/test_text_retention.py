@@ -13,8 +13,9 @@ from helmdash.core.access.permissions import SHELL, Forbidden, MemberRole, Perso
 from helmdash.core.calls.withheld import NOT_KEPT
 from helmdash.operations import care
 from helmdash.operations.retention.expired_texts import TextsGone, count_old_texts, delete_old_texts
-from helmdash.queries import calls, conversations
+from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.conversations import conversations
 from helmdash.records.models import (
     Call,
     CallPayload,

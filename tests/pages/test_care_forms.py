@@ -12,9 +12,9 @@ from django.utils import timezone
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations import care
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.care import ReminderView, reminders
-from helmdash.queries.care_settings import care_settings
-from helmdash.queries.conversations import standing
+from helmdash.queries.conversations.care import ReminderView, reminders
+from helmdash.queries.conversations.care_settings import care_settings
+from helmdash.queries.conversations.conversations import standing
 from helmdash.records.models import ApiKey, Call, Conversation, Project
 from tests.factories import make_capture, make_project, record
 from tests.pages.care import CAUTION, CRITICAL, note, play

@@ -19,8 +19,9 @@ from helmdash.operations.demo import loading
 from helmdash.operations.recording.calls import Recorded
 from helmdash.operations.recording.inference import KEPT_GENERATIONS, conversation_name
 from helmdash.operations.retention import expired
-from helmdash.queries import calls, conversations
+from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.conversations import conversations
 from helmdash.records.models import Call, Conversation, ConversationMark, Project, Round
 from tests.factories import NOW
 from tests.recording import load

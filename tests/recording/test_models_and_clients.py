@@ -13,10 +13,11 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.conversations.clients import Client
 from helmdash.operations.budgets.shipped import load_budgets
 from helmdash.operations.recording.calls import record_calls
-from helmdash.queries import calls, conversations, distinct_values, models, plans
+from helmdash.queries import calls, distinct_values, models, plans
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.calls import CallFilters
-from helmdash.queries.conversations import ConversationFilters
+from helmdash.queries.conversations import conversations
+from helmdash.queries.conversations.conversations import ConversationFilters
 from helmdash.records.models import Call, Conversation, PlanRecord
 from tests.factories import NOW, make_capture
 

@@ -9,8 +9,8 @@ import pytest
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import CapturedTrim
-from helmdash.queries import conversations
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.conversations import conversations
 from helmdash.records.models import Budget, Call, Conversation, HealthChange, Round
 from tests.factories import NOW, make_capture
 from tests.recording.support import (

@@ -14,8 +14,9 @@ from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.operations.recording import truncation
 from helmdash.operations.recording.calls import Recorded
-from helmdash.queries import calls, conversations
+from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.conversations import conversations
 from helmdash.records.models import Call, CallPayload, Conversation
 from tests.factories import make_capture, make_key
 from tests.recording.support import record

@@ -23,7 +23,13 @@ from helmdash.doors.bodies.care import (
 )
 from helmdash.operations import care
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.care import CareView, ReminderList, ReminderView, care_of, reminders
+from helmdash.queries.conversations.care import (
+    CareView,
+    ReminderList,
+    ReminderView,
+    care_of,
+    reminders,
+)
 
 router = Router()
 _TAG = "conversations"

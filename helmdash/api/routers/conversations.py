@@ -13,8 +13,8 @@ from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import conversations as shapes
 from helmdash.operations.retention import erasing
-from helmdash.queries import conversations
-from helmdash.queries.conversations import ConversationFilters
+from helmdash.queries.conversations import conversations
+from helmdash.queries.conversations.conversations import ConversationFilters
 
 router = Router()
 _TAG = "conversations"

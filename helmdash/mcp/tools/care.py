@@ -26,7 +26,7 @@ from helmdash.mcp.arguments import ArgumentShape
 from helmdash.mcp.tools.base import Arguments, McpTool, Schema, arguments, number, text
 from helmdash.mcp.visit import Report, Visit
 from helmdash.operations import care
-from helmdash.queries.care import ReminderView, reminders
+from helmdash.queries.conversations.care import ReminderView, reminders
 
 Given = TypeVar("Given")
 Body = Mapping[str, object]

@@ -15,7 +15,7 @@ from helmdash.mcp.problems import not_found
 from helmdash.mcp.tools.base import Arguments, McpTool, arguments, text
 from helmdash.mcp.tools.care import short_list
 from helmdash.mcp.visit import Report, Visit
-from helmdash.queries import conversations
+from helmdash.queries.conversations import conversations
 
 
 class HealthIn(TypedDict, total=False):

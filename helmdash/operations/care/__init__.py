@@ -13,7 +13,7 @@ from helmdash.operations.care.peeking import NothingDue, peek
 from helmdash.operations.care.problems import Braked, CareProblem, NoConversation, NoReminder
 from helmdash.operations.care.reminders import add_reminder, delete_reminder, update_reminder
 from helmdash.operations.care.values import Advanced, Cleared, ClientHistory, Newest, Restart
-from helmdash.queries.care import ReminderView
+from helmdash.queries.conversations.care import ReminderView
 
 __all__ = [
     "Advanced",

@@ -14,7 +14,7 @@ from helmdash.operations.care.locked_conversation import LockedConversation, loc
 from helmdash.operations.care.problems import CareProblem, NoConversation, NoReminder
 from helmdash.operations.database.transactions import write
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.care import ReminderView, reminder_view
+from helmdash.queries.conversations.care import ReminderView, reminder_view
 from helmdash.records.models import Guidance, Reminder
 from helmdash.records.models.care import REMINDER_KINDS
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from helmdash.answers import HIDDEN, Doc, JsonName
-from helmdash.queries.care import ActionText, StrengthText
+from helmdash.queries.conversations.care import ActionText, StrengthText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

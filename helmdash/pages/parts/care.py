@@ -8,7 +8,7 @@ from datetime import datetime
 
 from helmdash.core.budgets.levels import HELD, Level
 from helmdash.core.care.remediation import CareAction, Strength
-from helmdash.queries.care import CareView, GuidanceView
+from helmdash.queries.conversations.care import CareView, GuidanceView
 
 # The reason of a clear that a person made on the conversation's page.
 BY_HAND = "by_hand"

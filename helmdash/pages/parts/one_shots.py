@@ -15,7 +15,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from helmdash.core.budgets.levels import Level
-from helmdash.queries.conversations import ConversationView
+from helmdash.queries.conversations.conversations import ConversationView
 
 # Two lines are read as quickly as one that stands for both.
 _LEAST = 3

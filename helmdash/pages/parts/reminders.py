@@ -9,9 +9,10 @@ from datetime import datetime
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.care.reminders import Note, Package, build_package, package_bytes
 from helmdash.pages.render import etag, minute
-from helmdash.queries import budgets, conversations
-from helmdash.queries.care import ReminderView, reminders
-from helmdash.queries.conversations import ConversationView
+from helmdash.queries import budgets
+from helmdash.queries.conversations import conversations
+from helmdash.queries.conversations.care import ReminderView, reminders
+from helmdash.queries.conversations.conversations import ConversationView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

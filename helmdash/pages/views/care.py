@@ -26,7 +26,7 @@ from helmdash.pages.parts import words
 from helmdash.pages.parts.reminders import Notes, Typed, notes_of
 from helmdash.pages.render import PageRequest, of_shown_project, show, unless_known
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.care import reminders
+from helmdash.queries.conversations.care import reminders
 
 _PART = "pages/_reminders.html"
 # No conversation has a reminder at a position of so many digits.

@@ -24,7 +24,7 @@ from helmdash.pages import scope
 from helmdash.pages.guards import post_only, takes
 from helmdash.pages.parts import words
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries.care_settings import care_settings
+from helmdash.queries.conversations.care_settings import care_settings
 
 _WHEN = {
     Strength.SOFT: "The first three generations above the caution line.",

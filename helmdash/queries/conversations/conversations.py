@@ -14,9 +14,9 @@ from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.conversations.chains import COMPACTED
 from helmdash.core.conversations.clients import Client
-from helmdash.queries import care
 from helmdash.queries.calls import ClientWindow, ModelKey, client_of_row, health_of
-from helmdash.queries.care import CareView, GuidanceView, ReminderView
+from helmdash.queries.conversations import care
+from helmdash.queries.conversations.care import CareView, GuidanceView, ReminderView
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.paging import (
     Page,

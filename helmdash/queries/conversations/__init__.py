@@ -1,0 +1,1 @@
+"""Reads of conversations: the list, one with its curve, its care, and what left its context."""
