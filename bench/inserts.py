@@ -27,8 +27,8 @@ from helmdash.operations.database import rule_sets  # noqa: E402
 from helmdash.operations.recording import call_rows  # noqa: E402
 from helmdash.operations.recording.judging import judge  # noqa: E402
 from helmdash.operations.recording.masking import masker  # noqa: E402
-from helmdash.queries import budgets  # noqa: E402
 from helmdash.queries.access import default_project  # noqa: E402
+from helmdash.queries.budgets import budgets  # noqa: E402
 from helmdash.records.bulk import allocate_ids  # noqa: E402
 from helmdash.records.models import (  # noqa: E402
     Call,

@@ -148,7 +148,8 @@ def _fresh_budgets() -> None:
     from helmdash.operations.access import sign_in_throttle
     from helmdash.operations.database import rule_sets
     from helmdash.operations.recording import truncation
-    from helmdash.queries import budgets, upstreams
+    from helmdash.queries import upstreams
+    from helmdash.queries.budgets import budgets
 
     truncation.forget()
     rule_sets.forget()

@@ -24,8 +24,9 @@ from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.doors.faults import KeysUnavailable
 from helmdash.operations.access import keys
 from helmdash.operations.database.sqlite_file import give_back, thread_connection
-from helmdash.queries import budgets, upstreams
+from helmdash.queries import upstreams
 from helmdash.queries.access import Caller, find_caller
+from helmdash.queries.budgets import budgets
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,8 @@ from helmdash.mcp.problems import not_found
 from helmdash.mcp.routing_guide import read_guide
 from helmdash.mcp.tools.conversations import read_health
 from helmdash.mcp.visit import Visit
-from helmdash.queries import budgets, upstreams
+from helmdash.queries import upstreams
+from helmdash.queries.budgets import budgets
 from helmdash.queries.defaults import caller_defaults
 from helmdash.queries.plans import my_plans
 

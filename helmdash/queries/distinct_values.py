@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helmdash.core.budgets.model_names import bare_name, split_window
-from helmdash.queries import budgets
+from helmdash.queries.budgets import budgets
 from helmdash.records.models import PlanRecord
 from helmdash.records.querysets import Column, distinct_values
 

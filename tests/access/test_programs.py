@@ -25,8 +25,8 @@ from helmdash.mcp.resources import HEALTH_TEMPLATE, RESOURCES, read_resource
 from helmdash.mcp.tools import TOOLS
 from helmdash.mcp.visit import VISIT_KEY, Visit
 from helmdash.operations.recorder import recorder
-from helmdash.queries import budgets
 from helmdash.queries.access import Caller, find_caller
+from helmdash.queries.budgets import budgets
 from helmdash.records.models import Budget
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listings import Listings

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.budgets import budgets
 from tests.admin.house import make_house
 
 

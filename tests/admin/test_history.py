@@ -4,8 +4,8 @@ import pytest
 from django.test import Client
 
 from helmdash.core.access.permissions import MemberRole
-from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.budgets import budgets
 from helmdash.records.models import Budget, BudgetAlias
 from tests.admin.forms import filled, text_of
 from tests.admin.test_budgets import LIST, add, change, fallback

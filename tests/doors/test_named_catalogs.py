@@ -20,8 +20,9 @@ from helmdash.doors.sessions import Sessions
 from helmdash.heavy import FORWARDER_KEY, Forwarder
 from helmdash.mcp.resources import RESOURCES
 from helmdash.operations.fitting.catalogs import import_catalog
-from helmdash.queries import budgets, catalog
+from helmdash.queries import catalog
 from helmdash.queries.access import find_caller
+from helmdash.queries.budgets import budgets
 from helmdash.queries.catalog import CatalogSize
 from helmdash.records.models import CatalogRevision
 from tests.factories import NOW, make_key, make_project

@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from helmdash.core.calls.capture import Capture
 from helmdash.operations import care
 from helmdash.operations.care import ClientHistory, NothingDue
-from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.budgets import budgets
 from helmdash.records.models import PendingPrompt
 from tests.factories import make_capture
 from tests.operations.care_support import OVERFLOW, Talk

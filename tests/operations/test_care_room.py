@@ -9,7 +9,7 @@ import pytest
 from helmdash.core.calls.capture import SentSizes
 from helmdash.core.care.remediation import is_close
 from helmdash.operations import care
-from helmdash.queries import budgets
+from helmdash.queries.budgets import budgets
 from helmdash.queries.conversations.care import care_of
 from helmdash.records.models import Guidance
 from tests.factories import make_capture

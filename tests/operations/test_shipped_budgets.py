@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from helmdash.operations.budgets.shipped import Difference, compare_budgets, load_budgets
-from helmdash.queries import budgets
+from helmdash.queries.budgets import budgets
 from helmdash.records.models import Budget, BudgetAlias
 from tests.recording.support import make_ruled_project
 

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.calls.capture import Capture
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.budgets import forget_cache
+from helmdash.queries.budgets.budgets import forget_cache
 from tests.factories import make_capture, record
 from tests.pages.hygiene import faults
 

@@ -9,8 +9,8 @@ import pytest
 from django.utils import timezone
 
 from helmdash.operations.recorder import Limits, Recorder
-from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.budgets import budgets
 from tests.recording.support import make_ruled_project
 from tests.support import needs
 from tests.support.postgres import NoPostgres, Postgres

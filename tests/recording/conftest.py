@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.budgets import budgets
 from tests.recording.support import make_ruled_project
 
 

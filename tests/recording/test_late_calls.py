@@ -12,8 +12,8 @@ from helmdash.operations import care
 from helmdash.operations.recording.calls import Recorded
 from helmdash.operations.recording.conversation_rows import ConversationBatch, lock_by_name
 from helmdash.operations.recording.judging import judge
-from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.budgets import budgets
 from helmdash.records.models import Call, Conversation, HealthChange, Round
 from tests.factories import NOW, make_capture
 from tests.operations.care_support import Talk

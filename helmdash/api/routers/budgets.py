@@ -17,8 +17,8 @@ from helmdash.api.schemas import budgets as shapes
 from helmdash.core.budgets.budgets import Resolution
 from helmdash.doors.bodies.fields import LARGEST
 from helmdash.operations.budgets import editing
-from helmdash.queries import budgets
-from helmdash.queries.budgets import BudgetRow
+from helmdash.queries.budgets import budgets
+from helmdash.queries.budgets.budgets import BudgetRow
 
 router = Router()
 _TAG = "budgets"

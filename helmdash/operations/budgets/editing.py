@@ -1,6 +1,7 @@
 """Changing budgets: checked with the same sentences wherever it is done, and kept in the history.
 
-An edit rules the next lookup in every process: queries.budgets compares the newest history row.
+An edit rules the next lookup in every process: queries.budgets.budgets compares the newest history
+row.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.queries.budgets import BudgetRow, find
+from helmdash.queries.budgets.budgets import BudgetRow, find
 from helmdash.records.models import Budget
 
 # Columns in which the empty text stands for "as the default has it".

@@ -26,8 +26,8 @@ from helmdash.operations.care.reminders import add_re_entry, mark_followed
 from helmdash.operations.care.values import Cleared, ClientHistory, Restart
 from helmdash.operations.database import rule_sets
 from helmdash.operations.database.transactions import write
-from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.budgets import budgets
 from helmdash.records.models import Conversation, Guidance, Reminder, Round
 from helmdash.records.secrets import seal, unseal
 

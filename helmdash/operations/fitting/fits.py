@@ -21,9 +21,9 @@ from helmdash.core.fitting.selection import PreparedCatalog, Selection, prepare,
 from helmdash.core.ranking.ranking import PastPlan
 from helmdash.core.text.tokens import compact_json, json_bytes
 from helmdash.operations.ids import new_id
-from helmdash.queries import budgets
 from helmdash.queries import catalog as catalogs
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.budgets import budgets
 from helmdash.records.bulk import insert_rows
 from helmdash.records.keyed_hash import hash_intent
 from helmdash.records.models import Fit, Payload

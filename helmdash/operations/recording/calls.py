@@ -45,8 +45,8 @@ from helmdash.operations.recording.judging import Judged, judge
 from helmdash.operations.recording.learned_windows import keep_windows
 from helmdash.operations.recording.masking import masker
 from helmdash.operations.recording.truncation import Cutting
-from helmdash.queries import budgets
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.budgets import budgets
 from helmdash.queries.calls import view
 from helmdash.records.bulk import allocate_ids, find_existing, insert_rows, upsert_rows
 from helmdash.records.models import Call, CallPayload, Payload, StoredMessage

@@ -9,7 +9,7 @@ from datetime import datetime
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.care.reminders import Note, Package, build_package, package_bytes
 from helmdash.pages.render import etag, minute
-from helmdash.queries import budgets
+from helmdash.queries.budgets import budgets
 from helmdash.queries.conversations import conversations
 from helmdash.queries.conversations.care import ReminderView, reminders
 from helmdash.queries.conversations.conversations import ConversationView

@@ -9,7 +9,7 @@ from helmdash.core.access.permissions import Right, may
 from helmdash.pages import scope
 from helmdash.pages.parts import figure_sources
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries import budgets
+from helmdash.queries.budgets import budgets
 
 # Far more rules than anybody keeps by hand.
 _MOST = 1000

@@ -11,7 +11,8 @@ from helmdash.pages.guards import require_storable
 from helmdash.pages.parts import snippets
 from helmdash.pages.parts.call_groups import plans_among
 from helmdash.pages.render import PageRequest, live, show
-from helmdash.queries import budgets, calls, distinct_values, fitting
+from helmdash.queries import calls, distinct_values, fitting
+from helmdash.queries.budgets import budgets
 from helmdash.queries.paging import BadCursor
 
 

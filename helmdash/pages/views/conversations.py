@@ -13,7 +13,8 @@ from helmdash.pages.parts import care, charts
 from helmdash.pages.parts.one_shots import grouped
 from helmdash.pages.parts.reminders import notes_at
 from helmdash.pages.render import PageRequest, live, live_with, show
-from helmdash.queries import budgets, calls, distinct_values
+from helmdash.queries import calls, distinct_values
+from helmdash.queries.budgets import budgets
 from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations import conversations, dropped_context
 from helmdash.queries.conversations.conversations import ConversationDetail

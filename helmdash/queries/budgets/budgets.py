@@ -24,7 +24,7 @@ from helmdash.core.budgets import budgets as core
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.learned_windows import Variant, WindowReport, WindowSource
 from helmdash.core.budgets.shipped import load_variants
-from helmdash.queries import budget_origins
+from helmdash.queries.budgets import budget_origins
 from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.records import models as stored
 from helmdash.records.models import Budget, BudgetAlias
