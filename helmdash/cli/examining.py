@@ -23,8 +23,9 @@ from django.db import Error as DatabaseFault
 from helmdash import __version__, conf, places
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.operations.backup.spool import is_in_use
-from helmdash.queries import condition, ledger
+from helmdash.queries import ledger
 from helmdash.queries.access import projects
+from helmdash.queries.database import condition
 from helmdash.queries.upstreams import endpoints
 
 _CONNECT_SECONDS = 3.0

@@ -8,7 +8,7 @@ from django.http import HttpRequest, JsonResponse
 
 from helmdash.operations.database.timeouts import DatabaseNotResponding, with_timeout
 from helmdash.operations.recorder import RecorderState, recorder
-from helmdash.queries import liveness
+from helmdash.queries.database import liveness
 
 # Calls of this process, by what became of them.
 _OUTCOMES = (

@@ -17,7 +17,7 @@ from django.db.models import Q
 
 from helmdash.answers import OPTIONAL, WHEN_SAID, Stored
 from helmdash.core.planning.plans import META_TOOLS
-from helmdash.queries.following import PLANNING_PURPOSES
+from helmdash.queries.plans.following import PLANNING_PURPOSES
 from helmdash.records.models import Call, PlanStep
 
 _DAYS: Final = 30

@@ -12,9 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from helmdash.answers import to_json
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations.planning.feedback import NoSuchPlan, note_followed
-from helmdash.queries import plan_history, plans
+from helmdash.queries import plans
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.paging import BadCursor
+from helmdash.queries.plans import history
 from helmdash.queries.plans.detail import STALLED
 from helmdash.queries.project_lookup import find_project_of
 from helmdash.records.models import Fit, PlanCatalog, PlanRecord
@@ -404,7 +405,7 @@ def test_the_past_is_what_was_picked_oldest_first(project: ProjectInfo) -> None:
     make_plan(project, "new", entries=("a.b", "helmdeck.plan"), days=1)
     make_plan(project, "old", entries=("c.d",), days=10, kind="route", followed=True)
 
-    past = plan_history.past_plans(project_id=project.id, now=NOW)
+    past = history.past_plans(project_id=project.id, now=NOW)
 
     assert [(plan.tools, plan.age_days, plan.weight) for plan in past] == [
         (("c.d",), 10.0, 1.0),
@@ -423,22 +424,20 @@ def test_what_was_not_followed_or_picked_nothing_is_no_past(project: ProjectInfo
     make_plan(project, "only-itself", entries=("helmdeck.route",))
     make_plan(make_ruled_project(slug="other"), "theirs")
 
-    assert plan_history.past_plans(project_id=project.id, now=NOW) == ()
+    assert history.past_plans(project_id=project.id, now=NOW) == ()
 
 
 def test_a_plan_with_a_gap_counts_once_it_was_followed(project: ProjectInfo) -> None:
     make_plan(project, entries=("a.b", ""), followed=True)
 
-    assert [plan.tools for plan in plan_history.past_plans(project_id=project.id, now=NOW)] == [
-        ("a.b",)
-    ]
+    assert [plan.tools for plan in history.past_plans(project_id=project.id, now=NOW)] == [("a.b",)]
 
 
 def test_a_plan_whose_pack_was_called_for_it_counts_in_full(project: ProjectInfo) -> None:
     make_plan(project)
     record(project, make_capture(correlation_id="plan-1", pack="blog.publish"))
 
-    (past,) = plan_history.past_plans(project_id=project.id, now=NOW)
+    (past,) = history.past_plans(project_id=project.id, now=NOW)
 
     assert past.weight == 1.0
 
@@ -447,16 +446,16 @@ def test_the_past_is_the_newest_plans_in_two_queries(project: ProjectInfo) -> No
     for number in range(12):
         make_plan(project, f"plan-{number}", entries=(f"tool.{number}",), days=number)
 
-    past = plan_history.past_plans(project_id=project.id, now=NOW, limit=3)
+    past = history.past_plans(project_id=project.id, now=NOW, limit=3)
 
     assert [plan.tools for plan in past] == [("tool.2",), ("tool.1",), ("tool.0",)]
-    assert queries_of(lambda: plan_history.past_plans(project_id=project.id, now=NOW)) == 2
+    assert queries_of(lambda: history.past_plans(project_id=project.id, now=NOW)) == 2
 
 
 def test_a_clock_that_went_back_makes_no_plan_younger_than_now(project: ProjectInfo) -> None:
     make_plan(project, days=-1)
 
-    (past,) = plan_history.past_plans(project_id=project.id, now=NOW)
+    (past,) = history.past_plans(project_id=project.id, now=NOW)
 
     assert past.age_days == 0.0
 

@@ -19,7 +19,7 @@ from helmdash.pages.offered import offered_models, usable_upstreams
 from helmdash.pages.parts import client_snippets, gateway_facts
 from helmdash.pages.parts.snippets import KEY_VARIABLE
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries import distinct_values, knocks
+from helmdash.queries import distinct_values, wrong_addresses
 from helmdash.queries.upstreams import UpstreamInfo
 
 # The longest model id the gateway takes.
@@ -83,7 +83,7 @@ def _show(request: PageRequest, *, refused: ProjectError | None = None) -> HttpR
         "endpoints": gateway_facts.ENDPOINTS,
         "modes": gateway_facts.MODES,
         # Asked for by the template, where the reader may see them.
-        "knocks": knocks.latest,
+        "knocks": wrong_addresses.latest,
         "refused": refused,
         "is_default_gone": _is_gone(project.default_upstream, usable),
     }

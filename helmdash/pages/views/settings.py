@@ -17,8 +17,8 @@ from helmdash.pages import scope
 from helmdash.pages.forms import KeyForm
 from helmdash.pages.guards import takes
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries import sizes
 from helmdash.queries.access import api_keys
+from helmdash.queries.database import sizes
 
 
 @require_safe

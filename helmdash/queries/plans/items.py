@@ -14,8 +14,8 @@ from helmdash.core.budgets.budgets import VariantText
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.planning.plans import Complexity
 from helmdash.queries.distinct_values import planned_models
-from helmdash.queries.following import shown_by_a_call, was_followed
 from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
+from helmdash.queries.plans.following import shown_by_a_call, was_followed
 from helmdash.records.models import PlanRecord, PlanStep
 from helmdash.records.querysets import starts_with
 

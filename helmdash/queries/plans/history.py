@@ -12,7 +12,7 @@ from django.db.models import F, Q
 
 from helmdash.core.planning.plans import META_TOOLS
 from helmdash.core.ranking.history import PastPlan
-from helmdash.queries.following import shown_by_a_call
+from helmdash.queries.plans.following import shown_by_a_call
 from helmdash.queries.plans.nearest import sketch_of_row
 from helmdash.records.models import PlanRecord, PlanStep
 

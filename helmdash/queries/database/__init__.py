@@ -1,0 +1,1 @@
+"""Reads about the database itself: is it there, in which condition, how full."""
