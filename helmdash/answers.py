@@ -3,7 +3,7 @@
 A frozen dataclass declares an answer. Each field is a member of the object, under its own name and
 as it is, unless a mark in its `Annotated` says otherwise; a property marked with `member` is one,
 too. `to_json` writes by these declarations, and the JSON Schema of the API is made from them
-(helmdash.api.answer_types), so that a member is added, renamed or left out in one place.
+(helmdash.api.openapi.answer_types), so that a member is added, renamed or left out in one place.
 
 Pure, and below everything: the values of core declare themselves by it, too.
 """

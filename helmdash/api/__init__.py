@@ -15,8 +15,8 @@ from django.urls import URLPattern, URLResolver, path
 from ninja import NinjaAPI
 
 import helmdash
-from helmdash.api import docs
 from helmdash.api.handlers import add_handlers
+from helmdash.api.openapi import page
 from helmdash.api.problems import Code, Problem, not_found, problem_response
 from helmdash.api.routers import (
     assembling,
@@ -38,8 +38,8 @@ class Api(NinjaAPI):
 
     def _get_urls(self) -> list[URLResolver | URLPattern]:
         found: list[URLResolver | URLPattern] = [
-            path("openapi.json", _in_our_shape(docs.openapi_json), name="openapi-json"),
-            path("docs", _in_our_shape(docs.docs_page), name="docs"),
+            path("openapi.json", _in_our_shape(page.openapi_json), name="openapi-json"),
+            path("docs", _in_our_shape(page.docs_page), name="docs"),
         ]
         for pattern in super()._get_urls():
             if isinstance(pattern, URLPattern) and pattern.name != "api-root":

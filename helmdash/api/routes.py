@@ -1,7 +1,7 @@
 """One decorator for every route: who may call it, what it takes and gives, how it is documented.
 
 ninja dispatches and authenticates (ADR 28 has why no more); so a body is validated once, and the
-OpenAPI (helmdash.api.openapi) is made from the very types that validate and answer.
+OpenAPI (helmdash.api.openapi.document) is made from the very types that validate and answer.
 """
 
 from __future__ import annotations

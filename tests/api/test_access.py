@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from helmdash.api import examples
-from helmdash.api.openapi import document
+from helmdash.api.openapi import examples
+from helmdash.api.openapi.document import document
 from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.doors.limits import KeyLimits
 from helmdash.operations.access import keys

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from helmdash.api import examples
-from helmdash.api.answer_types import answer_type
+from helmdash.api.openapi import examples
+from helmdash.api.openapi.answer_types import answer_type
 from helmdash.core.assembly.manifest import AssemblyManifest
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.text.tokens import Estimator

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from helmdash.api import examples
+from helmdash.api.openapi import examples
 from helmdash.api.parsing import validate
 from helmdash.api.schemas.reports import CALL
 from helmdash.doors.bodies.captures import to_capture

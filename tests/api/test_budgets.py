@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from helmdash.api import examples
+from helmdash.api.openapi import examples
 from helmdash.records.models import Budget
 from tests.api.conftest import Door, fields_of
 

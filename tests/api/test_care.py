@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from helmdash.api import examples
-from helmdash.api.openapi import document
+from helmdash.api.openapi import examples
+from helmdash.api.openapi.document import document
 from helmdash.records.models import Conversation, Reminder
 from tests import factories
 from tests.api.conftest import PREFIX, Door, fields_of

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from helmdash.api import examples
+from helmdash.api.openapi import examples
 from helmdash.doors.bodies.jsontext import dump_json
 from tests.api.conftest import Door, fields_of
 

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from jsonschema import Draft202012Validator
 
-from helmdash.api.openapi import document
+from helmdash.api.openapi.document import document
 from helmdash.api.problems import Code
 from tests.api.conftest import PREFIX, Door
 from tests.support.browser import BrowserPage

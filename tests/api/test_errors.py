@@ -11,8 +11,8 @@ from django.db import OperationalError
 from django.test import Client
 
 from helmdash import conf
-from helmdash.api import examples
-from helmdash.api.openapi import document
+from helmdash.api.openapi import examples
+from helmdash.api.openapi.document import document
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
 from tests.api.conftest import PREFIX, Door, fields_of

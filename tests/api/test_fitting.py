@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helmdash.api import examples
+from helmdash.api.openapi import examples
 from tests.api.conftest import Door, fields_of
 
 

@@ -12,8 +12,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from helmdash import conf
-from helmdash.api import examples
-from helmdash.api.openapi import document
+from helmdash.api.openapi import examples
+from helmdash.api.openapi.document import document
 from tests.api import planner as simulated
 from tests.api.conftest import PREFIX, Door, fields_of
 from tests.api.planner import INTENT, Planner, run_planner

@@ -10,8 +10,8 @@ import pytest
 from django.utils import timezone
 from jsonschema import Draft202012Validator
 
-from helmdash.api import examples
-from helmdash.api.openapi import document
+from helmdash.api.openapi import examples
+from helmdash.api.openapi.document import document
 from helmdash.records.models import PlanRecord, Project
 from tests import factories
 from tests.api.conftest import PREFIX, Door, fields_of

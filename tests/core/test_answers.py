@@ -27,7 +27,7 @@ from helmdash.answers import (
     members,
     to_json,
 )
-from helmdash.api.answer_types import answer_type
+from helmdash.api.openapi.answer_types import answer_type
 
 
 class Colour(StrEnum):

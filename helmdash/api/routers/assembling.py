@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from helmdash.api import examples
 from helmdash.api.auth import access_of
+from helmdash.api.openapi import examples
 from helmdash.api.parsing import read_body
 from helmdash.api.problems import Code
 from helmdash.api.responding import answer

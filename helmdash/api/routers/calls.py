@@ -9,9 +9,9 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.utils import timezone
 from ninja import Router
 
-from helmdash.api import examples
 from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once, names_its_call, names_its_calls
+from helmdash.api.openapi import examples
 from helmdash.api.parsing import read_body, read_query
 from helmdash.api.problems import Code, not_found
 from helmdash.api.reporting import Report, read_many, read_single

@@ -6,9 +6,9 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
 
-from helmdash.api import examples
 from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once
+from helmdash.api.openapi import examples
 from helmdash.api.parsing import read_body, require_conversation_id
 from helmdash.api.problems import Code, not_found
 from helmdash.api.responding import answer, read

@@ -6,8 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
 
-from helmdash.api import examples
 from helmdash.api.auth import access_of
+from helmdash.api.openapi import examples
 from helmdash.api.parsing import read_json, read_query, unstorable
 from helmdash.api.problems import Code, invalid, invalid_field, not_found
 from helmdash.api.responding import answer, read

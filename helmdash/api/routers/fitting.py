@@ -6,10 +6,10 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
 
-from helmdash.api import examples
 from helmdash.api.acceptance import acceptor
 from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once
+from helmdash.api.openapi import examples
 from helmdash.api.parsing import read_body
 from helmdash.api.problems import Code, invalid_field
 from helmdash.api.responding import answer

@@ -8,8 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from ninja import Router
 
-from helmdash.api import examples, planning
+from helmdash.api import planning
 from helmdash.api.idempotency import Once
+from helmdash.api.openapi import examples
 from helmdash.api.parsing import read_body
 from helmdash.api.problems import Code
 from helmdash.api.responding import answer

@@ -7,9 +7,9 @@ from django.utils import timezone
 from ninja import Router
 
 from helmdash.answers import members
-from helmdash.api import examples
 from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once
+from helmdash.api.openapi import examples
 from helmdash.api.parsing import read_body, read_query
 from helmdash.api.problems import Code, Problem, not_found
 from helmdash.api.responding import answer, read

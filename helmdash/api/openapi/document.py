@@ -12,8 +12,8 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
 import helmdash
-from helmdash.api.answer_types import answer_type
 from helmdash.api.idempotency import HEADER, MOST_CHARS, REPLAYED
+from helmdash.api.openapi.answer_types import answer_type
 from helmdash.api.problems import CONTENT_TYPE as PROBLEM_TYPE
 from helmdash.api.problems import KINDS, Code
 from helmdash.api.routes import ROUTES, Answer, Route

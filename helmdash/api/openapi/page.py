@@ -12,7 +12,7 @@ from django.shortcuts import render
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
-from helmdash.api.openapi import document
+from helmdash.api.openapi.document import document
 from helmdash.api.problems import KINDS
 from helmdash.api.responding import read
 
