@@ -160,7 +160,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matched:
-    """The row that governs the model."""
+    """The row that governs the model.
+
+    key "": the fallback. budget_id None: the row is not stored.
+    """
 
     key: str
     rule: MatchRule

@@ -24,7 +24,7 @@ class Translator(Protocol):
     def is_native(self) -> bool: ...
 
     def is_streamed(self, content_type: str) -> bool:
-        """Whether what comes is to be handed on piece by piece."""
+        """Whether what comes is to be forwarded piece by piece."""
 
     def read_error(self, status: int, data: bytes) -> WireError:
         """What an upstream says that refuses (a status of 400 and more). Never raises."""

@@ -1,4 +1,4 @@
-"""The admin's clock. The admin is a face, and faces read the clock (architecture: `now`)."""
+"""The admin's clock. The admin is a face, and only faces read the clock."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from django.utils import timezone
 
 
 def now() -> datetime:
-    """The present moment, in UTC."""
+    """Aware, in UTC. The one place in the admin that may read the clock."""
     return timezone.now()  # noqa: TID251

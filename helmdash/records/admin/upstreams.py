@@ -96,7 +96,7 @@ class UpstreamForm(ModelForm[Upstream]):
         return {*super()._get_validation_exclusions(), "base_url"}  # type: ignore[misc]
 
     def clean_base_url(self) -> str:
-        """Paths are put behind it."""
+        """Without the slash at its end, since paths are put behind it."""
         return str(self.cleaned_data["base_url"]).strip().rstrip("/")
 
     def clean_key_variable(self) -> str:
