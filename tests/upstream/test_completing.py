@@ -86,9 +86,9 @@ def test_an_ollama_server_is_told_the_window_of_the_budget(
     fleet: Fleet, provider: str, key: str, window: int | None
 ) -> None:
     completion = asking(provider, "plain")
-    fallback = make_spec("")
+    row = make_spec(key, input_tokens=1_000, output_tokens=100)
 
-    found = complete(fleet, completion, rules=BudgetTable([make_spec(key), fallback]))
+    found = complete(fleet, completion, rules=BudgetTable([row, make_spec()]))
 
     assert found.window == window
     assert sent_to(fleet, completion).get("options", {}).get("num_ctx") == window
