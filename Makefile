@@ -15,12 +15,15 @@ ifneq ($(shell test -f $(MADE) && $(PY) -c '' 2>/dev/null && echo whole),whole)
 endif
 # Twice quiet: errors only.
 PIP := $(PY) -m pip -qq --disable-pip-version-check --no-input
-# Of each run on a database; both go on at the same time.
+# Of each run on a database; both go on at the same time. The one on SQLite is longer, and has groups
+# of tests that follow each other in one worker and mostly wait (browser, gateway): one worker more
+# than cores.
 WORKERS ?= auto
+WORKERS_SQLITE ?= $(if $(filter auto,$(WORKERS)),$(shell $(PY) -c 'import os; print(1 + (os.cpu_count() or 1))'),$(WORKERS))
 # Byte code is kept, even where the shell says not to: compiling the tests takes a worker as long as
 # collecting them, and each of the suite's hundreds of processes would compile HelmDash again.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -q
-LANE := $(PYTEST) -n $(WORKERS) --dist loadgroup
+LANE := $(PYTEST) --dist loadgroup -n
 COMPILED := $(VENV)/.compiled
 POSTGRES_LOG := $(VENV)/test-postgres.log
 export PYTHONUNBUFFERED := 1
@@ -52,15 +55,15 @@ test: $(DEV) $(COMPILED) ## run the suite on SQLite and on PostgreSQL; ARGS=test
 
 test-sqlite: $(DEV) ## the suite, or ARGS, on SQLite
 	@echo "On SQLite:"
-	@HELMDASH_TEST_DB=sqlite exec $(LANE) --durations=25 $(ARGS)
+	@HELMDASH_TEST_DB=sqlite exec $(LANE) $(WORKERS_SQLITE) --durations=25 $(ARGS)
 
 test-postgres: $(DEV) ## what touches the database, of the suite or of ARGS, on PostgreSQL
 	@echo "On PostgreSQL:"
-	@HELMDASH_TEST_DB=postgres exec $(LANE) --second-database \
+	@HELMDASH_TEST_DB=postgres exec $(LANE) $(WORKERS) --second-database \
 		-m "not browser and not model" --durations=25 $(ARGS)
 
 test-fast: $(DEV) ## a lane for in between: SQLite, without browser, model and what is slow
-	@HELMDASH_TEST_DB=sqlite $(LANE) -m "not browser and not model and not slow" $(ARGS)
+	@HELMDASH_TEST_DB=sqlite $(LANE) $(WORKERS_SQLITE) -m "not browser and not model and not slow" $(ARGS)
 
 check: check-format check-lint check-types check-layers check-django ## format, lint, types, layers, Django's own checks
 
