@@ -10,8 +10,8 @@ import orjson
 from helmdash.doors.asgi import Receive
 from helmdash.gateway.budgeting import check_budget
 from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.forwarding.capture.recording import CallRecording
 from helmdash.gateway.forwarding.forwarder import Forwarder
-from helmdash.gateway.forwarding.recording import CallRecording
 from helmdash.gateway.forwarding.response_headers import remediation_headers
 from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.message_digest import images_of

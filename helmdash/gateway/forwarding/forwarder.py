@@ -8,10 +8,10 @@ from contextlib import suppress
 from helmdash.doors.asgi import Receive
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.answering import response_to
+from helmdash.gateway.forwarding.capture.recording import CallRecording
 from helmdash.gateway.forwarding.interruption import response_to_interruption
 from helmdash.gateway.forwarding.noting import note_reply
 from helmdash.gateway.forwarding.preparing import prepare
-from helmdash.gateway.forwarding.recording import CallRecording
 from helmdash.gateway.forwarding.relaying import relay
 from helmdash.gateway.forwarding.sending import Sender
 from helmdash.gateway.forwarding.upstream_reply import StreamReply

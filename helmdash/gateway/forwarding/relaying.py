@@ -5,9 +5,9 @@ from __future__ import annotations
 from time import perf_counter_ns
 
 from helmdash.gateway.exchange import Exchange
-from helmdash.gateway.forwarding.recording import CallRecording
+from helmdash.gateway.forwarding.capture.recording import CallRecording
+from helmdash.gateway.forwarding.capture.tally import StreamTally
 from helmdash.gateway.forwarding.response_headers import own_headers
-from helmdash.gateway.forwarding.tally import StreamTally
 from helmdash.gateway.forwarding.upstream_reply import StreamReply
 from helmdash.gateway.forwarding.watching import ClientWatch
 from helmdash.gateway.responder import Responder

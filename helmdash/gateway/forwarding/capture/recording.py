@@ -10,8 +10,8 @@ import logging
 
 from helmdash.core.calls.capture import Capture
 from helmdash.gateway.exchange import Exchange
-from helmdash.gateway.forwarding.bare_capture import bare_capture_of
-from helmdash.gateway.forwarding.capturing import capture_of
+from helmdash.gateway.forwarding.capture.bare_capture import bare_capture_of
+from helmdash.gateway.forwarding.capture.capturing import capture_of
 from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.remediation.remediator import Remediator
 from helmdash.operations.recorder import Recorder

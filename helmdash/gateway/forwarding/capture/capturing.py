@@ -8,7 +8,7 @@ from time import perf_counter_ns
 from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.gateway.exchange import KEEPS_NOTHING, NS_PER_MS, Exchange
-from helmdash.gateway.forwarding.error_codes import kept_error_code
+from helmdash.gateway.forwarding.capture.error_codes import kept_error_code
 from helmdash.gateway.message_digest import call_links, kept_messages
 from helmdash.providers.wire import ChatRequest, Reply
 
