@@ -34,7 +34,7 @@ from helmdash.doors.patience import DatabaseWatch, Patient  # noqa: E402
 from helmdash.doors.proxies import behind_proxies  # noqa: E402
 from helmdash.doors.sessions import Sessions  # noqa: E402
 from helmdash.gateway.app import Gateway  # noqa: E402
-from helmdash.heavy import FORWARDER_KEY, Forwarder  # noqa: E402
+from helmdash.heavy import FORWARDER_KEY, WorkerForwarder  # noqa: E402
 from helmdash.mcp.app import McpApp  # noqa: E402
 from helmdash.operations.recorder import recorder, start, stop  # noqa: E402
 from helmdash.pages.middleware import lead_to_sign_in  # noqa: E402
@@ -79,7 +79,7 @@ class Services:
     knocks: Knocks
     gateway: Gateway
     mcp: McpApp
-    forwarder: Forwarder
+    forwarder: WorkerForwarder
 
 
 class Application:
@@ -142,7 +142,7 @@ class Application:
             gateway=gateway,
             mcp=mcp,
             # It costs nothing before the first heavy request; in its worker it is never used.
-            forwarder=Forwarder("helmdash.asgi:application"),
+            forwarder=WorkerForwarder("helmdash.asgi:application"),
         )
         return self._services
 

@@ -13,7 +13,7 @@ HelmDash live here. See docs/adr/0025.
 
 from __future__ import annotations
 
-from helmdash.heavy.forwarding import Forwarder, NoWorker, forwarder_of
+from helmdash.heavy.forwarding import NoWorker, WorkerForwarder, forwarder_of
 from helmdash.heavy.frames import FORWARDER_KEY
 from helmdash.heavy.serving import end_turn
 from helmdash.heavy.turns import TooManyWaiting
@@ -21,9 +21,9 @@ from helmdash.heavy.weighing import is_heavy
 
 __all__ = [
     "FORWARDER_KEY",
-    "Forwarder",
     "NoWorker",
     "TooManyWaiting",
+    "WorkerForwarder",
     "end_turn",
     "forwarder_of",
     "is_heavy",

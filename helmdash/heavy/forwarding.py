@@ -34,7 +34,7 @@ class NoWorker(Exception):
         super().__init__("The part of HelmDash that takes large requests has failed. Try again.")
 
 
-class Forwarder:
+class WorkerForwarder:
     """One for each process that serves clients. Used on one event loop."""
 
     def __init__(self, app: str) -> None:
@@ -162,10 +162,10 @@ async def _left(receive: Receive) -> None:
         pass
 
 
-def forwarder_of(scope: Mapping[str, Any]) -> Forwarder | None:
+def forwarder_of(scope: Mapping[str, Any]) -> WorkerForwarder | None:
     """The forwarder of the process that a request came to; None where it does everything itself."""
     found = scope.get(FORWARDER_KEY)
-    return found if isinstance(found, Forwarder) else None
+    return found if isinstance(found, WorkerForwarder) else None
 
 
 def _owner_of(scope: Scope) -> str:

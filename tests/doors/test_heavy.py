@@ -11,13 +11,13 @@ from helmdash.doors.faults import Fault
 from helmdash.doors.heavy import is_handed_on
 from helmdash.doors.problems import problem_of_fault
 from helmdash.gateway import refusals as gateway
-from helmdash.heavy import FORWARDER_KEY, Forwarder, NoWorker, TooManyWaiting
+from helmdash.heavy import FORWARDER_KEY, NoWorker, TooManyWaiting, WorkerForwarder
 from helmdash.mcp import refusals as mcp
 
 LARGE = b"x" * (2 * 1024 * 1024)
 
 
-class Refusing(Forwarder):
+class Refusing(WorkerForwarder):
     def __init__(self, error: Exception) -> None:
         super().__init__("no:where")
         self.error = error

@@ -17,7 +17,7 @@ from helmdash.doors.directory import Directory, KeyContext
 from helmdash.doors.front import Front
 from helmdash.doors.named_catalogs import NamedCatalogs
 from helmdash.doors.sessions import Sessions
-from helmdash.heavy import FORWARDER_KEY, Forwarder
+from helmdash.heavy import FORWARDER_KEY, WorkerForwarder
 from helmdash.mcp.resources import RESOURCES
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.queries import catalog
@@ -49,7 +49,7 @@ def size_of(project_id: int | None, name: str) -> CatalogSize:
 
 def scope_of(path: str, method: str = "POST", **over: Any) -> dict[str, Any]:
     scope = {"type": "http", "method": method, "path": path, "headers": [], "query_string": b""}
-    return {**scope, FORWARDER_KEY: Forwarder("no:where"), **over}
+    return {**scope, FORWARDER_KEY: WorkerForwarder("no:where"), **over}
 
 
 def tool(name: str, **arguments: object) -> dict[str, object]:
@@ -189,7 +189,7 @@ def test_the_newest_revision_counts_and_without_a_project_the_largest(db: None) 
     assert entries(None, "nobody's") == 0
 
 
-class Noting(Forwarder):
+class Noting(WorkerForwarder):
     def __init__(self) -> None:
         super().__init__("no:where")
         self.taken: list[tuple[str, bytes]] = []
@@ -210,7 +210,7 @@ def test_the_door_hands_such_a_request_to_the_worker(db: None) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         here.append((await receive())["body"])
 
-    async def ask(forwarder: Forwarder) -> None:
+    async def ask(forwarder: WorkerForwarder) -> None:
         front = Front(
             app=app,
             directory=Directory(read=lambda _key: standing),

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from helmdash.heavy import Forwarder, NoWorker
+from helmdash.heavy import NoWorker, WorkerForwarder
 
 APP = "tests.heavy.apps:application"
-Scene = Callable[[Forwarder], Awaitable[None]]
+Scene = Callable[[WorkerForwarder], Awaitable[None]]
 
 
 class Client:
@@ -45,7 +45,7 @@ class Client:
     async def send(self, message: Any) -> None:
         self.messages.append(message)
 
-    async def ask(self, forwarder: Forwarder) -> None:
+    async def ask(self, forwarder: WorkerForwarder) -> None:
         await forwarder.forward(self.scope, self.body, self.receive, self.send)
 
     @property
@@ -55,7 +55,7 @@ class Client:
 
 def play(scene: Scene) -> None:
     async def whole() -> None:
-        forwarder = Forwarder(APP)
+        forwarder = WorkerForwarder(APP)
         try:
             async with asyncio.timeout(30):
                 await scene(forwarder)
@@ -77,7 +77,7 @@ def waiting(tmp_path: Path, name: str, **more: object) -> tuple[bytes, Path, Pat
 
 
 def test_a_request_arrives_as_it_came_and_its_answer_as_it_was_made() -> None:
-    async def scene(forwarder: Forwarder) -> None:
+    async def scene(forwarder: WorkerForwarder) -> None:
         echo, stream = Client("/echo", b"x" * 3_000_000), Client("/stream")
         await echo.ask(forwarder)
         await stream.ask(forwarder)
@@ -98,7 +98,7 @@ def test_a_request_arrives_as_it_came_and_its_answer_as_it_was_made() -> None:
 
 
 def test_the_worker_hears_of_a_client_that_leaves(tmp_path: Path) -> None:
-    async def scene(forwarder: Forwarder) -> None:
+    async def scene(forwarder: WorkerForwarder) -> None:
         body, began, end = waiting(tmp_path, "a")
         client = Client("/wait", body)
         asking = asyncio.create_task(client.ask(forwarder))
@@ -114,7 +114,7 @@ def test_the_worker_hears_of_a_client_that_leaves(tmp_path: Path) -> None:
 
 
 def test_a_server_that_stops_lets_the_worker_say_so(tmp_path: Path) -> None:
-    async def scene(forwarder: Forwarder) -> None:
+    async def scene(forwarder: WorkerForwarder) -> None:
         body, began, end = waiting(tmp_path, "a")
         client = Client("/wait", body)
         asking = asyncio.create_task(client.ask(forwarder))
@@ -131,7 +131,7 @@ def test_a_server_that_stops_lets_the_worker_say_so(tmp_path: Path) -> None:
 
 
 def test_who_only_waits_gives_up_the_turn(tmp_path: Path) -> None:
-    async def scene(forwarder: Forwarder) -> None:
+    async def scene(forwarder: WorkerForwarder) -> None:
         first, began, _ = waiting(tmp_path, "a", gives_turn_up=True)
         second, began_too, _ = waiting(tmp_path, "b")
         third, began_third, _ = waiting(tmp_path, "c")
@@ -149,7 +149,7 @@ def test_who_only_waits_gives_up_the_turn(tmp_path: Path) -> None:
     play(scene)
 
 
-async def patiently(client: Client, forwarder: Forwarder) -> None:
+async def patiently(client: Client, forwarder: WorkerForwarder) -> None:
     """Ask again while the end of the process before has not been noticed."""
     while True:
         try:
@@ -160,7 +160,7 @@ async def patiently(client: Client, forwarder: Forwarder) -> None:
 
 
 def test_a_worker_that_ends_is_said_and_started_again(caplog: pytest.LogCaptureFixture) -> None:
-    async def scene(forwarder: Forwarder) -> None:
+    async def scene(forwarder: WorkerForwarder) -> None:
         before = Client("/echo")
         await before.ask(forwarder)
         with pytest.raises(NoWorker):
@@ -180,7 +180,7 @@ def test_a_worker_that_ends_is_said_and_started_again(caplog: pytest.LogCaptureF
 
 def test_a_program_that_cannot_start_is_no_worker() -> None:
     async def scene() -> None:
-        forwarder = Forwarder("tests.heavy.apps:nothing")
+        forwarder = WorkerForwarder("tests.heavy.apps:nothing")
         with pytest.raises(NoWorker):
             await Client("/echo").ask(forwarder)
         await forwarder.stop()
