@@ -24,7 +24,7 @@ _PARTS = frozenset(
     for path in _PACKAGE.iterdir()
     if path.suffix == ".py" or (path / "__init__.py").exists()
 )
-_FOLDERS = "helmdash|tests|bench|docs|templates|fixtures|static|sqlite"
+_FOLDERS = "helmdash|tests|bench|docs|templates|fixtures|static"
 _PATH = re.compile(rf"`((?:{_FOLDERS})/[\w./-]*)`")
 _DOTTED = re.compile(r"`((?:\w+\.)+\w+)(?:\(\))?`")
 _MANAGE = re.compile(r"manage\.py (?P<name>[a-z_]+)(?P<rest>[^`\n]*)")
