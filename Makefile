@@ -31,7 +31,7 @@ export PYTHONUNBUFFERED := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help run setup test test-fast test-sqlite test-postgres check check-format check-lint \
-	check-types check-layers check-django bench lock golden clean
+	check-types check-layers check-django wheel bench lock golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ check-layers: $(DEV)
 check-django: $(DEV)
 	@HELMDASH_DATA_DIR=$(VENV)/check DATABASE_URL= $(PY) manage.py check --fail-level WARNING
 	@HELMDASH_DATA_DIR=$(VENV)/check DATABASE_URL= $(PY) manage.py makemigrations --check --dry-run
+
+wheel: $(DEV) ## build the package that pip installs into dist/
+	@$(PY) -m hatchling build -t wheel -d dist
 
 bench: $(DEV) ## measure; ARGS="..." goes to the benchmarks
 	@$(PY) -m bench $(ARGS)

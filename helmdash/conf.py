@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from helmdash import installation
 from helmdash.core.access.client_address import parse_networks
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.core.upstreams.upstream_variables import (
@@ -30,8 +31,6 @@ from helmdash.core.upstreams.upstream_variables import (
 )
 
 PREFIX = "HELMDASH_"
-ROOT = Path(__file__).resolve().parent.parent
-
 
 # In the data directory, its owner's alone.
 SECRET_KEY_FILE = "secret-key"  # noqa: S105  (a file name)
@@ -74,8 +73,10 @@ class Env(BaseSettings):
         "Empty: SQLite in the data directory.",
     )
     data_dir: Path = Field(
-        ROOT / "var",
-        description="Where the SQLite file, the secret key and collected static files live.",
+        installation.default_data_dir(),
+        description="Where the SQLite file, the secret key and collected static files live. "
+        "`var/` is of a checkout; installed by pip or uvx it is `~/.local/share/helmdash/` (macOS: "
+        "`~/Library/Application Support/helmdash/`).",
     )
     workers: int = Field(
         1, ge=1, le=64, description="Server processes. More than one wants PostgreSQL."
@@ -263,7 +264,10 @@ class Env(BaseSettings):
     @field_validator("data_dir")
     @classmethod
     def _absolute(cls, value: Path) -> Path:
-        return value.expanduser().resolve()
+        try:
+            return value.expanduser().resolve()
+        except RuntimeError:
+            raise ValueError("nobody knows this user's home directory; name a directory") from None
 
     @field_validator("host")
     @classmethod

@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import quote
 
 from helmdash import conf
+from helmdash.installation import COMMAND
 
 # Releases of the tables, counted; written into every database that `migrate` has brought here.
 # A release adds tables, and columns that may be null or have a default of the database's, so that
@@ -152,10 +153,10 @@ def check_schema(schema: Schema, env: conf.Env, *, brings: bool) -> None:
     if brings:
         return
     if schema.is_empty:
-        raise conf.BadSetting(f"{where}: there are no tables yet; run `manage.py up` first")
+        raise conf.BadSetting(f"{where}: there are no tables yet; run `{COMMAND} up` first")
     if schema.is_behind:
         raise conf.BadSetting(
-            f"{where}: its tables are of an older release; run `manage.py up` to bring them here"
+            f"{where}: its tables are of an older release; run `{COMMAND} up` to bring them here"
         )
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import dj_database_url
 from csp.constants import NONE, SELF
 
-from helmdash import conf
+from helmdash import conf, installation
 from helmdash.core.text.visible import visible_lines
 
 try:
@@ -19,7 +19,6 @@ try:
 except conf.BadSetting as error:
     sys.exit(f"HelmDash cannot start: {error}")
 
-BASE_DIR = conf.ROOT
 DEBUG = ENV.debug
 SECRET_KEY = _SECRET_KEY
 
@@ -79,7 +78,7 @@ ASGI_APPLICATION = "helmdash.asgi.application"
 TEMPLATES: list[dict[str, Any]] = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [installation.TEMPLATES],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -160,7 +159,7 @@ DATE_FORMAT = "Y-m-d"
 TIME_FORMAT = "H:i:s"
 
 STATIC_URL = "/static/"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [installation.STATIC]
 STATIC_ROOT = ENV.data_dir / "static"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

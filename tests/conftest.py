@@ -39,6 +39,7 @@ _ON_ONE_DATABASE = frozenset(
         *(f"doors/test_{name}.py" for name in ("wire", "lost")),
         "recorder/test_outages.py",
         "server/test_limits.py",
+        "server/test_installed.py",
     }
 )
 _WITH_DATABASE = {"db", "transactional_db", "serve"}

@@ -22,6 +22,7 @@ from django.db import Error as DatabaseFault
 
 from helmdash import __version__, conf, places
 from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.installation import COMMAND
 from helmdash.operations.backup.spool import is_in_use
 from helmdash.queries import ledger
 from helmdash.queries.access import projects
@@ -157,7 +158,7 @@ def _database(now: datetime) -> Iterator[Finding]:
         subject="database",
         name="migrations to come",
         value=", ".join(facts.missing) or "none",
-        problem="run `manage.py up`" if facts.missing else "",
+        problem=f"run `{COMMAND} up`" if facts.missing else "",
     )
     if facts.unknown:
         value = ", ".join(facts.unknown)

@@ -11,12 +11,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from helmdash import conf, places
+from helmdash import __version__, conf, places
 
 # Need no database, or say themselves what is wrong with it.
 _WITHOUT_DATABASE = frozenset(
     {
-        "", "--help", "-h", "--version", "version", "help", "settings_help", "check", "doctor",
+        "", "--help", "-h", "help", "settings_help", "check", "doctor",
         "ollama_smoke",
         "collectstatic", "findstatic", "makemigrations", "compilemessages", "makemessages",
         "diffsettings", "startapp", "startproject", "test", "testserver", "sendtestemail",
@@ -27,9 +27,12 @@ _BRINGS_TABLES = frozenset({"up", "migrate", "restore", "showmigrations", "sqlmi
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run a command of manage.py; gives its exit status. Says what is wrong on stderr."""
+    """Run a command; gives its exit status. Says what is wrong on stderr."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "helmdash.settings")
     command = argv[1] if len(argv) > 1 else ""
+    if command in ("version", "--version"):
+        sys.stdout.write(f"{__version__}\n")
+        return 0
     try:
         look_around(command, argv[2:])
     except conf.BadSetting as error:
@@ -48,6 +51,11 @@ def run(argv: Sequence[str]) -> int:
             raise
         return _fail(line)
     return 0
+
+
+def main() -> int:
+    """The command `helmdash` of an installed HelmDash; gives its exit status."""
+    return run(sys.argv)
 
 
 def look_around(command: str, rest: Sequence[str] = ()) -> None:

@@ -24,6 +24,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from helmdash.installation import COMMAND
+
 
 class Fault(Exception):
     """A request that goes no further. The message is the sentence a client is shown."""
@@ -44,7 +46,7 @@ class NoKey(Fault):
         super().__init__(
             "Send a HelmDash API key as your client sends its own: "
             "`Authorization: Bearer KEY`, `x-api-key` or `x-goog-api-key`. "
-            "`manage.py apikey create --name NAME` makes one."
+            f"`{COMMAND} apikey create --name NAME` makes one."
         )
 
 
@@ -57,7 +59,7 @@ class UnknownKey(Fault):
     def __init__(self) -> None:
         super().__init__(
             "The API key is unknown or revoked. HelmDash wants a key of its own, not one of a "
-            "provider: make one with `manage.py apikey create --name NAME`."
+            f"provider: make one with `{COMMAND} apikey create --name NAME`."
         )
 
 
@@ -70,7 +72,7 @@ class ExpiredKey(Fault):
     def __init__(self, name: str, expired_at: datetime) -> None:
         super().__init__(
             f"The API key {name} expired at {expired_at:%Y-%m-%dT%H:%M:%SZ}. "
-            "Make another with `manage.py apikey create --name NAME`."
+            f"Make another with `{COMMAND} apikey create --name NAME`."
         )
 
 
@@ -112,7 +114,7 @@ class TooManyTries(Fault):
         self.retry_after_s = wait_s
         super().__init__(
             f"Too many wrong passwords came from this address. Wait {wait_s} seconds, then try "
-            "again. A sign-in link works meanwhile: `manage.py up --setup-only` shows one."
+            f"again. A sign-in link works meanwhile: `{COMMAND} up --setup-only` shows one."
         )
 
 

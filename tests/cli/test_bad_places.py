@@ -17,7 +17,8 @@ from django.db import DatabaseError, OperationalError, ProgrammingError, connect
 
 from helmdash import conf, places
 from helmdash.cli.running import look_around, run, told
-from helmdash.conf import ROOT, BadSetting
+from helmdash.conf import BadSetting
+from tests.support import ROOT
 from tests.support.environment import clean
 
 SECRET = "sekret"

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command, get_commands, loa
 
 from helmdash import conf
 from helmdash.cli.base import BaseCommand
-from helmdash.conf import ROOT, BadSetting, Env, read_env, unknown_variables, variable_name
+from helmdash.conf import BadSetting, Env, read_env, unknown_variables, variable_name
 from helmdash.operations.access import keys, project_settings
 from helmdash.operations.budgets import shipped
 from helmdash.queries.access import default_project, find_caller, find_project
@@ -21,6 +21,7 @@ from helmdash.queries.conversations import conversations
 from helmdash.records.models import ApiKey, Budget, Membership, PlanRecord
 from tests.factories import NOW, make_project
 from tests.plan_rows import make_plan
+from tests.support import ROOT
 
 
 def run(*arguments: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from helmdash.conf import ROOT
+from tests.support import ROOT
 from tests.support.model import LocalModel
 from tests.support.processes import free_port
 from tests.support.upstreams.ollama_shim import MODEL, Ollama, run_shim

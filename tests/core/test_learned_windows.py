@@ -8,7 +8,6 @@ from itertools import combinations
 
 import pytest
 
-from helmdash.conf import ROOT
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import BudgetSpec
 from helmdash.core.budgets.health import assess
@@ -24,6 +23,7 @@ from helmdash.core.budgets.learned_windows import (
 from helmdash.core.budgets.levels import Level
 from helmdash.core.budgets.shipped import load_shipped, load_variants
 from tests.builders import make_spec
+from tests.support import ROOT
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 TEXT = (ROOT / "fixtures" / "budgets.toml").read_text()

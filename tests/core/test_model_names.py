@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from helmdash.conf import ROOT
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.model_names import (
     KEY_CHARS,
@@ -14,6 +13,7 @@ from helmdash.core.budgets.model_names import (
     split_window,
 )
 from helmdash.core.budgets.shipped import load_shipped
+from tests.support import ROOT
 
 TABLE = BudgetTable(*load_shipped((ROOT / "fixtures" / "budgets.toml").read_text()))
 

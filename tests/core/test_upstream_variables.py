@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from helmdash.conf import ROOT
 from helmdash.core.upstreams.endpoints import EndpointSource, ProviderKind
 from helmdash.core.upstreams.upstream_variables import (
     KNOWN,
@@ -13,6 +12,7 @@ from helmdash.core.upstreams.upstream_variables import (
     key_variable_problem,
     ollama_url,
 )
+from tests.support import ROOT
 
 
 def test_nothing_is_named_where_no_variable_is_set() -> None:

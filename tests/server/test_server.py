@@ -20,21 +20,6 @@ CALL = {
 }
 
 
-def test_the_printed_snippet_records_a_call(serve: Callable[..., Served]) -> None:
-    server = serve(from_nothing=True, HELMDASH_BOOTSTRAP_API_KEY="", HELMDASH_ADMIN_PASSWORD="")
-    said = server.log
-    snippet = said[said.index("  curl ") : said.index("Ctrl-C")]
-
-    done = subprocess.run(["sh", "-c", snippet], capture_output=True, text=True, check=True)
-
-    assert '"level":"healthy"' in done.stdout.replace(" ", "")
-    key = re.search(r"Bearer (\S+)\"", snippet)
-    assert key is not None
-    assert f"API key     {key[1]}" in said
-    assert "Admin       admin / " in said
-    assert "/login/link/" in said
-
-
 def test_a_second_start_keeps_the_data_and_prints_no_secret_again(
     serve: Callable[..., Served],
 ) -> None:

@@ -38,10 +38,17 @@ def spawn_python(
     *arguments: str, log: Path, env: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
     """Start this Python in the checkout, in a process group of its own; it prints to `log`."""
+    return spawn(sys.executable, *arguments, cwd=ROOT, log=log, env=env)
+
+
+def spawn(
+    *command: str, cwd: Path, log: Path, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a command in a process group of its own; it prints to `log`."""
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=ROOT,
+            command,
+            cwd=cwd,
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -52,19 +59,21 @@ def spawn_python(
     return process
 
 
-def wait_for_http(url: str, *, process: subprocess.Popen[bytes], log: Path) -> None:
+def wait_for_http(
+    url: str, *, process: subprocess.Popen[bytes], log: Path, seconds: int = _START_SECONDS
+) -> None:
     """Return when `url` answers 200.
 
-    Raises RuntimeError with the end of the log when the process ends first or a minute passes.
+    Raises RuntimeError with the end of the log when the process ends first or the time passes.
     """
-    deadline = time.monotonic() + _START_SECONDS
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise RuntimeError(f"ended with {process.returncode} at its start: {tail(log)}")
         if _answers(url):
             return
         time.sleep(_POLL_SECONDS)
-    raise RuntimeError(f"{url} did not answer within {_START_SECONDS} s: {tail(log)}")
+    raise RuntimeError(f"{url} did not answer within {seconds} s: {tail(log)}")
 
 
 def stop(process: subprocess.Popen[bytes]) -> int:

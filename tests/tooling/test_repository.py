@@ -6,12 +6,14 @@ import re
 import shutil
 import subprocess
 import tomllib
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from helmdash.conf import Env, variable_name
 from tests.support import ROOT
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -127,3 +129,29 @@ def test_no_file_names_the_place_where_it_was_written() -> None:
     ]
 
     assert leaks == []
+
+
+_DEPLOYED = [path for path in sorted((ROOT / "docs/deploy").iterdir()) if path.is_file()]
+
+
+@pytest.mark.parametrize("path", _DEPLOYED, ids=lambda path: path.name)
+def test_files_to_deploy_name_settings_that_exist(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+
+    assert set(re.findall(r"\bHELMDASH_[A-Z_]+", text)) <= {
+        variable_name(field) for field in Env.model_fields
+    }
+
+
+def test_the_image_is_made_of_files_that_exist_and_packages_that_are_locked() -> None:
+    text = (ROOT / "docs/deploy/Containerfile").read_text(encoding="utf-8")
+    copied = re.findall(r"(?m)^COPY (?!--from)(.+) \S+$", text)
+    (builders,) = re.findall(r"/\^\(([\w|-]+)\)==/", text)
+
+    assert [name for line in copied for name in line.split() if not (ROOT / name).exists()] == []
+    wanted = {"hatchling"}
+    for name in ("hatchling", *map(canonicalize_name, builders.split("|"))):
+        needs = map(Requirement, distribution(name).requires or ())
+        wanted |= {each.name for each in needs if not each.marker or each.marker.evaluate()}
+    assert set(builders.split("|")) == {canonicalize_name(name) for name in wanted}
+    assert wanted <= set(_pins("requirements-dev.txt"))

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from helmdash.conf import ROOT
 from helmdash.upstream.log_files import prune
 from helmdash.upstream.request_log import LogEntry, LoggedError, RequestLog
+from tests.support import ROOT
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -19,6 +19,7 @@ from helmdash.api.problems import KINDS, Code
 from helmdash.api.routes import ROUTES, Answer, Route
 from helmdash.api.schemas.common import ProblemBody
 from helmdash.core.calls.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
+from helmdash.installation import COMMAND
 
 PREFIX = "/api/v1"
 _REF = "#/components/schemas/{model}"
@@ -93,7 +94,7 @@ def document() -> dict[str, Any]:
                 "key": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "An API key: `manage.py apikey create --name NAME`. "
+                    "description": f"An API key: `{COMMAND} apikey create --name NAME`. "
                     "`x-api-key: KEY` is understood as well.",
                 }
             },

@@ -8,13 +8,13 @@ from pathlib import Path
 from django.db import transaction
 from simple_history.utils import bulk_create_with_history
 
-from helmdash.conf import ROOT
 from helmdash.core.budgets import budgets as core
 from helmdash.core.budgets.shipped import load_shipped
+from helmdash.installation import FIXTURES
 from helmdash.records.models import Budget, BudgetAlias
 from helmdash.records.models.budgets import SHIPPED_REASON
 
-SHIPPED_FILE = ROOT / "fixtures" / "budgets.toml"
+SHIPPED_FILE = FIXTURES / "budgets.toml"
 _NOT_STORED = {"budget_id", "project"}
 _REASON = SHIPPED_REASON
 _STORED = tuple(f.name for f in fields(core.BudgetSpec) if f.name not in _NOT_STORED)

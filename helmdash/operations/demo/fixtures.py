@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from helmdash.conf import ROOT
 from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
+from helmdash.installation import FIXTURES
 
 # An object of a fixture.
 Fixture = Mapping[str, Any]
@@ -19,7 +19,7 @@ Fixture = Mapping[str, Any]
 
 def read_fixture(name: Literal["calls", "care", "catalog", "plans"]) -> dict[str, Any]:
     """The whole of one fixture, from disk at every call: it is loaded once."""
-    text = (ROOT / "fixtures" / f"demo_{name}.json").read_text(encoding="utf-8")
+    text = (FIXTURES / f"demo_{name}.json").read_text(encoding="utf-8")
     told: dict[str, Any] = json.loads(text)
     return told
 

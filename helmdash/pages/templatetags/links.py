@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from helmdash.installation import COMMAND
 from helmdash.pages.views.preferences import THEME_COOKIE, THEMES
 
 register = template.Library()
@@ -39,3 +40,9 @@ def scheme(request: HttpRequest) -> str:
     """The colour scheme the reader chose, from a cookie; empty leaves it to the system."""
     chosen = request.COOKIES.get(THEME_COOKIE, "")
     return chosen if chosen in THEMES else ""
+
+
+@register.simple_tag
+def command() -> str:
+    """What begins each command that a page names: as it is called where HelmDash lies."""
+    return COMMAND

@@ -18,12 +18,12 @@ from typing import Annotated
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from helmdash import conf
 from helmdash.answers import INLINE, answer
 from helmdash.core.budgets import budgets as core
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.learned_windows import Variant, WindowReport, WindowSource
 from helmdash.core.budgets.shipped import load_variants
+from helmdash.installation import FIXTURES
 from helmdash.queries.budgets import budget_origins
 from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.records import models as stored
@@ -188,7 +188,7 @@ def _windows(project_id: int | None) -> Iterator[WindowReport]:
 
 @cache
 def _variants() -> tuple[Variant, ...]:
-    path = conf.ROOT / "fixtures" / "budgets.toml"
+    path = FIXTURES / "budgets.toml"
     return load_variants(path.read_text(encoding="utf-8"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import DatabaseError, InterfaceError
 
+from helmdash.installation import COMMAND
 from helmdash.records.models import Project
 
 
@@ -14,4 +15,4 @@ def database_problem() -> str | None:
     except (DatabaseError, InterfaceError):
         # The exact error may name hosts and users; it belongs into the log, not on a public page.
         return "the database does not respond or has no tables yet"
-    return None if is_set_up else "no default project yet: run `manage.py up`"
+    return None if is_set_up else f"no default project yet: run `{COMMAND} up`"

@@ -14,6 +14,7 @@ from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
+from helmdash.installation import COMMAND
 from helmdash.records.admin.history import HistoryMixin
 from helmdash.records.admin.scoped import ScopedModelAdmin, ScopedTabularInline
 from helmdash.records.admin.typed import ModelForm
@@ -38,7 +39,8 @@ class AccountName(forms.CharField):
         account = get_user_model().objects.filter(username=name).first()
         if account is None:
             raise ValidationError(
-                "Nobody has this name. `manage.py member add` makes accounts, and so do superusers."
+                f"Nobody has this name. `{COMMAND} member add` makes accounts, and so do "
+                "superusers."
             )
         return account
 

@@ -14,6 +14,7 @@ from django.urls import reverse
 from helmdash import conf
 from helmdash.core.care.guidance import text_problems
 from helmdash.core.text.own_patterns import MOST_PATTERNS, pattern_problems
+from helmdash.installation import COMMAND
 from helmdash.records.admin.members import MemberInline
 from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.typed import ModelForm
@@ -181,7 +182,7 @@ def _why_kept(project: Project) -> str | None:
     if project.is_default:
         return "The default project cannot be deleted. Make another one the default first."
     if project.is_demo:
-        return "Demo data is removed by `manage.py demo remove`."
+        return f"Demo data is removed by `{COMMAND} demo remove`."
     for rows in (Call.objects, Conversation.objects, Fit.objects):
         if rows.filter(project=project).exists():
             return (

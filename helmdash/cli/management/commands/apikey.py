@@ -12,6 +12,7 @@ from helmdash.cli.base import BaseCommand
 from helmdash.core.access.expiry import BadExpiry, parse_expiry
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.text.visible import visible_name
+from helmdash.installation import COMMAND
 from helmdash.operations.access import project_settings
 from helmdash.operations.access.keys import DEFAULT_SCOPES, AccessError, create_key, revoke_key
 from helmdash.queries.access import SCOPES, api_keys
@@ -62,7 +63,7 @@ class Command(BaseCommand):
     def _list(self, options: dict[str, Any]) -> None:
         keys = api_keys()
         if not keys:
-            self.stdout.write("No keys yet. Make one: manage.py apikey create --name NAME")
+            self.stdout.write(f"No keys yet. Make one: {COMMAND} apikey create --name NAME")
             return
         rows = [("NAME", "KEY", "PROJECT", "STATE", "LATEST USE", "EXPIRES", "SCOPES")]
         now = timezone.now()

@@ -10,6 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 from helmdash import conf
 from helmdash.cli.base import BaseCommand
 from helmdash.cli.progress import progress_line
+from helmdash.installation import COMMAND
 from helmdash.operations.backup import ArchiveProblem, RestoreProblem, restore
 
 
@@ -41,5 +42,5 @@ class Command(BaseCommand):
             raise CommandError(f"{where}: {error.strerror or error}") from None
         self.stdout.write(
             f"Restored {found.rows} rows of {len(found.tables)} tables, as of {found.made_at}. "
-            "Start the server with `manage.py up`."
+            f"Start the server with `{COMMAND} up`."
         )

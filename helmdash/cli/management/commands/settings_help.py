@@ -8,6 +8,7 @@ from typing import Any
 
 from helmdash import conf
 from helmdash.cli.base import BaseCommand
+from helmdash.installation import IS_INSTALLED, ROOT
 
 
 class Command(BaseCommand):
@@ -30,8 +31,8 @@ def settings_table() -> list[tuple[str, str, str]]:
 
 def _default(value: object) -> str:
     if isinstance(value, Path):
-        # Relative to the checkout, so that the text is the same on every machine.
-        return str(value.relative_to(conf.ROOT)) + "/"
+        # Relative to a checkout, so that the text is the same on every machine.
+        return f"{value if IS_INSTALLED else value.relative_to(ROOT)}/"
     if isinstance(value, tuple):
         return ",".join(value)
     return str(value)

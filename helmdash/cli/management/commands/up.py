@@ -15,6 +15,7 @@ from typing import Any
 
 import uvicorn
 from django.conf import settings
+from django.contrib.staticfiles import finders
 from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
@@ -24,6 +25,7 @@ from helmdash.cli.base import BaseCommand
 from helmdash.cli.base_url import base_url
 from helmdash.cli.refused_upstreams import refused_upstreams
 from helmdash.core.access.permissions import SHELL
+from helmdash.installation import SHELL_COMMAND
 from helmdash.operations.access import keys, members, project_settings, sign_in_links
 from helmdash.operations.budgets import shipped
 from helmdash.operations.demo.fixtures import read_fixture
@@ -106,7 +108,7 @@ class Command(BaseCommand):
             say("              (this link works once, for a day)")
         else:
             say(f"  Sign in     {base}/login/   (for a link that works once:")
-            say(f"              .venv/bin/python manage.py member link {members.ADMIN_NAME})")
+            say(f"              {SHELL_COMMAND} member link {members.ADMIN_NAME})")
         if password and not env.admin_password:
             say(f"  Admin       {members.ADMIN_NAME} / {password}   (shown once; keep it)")
         elif password:
@@ -118,7 +120,7 @@ class Command(BaseCommand):
             say(f"  API key     {known}…, the one of HELMDASH_BOOTSTRAP_API_KEY")
         else:
             say("  API key     shown at the first start; for another:")
-            say("              .venv/bin/python manage.py apikey create --name NAME")
+            say(f"              {SHELL_COMMAND} apikey create --name NAME")
         say(f"  Gateway     {base}/v1   (base_url of an OpenAI client, with a key of HelmDash)")
         say(f"              other clients, and upstreams: {base}/settings/gateway/")
         say(f"  Data        {where}")
@@ -177,14 +179,11 @@ def _collect_static() -> None:
 
 
 def _static_mark() -> str:
-    requirements = conf.ROOT / "requirements.txt"
+    """What changes with any static file, of ours or of a package that brings some."""
     digest = hashlib.sha256(__version__.encode())
-    if requirements.exists():
-        digest.update(requirements.read_bytes())
-    for folder in settings.STATICFILES_DIRS:
-        for path in sorted(Path(folder).rglob("*")):
-            if path.is_file():
-                digest.update(str(path).encode() + path.read_bytes())
+    for finder in finders.get_finders():
+        for name, storage in finder.list([]):
+            digest.update(name.encode() + Path(storage.path(name)).read_bytes())
     return digest.hexdigest()
 
 
