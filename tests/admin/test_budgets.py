@@ -6,8 +6,10 @@ import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
+from helmdash.core.budgets.budgets import STORED_FIELDS
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
+from helmdash.records.admin.budgets.budget_admin import BudgetAdmin
 from helmdash.records.models import Budget, Project
 from tests.admin.forms import filled, text_of
 from tests.admin.house import make_project, record
@@ -39,6 +41,14 @@ def test_an_edit_in_the_admin_rules_the_very_next_lookup(
     operator.post(change(row), filled(operator, change(row), input_tokens=41_000))
 
     assert budgets.table(project_id=project.id).lookup("acme/one").input_tokens == 41_000
+
+
+def test_each_field_that_core_declares_has_its_column_and_its_place_in_the_form() -> None:
+    columns = {each.name for each in Budget._meta.fields if each.editable} - {"id", "project"}
+    places = [name for _, part in BudgetAdmin.fieldsets for name in part["fields"]]
+
+    assert columns == {each.name for each in STORED_FIELDS}
+    assert sorted(places) == sorted({*columns, "project", "created_at", "updated_at"})
 
 
 def test_the_list_names_the_fallback_and_shows_numbers_with_their_flags(operator: Client) -> None:

@@ -438,7 +438,7 @@ def test_every_alias_can_be_reached_and_leads_to_a_row() -> None:
         ("][", "not TOML"),
         ("", "fallback"),
         ("[fallback]\n[other]\n", "other"),
-        ("[fallback]\ninput_tokens = 1\n", "the fallback: allows_llm_filter is missing"),
+        ("[fallback]\ninput_tokens = 1\n", "the fallback: output_tokens is missing; tier"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_by_name(text: str, message: str) -> None:

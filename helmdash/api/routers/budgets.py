@@ -67,17 +67,15 @@ def create_budget(request: HttpRequest) -> HttpResponse:
     `project: null` holds for every project, and takes a key of the default project with the scope
     `admin`.
     """
-    body = read_body(request, shapes.CREATE)
-    given: dict[str, object] = {**body}
+    values = read_body(request, shapes.CREATE)
     access = access_of(request)
-    slug = body.get("project", access.project.slug)
-    given.pop("project", None)
+    slug = values.pop("project", access.project.slug)
     if slug and slug != access.project.slug:
         raise invalid_field(
             "project", f"must be null or the key's own project, {access.project.slug}"
         )
     row = editing.create_budget(
-        actor=access.actor, values=given, project_id=access.project.id if slug else None
+        actor=access.actor, values=values, project_id=access.project.id if slug else None
     )
     response = answer(row, status=201)
     response["Location"] = f"{request.path}/{row.id}"
@@ -160,8 +158,7 @@ def change_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     `admin`. The edit is kept in the row's history under the key's name. The fallback
     keeps its empty key and stays enabled.
     """
-    body = read_body(request, shapes.PATCH)
-    changes: dict[str, object] = {**body}
+    changes = read_body(request, shapes.PATCH)
     access = access_of(request)
     _require_plausible(budget_id)
     row = editing.change_budget(

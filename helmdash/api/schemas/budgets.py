@@ -1,93 +1,81 @@
-"""Budgets: how rows are edited and looked for."""
+"""Budgets: how rows are edited and looked for.
+
+The bodies are made of the fields that core.budgets.budgets declares, with their bounds.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Required
+from collections.abc import Iterator
+from enum import Enum
+from typing import Annotated, Any, Literal, Required
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 from typing_extensions import TypedDict
 
+from helmdash.answers import Doc
 from helmdash.api.fields import QUERY, Cursor, Limit, QueryText
 from helmdash.api.parsing import Shape
-from helmdash.doors.bodies.fields import (
-    STRICT,
-    Count,
-    Positive,
-    SmallPositive,
-    UsdPerMillion,
-    Word64,
-    Word255,
+from helmdash.core.budgets.budgets import STORED_FIELDS
+from helmdash.core.budgets.figures import FigureField, Multiline, Range
+from helmdash.doors.bodies.fields import LARGEST, STRICT, Word64, Word255, whole
+
+
+def _member(field: FigureField) -> Any:
+    """What a body may say of the field."""
+    kind = field.kind
+    if issubclass(kind, Enum):
+        # As JSON says it: in strict mode an enum would want its member.
+        found: Any = Literal[tuple(each.value for each in kind)]
+    elif kind is str:
+        found = Word255
+    else:
+        found = kind
+    for mark in field.marks:
+        match mark:
+            case Multiline():
+                found = Annotated[str, StringConstraints(max_length=mark.most)]
+            case Range():
+                found = Annotated[found, *_bounds(kind, mark)]
+    if field.may_be_none:
+        found = found | None
+    for mark in field.marks:
+        if isinstance(mark, Doc):
+            found = Annotated[found, Field(description=mark.text)]
+    return found
+
+
+def _bounds(kind: type, bounds: Range) -> Iterator[object]:
+    if kind is int:
+        yield Field(ge=int(bounds.least), le=int(bounds.most or LARGEST))
+        yield BeforeValidator(whole)
+    else:
+        yield Field(ge=bounds.least, le=bounds.most, allow_inf_nan=False)
+
+
+def _body(name: str, meaning: str, members: dict[str, Any]) -> Any:
+    made = TypedDict(name, members, total=False)  # type: ignore[misc]
+    made.__doc__ = meaning
+    made.__pydantic_config__ = STRICT  # type: ignore[attr-defined]
+    return made
+
+
+_MEMBERS = {each.name: _member(each) for each in STORED_FIELDS}
+_REQUIRED = {each.name: Required[_MEMBERS[each.name]] for each in STORED_FIELDS if each.is_required}
+_PROJECT = Annotated[
+    Word64 | None,
+    Field(
+        description="The slug of the key's own project, also when left out. Null: for every "
+        "project; takes an admin key of the default project."
+    ),
+]
+BudgetPatch = _body(
+    "BudgetPatch",
+    "The members of a budget to change. Null resets those that have a default.",
+    _MEMBERS,
 )
-
-# As JSON says them: in strict mode an enum would want its member.
-TierName = Literal["A", "B", "C"]
-VariantName = Literal["full_steps", "single_pick"]
-_Bytes = Annotated[float, Field(ge=0.1, le=100, allow_inf_nan=False)]
-_Factor = Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)]
-_Evidence = Annotated[str, StringConstraints(max_length=20_000)]
-
-
-class BudgetPatch(TypedDict, total=False):
-    """The members of a budget to change. Null resets those that have a default."""
-
-    __pydantic_config__ = STRICT  # type: ignore[misc]
-
-    key: Annotated[Word255, Field(description="Exact model id or prefix. Empty: the fallback.")]
-    input_tokens: Annotated[Positive, Field(description="Safe ceiling of a whole prompt.")]
-    output_tokens: Positive
-    max_catalog_bytes: Annotated[Count, Field(description="0: the catalog is never cut.")]
-    tier: TierName
-    allows_llm_filter: bool
-    filter_model: Annotated[Word255, Field(description="Empty: the planning model itself.")]
-    fallback_model: Annotated[
-        Word255,
-        Field(
-            description="Makes the plan when this model times out or is unavailable. Empty: none."
-        ),
-    ]
-    is_hybrid_reasoning: bool
-    wants_strict_json: bool
-    supports_prefix_cache: bool
-    cached_input_cost_usd_per_mtok: UsdPerMillion
-    input_cost_usd_per_mtok: UsdPerMillion | None
-    output_cost_usd_per_mtok: UsdPerMillion | None
-    prompt_variant: Annotated[VariantName | None, Field(description="Null: by tier.")]
-    context_length: Annotated[Positive | None, Field(description="Advertised; null: unknown.")]
-    input_length: Annotated[Positive | None, Field(description="Advertised; null: unknown.")]
-    optimal_max_tokens: Annotated[
-        Positive | None, Field(description="Null: 100,000; 70 % of a limit below 128,000.")
-    ]
-    critical_max_tokens: Annotated[Positive | None, Field(description="Null: 90 % of the limit.")]
-    caution_cadence: Annotated[SmallPositive | None, Field(description="Null: 10.")]
-    chars_per_token: Annotated[_Bytes, Field(description="UTF-8 bytes of one token.")]
-    safety_multiplier: _Factor
-    reserve_tokens: Count
-    evidence: Annotated[_Evidence, Field(description="Why these numbers, and their source.")]
-    enabled: bool
-
-
-class BudgetIn(BudgetPatch, total=False):
-    """A new budget."""
-
-    key: Required[  # type: ignore[misc]
-        Annotated[Word255, Field(description="Exact model id or prefix. Empty: the fallback.")]
-    ]
-    input_tokens: Required[  # type: ignore[misc]
-        Annotated[Positive, Field(description="Safe ceiling of a whole prompt.")]
-    ]
-    output_tokens: Required[Positive]  # type: ignore[misc]
-    tier: Required[TierName]  # type: ignore[misc]
-    project: Annotated[
-        Word64 | None,
-        Field(
-            description="The slug of the key's own project, also when left out. Null: for every "
-            "project; takes an admin key of the default project."
-        ),
-    ]
-
-
-PATCH = Shape(BudgetPatch)
-CREATE = Shape(BudgetIn)
+BudgetIn = _body("BudgetIn", "A new budget.", {**_MEMBERS, **_REQUIRED, "project": _PROJECT})
+PATCH: Shape[dict[str, object]] = Shape(BudgetPatch)
+CREATE: Shape[dict[str, object]] = Shape(BudgetIn)
 
 
 class ListQuery(TypedDict, total=False):

@@ -7,9 +7,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from helmdash.answers import HIDDEN, Doc, JsonName, Words, answer, member
+from helmdash.core.budgets.figures import (
+    Label,
+    Multiline,
+    Range,
+    Section,
+    Tokens,
+    UsdPerMtok,
+    fields_of,
+)
 from helmdash.core.budgets.learned_windows import (
     LimitSource,
     WindowClaim,
@@ -52,32 +61,71 @@ class MatchRule(StrEnum):
 class BudgetFigures:
     """The members a stored row and a resolved budget share (tokens, bytes, USD per million tokens).
 
-    None: a price or a length is not known; the row is not stored, or is of no project.
+    None: a price or a length is not known; the row is not stored, or is of no project. A field is
+    declared here alone: the API's bodies, the admin's form and the page that explains a budget are
+    made of its marks (core.budgets.figures).
     """
 
-    key: str  # "" is the fallback
-    input_tokens: int  # safe input ceiling, not the advertised window
-    output_tokens: int
-    max_catalog_bytes: int  # 0: never compact
-    tier: Tier
-    allows_llm_filter: bool
-    filter_model: str = ""  # "": the planning model filters for itself
-    fallback_model: str = ""  # "": nobody plans in its place
-    is_hybrid_reasoning: bool
-    wants_strict_json: bool
-    supports_prefix_cache: bool
-    cached_input_cost_usd_per_mtok: float = 0.0
-    input_cost_usd_per_mtok: float | None = None
-    output_cost_usd_per_mtok: float | None = None
-    context_length: int | None = None  # advertised; None: unknown
-    input_length: int | None = None
-    chars_per_token: float = 4.0
-    safety_multiplier: float = 1.2
-    reserve_tokens: int = 2000
-    evidence: str = ""
-    enabled: bool = True
+    key: Annotated[str, Doc("Exact model id or prefix. Empty: the fallback."), Label(Section.ROW)]
+    input_tokens: Annotated[
+        Tokens,
+        Doc("Safe ceiling of a whole prompt."),  # not the advertised window
+        Label(Section.SIZE, "input", "tokens"),
+    ]
+    output_tokens: Annotated[Tokens, Label(Section.SIZE, "output", "tokens")]
+    max_catalog_bytes: Annotated[
+        int,
+        Range(0),
+        Doc("0: the catalog is never cut."),
+        Label(Section.SIZE, "catalog at most", "bytes"),
+    ] = 0
+    tier: Annotated[Tier, Label(Section.TRUST, "tier")]
+    allows_llm_filter: Annotated[bool, Label(Section.TRUST, "LLM filter")] = False
+    filter_model: Annotated[str, Doc("Empty: the planning model itself."), Label(Section.TRUST)] = (
+        ""
+    )
+    fallback_model: Annotated[
+        str,
+        Doc("Makes the plan when this model times out or is unavailable. Empty: none."),
+        Label(Section.TRUST),
+    ] = ""
+    is_hybrid_reasoning: Annotated[bool, Label(Section.TRUST, "hybrid reasoning")] = False
+    wants_strict_json: Annotated[bool, Label(Section.TRUST, "strict JSON")] = False
+    supports_prefix_cache: Annotated[bool, Label(Section.TRUST, "prefix cache")] = False
+    cached_input_cost_usd_per_mtok: Annotated[UsdPerMtok, Label(Section.COST)] = 0.0
+    input_cost_usd_per_mtok: Annotated[UsdPerMtok | None, Label(Section.COST)] = None
+    output_cost_usd_per_mtok: Annotated[UsdPerMtok | None, Label(Section.COST)] = None
+    context_length: Annotated[
+        Tokens | None, Doc("Advertised; null: unknown."), Label(Section.HEALTH)
+    ] = None
+    input_length: Annotated[
+        Tokens | None, Doc("Advertised; null: unknown."), Label(Section.HEALTH)
+    ] = None
+    chars_per_token: Annotated[
+        float,
+        Range(0.1, 100),
+        Doc("UTF-8 bytes of one token."),
+        Label(Section.ESTIMATE, "bytes per token"),
+    ] = 4.0
+    safety_multiplier: Annotated[
+        float, Range(1, 10), Label(Section.ESTIMATE, "safety multiplier")
+    ] = 1.2
+    reserve_tokens: Annotated[int, Range(0), Label(Section.ESTIMATE, "reserve", "tokens")] = 2000
+    evidence: Annotated[
+        str, Multiline(20_000), Doc("Why these numbers, and their source."), Label(Section.ROW)
+    ] = ""
+    enabled: Annotated[bool, Label(Section.ROW)] = True
     budget_id: Annotated[int | None, HIDDEN] = None
     project: Annotated[str | None, HIDDEN] = None  # None: every project
+
+    @property
+    def abilities(self) -> tuple[str, ...]:
+        """The names of the flags that are set."""
+        return tuple(
+            each.label.name
+            for each in STORED_FIELDS
+            if each.kind is bool and each.label.name and getattr(self, each.name)
+        )
 
     @property
     def estimator(self) -> Estimator:
@@ -91,10 +139,23 @@ class BudgetFigures:
 class BudgetSpec(BudgetFigures):
     """One row as an operator edits it; None means "as the default has it"."""
 
-    prompt_variant: PromptVariant | None = None
-    optimal_max_tokens: int | None = None
-    critical_max_tokens: int | None = None
-    caution_cadence: int | None = None
+    prompt_variant: Annotated[PromptVariant | None, Doc("Null: by tier."), Label(Section.TRUST)] = (
+        None
+    )
+    optimal_max_tokens: Annotated[
+        Tokens | None, Doc("Null: 100,000; 70 % of a limit below 128,000."), Label(Section.HEALTH)
+    ] = None
+    critical_max_tokens: Annotated[
+        Tokens | None, Doc("Null: 90 % of the limit."), Label(Section.HEALTH)
+    ] = None
+    # The column is a small one.
+    caution_cadence: Annotated[
+        int | None, Range(1, 2**31 - 1), Doc("Null: 10."), Label(Section.HEALTH)
+    ] = None
+
+
+# What a row stores of them, by name; the rest is given by the database.
+STORED_FIELDS: Final = fields_of(BudgetSpec)
 
 
 @answer("Effective")

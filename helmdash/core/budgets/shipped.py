@@ -8,26 +8,16 @@ is a mistake, not a comment.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import MISSING, fields
+from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from helmdash.core.budgets.budgets import Alias, BudgetSpec, PromptVariant, Tier
+from helmdash.core.budgets.budgets import STORED_FIELDS, Alias, BudgetSpec
+from helmdash.core.budgets.figures import FigureField
 from helmdash.core.budgets.learned_windows import Variant
 
-# Given by the database, never by the file.
-_NOT_SHIPPED = {"budget_id", "project"}
-_MEMBERS = {f.name: f for f in fields(BudgetSpec) if f.name not in _NOT_SHIPPED}
-_REQUIRED = {name for name, f in _MEMBERS.items() if f.default is MISSING}
-# TOML has types of its own, so a value of another type is a slip of the pen.
-_TYPES: dict[str, tuple[type, ...]] = {
-    "bool": (bool,),
-    "int": (int,),
-    "float": (int, float),
-    "str": (str,),
-    "Tier": (str,),
-    "PromptVariant": (str,),
-}
+_MEMBERS = {each.name: each for each in STORED_FIELDS}
+_REQUIRED = {each.name for each in STORED_FIELDS if each.is_required}
 
 
 class ShippedError(ValueError):
@@ -75,26 +65,18 @@ def _budget(row: dict[str, Any]) -> BudgetSpec:
     wrong += [
         f"{member} cannot be {value!r}"
         for member, value in row.items()
-        if member in _MEMBERS and not _fits(member, value)
+        if member in _MEMBERS and not _fits(_MEMBERS[member], value)
     ]
     if wrong:
         raise ShippedError(f"{row.get('key') or 'the fallback'}: {'; '.join(wrong)}")
-    if "prompt_variant" in row:
-        row = {**row, "prompt_variant": PromptVariant(row["prompt_variant"])}
-    return BudgetSpec(**{**row, "tier": Tier(row["tier"])})
+    return BudgetSpec(**{name: _MEMBERS[name].read(value) for name, value in row.items()})
 
 
-def _fits(member: str, value: object) -> bool:
-    type_name = str(_MEMBERS[member].type).removesuffix(" | None")
-    if type(value) not in _TYPES[type_name]:
-        return False
-    match type_name:
-        case "Tier":
-            return value in set(Tier)
-        case "PromptVariant":
-            return value in set(PromptVariant)
-        case _:
-            return True
+def _fits(member: FigureField, value: object) -> bool:
+    # TOML has types of its own, so a value of another type is a slip of the pen.
+    if issubclass(member.kind, Enum):
+        return value in set(member.kind)
+    return type(value) is member.kind or (member.kind is float and type(value) is int)
 
 
 def _alias(row: dict[str, Any]) -> Alias:

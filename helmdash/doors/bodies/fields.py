@@ -75,17 +75,17 @@ Intent = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 PATTERN_SENTENCES[r"\S"] = "must not be blank"
 
 
-def _whole(value: object) -> object:
+def whole(value: object) -> object:
     """JSON has one kind of number: 3.0 is a whole one, as JSON Schema says."""
     if type(value) is float and value.is_integer():
         return int(value)
     return value
 
 
-Count = Annotated[int, Field(ge=0, le=LARGEST), BeforeValidator(_whole)]
-Positive = Annotated[int, Field(ge=1, le=LARGEST), BeforeValidator(_whole)]
-SmallPositive = Annotated[int, Field(ge=1, le=LARGEST_SMALL), BeforeValidator(_whole)]
-HttpStatus = Annotated[int, Field(ge=100, le=599), BeforeValidator(_whole)]
+Count = Annotated[int, Field(ge=0, le=LARGEST), BeforeValidator(whole)]
+Positive = Annotated[int, Field(ge=1, le=LARGEST), BeforeValidator(whole)]
+SmallPositive = Annotated[int, Field(ge=1, le=LARGEST_SMALL), BeforeValidator(whole)]
+HttpStatus = Annotated[int, Field(ge=100, le=599), BeforeValidator(whole)]
 # Clients measure in fractions; we keep whole milliseconds. The limit is 30 years.
 Milliseconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 UsdPerMillion = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]

@@ -14,11 +14,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from helmdash.core.access.permissions import Actor, Right, require
+from helmdash.core.budgets.budgets import STORED_FIELDS
 from helmdash.queries.budgets.budgets import BudgetRow, find
 from helmdash.records.models import Budget
 
-# Columns in which the empty text stands for "as the default has it".
-_TEXT_COLUMNS = frozenset({"prompt_variant"})
+_FIELDS = {each.name: each for each in STORED_FIELDS}
 _FALLBACK_KEY = "The fallback keeps its empty key: it governs every model without a row of its own."
 
 
@@ -51,7 +51,7 @@ def create_budget(
 ) -> BudgetRow:
     """Add a row: for one project, or for all (None).
 
-    values: columns by name; null for "as the default has it".
+    values: fields of a budget by name; None for "as the default has it".
     Raises Forbidden, BudgetProblems, or BudgetConflict when the key is taken.
     """
     require(actor, Right.CHANGE_BUDGETS, project_id=project_id)
@@ -111,7 +111,7 @@ def _locked(actor: Actor, budget_id: int, project_id: int) -> Budget:
 
 def _set(row: Budget, values: Mapping[str, object]) -> None:
     for name, value in values.items():
-        setattr(row, name, "" if value is None and name in _TEXT_COLUMNS else value)
+        setattr(row, name, _FIELDS[name].stored(value))
 
 
 def _save(row: Budget, actor: Actor) -> None:

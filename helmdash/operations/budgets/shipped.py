@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from django.db import transaction
@@ -15,9 +15,8 @@ from helmdash.records.models import Budget, BudgetAlias
 from helmdash.records.models.budgets import SHIPPED_REASON
 
 SHIPPED_FILE = FIXTURES / "budgets.toml"
-_NOT_STORED = {"budget_id", "project"}
 _REASON = SHIPPED_REASON
-_STORED = tuple(f.name for f in fields(core.BudgetSpec) if f.name not in _NOT_STORED)
+_STORED = tuple(each.name for each in core.STORED_FIELDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,9 +116,8 @@ def _overwrite(shipped: tuple[core.BudgetSpec, ...], keys: set[str]) -> None:
 
 
 def _filled(row: Budget, budget: core.BudgetSpec) -> Budget:
-    for name in _STORED:
-        value = getattr(budget, name)
-        setattr(row, name, "" if name == "prompt_variant" and value is None else value)
+    for each in core.STORED_FIELDS:
+        setattr(row, each.name, each.stored(getattr(budget, each.name)))
     return row
 
 

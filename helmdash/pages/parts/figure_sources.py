@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget, MatchRule, Resolution
+from helmdash.core.budgets.budgets import (
+    STORED_FIELDS,
+    BudgetSpec,
+    EffectiveBudget,
+    MatchRule,
+    Resolution,
+)
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.lines import LineSource
 
@@ -26,19 +32,6 @@ _CRITICAL = {
     LineSource.SHARE_OF_LIMIT: "default: 90 % of the limit",
     LineSource.UNKNOWN: "no limit is known",
 }
-_PLAIN = (
-    ("input_tokens", "Input", "tokens"),
-    ("output_tokens", "Output", "tokens"),
-    ("max_catalog_bytes", "Catalog at most", "bytes"),
-    ("tier", "Tier", ""),
-    ("allows_llm_filter", "LLM filter", ""),
-    ("wants_strict_json", "Strict JSON", ""),
-    ("supports_prefix_cache", "Prefix cache", ""),
-    ("is_hybrid_reasoning", "Hybrid reasoning", ""),
-    ("chars_per_token", "Bytes per token", ""),
-    ("safety_multiplier", "Safety multiplier", ""),
-    ("reserve_tokens", "Reserve", "tokens"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +51,13 @@ def figures(resolution: Resolution, row: BudgetSpec | None) -> tuple[Figure, ...
     whose = f"row {row.key}" if row and row.key else "the fallback row"
     plain = [
         Figure(
-            name=label,
-            value=getattr(budget, member),
-            unit=unit,
-            source=_plain_source(member, resolution, row, whose),
+            name=each.label.name[:1].upper() + each.label.name[1:],
+            value=getattr(budget, each.name),
+            unit=each.label.unit,
+            source=_plain_source(each.name, resolution, row, whose),
         )
-        for member, label, unit in _PLAIN
+        for each in STORED_FIELDS
+        if each.label.name
     ]
     return (*_judged(resolution, row, whose), *plain)
 

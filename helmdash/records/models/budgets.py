@@ -198,35 +198,9 @@ class Budget(models.Model):
 
     def to_core(self) -> core.BudgetSpec:
         """The same row as a value that knows nothing of the database."""
-        return core.BudgetSpec(
-            key=self.key,
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            max_catalog_bytes=self.max_catalog_bytes,
-            tier=core.Tier(self.tier),
-            allows_llm_filter=self.allows_llm_filter,
-            filter_model=self.filter_model,
-            fallback_model=self.fallback_model,
-            is_hybrid_reasoning=self.is_hybrid_reasoning,
-            wants_strict_json=self.wants_strict_json,
-            supports_prefix_cache=self.supports_prefix_cache,
-            cached_input_cost_usd_per_mtok=self.cached_input_cost_usd_per_mtok,
-            input_cost_usd_per_mtok=self.input_cost_usd_per_mtok,
-            output_cost_usd_per_mtok=self.output_cost_usd_per_mtok,
-            prompt_variant=core.PromptVariant(self.prompt_variant) if self.prompt_variant else None,
-            context_length=self.context_length,
-            input_length=self.input_length,
-            optimal_max_tokens=self.optimal_max_tokens,
-            critical_max_tokens=self.critical_max_tokens,
-            caution_cadence=self.caution_cadence,
-            chars_per_token=self.chars_per_token,
-            safety_multiplier=self.safety_multiplier,
-            reserve_tokens=self.reserve_tokens,
-            evidence=self.evidence,
-            enabled=self.enabled,
-            budget_id=self.pk,
-            project=str(self.project_id) if self.project_id else None,
-        )
+        stored = {each.name: each.read(getattr(self, each.name)) for each in core.STORED_FIELDS}
+        project = str(self.project_id) if self.project_id else None
+        return core.BudgetSpec(**stored, budget_id=self.pk, project=project)
 
     def clean(self) -> None:
         """Raises ValidationError with sentences for the admin and the API; the rules are those of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.actions import delete_selected as delete_selected_rows
@@ -12,6 +12,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
+from helmdash.core.budgets.budgets import STORED_FIELDS
+from helmdash.core.budgets.figures import Section
 from helmdash.records.admin.budgets.form import PREVIEW, BudgetForm, is_fallback
 from helmdash.records.admin.budgets.notes import shadow_notes
 from helmdash.records.admin.budgets.preview import preview
@@ -23,18 +25,42 @@ from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.transfer import TransferMixin
 from helmdash.records.models import Budget, BudgetAlias
 
+if TYPE_CHECKING:
+    from django.contrib.admin.options import _FieldOpts
+
 _KEPT = (
     "The fallback was not deleted: it governs every model without a row of its own. "
     "Edit its numbers instead."
 )
-_FLAGS = {
-    "allows_llm_filter": "LLM filter",
-    "is_hybrid_reasoning": "hybrid reasoning",
-    "wants_strict_json": "strict JSON",
-    "supports_prefix_cache": "prefix cache",
-}
 # Models named in one cell of the list; the rest are counted.
 _MOST_MODELS = 5
+
+
+# What is said above the fields of a part of the form.
+_SAID = {
+    Section.ROW: "An edit rules the next fit and the next recorded call.",
+    Section.SIZE: "What a prompt is fitted into. Everything that is sent counts as input; the "
+    "answer does not.",
+    Section.TRUST: "How a task is set to the model. An id that ends in :free is treated as tier C "
+    "with 10,000 catalog bytes, whatever is set here.",
+    Section.HEALTH: "Where a conversation turns yellow and red. The limit is the smaller known "
+    "length; without one, the input tokens above. Optimal must be below critical, and critical at "
+    "most the limit.",
+    Section.ESTIMATE: "tokens = bytes / chars_per_token * safety_multiplier, both rounded up.",
+}
+_COLLAPSED = {Section.ESTIMATE, Section.COST}
+
+
+def _fieldset(section: Section) -> tuple[str | None, _FieldOpts]:
+    fields: list[Any] = [each.name for each in STORED_FIELDS if each.label.section is section]
+    if section is Section.ROW:
+        # Whose the row is, is no figure of it.
+        return None, {"fields": ["project", *fields], "description": _SAID[section]}
+    return section.value, {
+        "fields": fields,
+        "description": _SAID.get(section, ""),
+        "classes": ["collapse"] if section in _COLLAPSED else [],
+    }
 
 
 class BudgetChangeList(ChangeList):
@@ -79,73 +105,7 @@ class BudgetAdmin(HistoryMixin, TransferMixin, ScopedModelAdmin[Budget]):
     search_help_text = "Part of a key or of its evidence."
     readonly_fields = ["created_at", "updated_at"]
     fieldsets = [
-        (
-            None,
-            {
-                "fields": ["key", "project", "enabled", "evidence"],
-                "description": "An edit rules the next fit and the next recorded call.",
-            },
-        ),
-        (
-            "Size",
-            {
-                "fields": ["input_tokens", "output_tokens", "max_catalog_bytes"],
-                "description": "What a prompt is fitted into. Everything that is sent counts as "
-                "input; the answer does not.",
-            },
-        ),
-        (
-            "Trust",
-            {
-                "fields": [
-                    "tier",
-                    "prompt_variant",
-                    "allows_llm_filter",
-                    "filter_model",
-                    "fallback_model",
-                    "wants_strict_json",
-                    "is_hybrid_reasoning",
-                    "supports_prefix_cache",
-                ],
-                "description": "How a task is set to the model. An id that ends in :free is "
-                "treated as tier C with 10,000 catalog bytes, whatever is set here.",
-            },
-        ),
-        (
-            "Health",
-            {
-                "fields": [
-                    "context_length",
-                    "input_length",
-                    "optimal_max_tokens",
-                    "critical_max_tokens",
-                    "caution_cadence",
-                ],
-                "description": "Where a conversation turns yellow and red. The limit is the "
-                "smaller known length; without one, the input tokens above. "
-                "Optimal must be below critical, and critical at most the limit.",
-            },
-        ),
-        (
-            "Estimate",
-            {
-                "fields": ["chars_per_token", "safety_multiplier", "reserve_tokens"],
-                "description": "tokens = bytes / chars_per_token * safety_multiplier, "
-                "both rounded up.",
-                "classes": ["collapse"],
-            },
-        ),
-        (
-            "Cost",
-            {
-                "fields": [
-                    "input_cost_usd_per_mtok",
-                    "output_cost_usd_per_mtok",
-                    "cached_input_cost_usd_per_mtok",
-                ],
-                "classes": ["collapse"],
-            },
-        ),
+        *map(_fieldset, Section),
         ("Dates", {"fields": ["created_at", "updated_at"], "classes": ["collapse"]}),
     ]
 
@@ -187,7 +147,7 @@ class BudgetAdmin(HistoryMixin, TransferMixin, ScopedModelAdmin[Budget]):
     @admin.display(description="flags")
     def flags(self, row: Budget) -> str:
         """What is switched on, in words."""
-        return ", ".join(word for field, word in _FLAGS.items() if getattr(row, field))
+        return ", ".join(row.to_core().abilities)
 
     @admin.display(description=f"models seen in the last {SEEN_DAYS} days")
     def governs(self, row: Budget) -> str:
