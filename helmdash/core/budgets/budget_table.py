@@ -21,6 +21,7 @@ from helmdash.core.budgets.budgets import (
     PromptVariant,
     Resolution,
     Tier,
+    has_full_trust,
 )
 from helmdash.core.budgets.learned_windows import (
     OUTSIDE,
@@ -353,7 +354,7 @@ def _row_limit(row: BudgetSpec, rule: MatchRule, *, is_operators: bool) -> RowLi
 
 def _variant_of(tier: Tier) -> PromptVariant:
     """One step is asked of a model whose structured output breaks under load (helmdeck ADR 053)."""
-    return PromptVariant.SINGLE_PICK if tier is Tier.C else PromptVariant.FULL_STEPS
+    return PromptVariant.FULL_STEPS if has_full_trust(tier) else PromptVariant.SINGLE_PICK
 
 
 def _starts(wanted: str, key: str) -> bool:

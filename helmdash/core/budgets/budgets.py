@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, assert_never
 
 from helmdash.answers import HIDDEN, Doc, JsonName, Words, answer, member
 from helmdash.core.budgets.figures import (
@@ -34,6 +34,17 @@ class Tier(StrEnum):
     A = "A"
     B = "B"
     C = "C"
+
+
+def has_full_trust(tier: Tier) -> bool:
+    """Whether a whole catalog, all steps at once and JSON mode can be asked of it."""
+    match tier:
+        case Tier.A | Tier.B:
+            return True
+        case Tier.C:
+            return False
+        case _:
+            assert_never(tier)
 
 
 class PromptVariant(StrEnum):
@@ -117,6 +128,11 @@ class BudgetFigures:
     enabled: Annotated[bool, Label(Section.ROW)] = True
     budget_id: Annotated[int | None, HIDDEN] = None
     project: Annotated[str | None, HIDDEN] = None  # None: every project
+
+    @property
+    def uses_json_mode(self) -> bool:
+        """Whether the provider is asked for its JSON mode, which aborts where output breaks."""
+        return self.wants_strict_json and has_full_trust(self.tier)
 
     @property
     def abilities(self) -> tuple[str, ...]:

@@ -8,13 +8,12 @@ from __future__ import annotations
 from helmdash.core.calls.capture import HTTP_CLIENT_CLOSED
 from helmdash.core.calls.error_words import ErrorKind, is_about_json_mode
 from helmdash.core.calls.facts import (
-    ORDERLY_ENDS,
     Facts,
     purpose_of,
     telling_message,
     uses_json_mode,
 )
-from helmdash.core.calls.finish import FinishReason
+from helmdash.core.calls.finish import FinishReason, is_orderly
 
 # Statuses that mean the upstream has no room just now: 503, and Anthropic's 529.
 _OVERLOADED = (503, 529)
@@ -273,7 +272,7 @@ def is_unwanted_json(facts: Facts) -> bool:
 
 
 def is_unnamed_error(facts: Facts) -> bool:
-    return facts.capture.effective_status == "error" and facts.finish not in ORDERLY_ENDS
+    return facts.capture.effective_status == "error" and not is_orderly(facts.finish)
 
 
 def is_unnamed_error_in_reply(facts: Facts) -> bool:

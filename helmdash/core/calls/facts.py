@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from helmdash.core.calls.capture import STRUCTURED_PURPOSES, Capture
 from helmdash.core.calls.error_words import ErrorKind, kind_of_error
-from helmdash.core.calls.finish import FinishReason
+from helmdash.core.calls.finish import FinishReason, is_orderly
 from helmdash.core.calls.usage import Usage
 from helmdash.core.text.jsontext import (
     NotJson,
@@ -25,16 +25,6 @@ from helmdash.core.text.jsontext import (
 )
 from helmdash.core.text.reasoning import strip_reasoning
 
-# How a provider ends a reply that it finished by itself.
-ORDERLY_ENDS = frozenset(
-    {
-        FinishReason.STOP,
-        FinishReason.LENGTH,
-        FinishReason.CONTENT_FILTER,
-        FinishReason.TOOL_CALLS,
-        FinishReason.REFUSAL,
-    }
-)
 _SOUND_ENDS = (None, FinishReason.STOP, FinishReason.TOOL_CALLS)
 
 
@@ -198,7 +188,7 @@ def _is_answered(capture: Capture, finish: FinishReason | None) -> bool:
 def telling_message(capture: Capture, finish: FinishReason | None) -> str | None:
     """The error message, unless it is the caller's remark on a reply that ended in order."""
     is_refused = (capture.http_status or 0) >= 400
-    is_remark = capture.status == "success" or finish in ORDERLY_ENDS
+    is_remark = capture.status == "success" or is_orderly(finish)
     return None if is_remark and not is_refused else capture.error_message
 
 

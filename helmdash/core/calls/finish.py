@@ -7,6 +7,7 @@ The raw word is kept beside the normalised one wherever a call is stored. A repl
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import assert_never
 
 
 class FinishReason(StrEnum):
@@ -64,6 +65,41 @@ def normalise_finish_reason(raw: str | None) -> FinishReason | None:
     if letters in _SAYS_NOTHING:
         return None
     return _REASONS.get(letters, FinishReason.OTHER)
+
+
+def is_orderly(reason: FinishReason | None) -> bool:
+    """Whether the provider finished the reply by itself; None, nothing was said: no."""
+    match reason:
+        case (
+            FinishReason.STOP
+            | FinishReason.LENGTH
+            | FinishReason.CONTENT_FILTER
+            | FinishReason.TOOL_CALLS
+            | FinishReason.REFUSAL
+        ):
+            return True
+        case None | FinishReason.ERROR | FinishReason.CANCELLED | FinishReason.OTHER:
+            return False
+        case _:
+            assert_never(reason)
+
+
+def is_broken_off(reason: FinishReason | None) -> bool:
+    """Whether the reply may have ended while the model was still thinking, so that what its
+    thoughts hold by then is a draft. None, nothing was said: no."""
+    match reason:
+        case (
+            FinishReason.LENGTH
+            | FinishReason.CONTENT_FILTER
+            | FinishReason.REFUSAL
+            | FinishReason.ERROR
+            | FinishReason.CANCELLED
+        ):
+            return True
+        case None | FinishReason.STOP | FinishReason.TOOL_CALLS | FinishReason.OTHER:
+            return False
+        case _:
+            assert_never(reason)
 
 
 def _letters(word: str) -> str:

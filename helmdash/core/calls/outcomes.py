@@ -7,7 +7,7 @@ alone, and helmdeck ADR 051: a 200 with nothing usable in it is a failure, in ev
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import assert_never
 
 from helmdash.core.calls.failures import FailureCause
 
@@ -22,19 +22,34 @@ class CallOutcome(StrEnum):
     FAILED = "failed"
 
 
-_OF_CAUSE: Final = {
-    FailureCause.LENGTH_TRUNCATED: CallOutcome.TRUNCATED,
-    FailureCause.REASONING_EXHAUSTED: CallOutcome.TRUNCATED,
-    FailureCause.LIKELY_TIMEOUT: CallOutcome.EMPTY,
-    FailureCause.EMPTY_COMPLETION: CallOutcome.EMPTY,
-    FailureCause.EMPTY_PLAN: CallOutcome.EMPTY,
-    FailureCause.CONSTRAINED_DEADLOCK: CallOutcome.UNDECODABLE,
-    FailureCause.UNDECODABLE: CallOutcome.UNDECODABLE,
-}
-
-
 def outcome_of(*, cause: str, status: str) -> CallOutcome:
     """The outcome of a recorded call. cause: "" where none was found; status: as recorded."""
     if cause:
-        return _OF_CAUSE.get(FailureCause(cause), CallOutcome.FAILED)
+        return _outcome_of_cause(FailureCause(cause))
     return CallOutcome.CLEAN if status == "success" else CallOutcome.FAILED
+
+
+def _outcome_of_cause(cause: FailureCause) -> CallOutcome:
+    match cause:
+        case FailureCause.LENGTH_TRUNCATED | FailureCause.REASONING_EXHAUSTED:
+            return CallOutcome.TRUNCATED
+        case FailureCause.LIKELY_TIMEOUT | FailureCause.EMPTY_COMPLETION | FailureCause.EMPTY_PLAN:
+            return CallOutcome.EMPTY
+        case FailureCause.CONSTRAINED_DEADLOCK | FailureCause.UNDECODABLE:
+            return CallOutcome.UNDECODABLE
+        case (
+            FailureCause.SAFETY_FILTERED
+            | FailureCause.REFUSED
+            | FailureCause.CONTEXT_OVERFLOW
+            | FailureCause.TIMED_OUT
+            | FailureCause.RATE_LIMITED
+            | FailureCause.AUTH_FAILED
+            | FailureCause.UNREACHABLE
+            | FailureCause.UPSTREAM_ERROR
+            | FailureCause.UPSTREAM_ERROR_IN_200
+            | FailureCause.BAD_REQUEST
+            | FailureCause.CLIENT_DISCONNECTED
+        ):
+            return CallOutcome.FAILED
+        case _:
+            assert_never(cause)

@@ -19,7 +19,7 @@ import json_repair
 
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.failures import Advice, Cause, FailureCause, classify
-from helmdash.core.calls.finish import FinishReason
+from helmdash.core.calls.finish import FinishReason, is_broken_off
 from helmdash.core.calls.usage import Usage
 from helmdash.core.decoding.mending import is_cut_off, keep_complete, tidy
 from helmdash.core.text.jsontext import (
@@ -52,18 +52,6 @@ _MAX_MENDED_CHARS = 256 * 1024
 # A caller's check may take a millisecond for each value. A reply holds its answer near its end,
 # and a plan of 1,500 tokens has a few hundred objects in it.
 _MAX_SHOWN = 2_000
-
-# Ends by which a reply may have been broken off while the model was still thinking: what its
-# thoughts hold by then is a draft.
-_BROKEN_OFF: Final = frozenset(
-    {
-        FinishReason.LENGTH,
-        FinishReason.CONTENT_FILTER,
-        FinishReason.REFUSAL,
-        FinishReason.ERROR,
-        FinishReason.CANCELLED,
-    }
-)
 
 Accepts = Callable[[object], bool]
 
@@ -128,7 +116,7 @@ def decode(
                 partial=stage is Stage.SALVAGE,
                 stripped_bytes=stripped.stripped_bytes,
             )
-    if accepts is not None and finish_reason not in _BROKEN_OFF and not is_json_shaped(body):
+    if accepts is not None and not is_broken_off(finish_reason) and not is_json_shaped(body):
         for stage, value in _thoughts(replace_lone_surrogates(stripped.unclosed)):
             if wanted(value):
                 return Decoded(

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, assert_never
 
 from helmdash.core.budgets.budgets import Tier
 from helmdash.core.fitting.layout import CatalogLayout
@@ -17,8 +17,6 @@ from helmdash.core.fitting.layout import CatalogLayout
 class Policy:
     """How the room is shared out when entries have to go. A shipped version is never edited.
 
-    rich_entries: how many of the best-ranked are sure of a place and shown richly, by tier (the
-        top-N of helmdeck ADR 050).
     name_share: the part of the room that bare names of further entries may take before anything
         is told about any entry: breadth before wealth, as a tool not shown cannot be planned.
     rich_share: the part kept back from one-liners for the detail of the best.
@@ -27,7 +25,6 @@ class Policy:
     """
 
     version: str
-    rich_entries: Mapping[Tier, int]
     name_share: float
     rich_share: float
     long_line_share: float
@@ -35,12 +32,23 @@ class Policy:
 
 POLICY: Final = Policy(
     version="selection-1",
-    rich_entries={Tier.A: 25, Tier.B: 25, Tier.C: 12},
     name_share=0.40,
     rich_share=0.15,
     long_line_share=0.05,
 )
 SELECTION_VERSION: Final = POLICY.version
+
+
+def rich_entries(tier: Tier) -> int:
+    """How many of the best-ranked are sure of a place and shown richly (the top-N of helmdeck ADR
+    050). Belongs to the policy's version."""
+    match tier:
+        case Tier.A | Tier.B:
+            return 25
+        case Tier.C:
+            return 12
+        case _:
+            assert_never(tier)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

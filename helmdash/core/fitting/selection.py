@@ -24,11 +24,11 @@ from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.catalog.compaction import COMPACTION_VERSION, render
 from helmdash.core.catalog.trim import LLM_FILTER, LOW_CONFIDENCE, Trim
 from helmdash.core.fitting.allocation import (
-    POLICY,
     SELECTION_VERSION,
     Allocation,
     compact_layout,
     fit_layout,
+    rich_entries,
 )
 from helmdash.core.fitting.doubt import FILTER_VERSION, Doubt, doubt_of
 from helmdash.core.fitting.layout import CatalogLayout
@@ -115,7 +115,7 @@ def select(
     )
     if layout is None:
         layout = CatalogLayout(prepared, room)
-        rich = max(POLICY.rich_entries[budget.tier], len(picked))
+        rich = max(rich_entries(budget.tier), len(picked))
         fit_layout(
             layout,
             Allocation(order=order, picked=picked, substitutes=ranking.substitutes, rich=rich),

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, assert_never
 
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.planning.plans import (
@@ -113,7 +113,15 @@ def fixed_bytes(
 
 def role_of(task: Task, variant: PromptVariant) -> str:
     """The role text; a route knows no variants."""
-    return _ROUTE if task is Task.ROUTE else _PLAN[variant]
+    if task is Task.ROUTE:
+        return _ROUTE
+    match variant:
+        case PromptVariant.FULL_STEPS:
+            return _FULL_STEPS
+        case PromptVariant.SINGLE_PICK:
+            return _SINGLE_PICK
+        case _:
+            assert_never(variant)
 
 
 def tagged(request: str) -> str:
@@ -230,11 +238,6 @@ complexity and more_steps_likely: "single-action" (one pack does it all): false.
 Reply with one JSON object only, under 300 tokens; no prose, no code fences:
 {{"steps":[{{"order":1,"tool":"<tool>","args":{{}},"rationale":"<why>"}}],"complexity":"<one>",\
 "more_steps_likely":true,"reasoning":"<text>"}}"""
-
-_PLAN: Final[Mapping[PromptVariant, str]] = {
-    PromptVariant.FULL_STEPS: _FULL_STEPS,
-    PromptVariant.SINGLE_PICK: _SINGLE_PICK,
-}
 
 _ROUTE: Final = f"""\
 You are a routing agent. Choose the one pipeline or pack of CATALOG that serves the user's \

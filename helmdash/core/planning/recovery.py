@@ -6,12 +6,12 @@ for an error inside of a reply, once, as the transport does after the same error
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Final
+from typing import Final, assert_never
 
-from helmdash.core.budgets.budgets import EffectiveBudget, PromptVariant, Tier
+from helmdash.core.budgets.budgets import EffectiveBudget, PromptVariant, has_full_trust
 from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.core.planning.prompts import Task
 
@@ -63,7 +63,7 @@ def first_try(
     return TrySettings(
         model=budget.model,
         variant=variant_override or budget.prompt_variant,
-        json_mode=budget.wants_strict_json and budget.tier is not Tier.C,
+        json_mode=budget.uses_json_mode,
         max_tokens=max_tokens if max_tokens and max_tokens > 0 else _output_tokens(budget),
         catalog_bytes=None,
         note="",
@@ -104,8 +104,7 @@ def next_try(
         task=task,
         fallback=fallback,
     )
-    ways = _WAYS.get(cause.name)
-    found = ways(known) if ways else iter(())
+    found = _ways_after(cause.name, known)
     if cause.name in _OTHERS_END and len(so_far) == MAX_TRIES - 1:
         found = chain(_other_model(known), found)
     return next(((then, why) for then, why in found if _is_new(then, known)), None)
@@ -185,7 +184,7 @@ def _after_garble(failed: _Failed) -> _Ways:
 
 def _shows_all(budget: EffectiveBudget) -> bool:
     """Whether the model can take a whole catalog, so that less of it is the last thing to try."""
-    return budget.tier is not Tier.C and budget.max_catalog_bytes <= 0
+    return has_full_trust(budget.tier) and budget.max_catalog_bytes <= 0
 
 
 def _after_silence(failed: _Failed) -> _Ways:
@@ -232,24 +231,36 @@ def _after_bad_request(failed: _Failed) -> _Ways:
         yield from _other_model(failed)
 
 
-# Causes that are not here are given back at once: the same would be refused again
-# (safety_filtered, refused, auth_failed), or nobody waits any more (client_disconnected).
-_WAYS: Final[Mapping[FailureCause, Callable[[_Failed], _Ways]]] = {
-    FailureCause.LENGTH_TRUNCATED: _after_length,
-    FailureCause.REASONING_EXHAUSTED: _after_thoughts,
-    FailureCause.CONSTRAINED_DEADLOCK: _after_garble,
-    FailureCause.UNDECODABLE: _after_garble,
-    FailureCause.LIKELY_TIMEOUT: _after_silence,
-    FailureCause.EMPTY_COMPLETION: _after_silence,
-    FailureCause.TIMED_OUT: _after_silence,
-    FailureCause.CONTEXT_OVERFLOW: _after_silence,
-    FailureCause.EMPTY_PLAN: _after_empty_plan,
-    FailureCause.RATE_LIMITED: _after_trouble,
-    FailureCause.UNREACHABLE: _after_trouble,
-    FailureCause.UPSTREAM_ERROR: _after_trouble,
-    FailureCause.UPSTREAM_ERROR_IN_200: _after_error_in_reply,
-    FailureCause.BAD_REQUEST: _after_bad_request,
-}
+def _ways_after(cause: FailureCause, failed: _Failed) -> _Ways:
+    match cause:
+        case FailureCause.LENGTH_TRUNCATED:
+            return _after_length(failed)
+        case FailureCause.REASONING_EXHAUSTED:
+            return _after_thoughts(failed)
+        case FailureCause.CONSTRAINED_DEADLOCK | FailureCause.UNDECODABLE:
+            return _after_garble(failed)
+        case (
+            FailureCause.LIKELY_TIMEOUT
+            | FailureCause.EMPTY_COMPLETION
+            | FailureCause.TIMED_OUT
+            | FailureCause.CONTEXT_OVERFLOW
+        ):
+            return _after_silence(failed)
+        case FailureCause.EMPTY_PLAN:
+            return _after_empty_plan(failed)
+        case FailureCause.RATE_LIMITED | FailureCause.UNREACHABLE | FailureCause.UPSTREAM_ERROR:
+            return _after_trouble(failed)
+        case FailureCause.UPSTREAM_ERROR_IN_200:
+            return _after_error_in_reply(failed)
+        case FailureCause.BAD_REQUEST:
+            return _after_bad_request(failed)
+        case FailureCause.SAFETY_FILTERED | FailureCause.REFUSED | FailureCause.AUTH_FAILED:
+            return iter(())  # the same would be refused again
+        case FailureCause.CLIENT_DISCONNECTED:
+            return iter(())  # nobody waits any more
+        case _:
+            assert_never(cause)
+
 
 # A model that is silent or garbles twice may well do so again, so the last try goes to the
 # configured fallback; what was cut off or thought too long has a remedy of its own.

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from helmdash.answers import JsonName, Words, to_json
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.budgets.budgets import EffectiveBudget, Tier, VariantText
+from helmdash.core.budgets.budgets import EffectiveBudget, VariantText
 from helmdash.core.catalog.catalog import Catalog, parse_catalog
 from helmdash.core.catalog.schema import CatalogJson
 from helmdash.core.catalog.trim import Trim
@@ -151,7 +151,7 @@ def _prepare_inline(catalog: Catalog) -> PreparedCatalog:
 
 
 def _fitted(budget: EffectiveBudget, selection: Selection, now: datetime) -> Fitted:
-    is_strict = budget.wants_strict_json and budget.tier is not Tier.C
+    is_strict = budget.uses_json_mode
     return Fitted(
         fit_id=new_id("fit", now),
         catalog=selection.catalog,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import assert_never
 
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.calls.usage import normalise_usage
@@ -12,18 +13,6 @@ STOP_REASONS = frozenset(
     """end_turn max_tokens stop_sequence tool_use pause_turn refusal
     model_context_window_exceeded""".split()
 )
-
-# Anthropic has no words for errors, cancellations and what nobody knows: the turn just ended.
-_STOP_REASON = {
-    FinishReason.STOP: "end_turn",
-    FinishReason.LENGTH: "max_tokens",
-    FinishReason.TOOL_CALLS: "tool_use",
-    FinishReason.CONTENT_FILTER: "refusal",
-    FinishReason.REFUSAL: "refusal",
-    FinishReason.ERROR: "end_turn",
-    FinishReason.CANCELLED: "end_turn",
-    FinishReason.OTHER: "end_turn",
-}
 
 
 def stop_reason_of(raw: str | None, *, has_calls: bool, has_refusal: bool) -> str | None:
@@ -41,7 +30,22 @@ def stop_reason_of(raw: str | None, *, has_calls: bool, has_refusal: bool) -> st
         return None
     if has_calls and finish is FinishReason.STOP:
         return "tool_use"
-    return _STOP_REASON[finish]
+    return _word_of(finish)
+
+
+def _word_of(finish: FinishReason) -> str:
+    """Anthropic has no words for errors, cancellations and what nobody knows: the turn ended."""
+    match finish:
+        case FinishReason.LENGTH:
+            return "max_tokens"
+        case FinishReason.TOOL_CALLS:
+            return "tool_use"
+        case FinishReason.CONTENT_FILTER | FinishReason.REFUSAL:
+            return "refusal"
+        case FinishReason.STOP | FinishReason.ERROR | FinishReason.CANCELLED | FinishReason.OTHER:
+            return "end_turn"
+        case _:
+            assert_never(finish)
 
 
 def usage_of(raw: Object | None) -> dict[str, Json]:

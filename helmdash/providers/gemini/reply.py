@@ -6,6 +6,8 @@ was blocked gives `promptFeedback` and no candidates; a candidate may come witho
 
 from __future__ import annotations
 
+from typing import assert_never
+
 import orjson
 
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
@@ -28,19 +30,6 @@ _FINISH_REASONS = frozenset(
 )
 # Reasons that only a blocked prompt has.
 _BLOCK_REASONS = frozenset({"JAILBREAK"})
-# Gemini says STOP for function calls, too. It has no word for a refusal: the classifiers that cut
-# a reply short elsewhere are its SAFETY.
-_WORDS = {
-    FinishReason.STOP: "STOP",
-    FinishReason.TOOL_CALLS: "STOP",
-    FinishReason.LENGTH: "MAX_TOKENS",
-    FinishReason.CONTENT_FILTER: "SAFETY",
-    FinishReason.REFUSAL: "SAFETY",
-    FinishReason.ERROR: "OTHER",
-    FinishReason.CANCELLED: "OTHER",
-    FinishReason.OTHER: "OTHER",
-}
-
 
 # --- from Gemini
 
@@ -136,8 +125,22 @@ def chunk_of(
 def _finish_word(reason: str | None) -> str | None:
     if reason in _FINISH_REASONS:
         return reason
+    # Gemini says STOP for function calls, too. It has no word for a refusal: the classifiers that
+    # cut a reply short elsewhere are its SAFETY.
     normalised = normalise_finish_reason(reason)
-    return None if normalised is None else _WORDS[normalised]
+    match normalised:
+        case None:
+            return None
+        case FinishReason.STOP | FinishReason.TOOL_CALLS:
+            return "STOP"
+        case FinishReason.LENGTH:
+            return "MAX_TOKENS"
+        case FinishReason.CONTENT_FILTER | FinishReason.REFUSAL:
+            return "SAFETY"
+        case FinishReason.ERROR | FinishReason.CANCELLED | FinishReason.OTHER:
+            return "OTHER"
+        case _:
+            assert_never(normalised)
 
 
 def write_usage(usage: Object | None) -> dict[str, Json] | None:

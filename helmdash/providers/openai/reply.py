@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.calls.usage import normalise_usage
 from helmdash.providers.errors import BadRequest
@@ -22,13 +24,6 @@ from helmdash.providers.wire import UNDECODABLE_REPLY, Json, Object, Reasoning, 
 _OWN_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
 
 _OWN_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
-
-_REASONS = {
-    FinishReason.LENGTH: "length",
-    FinishReason.CONTENT_FILTER: "content_filter",
-    FinishReason.REFUSAL: "content_filter",
-    FinishReason.TOOL_CALLS: "tool_calls",
-}
 
 
 # --- reading
@@ -149,7 +144,17 @@ def write_finish_reason(raw: str | None, *, has_tool_calls: bool) -> str | None:
         return None
     if reason is FinishReason.STOP and has_tool_calls:
         return "tool_calls"
-    return _REASONS.get(reason, "stop")
+    match reason:
+        case FinishReason.LENGTH:
+            return "length"
+        case FinishReason.CONTENT_FILTER | FinishReason.REFUSAL:
+            return "content_filter"
+        case FinishReason.TOOL_CALLS:
+            return "tool_calls"
+        case FinishReason.STOP | FinishReason.ERROR | FinishReason.CANCELLED | FinishReason.OTHER:
+            return "stop"
+        case _:
+            assert_never(reason)
 
 
 def write_usage(raw: Object | None) -> Object | None:

@@ -47,6 +47,7 @@ _SAID = {
     "length; without one, the input tokens above. Optimal must be below critical, and critical at "
     "most the limit.",
     Section.ESTIMATE: "tokens = bytes / chars_per_token * safety_multiplier, both rounded up.",
+    Section.COST: "",
 }
 _COLLAPSED = {Section.ESTIMATE, Section.COST}
 
@@ -58,7 +59,7 @@ def _fieldset(section: Section) -> tuple[str | None, _FieldOpts]:
         return None, {"fields": ["project", *fields], "description": _SAID[section]}
     return section.value, {
         "fields": fields,
-        "description": _SAID.get(section, ""),
+        "description": _SAID[section],
         "classes": ["collapse"] if section in _COLLAPSED else [],
     }
 
