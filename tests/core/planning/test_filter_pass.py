@@ -29,7 +29,7 @@ from helmdash.core.ranking.ranking import PastPlan
 from tests.builders import make_budget
 from tests.core.catalogs import catalogs, make_catalog, make_pack, make_pipeline, texts
 
-FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+FIXTURES = Path(__file__).resolve().parents[3] / "fixtures"
 DEMO = prepare(parse_catalog(json.loads((FIXTURES / "demo_catalog.json").read_text())))
 PASTE = (
     "Aurora 3 is out: an open-weight model with a context of one million tokens. You can try it "

@@ -573,7 +573,7 @@ def test_two_thousand_entries_fit_and_use_their_room(tier: Tier) -> None:
 # --- the demo catalog --------------------------------------------------------------------------
 
 DEMO = json.loads(
-    (Path(__file__).parents[2] / "fixtures" / "demo_catalog.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[3] / "fixtures" / "demo_catalog.json").read_text(encoding="utf-8")
 )
 LAUNCH = (
     "Our new open model brings a context of one million tokens and agentic coding to everyone. "

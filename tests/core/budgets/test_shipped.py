@@ -11,7 +11,7 @@ from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import BudgetSpec, Tier
 from helmdash.core.budgets.shipped import ShippedError, load_shipped
 
-FILE = Path(__file__).parents[2] / "fixtures" / "budgets.toml"
+FILE = Path(__file__).parents[3] / "fixtures" / "budgets.toml"
 ROWS, ALIASES = load_shipped(FILE.read_text(encoding="utf-8"))
 TABLE = BudgetTable(ROWS, ALIASES)
 
