@@ -489,6 +489,13 @@ def test_schemas_are_closed_or_refused(
     assert to_structured_schema(schema) == structured
 
 
+def test_a_long_chain_of_definitions_is_no_circle_and_no_crash() -> None:
+    chain = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(1_200)}
+    schema = {"$defs": {**chain, "d1200": {"type": "null"}}, "$ref": "#/$defs/d0"}
+
+    assert to_structured_schema(schema) == schema
+
+
 # --- passing through
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from helmdash.core.text.jsontext import TooDeep, write_json
+
 
 class EntryKind(StrEnum):
     """The two kinds of entries a catalog holds."""
@@ -164,10 +166,10 @@ def _is_new(
 def _require_json(value: Mapping[str, object]) -> None:
     """Sizes are counted on UTF-8 JSON, so what has no such form (NaN, half an emoji) is refused."""
     try:
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+        write_json(value, is_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         message = "holds half of a surrogate pair, which is not text; send valid Unicode"
-    except RecursionError:
+    except TooDeep:
         message = "is nested too deeply"
     except (TypeError, ValueError):
         message = "holds a value that JSON cannot carry, such as NaN or Infinity"

@@ -20,6 +20,10 @@ class NotJson(ValueError):
     """The text is not one JSON value (or nests deeper, or counts higher, than we can hold)."""
 
 
+class TooDeep(NotJson):
+    """The value nests more than MAX_DEPTH levels."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
     """Where an outermost object or array stands in a text; `end` is None when it never closes."""
@@ -86,8 +90,22 @@ def read_first_json(text: str, *, strict: bool = True) -> tuple[object, int]:
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error)) from error
     if is_too_deep(text[start:end]):
-        raise NotJson("nested too deeply")
+        raise TooDeep("nested too deeply")
     return value, end
+
+
+def write_json(value: object, *, is_ascii: bool = True) -> str:
+    """Compact JSON of any value the library writes; is_ascii: other characters as escapes.
+
+    Raises TooDeep, TypeError for what is no value of JSON, ValueError for NaN and infinities.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=is_ascii, allow_nan=False, separators=(",", ":"))
+    except RecursionError:
+        raise TooDeep("nested too deeply") from None
+    if is_too_deep(text):
+        raise TooDeep("nested too deeply")
+    return text
 
 
 def is_too_deep(text: str) -> bool:

@@ -7,7 +7,7 @@ import re
 
 import orjson
 
-from helmdash.core.text.jsontext import is_too_deep
+from helmdash.core.text.jsontext import TooDeep, is_too_deep, write_json
 from helmdash.providers.wire import Json
 
 # From here on a whole number may need more than 64 bits.
@@ -17,16 +17,16 @@ _LONG_NUMBER = re.compile(r"\d{19}")
 def from_json(text: str) -> Json:
     """Read JSON and keep long whole numbers exact; orjson makes floats of them.
 
-    Raises ValueError for what is no JSON, RecursionError for what nests too deeply (is_too_deep).
+    Raises ValueError for what is no JSON, and TooDeep, which is one.
     """
     value = orjson.loads(text)
     if is_too_deep(text):
-        raise RecursionError("nested too deeply")
+        raise TooDeep("nested too deeply")
     return json.loads(text) if _LONG_NUMBER.search(text) else value
 
 
 def to_json(value: Json) -> bytes:
-    """Compact JSON. Raises RecursionError for a value that nests too deeply.
+    """Compact JSON. Raises TooDeep.
 
     orjson refuses whole numbers over 64 bits and lone surrogates; clients send them, and the
     standard library writes them. It also refuses more than 254 levels, and so does this.
@@ -34,7 +34,4 @@ def to_json(value: Json) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        text = json.dumps(value, separators=(",", ":"))
-    if is_too_deep(text):
-        raise RecursionError("nested too deeply")
-    return text.encode()
+        return write_json(value).encode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from helmdash.core.text.jsontext import TooDeep
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.anthropic.exact_json import to_json
 from helmdash.providers.anthropic.http import post
@@ -35,5 +36,5 @@ def with_model(body: bytes, parsed: Object, model: str) -> bytes:
 def _written_anew(parsed: Object) -> bytes:
     try:
         return to_json(parsed)
-    except RecursionError as error:
+    except TooDeep as error:
         raise CannotTranslate("The request is nested too deeply.") from error

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from helmdash.core.text.jsontext import TooDeep
 from helmdash.providers.anthropic.read_messages import read_messages, read_system
 from helmdash.providers.errors import BadRequest
 from helmdash.providers.shared.members import (
@@ -49,7 +50,7 @@ def read_request(body: Object, *, model: str | None, stream: bool | None) -> Cha
     """
     try:
         return _read(body, model=model, stream=stream)
-    except RecursionError as error:
+    except TooDeep as error:
         raise BadRequest("messages", "Nest the arguments of tools less deeply.") from error
 
 

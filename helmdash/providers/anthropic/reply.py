@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from helmdash.core.text.jsontext import TooDeep
 from helmdash.providers.anthropic.abilities.json_mode import json_tool_in
 from helmdash.providers.anthropic.errors import error_of
 from helmdash.providers.anthropic.exact_json import from_json, to_json
@@ -45,13 +46,13 @@ def read_reply(body: bytes, *, request: ChatRequest) -> Reply:
     """
     try:
         parsed = from_json(body.decode())
-    except (ValueError, RecursionError):
+    except ValueError:
         return _unreadable("The reply is not JSON.")
     if not isinstance(parsed, dict):
         return _unreadable("The reply is not an object.")
     try:
         return _reply_of(parsed, request=request)
-    except RecursionError:
+    except TooDeep:
         return _unreadable("The arguments of a tool are nested too deeply.")
 
 

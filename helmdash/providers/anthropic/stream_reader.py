@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from helmdash.core.text.jsontext import TooDeep
 from helmdash.providers.anthropic.abilities.json_mode import (
     TextBesideJson,
     has_json_tool,
@@ -225,7 +226,7 @@ class AnthropicStreamReader:
         whole = block.input if isinstance(block.input, dict) else {}
         try:
             text = to_json(whole).decode()
-        except RecursionError:
+        except TooDeep:
             return self._unreadable("The arguments of a tool are nested too deeply.")
         return self._arguments(block, text)
 

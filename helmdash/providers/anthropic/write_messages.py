@@ -200,7 +200,7 @@ def input_of(arguments: str) -> dict[str, Json]:
     """Arguments as the object the API wants; text that is no object is kept as a member."""
     try:
         value = from_json(arguments.strip() or "{}")
-    except (ValueError, RecursionError):
+    except ValueError:
         value = None
     return value if isinstance(value, dict) else {UNREADABLE_ARGUMENTS: arguments}
 

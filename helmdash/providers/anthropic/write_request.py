@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from helmdash.core.text.jsontext import TooDeep
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.anthropic.abilities.json_mode import plan_json
 from helmdash.providers.anthropic.abilities.thinking import (
@@ -32,7 +33,7 @@ def write_request(request: ChatRequest, *, endpoint: Endpoint, model: str) -> Ht
     """The request for an upstream. Raises CannotTranslate for what the API cannot say."""
     try:
         body = to_json(request_body(request, model=model))
-    except RecursionError as error:
+    except TooDeep as error:
         raise CannotTranslate("A tool's arguments or schema are nested too deeply.") from error
     return post(endpoint, "/messages", body)
 

@@ -78,7 +78,7 @@ def has_json_tool(request: ChatRequest, *, model: str | None) -> bool:
         return True
     try:
         plans = [plan_json(request, traits_of(name)) for name in (request.model, model)]
-    except (CannotTranslate, RecursionError):
+    except CannotTranslate:
         return True
     return any(plan.tool is not None for plan in plans)
 

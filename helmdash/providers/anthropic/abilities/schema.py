@@ -103,17 +103,19 @@ def _has_circle(schema: Object) -> bool:
         for place in _DEFINITIONS
         for name, one in _object(schema.get(place, {})).items()
     }
-    return any(_reaches(start, start, leads, set()) for start in leads)
+    return any(_leads_back(start, leads) for start in leads)
 
 
-def _reaches(start: str, goal: str, leads: dict[str, set[str]], seen: set[str]) -> bool:
-    for target in leads.get(start, ()):
-        if target == goal:
-            return True
-        if target not in seen:
-            seen.add(target)
-            if _reaches(target, goal, leads, seen):
+def _leads_back(start: str, leads: dict[str, set[str]]) -> bool:
+    seen: set[str] = set()
+    pending = [start]
+    while pending:
+        for target in leads.get(pending.pop(), ()):
+            if target == start:
                 return True
+            if target not in seen:
+                seen.add(target)
+                pending.append(target)
     return False
 
 
