@@ -34,6 +34,8 @@ OLDEST_CODE = 0
 # or three.
 _CONNECT_SECONDS = 5
 _URL = re.compile(r"\w+://\S+")
+# Is in a PostgreSQL database as long as rows are being moved into it (operations.moving).
+UNFINISHED_MOVE = "helmdash_unfinished_move"
 _MARK = "records_schemamark"
 _HISTORY = "django_migrations"
 
@@ -129,6 +131,11 @@ def look_at_schema(env: conf.Env, *, to_write: bool = False) -> Schema:
     with _opened(env) as found:
         if found is not None and to_write:
             found.try_writing()
+        if found is not None and found.has(UNFINISHED_MOVE):
+            raise conf.BadSetting(
+                f"{database_words(env)}: a move into it is not finished; without DATABASE_URL "
+                f"`{COMMAND} move --to` it again goes on with it"
+            )
         if found is None or not found.has(_HISTORY):
             return Schema(is_empty=True)
         if not found.has(_MARK):

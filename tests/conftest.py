@@ -34,7 +34,7 @@ _ON_ONE_DATABASE = frozenset(
         *(f"gateway/test_{name}.py" for name in ("snippets", "long_task", "large_requests")),
         *(f"gateway/test_{name}.py" for name in ("background", "stopping", "causes")),
         *(f"gateway/test_{name}.py" for name in ("hostile_replies", "local_models", "care_shapes")),
-        *(f"cli/test_{name}.py" for name in ("bad_places", "ollama_smoke")),
+        *(f"cli/test_{name}.py" for name in ("bad_places", "ollama_smoke", "move")),
         "tooling",
         *(f"doors/test_{name}.py" for name in ("wire", "lost")),
         "recorder/test_outages.py",

@@ -37,7 +37,7 @@ PASSWORD = "a password of backups"
 SEALED = "sk-a-key-of-a-provider"
 
 # Run in a process of its own on some house: what a backup has to bring along besides calls.
-_SEED = f"""
+SEED = f"""
 from tests.recorder import driver
 driver._setup()
 from helmdash.core.access.permissions import SHELL
@@ -49,7 +49,7 @@ keys.create_key(name="kept", scopes=("read",), secret={KEY!r}, actor=SHELL)
 Upstream.objects.create(name="one", kind="openai", base_url="https://x.test/v1",
                         key_encrypted=seal({SEALED!r}))
 """
-_LOOK = f"""
+LOOK = f"""
 import json
 from tests.recorder import driver
 driver._wait()  # a start: what waited in the spool is stored
@@ -135,7 +135,7 @@ def test_a_backup_under_load_is_restored_elsewhere_with_every_call_once(
     new_house: Callable[[str], House], tmp_path: Path
 ) -> None:
     house, other = new_house("here"), new_house("there")
-    python(house, _SEED)
+    python(house, SEED)
     process = house.load("a")
     archive = tmp_path / "backup.zip"
     before = house.noted("a")
@@ -150,7 +150,7 @@ def test_a_backup_under_load_is_restored_elsewhere_with_every_call_once(
     kill(process)
 
     restored = done(other, "manage.py", "restore", str(archive))
-    listed, _, looked = python(other, _LOOK).partition("\n")
+    listed, _, looked = python(other, LOOK).partition("\n")
 
     assert (
         said.split(" rows")[0].rpartition(" ")[2] == restored.split(" rows")[0].rpartition(" ")[2]
@@ -195,7 +195,7 @@ def test_a_restore_that_fails_leaves_what_was_there(
     new_house: Callable[[str], House], tmp_path: Path
 ) -> None:
     house, archive = new_house("here"), tmp_path / "backup.zip"
-    python(house, _SEED)
+    python(house, SEED)
     done(house, "manage.py", "backup", str(archive))
     # Tables of another version, as far as anybody can tell.
     python(house, _OTHER_VERSION)
