@@ -244,10 +244,17 @@ def _postgres(env: conf.Env) -> Iterator[_Open]:
     words = database_words(env)
     try:
         handle = psycopg.connect(
-            env.database_url, connect_timeout=_CONNECT_SECONDS, application_name="helmdash-check"
+            env.database_url,
+            connect_timeout=_CONNECT_SECONDS,
+            application_name="helmdash-check",
+            # As the server asks for: a pooler that refuses it is to say so before anything starts.
+            options=None if "options=" in env.database_url else "-c lock_timeout=0",
         )
     except (psycopg.Error, ValueError) as error:
-        raise conf.BadSetting(f"{words}: cannot connect: {database_problem(error)}") from None
+        problem = database_problem(error)
+        if "unsupported startup parameter" in problem:
+            problem += "; pgbouncer.ini needs ignore_startup_parameters = options"
+        raise conf.BadSetting(f"{words}: cannot connect: {problem}") from None
     with contextlib.closing(handle):
         try:
             yield _Open(

@@ -111,6 +111,9 @@ _PATIENCE_SECONDS = 5
 DATABASES: dict[str, dict[str, Any]] = {"default": {}}
 if ENV.database_url.startswith("postgres"):
     DATABASES["default"] = dict(dj_database_url.parse(ENV.database_url))
+    # A pooler may give each transaction another connection (docs/scaling.md), and a cursor of the
+    # server's outlives none.
+    DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = True
     DATABASES["default"]["OPTIONS"] = {
         "connect_timeout": _PATIENCE_SECONDS,
         # A server that vanished without a word (a cut cable, a host that lost power) is noticed in

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
 from tests import factories
 from tests.api.conftest import Door, fields_of
@@ -326,7 +327,12 @@ def test_what_is_not_there_is_404(recorded: Door, path: str) -> None:
     assert response.json()["code"] == "not_found"
 
 
-def test_the_export_is_a_call_on_each_line(recorded: Door) -> None:
+@pytest.mark.parametrize("at_a_time", [1, 2, 6, 1000])
+def test_the_export_is_a_call_on_each_line(
+    recorded: Door, monkeypatch: pytest.MonkeyPatch, at_a_time: int
+) -> None:
+    monkeypatch.setattr(calls, "_EXPORT_CHUNK", at_a_time)
+
     response = recorded.get("/calls/export")
 
     lines = b"".join(response.streaming_content).splitlines()
