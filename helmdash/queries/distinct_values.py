@@ -9,7 +9,8 @@ from helmdash.records.querysets import Column, distinct_values
 
 
 def values(*, project_id: int, column: Column) -> tuple[str, ...]:
-    """Distinct values of a column, in order; the empty one left out. One query."""
+    """The first distinct values of a column, as many as a list offers; the empty one left out. One
+    query."""
     return distinct_values(project_id, column)
 
 
@@ -21,7 +22,7 @@ def model_keys(*, project_id: int, model: str) -> tuple[str, ...]:
     """
     key = budgets.table(project_id=project_id).key_of(model)
     asked = split_window(model.strip()).model.lower()
-    known = values(project_id=project_id, column="model_key")
+    known = distinct_values(project_id, "model_key", most=None)
     if key in known and "/" in asked:
         return (key,)
     others = [each for each in known if each != key and bare_name(each) in (key, asked)]
@@ -35,5 +36,5 @@ def planned_models(*, project_id: int, model: str) -> tuple[str, ...]:
     """
     keys = model_keys(project_id=project_id, model=model)
     rules = budgets.table(project_id=project_id)
-    spelt = distinct_values(project_id, "model", of=PlanRecord)
+    spelt = distinct_values(project_id, "model", of=PlanRecord, most=None)
     return (model, *(each for each in spelt if rules.key_of(each) in keys))

@@ -19,6 +19,7 @@ from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations import conversations
 from helmdash.queries.conversations.conversations import ConversationFilters
 from helmdash.records.models import Call, Conversation, PlanRecord
+from helmdash.records.querysets import MOST_VALUES
 from tests.factories import NOW, make_capture
 
 pytestmark = pytest.mark.django_db
@@ -103,6 +104,26 @@ def test_a_name_without_its_provider_finds_it_everywhere(project: ProjectInfo) -
         assert [item.id for item in found.items] == ["a"], asked
     none = calls.page(project_id=project.id, filters=CallFilters(model="elsewhere/house-model"))
     assert none.items == ()
+
+
+def test_a_model_is_found_among_more_than_a_list_shows(project: ProjectInfo) -> None:
+    others = [f"a/model-{number}" for number in range(MOST_VALUES)]
+    _record(project, [make_capture(id=model, model=model) for model in others])
+    _record(project, [make_capture(id="last", model="house-model", provider="house")])
+    plans_of = [*others, "house/house-model", "House/house-model"]
+    PlanRecord.objects.bulk_create(
+        PlanRecord(
+            project_id=project.id, name=f"plan-of-{model}", kind="plan", model=model,
+            outcome="ok", started_at=NOW,
+        )
+        for model in plans_of
+    )  # fmt: skip
+
+    found = calls.page(project_id=project.id, filters=CallFilters(model="house-model"))
+    planned = plans.page(project_id=project.id, now=NOW, model="house-model")
+
+    assert [item.id for item in found.items] == ["last"]
+    assert {item.model for item in planned.items} == {"house/house-model", "House/house-model"}
 
 
 def test_plans_are_found_by_any_spelling(spelt: ProjectInfo) -> None:
