@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,7 +79,8 @@ def ground() -> Iterator[Ground]:
 
 def stored_calls(place: Place) -> int:
     """Calls in the database, read beside the server that writes there."""
-    with sqlite3.connect(f"file:{place.data_dir}/helmdash.sqlite3?mode=ro", uri=True) as database:
+    file = f"file:{place.data_dir}/helmdash.sqlite3?mode=ro"
+    with closing(sqlite3.connect(file, uri=True)) as database:
         count: int = database.execute("SELECT count(*) FROM records_call").fetchone()[0]
         return count
 

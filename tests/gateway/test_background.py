@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import httpx
 import pytest
@@ -43,7 +44,7 @@ def test_plans_under_way_end_as_failed_and_are_told_when_the_server_stops(
         assert told.status_code == 503, told.text
         assert "stopping" in told.json()["detail"]
 
-        with sqlite3.connect(server.data_dir / "helmdash.sqlite3") as database:
+        with closing(sqlite3.connect(server.data_dir / "helmdash.sqlite3")) as database:
             plans = database.execute("SELECT outcome FROM records_planrecord").fetchall()
             calls = database.execute("SELECT purpose, status FROM records_call").fetchall()
         assert plans == [("failed",)] * 2

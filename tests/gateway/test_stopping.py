@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import httpx
 import pytest
@@ -42,7 +43,7 @@ def test_calls_that_take_too_long_are_told_that_the_server_stops(
             ]
             assert json.loads(last.removeprefix("data: "))["error"]["code"] == "gateway_stopped"
 
-        with sqlite3.connect(server.data_dir / "helmdash.sqlite3") as database:
+        with closing(sqlite3.connect(server.data_dir / "helmdash.sqlite3")) as database:
             found = database.execute("SELECT status, cause_rule FROM records_call").fetchall()
         assert found == [("error", "gateway.stopped")] * 2
         assert "Traceback" not in server.log

@@ -22,8 +22,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
 from django.db import Error as DatabaseFault
-from django.db import OperationalError, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from helmdash.operations.database import rule_sets
 
@@ -181,6 +182,27 @@ def commit_without_waiting() -> None:
 
 def give_back() -> None:
     """Give this thread's connection back to PostgreSQL's pool. SQLite's costs more to open than to
-    keep, and stays."""
+    keep, and stays until the thread ends."""
     if connection.vendor != "sqlite":
         connection.close()
+    elif getattr(_own, "kept", None) is None and not _is_main_thread():
+        _own.kept = _Kept(connections[DEFAULT_DB_ALIAS])
+
+
+class _Kept:
+    """A thread's connection, closed by the thread as its last act: what is local to it goes then.
+
+    Pools have no other word for a thread of theirs that ends. Left to the garbage collector, an
+    open connection stays until some other thread happens to look, and Python warns.
+    """
+
+    def __init__(self, kept: BaseDatabaseWrapper) -> None:
+        self._kept = kept
+
+    def __del__(self) -> None:
+        self._kept.close()
+
+
+def _is_main_thread() -> bool:
+    """It ends with the interpreter, when there is little left to close anything with."""
+    return threading.current_thread() is threading.main_thread()
