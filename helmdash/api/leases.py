@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from django.db import connection
 from django.utils import timezone
 
 from helmdash.operations.database.sqlite_file import thread_connection
@@ -30,7 +31,14 @@ class Leases:
     @contextmanager
     def holding(self, claim: Claim) -> Iterator[None]:
         """A block in which the lease is renewed every 20 s, so that no repeat is carried out
-        meanwhile."""
+        meanwhile.
+
+        Not inside a transaction: no other connection sees the lease yet, and on SQLite whoever
+        wants to renew it keeps every writer waiting until the transaction has ended.
+        """
+        if connection.in_atomic_block:
+            yield
+            return
         with self._lock:
             self._held.add(claim)
             if self._thread is None:

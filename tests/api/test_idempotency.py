@@ -241,6 +241,16 @@ def test_a_request_that_takes_long_keeps_its_lease(
         kept_answers.claim(key_id=key_id, path="/p", value="v", body=b"", now=timezone.now())
 
 
+def test_a_lease_that_no_other_connection_sees_is_not_renewed(owner: Door) -> None:
+    # Renewing would wait for the transaction, and this thread's next write for the renewal.
+    def threads() -> set[int | None]:
+        return {thread.ident for thread in threading.enumerate() if thread.name == "leases"}
+
+    before = threads()
+    with Leases().holding(kept_answers.Claim(1, "token")):
+        assert threads() <= before
+
+
 def kept_key(owner: Door) -> int:
     from helmdash.records.models import ApiKey
 
