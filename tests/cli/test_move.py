@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -180,7 +181,7 @@ def rows_of(target: psycopg.Connection[Any], table: str) -> list[dict[str, Any]]
 
 def assert_same_rows(file: Path, url: str) -> None:
     """Every value of the file is in the database, as what it means."""
-    with psycopg.connect(url) as target, sqlite3.connect(file) as source:
+    with psycopg.connect(url) as target, closing(sqlite3.connect(file)) as source:
         source.row_factory = sqlite3.Row
         for table in tables(target):
             found = rows_of(target, table)
