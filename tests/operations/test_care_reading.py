@@ -11,6 +11,7 @@ from helmdash.core.budgets.levels import Level
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import care, conversations
 from helmdash.queries.conversations.care import CareView, needs_attention
+from helmdash.queries.conversations.timeline import timeline
 from helmdash.records.models import Conversation, Project
 from tests.operations.care_support import Talk
 from tests.recording.support import CAUTION, CRITICAL, HEALTHY, make_ruled_project
@@ -190,9 +191,7 @@ def events(project: ProjectInfo, limit: int = 50) -> list[list[tuple[str, int, i
     """Pages of (event, round, generation)."""
     pages, cursor = [], None
     while True:
-        page = conversations.timeline(
-            project_id=project.id, conversation_id="talk", cursor=cursor, limit=limit
-        )
+        page = timeline(project_id=project.id, conversation_id="talk", cursor=cursor, limit=limit)
         assert page is not None
         pages.append([(each.event, each.round_number, each.generation) for each in page.items])
         cursor = page.next
@@ -211,7 +210,7 @@ def test_a_clear_comes_before_the_first_call_of_its_round(project: ProjectInfo) 
     assert events(project) == [
         [("call", 1, 1), ("call", 1, 2), ("clear", 2, 3), ("call", 2, 3)],
     ]
-    page = conversations.timeline(project_id=project.id, conversation_id="talk")
+    page = timeline(project_id=project.id, conversation_id="talk")
     assert page is not None
     cleared = page.items[2]
     assert (cleared.call_id, cleared.model, cleared.level, cleared.at) == (None, None, None, at)

@@ -11,7 +11,8 @@ import pytest
 from helmdash.core.budgets.health import HealthReason
 from helmdash.pages.parts.charts import Curve, curve
 from helmdash.pages.parts.clear_markers import ClearMarker
-from helmdash.queries.conversations.conversations import CurvePoint, RoundView
+from helmdash.queries.conversations.conversations import RoundView
+from helmdash.queries.conversations.curve import CurvePoint
 from tests.pages.test_words import NOW, make_point
 
 GENERATIONS_OF_A_ROUND = 3

@@ -15,7 +15,7 @@ from helmdash.pages.forms import parse_moment
 from helmdash.pages.parts import charts, drawings, figure_sources, words
 from helmdash.pages.render import etag
 from helmdash.pages.templatetags import formats
-from helmdash.queries.conversations.conversations import CurvePoint
+from helmdash.queries.conversations.curve import CurvePoint
 from tests.builders import FALLBACK, make_health, make_spec
 
 NOW = datetime(2026, 6, 5, 14, 41, 3, tzinfo=UTC)

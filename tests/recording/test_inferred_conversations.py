@@ -22,6 +22,7 @@ from helmdash.operations.retention import expired
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import conversations
+from helmdash.queries.conversations.timeline import timeline
 from helmdash.records.models import Call, Conversation, ConversationMark, Project, Round
 from tests.factories import NOW
 from tests.recording import load
@@ -213,7 +214,7 @@ def test_a_compaction_opens_a_round(project: ProjectInfo) -> None:
     assert (second.opened_by, second.ended_at) == ("compaction", None)
     assert second.peak_prompt_tokens == HEALTHY
     assert [point.round_number for point in found.curve] == [1, 1, 1, 2]
-    events = conversations.timeline(project_id=project.id, conversation_id=row.name)
+    events = timeline(project_id=project.id, conversation_id=row.name)
     assert events is not None
     assert [(item.generation, item.event) for item in events.items] == [
         (1, "call"),

@@ -13,7 +13,7 @@ from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import conversations as shapes
 from helmdash.operations.retention import erasing
-from helmdash.queries.conversations import conversations
+from helmdash.queries.conversations import conversations, timeline
 from helmdash.queries.conversations.conversations import ConversationFilters
 
 router = Router()
@@ -94,7 +94,7 @@ def get_conversation(request: HttpRequest, conversation_id: str) -> HttpResponse
     query=shapes.PAGE_QUERY,
     may=(Code.NOT_FOUND,),
     answers={
-        200: Answer(meaning="A page of events.", shape=conversations.Timeline),
+        200: Answer(meaning="A page of events.", shape=timeline.Timeline),
         304: _SAME,
     },
 )
@@ -108,7 +108,7 @@ def get_timeline(request: HttpRequest, conversation_id: str) -> HttpResponse:
     found = (
         None
         if "\x00" in conversation_id
-        else conversations.timeline(
+        else timeline.timeline(
             project_id=project.id,
             conversation_id=conversation_id,
             cursor=query.get("cursor") or None,

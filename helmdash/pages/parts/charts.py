@@ -14,7 +14,8 @@ from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import BY_SEVERITY, HELD, LEVELS, Glyph, Level, line_of
 from helmdash.pages.parts.clear_markers import ClearMarker, clear_markers
 from helmdash.pages.parts.drawings import outline, short
-from helmdash.queries.conversations.conversations import CurvePoint, RoundView
+from helmdash.queries.conversations.conversations import RoundView
+from helmdash.queries.conversations.curve import CurvePoint
 
 # A line this many times above the highest prompt would press the curve flat; it is told in words.
 _LINES_UP_TO = 4.0

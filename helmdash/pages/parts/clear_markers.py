@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from helmdash.queries.conversations.conversations import CurvePoint, RoundView
+from helmdash.queries.conversations.conversations import RoundView
+from helmdash.queries.conversations.curve import CurvePoint
 
 # At the size of the drawing's type (px): a letter of "compaction, round 12" on the average, and how
 # far a label stands from its own line and from the next one.

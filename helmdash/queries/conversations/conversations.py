@@ -1,34 +1,29 @@
-"""Conversations: the list, one with its fill curve, its timeline, and the counters by level."""
+"""Conversations: the list, one with its fill curve, and the counters by level."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
 from django.db.models import Count, Q, QuerySet
 
-from helmdash.answers import BLANK_IS_NULL, HIDDEN, INLINE, Doc, JsonName, Words, answer, member
-from helmdash.core.budgets.health import Health, HealthReason
+from helmdash.answers import BLANK_IS_NULL, HIDDEN, INLINE, Doc, JsonName, answer, member
+from helmdash.core.budgets.health import Health
 from helmdash.core.budgets.levels import LEVELS, Level
-from helmdash.core.conversations.chains import COMPACTED
 from helmdash.core.conversations.clients import Client
 from helmdash.queries.calls import ClientWindow, ModelKey, client_of_row, health_of
 from helmdash.queries.conversations import care
 from helmdash.queries.conversations.care import CareView, GuidanceView, ReminderView
+from helmdash.queries.conversations.curve import CurvePoint, curve_of
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.paging import (
     Page,
-    decode_number_cursor,
     decode_ranked_cursor,
     decode_time_cursor,
     encode_cursor,
 )
-from helmdash.records.models import Call, Conversation, HealthChange, Round
-
-# A curve of more points than a wide screen has pixels shows nothing more.
-CURVE_POINTS = 600
+from helmdash.records.models import Conversation, HealthChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,30 +127,6 @@ class LevelChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CurvePoint:
-    """One generation of the fill curve; prompt_tokens None leaves a gap."""
-
-    generation: int
-    round_number: int
-    call_id: str
-    model: str
-    prompt_tokens: int | None
-    level: Level
-    limit_tokens: int | None
-    optimal_max_tokens: int | None
-    critical_max_tokens: int | None
-    is_trimmed: bool
-    cause: str | None
-    at: datetime
-    reason: HealthReason | None = None
-
-    @property
-    def is_trusted(self) -> bool:
-        """Whether its prompt was reported, and was probably not cut upstream."""
-        return self.prompt_tokens is not None and self.reason is not HealthReason.SUSPECTED_CUT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Remediation:
     """What is being done about the level, and what was done (newest first, at most 50)."""
 
@@ -186,36 +157,12 @@ class ConversationDetail:
         return Remediation(state=self.care, guidance=self.guidance)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimelineItem:
-    """One event of a conversation. A clear belongs to no call: it says what it comes before.
-
-    That call, the first of the round it opens, may still be to come.
-    """
-
-    generation: int
-    round_number: Annotated[int, JsonName("round")]
-    at: datetime
-    event: Annotated[str, Words(("call", "clear", "compaction", "model_change"))]
-    call_id: str | None
-    model: str | None
-    prompt_tokens: int | None
-    level: Level | None
-
-
 @answer("ConversationList")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationPage(Page[ConversationView]):
     """A page of conversations, newest first."""
 
     items: tuple[ConversationView, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline(Page[TimelineItem]):
-    """Events, oldest first; `limit` counts generations."""
-
-    items: tuple[TimelineItem, ...]
 
 
 def page(
@@ -293,7 +240,7 @@ def find(*, project_id: int, conversation_id: str) -> ConversationDetail | None:
             )
             for item in changes.order_by("-generation")[:50]
         ),
-        curve=_curve(project_id, row),
+        curve=curve_of(row),
         care=care.care_view(
             next((item.care for item in rounds if item.number == row.round_number), None),
             round_number=row.round_number,
@@ -310,40 +257,6 @@ def standing(*, project_id: int, conversation_id: str) -> ConversationView | Non
     exist in the project. One query."""
     row = Conversation.objects.filter(project_id=project_id, name=conversation_id).first()
     return None if row is None else _view(row)
-
-
-def timeline(
-    *, project_id: int, conversation_id: str, cursor: str | None = None, limit: int = 50
-) -> Timeline | None:
-    """Events of a conversation, oldest first; `limit` counts generations. None if it does not
-    exist.
-
-    Three queries. Raises BadCursor.
-    """
-    row = Conversation.objects.filter(project_id=project_id, name=conversation_id).first()
-    if row is None:
-        return None
-    shown_up_to = decode_number_cursor(cursor) if cursor else 0
-    calls = Call.objects.filter(project_id=project_id, conversation=row)
-    # One call more at each end: the one before tells a model change, the one after a next page.
-    found = list(calls.filter(generation__gte=shown_up_to).order_by("generation")[: limit + 2])
-    before = found.pop(0) if found and found[0].generation == shown_up_to else None
-    more = len(found) > limit
-    found = found[:limit]
-    cleared = Round.objects.filter(
-        project_id=project_id,
-        conversation=row,
-        opened_by="clear",
-        first_generation__gt=shown_up_to,
-    )
-    if more:
-        cleared = cleared.filter(first_generation__lte=found[-1].generation)
-    return Timeline(
-        items=tuple(
-            _events(found, before.model if before else None, list(cleared.order_by("number")))
-        ),
-        next=encode_cursor(found[-1].generation or 0) if more else None,
-    )
 
 
 def counters(*, project_id: int) -> dict[Level, int]:
@@ -396,107 +309,4 @@ def _view(row: Conversation) -> ConversationView:
         started_at=row.started_at,
         latest_at=row.latest_at,
         is_round_empty=row.is_round_empty,
-    )
-
-
-def _curve(project_id: int, row: Conversation) -> tuple[CurvePoint, ...]:
-    newest = (
-        Call.objects.filter(project_id=project_id, conversation=row)
-        .order_by("-generation")
-        .values_list(
-            "generation",
-            "round_number",
-            "name",
-            "model",
-            "prompt_tokens",
-            "level",
-            "level_reason",
-            "limit_tokens",
-            "optimal_max_tokens",
-            "critical_max_tokens",
-            "trim_before_bytes",
-            "trim_after_bytes",
-            "cause",
-            "started_at",
-        )[:CURVE_POINTS]
-    )
-    return tuple(
-        CurvePoint(
-            generation=generation or 0,
-            round_number=round_number or 1,
-            call_id=name,
-            model=model,
-            prompt_tokens=prompt,
-            level=Level(level),
-            reason=HealthReason(reason) if reason else None,
-            limit_tokens=limit,
-            optimal_max_tokens=optimal,
-            critical_max_tokens=critical,
-            is_trimmed=before is not None and after is not None and after < before,
-            cause=cause or None,
-            at=at,
-        )
-        for (
-            generation,
-            round_number,
-            name,
-            model,
-            prompt,
-            level,
-            reason,
-            limit,
-            optimal,
-            critical,
-            before,
-            after,
-            cause,
-            at,
-        ) in reversed(list(newest))
-    )
-
-
-def _events(
-    calls: Iterable[Call], model: str | None, cleared: Sequence[Round]
-) -> Iterable[TimelineItem]:
-    waiting = list(cleared)
-    for call in calls:
-        while waiting and waiting[0].first_generation <= (call.generation or 0):
-            yield _clear(waiting.pop(0))
-        if model is not None and call.model != model:
-            yield _event(call, "model_change")
-        if _is_trimmed(call) or call.placed_by == COMPACTED:
-            yield _event(call, "compaction")
-        yield _event(call, "call")
-        model = call.model
-    yield from map(_clear, waiting)
-
-
-def _clear(opened: Round) -> TimelineItem:
-    return TimelineItem(
-        generation=opened.first_generation,
-        round_number=opened.number,
-        at=opened.started_at,
-        event="clear",
-        call_id=None,
-        model=None,
-        prompt_tokens=None,
-        level=None,
-    )
-
-
-def _is_trimmed(call: Call) -> bool:
-    before, after = call.trim_before_bytes, call.trim_after_bytes
-    return before is not None and after is not None and after < before
-
-
-def _event(call: Call, event: str) -> TimelineItem:
-    return TimelineItem(
-        generation=call.generation or 0,
-        round_number=call.round_number or 1,
-        at=call.started_at,
-        event=event,
-        call_id=call.name,
-        model=call.model,
-        prompt_tokens=call.prompt_tokens,
-        level=Level(call.level),
     )

@@ -1,0 +1,94 @@
+"""The fill curve of a conversation: each prompt, with the lines that it was judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from helmdash.core.budgets.health import HealthReason
+from helmdash.core.budgets.levels import Level
+from helmdash.records.models import Call, Conversation
+
+# A curve of more points than a wide screen has pixels shows nothing more.
+CURVE_POINTS = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """One generation of the fill curve; prompt_tokens None leaves a gap."""
+
+    generation: int
+    round_number: int
+    call_id: str
+    model: str
+    prompt_tokens: int | None
+    level: Level
+    limit_tokens: int | None
+    optimal_max_tokens: int | None
+    critical_max_tokens: int | None
+    is_trimmed: bool
+    cause: str | None
+    at: datetime
+    reason: HealthReason | None = None
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether its prompt was reported, and was probably not cut upstream."""
+        return self.prompt_tokens is not None and self.reason is not HealthReason.SUSPECTED_CUT
+
+
+def curve_of(row: Conversation) -> tuple[CurvePoint, ...]:
+    """Its newest generations, CURVE_POINTS at most, oldest first. One query."""
+    newest = (
+        Call.objects.filter(project_id=row.project_id, conversation=row)
+        .order_by("-generation")
+        .values_list(
+            "generation",
+            "round_number",
+            "name",
+            "model",
+            "prompt_tokens",
+            "level",
+            "level_reason",
+            "limit_tokens",
+            "optimal_max_tokens",
+            "critical_max_tokens",
+            "trim_before_bytes",
+            "trim_after_bytes",
+            "cause",
+            "started_at",
+        )[:CURVE_POINTS]
+    )
+    return tuple(
+        CurvePoint(
+            generation=generation or 0,
+            round_number=round_number or 1,
+            call_id=name,
+            model=model,
+            prompt_tokens=prompt,
+            level=Level(level),
+            reason=HealthReason(reason) if reason else None,
+            limit_tokens=limit,
+            optimal_max_tokens=optimal,
+            critical_max_tokens=critical,
+            is_trimmed=before is not None and after is not None and after < before,
+            cause=cause or None,
+            at=at,
+        )
+        for (
+            generation,
+            round_number,
+            name,
+            model,
+            prompt,
+            level,
+            reason,
+            limit,
+            optimal,
+            critical,
+            before,
+            after,
+            cause,
+            at,
+        ) in reversed(list(newest))
+    )
