@@ -94,7 +94,7 @@ class UpstreamFailed(Exception):
 
     @property
     def code(self) -> str:
-        """The error code of the call."""
+        """What kind of failure it was, in the words that captures carry as `error_code`."""
         return CODES[self.kind]
 
 

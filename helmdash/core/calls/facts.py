@@ -186,7 +186,8 @@ def _is_answered(capture: Capture, finish: FinishReason | None) -> bool:
 
 
 def telling_message(capture: Capture, finish: FinishReason | None) -> str | None:
-    """The error message, unless it is the caller's remark on a reply that ended in order."""
+    """The error message. None: none was reported, or it is the caller's remark on a reply that
+    ended in order. finish None: nothing was said of its end."""
     is_refused = (capture.http_status or 0) >= 400
     is_remark = capture.status == "success" or is_orderly(finish)
     return None if is_remark and not is_refused else capture.error_message

@@ -97,11 +97,12 @@ def select(
     """Fit a catalog to a budget for an intent.
 
     fixed_bytes: UTF-8 bytes of everything else that will be sent. clock: seconds, only for the
-    stage timings of the Trim. hide: how sketches in the history were made. preferred: ids that a
-    filter pass picked, which go before all others; unknown ones are ignored. stable: detail is
-    spared by id instead of by rank, so that every intent gets the same bytes; where that cannot
-    be (see `stable_fits`), as without it. Never raises, never empties a catalog that has
-    entries: where not even one bare entry fits, the best one stays and the Trim says fits=False.
+    stage timings of the Trim; None: it has none. hash_word: made the sketches in the history; None:
+    it has no sketches. preferred: ids that a filter pass picked, which go before all others;
+    unknown ones are ignored. stable: detail is spared by id instead of by rank, so that every
+    intent gets the same bytes; where that cannot be (see `stable_fits`), as without it. Never
+    raises, never empties a catalog that has entries: where not even one bare entry fits, the best
+    one stays and the Trim says fits=False.
     """
     started = clock() if clock else 0.0
     room = room_for_catalog(budget, fixed_bytes)

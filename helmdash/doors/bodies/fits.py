@@ -67,7 +67,7 @@ def fit_arguments(given: FitIn) -> FitArguments:
 
 
 def past_plans(given: Sequence[PastPlan] | None) -> tuple[ranking.PastPlan, ...]:
-    """The history as the ranking takes it."""
+    """The history as the ranking takes it; None, not given: none."""
     return tuple(
         ranking.PastPlan(intent=plan["intent"], tools=tuple(plan["tools"])) for plan in given or ()
     )

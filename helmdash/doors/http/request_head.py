@@ -28,7 +28,8 @@ class HeadRefused(Exception):
 
 
 def refusal_of(error: BaseException | None) -> HeadRefused:
-    """What made the parser stop: a refusal of ours, or bytes that are no request."""
+    """What made the parser stop: a refusal of ours, or bytes that are no request (400). error None:
+    it stopped without one."""
     if isinstance(error, HeadRefused):
         return error
     return HeadRefused(400, "This is no valid HTTP request.")

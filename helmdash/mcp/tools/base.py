@@ -29,7 +29,7 @@ class McpTool:
 
 
 def text(description: str = "") -> Schema:
-    """A string."""
+    """The schema of a string."""
     return _kind("string", description)
 
 
@@ -39,7 +39,7 @@ def number(description: str = "") -> Schema:
 
 
 def free_object(description: str = "") -> Schema:
-    """An object of any members."""
+    """The schema of an object of any members."""
     return _kind("object", description)
 
 

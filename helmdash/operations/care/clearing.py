@@ -70,7 +70,8 @@ def clear(
 
     reminder_content: a last note that goes into the package; blank is none. generation: the one
     about to start, or being tried again. model: the one about to be asked; its budget bounds the
-    package. In a round without calls nothing is cleared: the same round and package come back.
+    package. client: the history that the client sends; None: nobody saw one. In a round without
+    calls nothing is cleared: the same round and package come back.
     Raises Forbidden, NoConversation, and CareProblem for a reminder that cannot be stored. One that
     nobody asked for (by_itself) raises Braked where the last two rounds brought nothing new.
     """
@@ -197,13 +198,14 @@ def restart_of(*, project: ProjectInfo, conversation: str) -> Restart | None:
 
 
 def restart_of_locked(locked: LockedConversation, rules: BudgetTable) -> Restart | None:
-    """As `restart_of`, for a conversation that is locked. One query where prompts were recorded."""
+    """As `restart_of`, for a conversation that is locked; None likewise. One query where prompts
+    were recorded."""
     inserts = _inserts(locked.row) if locked.has_inserts else ()
     return _restart_from(locked.row, rules, locked.restart, inserts)
 
 
 def restart_from(row: Conversation, rules: BudgetTable) -> Restart | None:
-    """As `restart_of`, for a row at hand. Two queries."""
+    """As `restart_of`, for a row at hand; None likewise. Two queries."""
     return _restart_from(row, rules, _stored_restart(row, row.round_number), _inserts(row))
 
 

@@ -57,7 +57,7 @@ class Newest:
     sent_bytes: int
 
     def tokens_of(self, sent_bytes: int) -> int:
-        """What so many bytes come to at the same bytes per token."""
+        """The tokens that a request of so many bytes has, by this call's bytes per token."""
         return self.prompt_tokens * sent_bytes // self.sent_bytes
 
 

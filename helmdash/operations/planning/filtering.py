@@ -47,7 +47,11 @@ async def ask_filter(
     complete: Complete,
     clock: Callable[[], datetime],
 ) -> Reply[Picks]:
-    """Ask which entries matter. Raises UnknownModel where no upstream serves the filter model."""
+    """Ask which entries matter, and record the call.
+
+    planner: the id of the model that will plan; its budget may name another one that filters.
+    number: the attempt's, from 1. Raises UnknownModel where no upstream serves the filter model.
+    """
     budget = question.rules.lookup(question.rules.lookup(planner).filter_model or planner)
     prompt = build_filter_prompt(
         question.prepared,

@@ -81,7 +81,8 @@ class PlanFailed(Exception):
 
     @property
     def told(self) -> Body:
-        """What a caller is told, besides the sentence."""
+        """What a caller is told besides the sentence: the plan's id, the cause, each attempt, and
+        what was cut of the catalog, if anything was."""
         told: Body = {"plan_id": self.plan_id, "cause": self.cause, "attempts": self.attempts}
         return told | ({"compaction": self.compaction} if self.compaction else {})
 

@@ -157,7 +157,7 @@ class Adoption:
 
     @property
     def read_out(self) -> OrphanedSegments | None:
-        """One whose calls have all been taken."""
+        """One whose calls have all been taken, the oldest; None: there is none."""
         return self._read[0] if self._read else None
 
     def take(self, *, calls: int, size: int) -> Iterator[tuple[Written, bytes]]:

@@ -20,7 +20,7 @@ _SEAL = b',"crc":'
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A call is under way."""
+    """A call is under way, in the project with this primary key."""
 
     call_id: str
 
@@ -67,12 +67,12 @@ def end_line(call_id: str) -> bytes:
 
 
 def call_line(seq: int, project_id: int, capture: bytes) -> bytes:
-    """It ended; `capture` is all that was seen, as JSON."""
+    """It ended: its number in the segment, and all that was seen of it, as JSON."""
     return _sealed(CALL + b'%d,"project":%d,"capture":%s' % (seq, project_id, capture))
 
 
 def done_line(ranges: list[list[int]]) -> bytes:
-    """Calls are stored, or given up."""
+    """Calls are stored, or given up: the first and the last number of each run of them."""
     return _sealed(DONE + orjson.dumps(ranges))
 
 

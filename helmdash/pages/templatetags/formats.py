@@ -208,7 +208,7 @@ def fill(health: Health) -> SafeString:
 
 @register.simple_tag
 def before_after(before: int, after: int) -> SafeString:
-    """Two bars on one scale: what there was, and what was left."""
+    """Two bars on one scale: the bytes there were, and those that were left."""
     scale = max(before, after, 1)
     return format_html(
         '<svg class="bar" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">'

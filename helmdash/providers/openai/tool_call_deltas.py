@@ -49,7 +49,8 @@ class ToolCalls:
                 self._read(delta, function if isinstance(function, dict) else {}, events, reply_id)
 
     def read_legacy(self, function: Json, events: list[Event], *, reply_id: str | None) -> None:
-        """As `read`, for a delta's `function_call`, from before there were tools."""
+        """As `read`, for a delta's `function_call`, from before there were tools. Never raises.
+        reply_id None: not told."""
         if isinstance(function, dict):
             self._read({"index": 0}, function, events, reply_id)
 
