@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from contextvars import Context
 from typing import Any, TypeVar
 
-from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listings import Listings
 
@@ -132,15 +131,6 @@ async def on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, _T]
     if asyncio.get_running_loop() is loop:
         return await work
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
-
-
-async def model_ids(endpoints: Sequence[Endpoint], *, shared: Shared | None) -> list[str]:
-    """Every model of these upstreams as `provider/model`. shared None: over connections that are
-    closed afterwards."""
-    if shared is not None:
-        return await on_loop(shared.loop, shared.listings.all_ids(endpoints))
-    async with own_connections() as (_, listings):
-        return await listings.all_ids(endpoints)
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from helmdash.core.calls.completion import Completion, UnknownModel
 from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, ProviderKind
 from helmdash.upstream.completing import completer
 from helmdash.upstream.listings import Listings
-from helmdash.upstream.sharing import Shared, model_ids, shared_of
+from helmdash.upstream.sharing import Shared
 from tests.builders import make_spec
 from tests.support.upstreams import Fleet, run_fleet
 from tests.support.upstreams.fleet import KEYS, PREFIXES
@@ -310,27 +310,18 @@ def test_a_caller_on_another_loop_is_served_on_the_connections_loop(fleet: Fleet
         async with calling() as client:
             shared = Shared(client, Listings(client))
 
-            def elsewhere() -> tuple[Capture, list[str]]:
-                async def ask_there() -> tuple[Capture, list[str]]:
+            def elsewhere() -> Capture:
+                async def ask_there() -> Capture:
                     own = endpoints_of(fleet, "openai")
                     async with completer(own, default="", clock=lambda: NOW, shared=shared) as ask:
                         found = await ask(asking("openai", "plain"))
                     with pytest.raises(UnknownModel):
                         await ask(asking("openai", "plain", model="nobody/knows"))
-                    return found, await model_ids(own, shared=shared)
+                    return found
 
                 return asyncio.run(ask_there())
 
-            found, ids = await asyncio.to_thread(elsewhere)
+            found = await asyncio.to_thread(elsewhere)
             assert found.content == WHOLE
-            assert f"openai/{PREFIXES['openai']}-plain" in ids
 
     run(scene())
-
-
-def test_models_are_listed_without_a_server(fleet: Fleet) -> None:
-    ids = run(model_ids(endpoints_of(fleet, "ollama"), shared=None))
-
-    assert ids
-    assert all(each.startswith("ollama/") for each in ids)
-    assert shared_of({}) is None

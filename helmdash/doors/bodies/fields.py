@@ -88,7 +88,6 @@ SmallPositive = Annotated[int, Field(ge=1, le=LARGEST_SMALL), BeforeValidator(wh
 HttpStatus = Annotated[int, Field(ge=100, le=599), BeforeValidator(whole)]
 # Clients measure in fractions; we keep whole milliseconds. The limit is 30 years.
 Milliseconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
-UsdPerMillion = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _EARLIEST, _LATEST = 2000, 2100  # a clock outside these years is broken
