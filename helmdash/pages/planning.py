@@ -15,11 +15,9 @@ from django.utils import timezone
 
 from helmdash import planner
 from helmdash.core.access.permissions import Actor
-from helmdash.core.calls.completion import UnknownModel
 from helmdash.operations.planning import Ask, PlanFailed
 from helmdash.queries import upstreams
 from helmdash.queries.access import ProjectInfo
-from helmdash.upstream.listings import unserved
 from helmdash.upstream.sharing import shared_of
 
 # Upstreams that do not list their models are asked for them; they have five seconds for it.
@@ -67,11 +65,9 @@ def require_served(request: HttpRequest, project: ProjectInfo, model: str) -> No
         model, upstreams.endpoints(project_id=project.id), default=project.default_upstream
     )
     try:
-        route = asyncio.run_coroutine_threadsafe(work, shared.loop).result(_FINDING_SECONDS)
+        asyncio.run_coroutine_threadsafe(work, shared.loop).result(_FINDING_SECONDS)
     except TimeoutError:
         return  # the plan itself will tell
-    if route is None:
-        raise UnknownModel(unserved(model))
 
 
 async def _now(trial: Trial) -> str:

@@ -18,7 +18,7 @@ from helmdash.core.budgets.budgets import MatchRule
 from helmdash.core.budgets.windows import wanted_window
 from helmdash.core.calls.beside import Beside, ToolUse
 from helmdash.core.calls.capture import Capture, SentSizes
-from helmdash.core.calls.completion import Completion, UnknownModel
+from helmdash.core.calls.completion import Completion
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.upstreams.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
 from helmdash.providers.errors import CannotTranslate
@@ -26,7 +26,7 @@ from helmdash.providers.registry import UPSTREAMS, ModelRoute
 from helmdash.providers.wire import ChatRequest, JsonMode, Message, Reply, Role, Text, WireError
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import FailureKind, UpstreamFailed
-from helmdash.upstream.listings import Listings, unserved
+from helmdash.upstream.listings import Listings
 from helmdash.upstream.opened import Opened
 from helmdash.upstream.sharing import Shared, on_loop, own_connections
 
@@ -83,8 +83,6 @@ class Completer:
         route = await self._listings.choose(
             completion.model, self._endpoints, default=self._default
         )
-        if route is None:
-            raise UnknownModel(unserved(completion.model))
         budget_model = self._budget_model(completion.model, route)
         window = self._window(budget_model or completion.model, route)
         request = replace(_request_of(completion), num_ctx=window)
@@ -102,10 +100,7 @@ class Completer:
         qualified = f"{route.endpoint.name}/{route.model}"
         if self._rules is None:
             return None if "/" in model else qualified
-        if self._rules.lookup(model).rule is not MatchRule.FALLBACK:
-            return None
-        is_known = self._rules.lookup(qualified).rule is not MatchRule.FALLBACK
-        return qualified if is_known else None
+        return self._rules.name_of(model, served=qualified)
 
     def _window(self, model: str, route: ModelRoute) -> int | None:
         """The window an Ollama server is to use, as the gateway tells it; None for any other."""

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 
+from helmdash.core.budgets.model_names import split_window
+from helmdash.core.calls.completion import UnknownModel
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.registry import ModelRoute, choose, is_glob
 from helmdash.upstream.client import UpstreamClient
@@ -42,20 +44,23 @@ class Listings:
 
     async def choose(
         self, model: str, endpoints: Sequence[Endpoint], *, default: str
-    ) -> ModelRoute | None:
-        """The upstream of a model; None when there is none for it.
+    ) -> ModelRoute:
+        """The upstream of a model. Raises UnknownModel when there is none for it.
 
-        Upstreams that do not list their models are asked, if nothing else answers the question.
+        Upstreams that do not list their models are asked, if nothing else answers the question. A
+        suffix of the model that names a window is ours and the client's affair: none knows it.
         """
+        bare = split_window(model).model
         listed = self._listed(endpoints)
-        found = choose(model, endpoints=endpoints, listed=listed)
-        if found is not None:
-            return found
-        # Vendors' own families need no asking; nor does anything that lists what it serves.
-        await self._ask([each for each in endpoints if not each.models])
-        return choose(
-            model, endpoints=endpoints, default=default or None, listed=self._listed(endpoints)
-        )
+        found = choose(bare, endpoints=endpoints, listed=listed)
+        if found is None:
+            # Vendors' own families need no asking; nor does anything that lists what it serves.
+            await self._ask([each for each in endpoints if not each.models])
+            listed = self._listed(endpoints)
+            found = choose(bare, endpoints=endpoints, default=default or None, listed=listed)
+        if found is None:
+            raise UnknownModel(model)
+        return found
 
     async def all_ids(self, endpoints: Sequence[Endpoint]) -> list[str]:
         """Every model as `provider/model`, in the order of the upstreams; globs are left out.
@@ -139,14 +144,6 @@ class Listings:
                 before.windows if before else {},
                 asked_at=moment,
             )
-
-
-def unserved(model: str) -> str:
-    """What to tell somebody whose model no upstream serves."""
-    return (
-        f"No upstream serves the model {model!r}. Write it as provider/model, "
-        "choose a default upstream for the project, or add an upstream that lists it."
-    )
 
 
 def _key(endpoint: Endpoint) -> tuple[str, str]:

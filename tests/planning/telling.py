@@ -61,7 +61,7 @@ class Replies:
 
     async def __call__(self, completion: Completion) -> Capture:
         if completion.model == self.unserved:
-            raise UnknownModel(f"no upstream serves {completion.model}")
+            raise UnknownModel(completion.model)
         reply = self.replies[min(len(self.sent), len(self.replies) - 1)]
         self.sent.append(completion)
         told = {"content": reply} if isinstance(reply, str) else dict(reply)

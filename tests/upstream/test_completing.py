@@ -237,6 +237,12 @@ def test_a_model_that_no_upstream_serves_is_named(fleet: Fleet) -> None:
         complete(fleet, asking("openai", "plain", model="nobody/knows"))
 
 
+def test_a_suffix_that_names_a_window_is_kept_from_the_upstream(fleet: Fleet) -> None:
+    found = complete(fleet, asking("ollama", "plain", model="ollama/my-own-model[1m]"))
+
+    assert (found.model, found.upstream_model) == ("ollama/my-own-model[1m]", "my-own-model")
+
+
 def test_a_bare_model_goes_to_the_default_upstream(fleet: Fleet) -> None:
     completion = asking("ollama", "plain", model="my-own-model")
 

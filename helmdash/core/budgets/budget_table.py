@@ -125,6 +125,16 @@ class BudgetTable:
             self._memory[question] = known
         return known
 
+    def name_of(self, model: str, *, served: str) -> str | None:
+        """The id that rows know a model by, where that is not the one it was asked for by; None: it
+        is, or no row knows the model.
+
+        served: `provider/model`, as its upstream calls it.
+        """
+        if self.lookup(model).rule is not MatchRule.FALLBACK:
+            return None
+        return served if self.lookup(served).rule is not MatchRule.FALLBACK else None
+
     def learned(self, key: str) -> Mapping[WindowSource, WindowReport]:
         """What is known of a model's window from outside. An id without its provider finds the
         provider's, where only one serves such a model."""
