@@ -20,7 +20,7 @@ from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.placing import place
 from helmdash.gateway.refusals import Refusal, bad_request
 from helmdash.gateway.remediation.remediator import Remediator
-from helmdash.gateway.request import GatewayRequest, checked_model
+from helmdash.gateway.request import GatewayRequest
 from helmdash.gateway.responder import Header, Responder
 from helmdash.operations.recorder import Recorder
 from helmdash.providers.errors import BadRequest
@@ -55,7 +55,7 @@ class Calls:
     ) -> None:
         """Answer a chat request. Raises Refusal for one that names no model that is served."""
         chat = _read(request, parsed, responder.client)
-        exchange = request.begin(checked_model(chat.model), body)
+        exchange = request.begin(chat.model, body)
         exchange.request = chat
         exchange.metadata = chat.metadata
         exchange.conversation = exchange.conversation or conversation_of(chat.metadata)
@@ -82,7 +82,7 @@ class Calls:
         responder: Responder,
     ) -> None:
         """Answer a request for embeddings. Raises Refusal as `chat` does."""
-        exchange = request.begin(checked_model(parsed.get("model")), body, purpose="embedding")
+        exchange = request.begin(parsed.get("model"), body, purpose="embedding")
         try:
             await place(exchange, self._listings)
             check_budget(exchange)

@@ -12,7 +12,7 @@ from helmdash.gateway import budgeting
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.message_digest import images_of
 from helmdash.gateway.placing import place
-from helmdash.gateway.request import GatewayRequest, checked_model
+from helmdash.gateway.request import GatewayRequest
 from helmdash.gateway.responder import Responder, passed_headers
 from helmdash.providers.errors import BadRequest
 from helmdash.providers.protocols import TokenCounting
@@ -37,7 +37,7 @@ async def answer(
     """Answer a request for a count. Raises Refusal (404) when no upstream serves the model."""
     counting = request.route.client.counting
     assert counting is not None  # no path of the others leads here
-    exchange = request.begin(checked_model(request.route.model or parsed.get("model")), body)
+    exchange = request.begin(request.route.model or parsed.get("model"), body)
     await place(exchange, listings)
     if await _asked_upstream(counting, exchange, body, parsed, responder, client):
         return

@@ -8,7 +8,7 @@ from helmdash import __version__
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.placing import place
-from helmdash.gateway.request import GatewayRequest, checked_model
+from helmdash.gateway.request import GatewayRequest
 from helmdash.gateway.responder import Responder
 from helmdash.providers.ollama.http import post
 from helmdash.providers.ollama.listing import write_ps, write_show, write_version
@@ -78,7 +78,7 @@ async def answer_version(responder: Responder) -> None:
 
 
 async def _find(request: GatewayRequest, model: object, listings: Listings) -> Exchange:
-    exchange = request.begin(checked_model(model), b"")
+    exchange = request.begin(model, b"")
     await place(exchange, listings)
     return exchange
 

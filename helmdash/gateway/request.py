@@ -32,8 +32,13 @@ class GatewayRequest:
     started_at: datetime
     started_ns: int
 
-    def begin(self, model: str, body: bytes, *, purpose: str = "chat") -> Exchange:
-        """A new call, with an id that sorts by time."""
+    def begin(self, model: object, body: bytes, *, purpose: str = "chat") -> Exchange:
+        """A new call, with an id that sorts by time. Raises Refusal (400) if no record can hold the
+        model's id."""
+        named = _checked_model(model)
+        client_window = split_window(named).window or beta_window(
+            self.headers.get(b"anthropic-beta", b"")
+        )
         millis = int(self.started_at.timestamp() * 1000)
         return Exchange(
             call_id=f"call_{millis:012x}{_chance.getrandbits(64):016x}",
@@ -41,9 +46,9 @@ class GatewayRequest:
             key_context=self.key_context,
             options=self.options,
             headers=self.headers,
-            model=model,
+            model=named,
             client=client_of(self.headers.get(b"user-agent", b"").decode("latin-1")),
-            client_window=_client_window(model, self.headers),
+            client_window=client_window,
             purpose=purpose,
             started_at=self.started_at,
             started_ns=self.started_ns,
@@ -52,13 +57,8 @@ class GatewayRequest:
         )
 
 
-def _client_window(model: str, headers: Mapping[bytes, bytes]) -> int | None:
-    """The window that the client says it counts on, by its model's suffix or a header."""
-    return split_window(model).window or beta_window(headers.get(b"anthropic-beta", b""))
-
-
-def checked_model(model: object) -> str:
-    """A model id as the client wrote it, trimmed. Raises Refusal (400) if no record can hold it."""
+def _checked_model(model: object) -> str:
+    """A model id as the client wrote it, trimmed."""
     text = model.strip() if isinstance(model, str) else ""
     if not text or len(text) > _MODEL_CHARS or not text.isprintable():
         raise bad_request(
