@@ -66,19 +66,29 @@ class Exchange:
     is_settled: bool = False
 
     @property
+    def asker(self) -> tuple[int, str]:
+        """Whose conversations the call may go on with: its project, and the name of its key."""
+        return self.key_context.caller.project.id, self.key_context.caller.name
+
+    @property
     def model_key(self) -> str:
         """The name of the model in figures, by the upstream that serves it."""
         provider = self.endpoint.name if self.endpoint else None
         return self.key_context.rules.key_of(self.model, provider=provider)
 
-    def look_up_budget(self) -> None:
-        """Find the budget by all that is known of the call and its upstream so far."""
+    def look_up_budget(self, *, server_window: int | None = None) -> EffectiveBudget:
+        """Find the budget that governs the call, by all that is known of it and its upstream.
+
+        server_window: tokens of context the upstream says the model has; None: it does not say.
+        """
+        self.server_window = server_window
         self.budget = self.key_context.rules.lookup(
             self.budget_model or self.model,
             key=self.model_key,
             client_window=self.client_window,
-            server_window=self.server_window,
+            server_window=server_window,
         )
+        return self.budget
 
     @property
     def served_model(self) -> str:

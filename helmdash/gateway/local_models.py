@@ -9,7 +9,7 @@ from __future__ import annotations
 from helmdash import conf
 from helmdash.core.budgets.budgets import EffectiveBudget, MatchRule
 from helmdash.core.budgets.learned_windows import OUTSIDE
-from helmdash.core.budgets.windows import wanted_window, with_room_of, within_window
+from helmdash.core.budgets.windows import served_window, with_room_of, within_window
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.usage import normalise_usage
 from helmdash.core.calls.withheld import without_words
@@ -20,7 +20,7 @@ from helmdash.gateway.exchange import KEEPS_NOTHING, Exchange
 from helmdash.providers.ollama.shown import own_num_ctx
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listings import Listings
-from helmdash.upstream.ollama.windows import Windows
+from helmdash.upstream.ollama.windows import ServerWindow, Windows
 from helmdash.upstream.request_log import LogEntry, LoggedError, LoggedReply, RequestLog
 
 _FOLDER = ("logs", "ollama")
@@ -50,34 +50,27 @@ class LocalModels:
         One of Ollama's is told which window to use. One that the client names itself stays, and is
         the one that counts.
         """
-        endpoint = exchange.endpoint
-        if endpoint is None:
+        endpoint, budget, request = exchange.endpoint, exchange.budget, exchange.request
+        if endpoint is None or budget is None or request is None:
             return
-        if endpoint.kind is not ProviderKind.OLLAMA:
-            exchange.server_window = self._listings.window(endpoint, exchange.served_model)
-            exchange.look_up_budget()
-            return
-        await self._fit_ollama(exchange, endpoint)
-
-    async def _fit_ollama(self, exchange: Exchange, endpoint: Endpoint) -> None:
-        request, model = exchange.request, exchange.served_model
-        if request is None:
-            return
-        is_named, window = own_num_ctx(request)
-        known = self._windows.known(endpoint, model)
-        if known is None and not is_named and _is_a_guess(exchange.budget):
-            known = await self._windows.first(endpoint, model)
-        exchange.server_window = known
-        exchange.look_up_budget()
-        exchange.window = window if is_named else self._window(exchange, endpoint)
-        if exchange.window is not None:
-            self._windows.sent(endpoint, model, exchange.window)
-        if exchange.budget is not None:
+        is_named, named = own_num_ctx(request)
+        told = await self._told(exchange, endpoint, waits=not is_named and _is_a_guess(budget))
+        if told.tokens is not None:
+            budget = exchange.look_up_budget(server_window=told.tokens)
+        if endpoint.kind is ProviderKind.OLLAMA:
+            window = named if is_named else served_window(budget, told.most_tokens or told.tokens)
+            exchange.window = window
             exchange.budget = within_window(
-                with_room_of(exchange.budget),
-                exchange.window,
-                most_reply_tokens=request.max_tokens,
+                with_room_of(budget), window, most_reply_tokens=request.max_tokens
             )
+            if window is not None:
+                self._windows.sent(endpoint, exchange.served_model, window)
+
+    async def _told(self, exchange: Exchange, endpoint: Endpoint, *, waits: bool) -> ServerWindow:
+        """waits: a server of Ollama's that nobody has asked yet is waited for."""
+        if endpoint.kind is ProviderKind.OLLAMA:
+            return await self._windows.of_model(endpoint, exchange.served_model, waits=waits)
+        return ServerWindow(self._listings.window(endpoint, exchange.served_model))
 
     def note(self, exchange: Exchange, capture: Capture) -> None:
         """After a call: the model's window for next time, and for Ollama a line in the request log.
@@ -96,24 +89,11 @@ class LocalModels:
         if self._log is not None:
             self._log.add(_entry(exchange, capture))
 
-    def _window(self, exchange: Exchange, endpoint: Endpoint) -> int | None:
-        """The window that counts, lowered to the most the model has; None where none is known.
 
-        The fallback row tells nothing about a model, so alone it is not enough.
-        """
-        most = self._windows.most(endpoint, exchange.served_model) or exchange.server_window
-        budget = exchange.budget
-        if budget is None or (most is None and budget.limit_tokens is None):
-            return None
-        wanted = wanted_window(budget)
-        return wanted if most is None else min(wanted, most)
-
-
-def _is_a_guess(budget: EffectiveBudget | None) -> bool:
+def _is_a_guess(budget: EffectiveBudget) -> bool:
     """Whether a window would be sent that nobody has told: that of a row which HelmDash ships."""
     return (
-        budget is not None
-        and budget.is_shipped
+        budget.is_shipped
         and budget.limit_source not in OUTSIDE
         and budget.rule is not MatchRule.FALLBACK
     )

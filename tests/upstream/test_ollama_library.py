@@ -177,12 +177,16 @@ def test_windows_are_looked_up_beside_the_call_and_then_known(ollama: Ollama) ->
             server = endpoint(0, base_url=ollama.url)
             for name in (MODEL, "none", MODEL):
                 windows.learn(server, name)
-            found = [windows.known(server, MODEL), windows.known(server, "none")]
-            while (window := windows.known(server, MODEL)) is None:
+
+            async def known(name: str) -> int | None:
+                return (await windows.of_model(server, name, waits=False)).tokens
+
+            found = [await known(MODEL), await known("none")]
+            while (window := await known(MODEL)) is None:
                 await asyncio.sleep(0.01)
             windows.learn(server, MODEL)
             await asyncio.sleep(0.05)
-            found += [window, windows.known(server, "none")]
+            found += [window, await known("none")]
             windows.close()
             return found
 

@@ -11,7 +11,7 @@ from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.ollama.shown import read_running
 from helmdash.providers.shared.listed_windows import read_windows
 from helmdash.upstream.listings import Listings
-from helmdash.upstream.ollama.windows import Windows
+from helmdash.upstream.ollama.windows import ServerWindow, Windows
 from tests.support.upstreams.ollama_shim import MODEL, Ollama, run_shim
 from tests.upstream.servers import Exchange, calling, endpoint, run, serving
 
@@ -112,9 +112,10 @@ def test_ollamas_own_setting_comes_first_and_never_exceeds_the_model(
         async def scene() -> None:
             async with calling() as client:
                 windows = Windows(client)
-                assert windows.known(_at(ollama), MODEL) is None
-                assert await windows.first(_at(ollama), MODEL) == window
-                assert windows.most(_at(ollama), MODEL) == trained
+                at = _at(ollama)
+                assert await windows.of_model(at, MODEL, waits=False) == ServerWindow()
+                found = await windows.of_model(at, MODEL, waits=True)
+                assert found == ServerWindow(window, trained)
 
         run(scene())
 
@@ -128,14 +129,15 @@ def test_a_window_that_was_sent_by_us_is_no_news() -> None:
             async with calling() as client:
                 windows = Windows(client)
                 windows.sent(_at(ollama), MODEL, 4096)
-                assert await windows.first(_at(ollama), MODEL) == 131_072
+                assert (await windows.of_model(_at(ollama), MODEL, waits=True)).tokens == 131_072
                 again = Windows(client)
-                assert await again.first(_at(ollama), MODEL) == 4096
+                assert (await again.of_model(_at(ollama), MODEL, waits=True)).tokens == 4096
                 again.sent(_at(ollama), MODEL, 4096)
                 again.expire()
                 again.learn(_at(ollama), MODEL)
                 await again.settled()
-                assert again.known(_at(ollama), MODEL) == 4096  # it was the server's own
+                found = await again.of_model(_at(ollama), MODEL, waits=False)
+                assert found.tokens == 4096  # it was the server's own
 
         run(scene())
 
@@ -147,7 +149,7 @@ def test_a_server_that_is_slow_holds_nobody_up_for_long() -> None:
         async def scene() -> None:
             async with calling() as client:
                 windows = Windows(client, first_patience_s=0.05)
-                assert await windows.first(_at(ollama), MODEL) is None
+                assert await windows.of_model(_at(ollama), MODEL, waits=True) == ServerWindow()
                 windows.close()
 
         run(scene())

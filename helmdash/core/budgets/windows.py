@@ -27,6 +27,18 @@ def wanted_window(budget: EffectiveBudget) -> int:
     return prompt + budget.output_tokens
 
 
+def served_window(budget: EffectiveBudget, most: int | None) -> int | None:
+    """The window (tokens) that a server is told to use: what the budget wants, lowered to the most
+    that the model has; None where nothing is known of it.
+
+    most None: nobody says. The fallback row tells nothing about a model, so alone it is not enough.
+    """
+    if most is None and budget.limit_tokens is None:
+        return None
+    wanted = wanted_window(budget)
+    return wanted if most is None else min(wanted, most)
+
+
 def with_room_of(budget: EffectiveBudget) -> EffectiveBudget:
     """The budget whose safe input is all of its limit, where its row knew no length to go by.
 

@@ -36,11 +36,22 @@ _Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
+class ServerWindow:
+    """What a server says of a model, in tokens: its window, and the most that the model can have at
+    all; None: not known (yet)."""
+
+    tokens: int | None = None
+    most_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Known:
-    window_tokens: int | None
+    window: ServerWindow
     until: float
     own_tokens: int | None = None  # the server's own setting, once it was seen
-    trained_tokens: int | None = None
+
+
+_UNKNOWN = ServerWindow()
 
 
 class Windows:
@@ -55,19 +66,20 @@ class Windows:
         self._asking: dict[_Key, asyncio.Task[None]] = {}
         self._sent: OrderedDict[_Key, int] = OrderedDict()
 
-    async def first(self, endpoint: Endpoint, model: str) -> int | None:
-        """A model's window in tokens, waited for where nobody has asked yet, but not for long;
-        None: not known by then.
+    async def of_model(self, endpoint: Endpoint, model: str, *, waits: bool) -> ServerWindow:
+        """A model's window as far as it is known. waits: where nobody has asked yet, the server is
+        asked and waited for, but not for long.
 
         The first call of a model would else be given the window of a row that knows nothing.
         """
         key = (endpoint.name, endpoint.base_url, model)
-        if key not in self._known:
+        if waits and key not in self._known:
             self._look_up(endpoint, model, key)
             task = self._asking.get(key)
             if task is not None:
                 await asyncio.wait([task], timeout=self._first_patience_s)
-        return self.known(endpoint, model)
+        found = self._known.get(key)
+        return found.window if found is not None else _UNKNOWN
 
     def sent(self, endpoint: Endpoint, model: str, num_ctx: int) -> None:
         """Note what a request tells the server to use."""
@@ -76,16 +88,6 @@ class Windows:
         self._sent.move_to_end(key)
         if len(self._sent) > _MOST_MODELS:
             self._sent.popitem(last=False)
-
-    def most(self, endpoint: Endpoint, model: str) -> int | None:
-        """The most tokens that the model can have at all; None where that is not known."""
-        found = self._known.get((endpoint.name, endpoint.base_url, model))
-        return found.trained_tokens if found is not None else None
-
-    def known(self, endpoint: Endpoint, model: str) -> int | None:
-        """A model's own window in tokens; None where it is not known (yet). Asks nobody."""
-        found = self._known.get((endpoint.name, endpoint.base_url, model))
-        return found.window_tokens if found is not None else None
 
     def learn(self, endpoint: Endpoint, model: str) -> None:
         """Ask for a model's window in the background, unless the answer is here and fresh.
@@ -121,12 +123,13 @@ class Windows:
 
     async def _ask(self, endpoint: Endpoint, model: str, key: _Key) -> None:
         before = self._known.get(key)
-        known = replace(before or _Known(None, 0.0), until=monotonic() + _RETRY_S)
+        known = replace(before or _Known(_UNKNOWN, 0.0), until=monotonic() + _RETRY_S)
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 shown = await self._shown(endpoint, model)
                 own = await self._own(endpoint, model, key) or known.own_tokens
-            known = _Known(_window(shown, own), monotonic() + _MAX_AGE_S, own, shown.trained_tokens)
+            window = ServerWindow(_window(shown, own), shown.trained_tokens)
+            known = _Known(window, monotonic() + _MAX_AGE_S, own)
         except Exception as error:
             log.debug("the window of a model of %s is not known: %s", endpoint.name, error)
         self._known[key] = known
