@@ -17,7 +17,7 @@ from helmdash.gateway.forwarding.sending import Sender
 from helmdash.gateway.forwarding.upstream_reply import StreamReply
 from helmdash.gateway.forwarding.watching import ClientWatch
 from helmdash.gateway.outgoing import OutgoingRequest
-from helmdash.gateway.remediation.remediator import Remediator
+from helmdash.gateway.remediation.fresh_starts import FreshStarts
 from helmdash.gateway.responder import Responder, Response
 from helmdash.upstream.client import UpstreamClient
 
@@ -26,9 +26,9 @@ class Forwarder:
     """Forwards calls to upstreams and their replies to clients."""
 
     def __init__(
-        self, client: UpstreamClient, recording: CallRecording, remediator: Remediator
+        self, client: UpstreamClient, recording: CallRecording, fresh_starts: FreshStarts
     ) -> None:
-        self._sender = Sender(client, remediator)
+        self._sender = Sender(client, fresh_starts)
         self._recording = recording
 
     async def forward(

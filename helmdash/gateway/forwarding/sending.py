@@ -15,7 +15,7 @@ from helmdash.gateway.forwarding.upstream_reply import (
     no_reply,
     read_reply,
 )
-from helmdash.gateway.remediation.remediator import Remediator
+from helmdash.gateway.remediation.fresh_starts import FreshStarts
 from helmdash.heavy import end_turn
 from helmdash.providers.protocols import ClientFormat
 from helmdash.upstream.client import UpstreamClient
@@ -25,9 +25,9 @@ from helmdash.upstream.failures import UpstreamFailed
 class Sender:
     """Sends attempts, one after the other."""
 
-    def __init__(self, client: UpstreamClient, remediator: Remediator) -> None:
+    def __init__(self, client: UpstreamClient, fresh_starts: FreshStarts) -> None:
         self._client = client
-        self._remediator = remediator
+        self._fresh_starts = fresh_starts
 
     async def last_reply(
         self, exchange: Exchange, attempt: Attempt, client: ClientFormat
@@ -42,7 +42,7 @@ class Sender:
                 exchange.refused_window = reply.refused_window or exchange.refused_window
             if not isinstance(reply, ErrorReply | WholeReply) or not reply.too_long:
                 return reply
-            shorter = await self._remediator.shorten(exchange, client)
+            shorter = await self._fresh_starts.shorten(exchange, client)
             if shorter is None:
                 return reply
             exchange.refused_attempts = reply.too_long

@@ -9,7 +9,6 @@ from helmdash.core.conversations import fingerprints
 from helmdash.core.conversations.fingerprints import ChainLinks
 from helmdash.gateway import message_digest
 from helmdash.gateway.exchange import Exchange
-from helmdash.gateway.remediation.known_names import Who
 from helmdash.operations.recording.inference import find_conversation
 
 
@@ -23,12 +22,6 @@ def links_of(exchange: Exchange) -> fingerprints.ChainLinks:
     )
 
 
-def who_asks(exchange: Exchange) -> Who:
-    """Whose conversations it may go on with."""
-    caller = exchange.key_context.caller
-    return caller.project.id, caller.name
-
-
 def unnamed_conversation(exchange: Exchange, links: ChainLinks | None) -> str | None:
     """The stored conversation of a request that names none; None where nobody knows it.
 
@@ -37,7 +30,7 @@ def unnamed_conversation(exchange: Exchange, links: ChainLinks | None) -> str | 
     links = links or links_of(exchange)
     if not links.near and not links.itself:
         return None
-    project_id, caller = who_asks(exchange)
+    project_id, caller = exchange.asker
     return find_conversation(project_id=project_id, caller=caller, links=links)
 
 

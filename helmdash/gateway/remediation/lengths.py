@@ -5,16 +5,12 @@ from __future__ import annotations
 from math import inf
 
 from helmdash.core.budgets.learned_windows import LimitSource
-from helmdash.core.care.reminders import package_bytes
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway import budgeting
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.operations import care
 
-# A package that holds no reminders: six headings and a draft. A fresh start that frees no more
-# than that is not worth one.
-_PACKAGE_BYTES = 2_048
 # Expected tokens are within a few percent of the reported ones while the text is of one kind. A
 # provider that refuses what is too long tells for sure, and costs a round trip only; Ollama cuts.
 _PLAINLY = 1.1
@@ -30,11 +26,10 @@ def is_too_long(exchange: Exchange, outgoing: OutgoingRequest, newest: care.Newe
     """
     if exchange.budget is None:
         return False
-    if budgeting.is_refused(exchange, outgoing):
-        return True
     cuts = exchange.endpoint is not None and exchange.endpoint.kind is ProviderKind.OLLAMA
     most = limit_tokens(exchange) * (1.0 if cuts else _PLAINLY)
-    return expected_tokens(exchange, outgoing, newest) > most
+    is_over = expected_tokens(exchange, outgoing, newest) > most
+    return is_over or budgeting.is_refused(exchange, outgoing)
 
 
 def expected_tokens(
@@ -53,9 +48,3 @@ def limit_tokens(exchange: Exchange) -> float:
     if budget is None or budget.limit_tokens is None:
         return inf
     return inf if budget.limit_source is LimitSource.BUDGET else float(budget.limit_tokens)
-
-
-def spare_bytes(exchange: Exchange) -> int:
-    """What a package takes that holds no reminders."""
-    budget = exchange.budget
-    return _PACKAGE_BYTES if budget is None else min(_PACKAGE_BYTES, package_bytes(budget))
