@@ -6,7 +6,6 @@ which rule reads what). What is kept of a text is its hash alone.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -49,8 +48,7 @@ _HISTORY_WORDS = (
 _AROUND_SENTENCES = " \t-*•>#\"'`.!?"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatTurn:
+class ChatTurn(NamedTuple):
     """One message as the rule sees it, whatever API it came by.
 
     `text` is all that the message says: its texts, names and arguments of tool calls, results of
@@ -104,13 +102,13 @@ def links_of(turns: Sequence[ChatTurn], *, reply: ChatTurn | None, is_retry: boo
     `reply` None: nothing came back. `is_retry`: the client's library says that it tries again.
     Costs one hash over the whole request; never raises.
     """
-    said = [_Said.of(turn) for turn in turns if turn.role.lower() not in _SYSTEM]
+    said = [_said(role, turn.text) for turn in turns if (role := turn.role.lower()) not in _SYSTEM]
     asked = len(said)
     while asked and said[asked - 1].is_assistant:
         asked -= 1  # the beginning of a reply, put into the model's mouth
     if not asked:
         return ChainLinks()
-    answer = None if reply is None else _Said.of(reply, is_assistant=True)
+    answer = None if reply is None else _said("assistant", reply.text)
     chain = _Chain(said, asked)
     return ChainLinks(
         head=chain.head,
@@ -139,26 +137,39 @@ def fingerprints_of(links: ChainLinks, generation: int) -> tuple[str, ...]:
 
 
 class _Said(NamedTuple):
-    """A turn, its text trimmed and without reasoning, which clients drop."""
+    """A turn, its text trimmed and without reasoning, which clients drop.
 
-    role: str
+    `framed` is what is hashed of it: made once, for most turns are part of several hashes.
+    """
+
     text: str
+    framed: bytes
     is_assistant: bool
 
-    @classmethod
-    def of(cls, turn: ChatTurn, *, is_assistant: bool = False) -> _Said:
-        role = turn.role.lower()
-        text = turn.text.strip()
-        if not is_assistant and role not in _ASSISTANT:
-            return cls(role, text, is_assistant=False)
-        # Reasoning comes first; where the template wrote its opening tag, only the closing one is
-        # there to see.
-        if text[:1] in ("<", "[", "◁") or "</think" in text:
-            text = strip_reasoning(text).text
-        return cls("assistant", text, is_assistant=True)
+
+def _said(role: str, text: str) -> _Said:
+    """role: in small letters."""
+    text = text.strip()
+    if role not in _ASSISTANT:
+        return _Said(text, _framed(role, text), is_assistant=False)
+    # Reasoning comes first; where the template wrote its opening tag, only the closing one is
+    # there to see.
+    if text[:1] in ("<", "[", "◁") or "</think" in text:
+        text = strip_reasoning(text).text
+    return _reply_of(text)
 
 
-_NOTHING = _Said("assistant", "", is_assistant=True)
+def _reply_of(text: str) -> _Said:
+    return _Said(text, _framed("assistant", text), is_assistant=True)
+
+
+def _framed(role: str, text: str) -> bytes:
+    """Role, length and text: no two lists of turns give the same bytes."""
+    body = text.encode("utf-8", "surrogatepass")
+    return b"%b\0%d\0%b" % (role.encode("utf-8", "surrogatepass"), len(body), body)
+
+
+_NOTHING = _reply_of("")
 
 
 class _Chain:
@@ -173,7 +184,7 @@ class _Chain:
         digest = _digest()
         for number, turn in enumerate(said[:asked]):
             chars += len(turn.text)
-            digest.update(_framed(turn))
+            digest.update(turn.framed)
             if number in kept:
                 # After the last turn of all stands a beginning that a client puts into the
                 # model's mouth, often the same in every chat: it needs the very words of a reply.
@@ -187,26 +198,23 @@ class _Chain:
     def with_reply(self, begun: str, answer: _Said | None) -> str:
         if answer is None:
             return ""
-        return _followed(self._end, _Said("assistant", begun + answer.text, is_assistant=True))
+        return _followed(self._end, _reply_of(begun + answer.text) if begun else answer)
 
 
 def _is_answered(said: Sequence[_Said], number: int) -> bool:
     return said[number + 1].is_assistant and not said[number].is_assistant
 
 
+_EMPTY = blake2b(digest_size=_DIGEST_BYTES, person=CHAIN_VERSION.encode())
+
+
 def _digest() -> blake2b:
-    return blake2b(digest_size=_DIGEST_BYTES, person=CHAIN_VERSION.encode())
-
-
-def _framed(turn: _Said) -> bytes:
-    """Role, length and text: no two lists of turns give the same bytes."""
-    body = turn.text.encode("utf-8", "surrogatepass")
-    return b"%b\0%d\0%b" % (turn.role.encode("utf-8", "surrogatepass"), len(body), body)
+    return _EMPTY.copy()
 
 
 def _followed(digest: blake2b, turn: _Said) -> str:
     longer = digest.copy()
-    longer.update(_framed(turn))
+    longer.update(turn.framed)
     return "f" + longer.hexdigest()
 
 
@@ -223,8 +231,7 @@ def _run_fingerprint(before: _Said, reply: _Said) -> str:
     if len(before.text) + len(reply.text) < _TELLING_RUN_CHARS:
         return ""
     digest = _digest()
-    digest.update(_framed(before))
-    digest.update(_framed(reply))
+    digest.update(before.framed + reply.framed)
     return "r" + digest.hexdigest()
 
 
@@ -236,8 +243,7 @@ def _newest_run(said: Sequence[_Said], answer: _Said) -> str:
 def _summary_fingerprint(turns: Sequence[ChatTurn], asking: _Said, answer: _Said) -> str:
     if len(answer.text) < _SUMMARY_CHARS or not _asks_for_summary(asking.text):
         return ""
-    longest = heapq.nlargest(_EARLY_TURNS, _sentences(answer.text), key=len)
-    for sentence in longest:
+    for sentence in _longest(_sentences(answer.text), _EARLY_TURNS):
         if not any(sentence in turn.text for turn in turns):
             return _sentence_fingerprint(sentence)
     return ""
@@ -270,7 +276,12 @@ def _early_sentences(turns: Sequence[ChatTurn], count: int) -> Iterable[str]:
 @lru_cache(maxsize=32)
 def _longest_sentences(text: str) -> tuple[str, ...]:
     found = sorted(set(_sentences(text)))
-    return tuple(map(_sentence_fingerprint, heapq.nlargest(_SENTENCES_PER_TURN, found, key=len)))
+    return tuple(map(_sentence_fingerprint, _longest(found, _SENTENCES_PER_TURN)))
+
+
+def _longest(sentences: Iterable[str], count: int) -> list[str]:
+    """Of some dozens: there a heap costs five times as much as sorting them."""
+    return sorted(sentences, key=len, reverse=True)[:count]
 
 
 def _sentences(text: str) -> Iterator[str]:
