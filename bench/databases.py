@@ -67,6 +67,11 @@ def places() -> Iterator[list[Place]]:
 def serving(place: Place) -> Iterator[Served]:
     """`manage.py up` on the place."""
     served = Served(data_dir=place.data_dir, database_url=place.url)
+    # On a busy machine the tables of a first start take longer than a start is waited for.
+    command = [sys.executable, "manage.py", "up", "--setup-only"]
+    subprocess.run(
+        command, cwd=ROOT, env=served.environment(), stdout=subprocess.DEVNULL, check=True
+    )
     served.start()
     try:
         yield served

@@ -12,6 +12,9 @@ import pytest
 from django.core.management import get_commands, load_command_class
 
 from helmdash.conf import Env, variable_name
+from helmdash.metrics import exposition
+from helmdash.operations.recorder import RecorderState
+from helmdash.queries.ledger import LedgerCounts
 from tests.support import ROOT
 
 PAGES = {
@@ -86,6 +89,19 @@ def test_every_setting_that_is_named_exists(page: str) -> None:
     known = {variable_name(field) for field in Env.model_fields} | _OTHERS_SETTINGS
 
     assert set(_SETTING.findall(PAGES[page])) - known == set()
+
+
+def test_what_to_watch_names_each_metric_of_ours() -> None:
+    told = exposition(LedgerCounts(), state=RecorderState.STORING, is_database_available=True)
+    ours = {
+        re.split(r"[{ ]", line)[0]
+        for line in told.decode().splitlines()
+        if line.startswith("helmdash_")
+    }
+
+    named = set(re.findall(r"(?m)^\| `(helmdash_\w+)`", PAGES["docs/operations.md"]))
+
+    assert named == ours
 
 
 def _is_file(name: str) -> bool:
