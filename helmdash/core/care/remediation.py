@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from helmdash.core.budgets.levels import HELD, Level
+from helmdash.core.care.stored import whole_of
 
 REMEDIATION_VERSION = "care-1"
 # Soft guidances before a hard one, and critical generations before a clear ("Context
@@ -99,17 +100,17 @@ class CareState:
         if not isinstance(stored, Mapping):
             return _FRESH
         return cls(
-            round_number=_whole(stored.get("r"), least=1) or 1,
-            generation=_whole(stored.get("g")) or 0,
+            round_number=whole_of(stored.get("r"), least=1) or 1,
+            generation=whole_of(stored.get("g")) or 0,
             level=_HELD.get(stored.get("l")) if isinstance(stored.get("l"), str) else None,
-            grace=_whole(stored.get("gr"), most=GRACE) or 0,
-            since_hard=_whole(stored.get("sh")),
-            countdown=_whole(stored.get("cd"), most=COUNTDOWN),
-            under_caution=_whole(stored.get("uc"), most=_LEAVE_AFTER) or 0,
-            under_critical=_whole(stored.get("ux"), most=_LEAVE_AFTER) or 0,
-            seen=_whole(stored.get("s")) or 0,
+            grace=whole_of(stored.get("gr"), most=GRACE) or 0,
+            since_hard=whole_of(stored.get("sh")),
+            countdown=whole_of(stored.get("cd"), most=COUNTDOWN),
+            under_caution=whole_of(stored.get("uc"), most=_LEAVE_AFTER) or 0,
+            under_critical=whole_of(stored.get("ux"), most=_LEAVE_AFTER) or 0,
+            seen=whole_of(stored.get("s")) or 0,
             is_followed=stored.get("f") is True,
-            braked_at=_whole(stored.get("b")),
+            braked_at=whole_of(stored.get("b")),
             is_brake_untold=stored.get("bu") is True,
             is_released=stored.get("go") is True,
         )
@@ -271,13 +272,6 @@ _FRESH = CareState()
 _STANDSTILL = "Two rounds in a row brought no answer, no new step and no changed reminder."
 _BRAKED = "Care has stopped clearing until one comes, or a person says so."
 _HELD: Mapping[object, Level] = {level.value: level for level in HELD}
-
-
-def _whole(value: object, *, least: int = 0, most: int = 2**63 - 1) -> int | None:
-    """Read a whole number, cut to `most` (a database's largest integer); else None."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        return None
-    return min(value, most)
 
 
 def _why_frozen(state: CareState, snapshot: Snapshot | None) -> str:

@@ -18,6 +18,7 @@ from hashlib import blake2b
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.care.remediation import release
+from helmdash.core.care.stored import whole_of
 from helmdash.operations.care import pending_prompts
 from helmdash.operations.care.locked_conversation import LockedConversation, lock
 from helmdash.operations.care.problems import NoConversation
@@ -46,13 +47,13 @@ def holds(
     notes = stored.get("notes")
     if not notes == before.get("notes") == _notes(locked.row) or _is_answered(locked.row, 2):
         return False
-    if _whole(stored.get("alike")) >= _MOST_ALIKE:
+    if (whole_of(stored.get("alike")) or 0) >= _MOST_ALIKE:
         return True
-    since, start = before.get("messages"), stored.get("messages")
     if client is not None:
-        is_known = isinstance(since, int) and isinstance(start, int)
-        digest = str(stored.get("digest"))
-        return is_known and client.is_standstill(_whole(since), _whole(start), digest)
+        since, start = whole_of(before.get("messages")), whole_of(stored.get("messages"))
+        if since is None or start is None:
+            return False
+        return client.is_standstill(since, start, str(stored.get("digest")))
     waits = stored.get("waits")
     return waits == _waits(locked.row) and before.get("waits") in (None, waits)
 
@@ -75,7 +76,7 @@ def marks_of(
         return marks
     is_alike = stored["notes"] == marks["notes"] and not _is_answered(row, 1)
     known = {name: stored[name] for name in ("messages", "notes", "waits") if name in stored}
-    alike = _whole(stored.get("alike")) + 1 if is_alike else 0
+    alike = (whole_of(stored.get("alike")) or 0) + 1 if is_alike else 0
     return marks | {"before": known, "alike": alike}
 
 
@@ -123,7 +124,3 @@ def _is_answered(row: Conversation, rounds: int) -> bool:
         cause="",
     )
     return calls.exclude(finish_reason=FinishReason.TOOL_CALLS.value).exists()
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) else 0

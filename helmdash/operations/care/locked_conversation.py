@@ -11,6 +11,7 @@ from helmdash.core.budgets.health import HealthReason, assess
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.care.remediation import CareState, Snapshot, new_round
+from helmdash.core.care.stored import whole_of
 from helmdash.operations.care.values import Newest
 from helmdash.records.models import Call, Conversation, Round
 from helmdash.records.steps import find_newest_call, find_opened, lock_conversation, store_care
@@ -88,18 +89,14 @@ def lock(project_id: int, name: str) -> LockedConversation | None:
     if found.number is None:
         return locked
     state = CareState.from_json(found.care)
-    locked.recorded = _whole(found.care, "recorded")
+    stored = found.care if isinstance(found.care, dict) else {}
+    locked.recorded = whole_of(stored.get("recorded"))
     if found.number == row.round_number == state.round_number:
-        locked.state, locked.cadence = state, _whole(found.care, "cadence")
+        locked.state, locked.cadence = state, whole_of(stored.get("cadence"))
     else:
         # A round that a compaction opened has no care yet: it starts afresh, but generations go on.
         locked.state = new_round(row.round_number, generation=state.generation)
     return locked
-
-
-def _whole(care: object, member: str) -> int | None:
-    found = care.get(member) if isinstance(care, dict) else None
-    return found if isinstance(found, int) else None
 
 
 def read(
