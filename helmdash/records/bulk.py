@@ -13,6 +13,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 from itertools import chain
@@ -102,8 +103,8 @@ def upsert_rows(
     )
     values = list(_values(rows, names, converters))
     if connection.vendor == "postgresql":
-        source, arrays = _arrays(model, names, values)
-        _execute(f"{head} SELECT * FROM {source}{tail}", arrays)
+        arrays = [list(column) for column in zip(*values, strict=True)]
+        _execute(f"{head} SELECT * FROM {_source(model, names)}{tail}", arrays)
         return
     holes = ", ".join(["%s"] * len(columns))
     execute_many(f"{head} VALUES ({holes}){tail}", values)
@@ -123,11 +124,37 @@ def update_rows(
     """
     if not rows:
         return
+    update = _update(connection.vendor, model, tuple(names), tuple(keys), tuple(only_upwards))
+    values = list(_values(rows, update.taken, update.converters))
+    if connection.vendor == "postgresql":
+        _execute(update.statement, [list(column) for column in zip(*values, strict=True)])
+        return
+    execute_many(update.statement, values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """A statement, the names of what it takes in their order, and what converts each."""
+
+    statement: str
+    taken: tuple[str, ...]
+    converters: tuple[Converter | None, ...]
+
+
+# Wording it costs more than carrying it out.
+@cache
+def _update(
+    vendor: str,
+    model: type[models.Model],
+    names: tuple[str, ...],
+    keys: tuple[str, ...],
+    only_upwards: tuple[str, ...],
+) -> _Update:
     everything = (*names, *keys)
     columns, converters = _columns(model, everything)
     quote = connection.ops.quote_name
     table = quote(model._meta.db_table)
-    if connection.vendor == "postgresql":
+    if vendor == "postgresql":
         sets = [
             # GREATEST passes over nulls.
             f"{quote(c)} = GREATEST({table}.{quote(c)}, v.{quote(c)})"
@@ -136,26 +163,23 @@ def update_rows(
             for name, c in zip(names, columns, strict=False)
         ]
         found = [f"{table}.{quote(c)} = v.{quote(c)}" for c in columns[len(names) :]]
-        source, arrays = _arrays(model, everything, list(_values(rows, everything, converters)))
-        _execute(
-            f"UPDATE {table} SET {', '.join(sets)} FROM {source} WHERE {' AND '.join(found)}",
-            arrays,
+        source = _source(model, everything)
+        statement = (
+            f"UPDATE {table} SET {', '.join(sets)} FROM {source} WHERE {' AND '.join(found)}"
         )
-        return
+        return _Update(statement, everything, converters)
     # SQLite's MAX of two values is null when either is.
     upwards = "{0} = COALESCE(MAX({0}, %s), {0}, %s)"
-    sets, taken = [], []
+    worded: list[str] = []
+    taken: list[str] = []
     for name, column in zip(names, columns, strict=False):
         is_upwards = name in only_upwards
-        sets.append((upwards if is_upwards else "{0} = %s").format(quote(column)))
+        worded.append((upwards if is_upwards else "{0} = %s").format(quote(column)))
         taken += [name, name] if is_upwards else [name]
     found = [f"{quote(c)} = %s" for c in columns[len(names) :]]
-    taken += keys
-    _, converters = _columns(model, tuple(taken))
-    execute_many(
-        f"UPDATE {table} SET {', '.join(sets)} WHERE {' AND '.join(found)}",
-        list(_values(rows, taken, converters)),
-    )
+    every = (*taken, *keys)
+    statement = f"UPDATE {table} SET {', '.join(worded)} WHERE {' AND '.join(found)}"
+    return _Update(statement, every, _columns(model, every)[1])
 
 
 def execute_many(statement: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -215,23 +239,20 @@ def _search(
     return f"{found} WHERE {' AND '.join(conditions)}", converters
 
 
-def _arrays(
-    model: type[models.Model], names: Sequence[str], values: Sequence[Sequence[Any]]
-) -> tuple[str, list[list[Any]]]:
-    """`(SELECT ... FROM unnest(...)) v` with typed columns, and one array for each column."""
+@cache
+def _source(model: type[models.Model], names: tuple[str, ...]) -> str:
+    """`(SELECT ... FROM unnest(...)) v` with typed columns, of one array for each column."""
     quote = connection.ops.quote_name
-    columns, types, bodies = _array_types(model, tuple(names))
+    columns, types, bodies = _array_types(model, names)
     shown = ", ".join(
         f"{quote(column)}::jsonb AS {quote(column)}" if is_json else quote(column)
         for column, is_json in zip(columns, bodies, strict=True)
     )
     holes = ", ".join(f"%s::{kind}[]" for kind in types)
     named = ", ".join(map(quote, columns))
-    source = f"(SELECT {shown} FROM unnest({holes}) AS u({named})) v"
-    return source, [list(column) for column in zip(*values, strict=True)]
+    return f"(SELECT {shown} FROM unnest({holes}) AS u({named})) v"
 
 
-@cache
 def _array_types(
     model: type[models.Model], names: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[bool, ...]]:

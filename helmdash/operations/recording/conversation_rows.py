@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import QuerySet
 
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.budgets.lines import DEFAULT_OPTIMAL_MAX_TOKENS
@@ -25,6 +24,7 @@ from helmdash.core.conversations.placement import (
 )
 from helmdash.operations.recording.judging import Judged
 from helmdash.records.bulk import allocate_ids, insert_rows, update_rows
+from helmdash.records.locking import lock_rows
 from helmdash.records.models import Call, Conversation, HealthChange, Round
 
 # What a call changes.
@@ -142,15 +142,13 @@ def make_row(*, pk: int, project_id: int, name: str, item: Judged) -> Conversati
 def lock_by_name(project_id: int, names: Collection[str]) -> list[ConversationRow]:
     """Locked in the order of their names, so that two transactions cannot wait for each other;
     those that do not exist are left out."""
-    rows = Conversation.objects.filter(project_id=project_id, name__in=list(names))
-    return _locked(rows.order_by("name"))
+    return _locked(project_id, "name", names)
 
 
 def lock_by_id(project_id: int, ids: Collection[int]) -> list[ConversationRow]:
     """Locked in the order of their ids, so that two transactions cannot wait for each other; those
     that do not exist are left out."""
-    rows = Conversation.objects.filter(project_id=project_id, id__in=list(ids))
-    return _locked(rows.order_by("id"))
+    return _locked(project_id, "id", ids)
 
 
 def make_named(
@@ -379,7 +377,8 @@ def _values(row: ConversationRow, names: Iterable[str]) -> dict[str, object]:
     return {name: getattr(row, name) for name in names}
 
 
-def _locked(rows: QuerySet[Conversation]) -> list[ConversationRow]:
-    if connection.features.has_select_for_update:
-        rows = rows.select_for_update()
-    return [ConversationRow(*values) for values in rows.values_list(*_COLUMNS)]
+def _locked(
+    project_id: int, column: str, values: Collection[str] | Collection[int]
+) -> list[ConversationRow]:
+    found = lock_rows(Conversation, _COLUMNS, project_id=project_id, column=column, values=values)
+    return [ConversationRow(*row) for row in found]
