@@ -7,6 +7,7 @@ The raw word is kept beside the normalised one wherever a call is stored. A repl
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import assert_never
 
 
@@ -102,6 +103,8 @@ def is_broken_off(reason: FinishReason | None) -> bool:
             assert_never(reason)
 
 
+# Every call has one, and there are few.
+@lru_cache(maxsize=256)
 def _letters(word: str) -> str:
     """Reduce `MAX_TOKENS`, `max-tokens` and `FinishReason.MAX_TOKENS` to the same letters."""
     letters = "".join(char for char in word.lower() if char.isalnum())

@@ -275,7 +275,7 @@ def _part_of(prompt: int | None, part: int | None) -> int | None:
 
 def _has(raw: Mapping[str, object], names: tuple[str, ...]) -> bool:
     for name in names:  # noqa: SIM110  (asked several times for every call: no generator)
-        if _at(raw, name) is not None:
+        if (name in raw or name in _STEPS) and _at(raw, name) is not None:
             return True
     return False
 
@@ -283,7 +283,8 @@ def _has(raw: Mapping[str, object], names: tuple[str, ...]) -> bool:
 def _first(raw: Mapping[str, object], names: tuple[str, ...]) -> int | None:
     """Read the first name that is present; a present but unusable count is unknown."""
     for name in names:
-        found = _at(raw, name)
+        # Asked two dozen times for every call: most names are not there.
+        found = raw.get(name) if name not in _STEPS else _at(raw, name)
         if found is not None:
             return _count(found)
     return None

@@ -23,18 +23,22 @@ def canonical_json(value: object) -> str:
     return _CANONICAL.encode(value)
 
 
+def canonical_bytes(value: object) -> bytes:
+    """`canonical_json` in UTF-8; a lone surrogate is three bytes."""
+    return canonical_json(value).encode("utf-8", "surrogatepass")
+
+
 def message_hash(message: Mapping[str, object], parent: str | None = None) -> str:
     """Hash a message, and with `parent` (the hash before it) the whole history up to it.
 
     parent None: nothing stands before it. Key order does not matter; gives "b2:" and 32 hex digits.
     """
-    return canonical_hash(canonical_json(message), parent)
+    return canonical_hash(canonical_bytes(message), parent)
 
 
-def canonical_hash(text: str, parent: str | None = None) -> str:
+def canonical_hash(text: bytes, parent: str | None = None) -> str:
     """Hash a message whose canonical JSON is at hand: what `message_hash` gives for the message.
     parent None: nothing stands before it."""
-    digest = blake2b(digest_size=_DIGEST_BYTES)
-    digest.update(f"{parent or ''}\n".encode())
-    digest.update(text.encode("utf-8", "surrogatepass"))
+    digest = blake2b(f"{parent or ''}\n".encode(), digest_size=_DIGEST_BYTES)
+    digest.update(text)
     return _TAG + digest.hexdigest()

@@ -12,6 +12,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from helmdash.core.text.jsontext import NotJson, read_json, unfence
 from helmdash.core.text.tokens import utf8_bytes
@@ -82,6 +83,8 @@ _QUOTE = re.compile(r'\\.|"', re.DOTALL)
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n){2,}")
 
 
+# Several of those who judge a call ask the same of its reply.
+@lru_cache(maxsize=2)
 def strip_reasoning(text: str) -> Stripped:
     """Remove a model's reasoning from its reply.
 

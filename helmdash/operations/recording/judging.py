@@ -19,9 +19,10 @@ from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
 from helmdash.core.calls.usage import Usage, normalise_usage
 from helmdash.core.calls.withheld import without_words
 from helmdash.core.conversations.fingerprints import CHAIN_VERSION
-from helmdash.core.text.messages import canonical_hash, canonical_json
+from helmdash.core.text.messages import canonical_hash
 from helmdash.core.text.reasoning import strip_reasoning
 from helmdash.core.text.tokens import utf8_bytes
+from helmdash.operations.recording.canonical import canonical
 
 # What a gateway calls the try that was too long, before it sent less.
 _OVERFLOW = FailureCause.CONTEXT_OVERFLOW.value
@@ -173,11 +174,11 @@ def _sent(capture: Capture) -> tuple[int | None, int | None, tuple[str, ...]]:
     if capture.messages is None:
         return said_bytes, said_messages, ()
     hashes: list[str] = []
-    texts = [canonical_json(message) for message in capture.messages]
+    texts = [canonical(message) for message in capture.messages]
     for text in texts:
         hashes.append(canonical_hash(text, hashes[-1] if hashes else None))
     if said_bytes is None:
-        said_bytes = sum(map(utf8_bytes, texts))
+        said_bytes = sum(map(len, texts))
     if said_messages is None:
         said_messages = len(capture.messages)
     return said_bytes, said_messages, tuple(hashes)
