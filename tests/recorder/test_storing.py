@@ -417,6 +417,26 @@ def test_the_spool_is_for_its_owner_only_and_empty_when_idle(
     assert _until(lambda: not any(path.read_bytes().strip(b"\0") for path in spool.iterdir()))
 
 
+def test_the_spool_holds_no_text_that_the_project_does_not_keep(
+    project: ProjectInfo, make_recorder: Make, tmp_path: Path
+) -> None:
+    keeps_none = replace(project, payload="off")
+    dead = make_recorder()
+    dead._intake.open()
+    said = {"content": "of the patient", "messages": ({"role": "user", "content": "my patient"},)}
+    submit(dead, keeps_none, 1, **said)
+    submit(dead, keeps_none, 2, http_status=400, error_message="no: 'my patient'", **said)
+
+    spooled = b"".join(path.read_bytes() for path in (tmp_path / "spool").iterdir())
+    assert b"call-00001" in spooled
+    assert b"call-00002" in spooled
+    assert b"patient" not in spooled
+    # What is stored from memory is judged by the whole call; what an heir finds, by its figures.
+    assert dead.settle()
+    lengths = Call.objects.order_by("id").values_list("raw_content_bytes", "cause")
+    assert list(lengths) == [(14, ""), (14, "bad_request")]
+
+
 def test_the_ledger_adds_up_over_processes(
     started: Recorder, project: ProjectInfo, make_recorder: Make
 ) -> None:

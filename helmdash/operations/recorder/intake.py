@@ -28,6 +28,7 @@ from helmdash.operations.recorder.capture_json import (
     without_texts,
 )
 from helmdash.operations.recorder.damaged_lines import DamagedLines
+from helmdash.operations.recorder.kept_texts import as_spooled
 from helmdash.operations.recorder.orphaned_segments import Adoption, OrphanedSegments, adopt
 from helmdash.operations.recorder.spool import Entry, Spool
 from helmdash.operations.recorder.spool_lines import read_line
@@ -101,9 +102,9 @@ class Intake:
     ) -> None:
         """Take a call in: write it to the spool, then queue it or leave it there."""
         capture = make_storable(completed(capture, caller=caller, at=at))
-        capture, body = dump_capture(capture)
+        capture, body = _written(capture, project)
         if self._spool.is_short and has_texts(capture):
-            body = dump_capture(without_texts(capture))[1]
+            body = dump_capture(without_texts(as_spooled(capture, project)))[1]
         unit = Unit(
             project_id=project.id,
             project=project,
@@ -575,6 +576,18 @@ def _count(counts: Counts, outcomes: Sequence[Outcome]) -> None:
             counts.bare += number - repeats if outcome.unit.is_bare else 0
         else:
             counts.rejected += number
+
+
+def _written(capture: Capture, project: ProjectInfo) -> tuple[Capture, bytes]:
+    """The capture as it can be stored, and its line: no file holds what the project does not keep.
+
+    The capture itself keeps its texts for as long as it is in memory: verdicts are by them.
+    """
+    kept = as_spooled(capture, project)
+    if kept is capture:
+        return dump_capture(capture)
+    mended, line = dump_capture(kept)
+    return (capture if mended is kept else dump_capture(capture)[0]), line
 
 
 def _after(entry: Entry) -> Entry:

@@ -7,18 +7,15 @@ import logging
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import orjson
 
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.withheld import without_words
-from helmdash.core.text.redaction import Masker
 from helmdash.operations.recorder.capture_json import bare_capture, dump_capture
+from helmdash.operations.recorder.kept_texts import as_kept
 from helmdash.operations.recorder.units import Unit
-from helmdash.operations.recording.masking import masker
 from helmdash.records.models import Payload
 
 logger = logging.getLogger(__name__)
@@ -99,21 +96,5 @@ def _kept(unit: Unit) -> Iterator[Capture]:
     for capture in unit.captures:
         if project is None or project.payload == Payload.OFF.value:
             yield bare_capture(without_words(capture), why="this project keeps no texts")
-        elif project.payload == Payload.REDACTED.value:
-            yield _redacted(capture, masker(project))
         else:
-            yield capture
-
-
-def _redacted(capture: Capture, mask: Masker) -> Capture:
-    parts: dict[str, Any] = {
-        name: mask.value(getattr(capture, name))
-        for name in ("messages", "metadata", "attempts")
-        if getattr(capture, name)
-    }
-    for name in ("messages", "attempts"):
-        if name in parts:
-            parts[name] = tuple(parts[name])
-    for name in ("content", "error_message"):
-        parts[name] = mask.text(getattr(capture, name) or "") or None
-    return replace(capture, **parts)
+            yield as_kept(capture, project)
