@@ -11,6 +11,7 @@ from helmdash.cli.base import BaseCommand
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations import idempotency
 from helmdash.operations.access import sign_in_throttle
+from helmdash.operations.database import statistics
 from helmdash.operations.database.scrubbing import scrub
 from helmdash.operations.retention import expired, expired_texts
 from helmdash.queries.access import ProjectInfo, projects
@@ -49,6 +50,7 @@ class Command(BaseCommand):
             kept = idempotency.forget_kept(now=timezone.now())
             tries = sign_in_throttle.clean(now=timezone.now())
             scrub()
+            statistics.refresh()
             self.stdout.write(
                 f"deleted {kept} answers kept for repeats, {tries} rows about wrong passwords"
             )
