@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -14,7 +13,7 @@ from pathlib import Path
 from bench.databases import Place, Worker
 from bench.turns import Target, wait_until
 from tests.support import environment
-from tests.support.processes import free_port, kill, spawn_python, wait_for_http
+from tests.support.processes import Process, free_port, kill, spawn_python, wait_for_http
 from tests.support.server import Served
 
 DIRECT, LOWER, UPPER, OWN = "directly", "aiohttp floor", "httpx floor", "HelmDash"
@@ -127,7 +126,7 @@ def _start(
     module: str,
     *arguments: str,
     env: dict[str, str] | None = None,
-) -> tuple[int, subprocess.Popen[bytes]]:
+) -> tuple[int, Process]:
     """Run a module that takes its port as the last argument, and wait until it answers."""
     port, log = free_port(), parent / f"{name}.log"
     process = spawn_python(

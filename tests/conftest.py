@@ -172,14 +172,13 @@ def same_as_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Served]]:
     """A function that starts a HelmDash with fresh data; for tests that kill or configure it.
 
-    Keywords are environment variables of the server; from_nothing=True lets it make its tables
-    itself, which takes some seconds more.
+    Keywords are environment variables of the server; first=True: nothing has been set up yet.
     """
     parent = tmp_path_factory.mktemp("servers")
     started: list[Served] = []
 
-    def start(*, from_nothing: bool = False, **settings: str) -> Served:
-        started.append(start_server(parent, from_nothing=from_nothing, **settings))
+    def start(*, first: bool = False, **settings: str) -> Served:
+        started.append(start_server(parent, first=first, **settings))
         return started[-1]
 
     yield start

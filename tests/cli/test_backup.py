@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -28,9 +26,9 @@ from helmdash.operations.backup.archive import (
 from helmdash.operations.backup.restoring import check_complete
 from helmdash.operations.backup.spool import copied
 from tests.recorder.test_outages import House, assert_every_row_adds_up
-from tests.support import ROOT, environment
+from tests.support import environment
 from tests.support.postgres import create_database, drop_database
-from tests.support.processes import kill
+from tests.support.processes import kill, run_python
 
 KEY = "hd_test_of_backups"
 PASSWORD = "a password of backups"
@@ -91,15 +89,8 @@ def python(house: House, body: str) -> str:
 
 def done(house: House, *arguments: str, code: int = 0) -> str:
     given = {"DATABASE_URL": house.database_url} if house.database_url else {}
-    ran = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env={**environment.clean(), "HELMDASH_DATA_DIR": str(house.data_dir), **given},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    env = {**environment.clean(), "HELMDASH_DATA_DIR": str(house.data_dir), **given}
+    ran = run_python(*arguments, env=env, timeout=120)
     assert ran.returncode == code, ran.stderr
     assert "Traceback" not in ran.stderr
     return ran.stderr if code else ran.stdout

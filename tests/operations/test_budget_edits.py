@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import httpx
@@ -16,7 +14,7 @@ from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Budget, BudgetAlias
 from tests.recording.support import make_ruled_project
-from tests.support import ROOT
+from tests.support.processes import run_python
 from tests.support.server import Served
 
 # Runs in a process of its own on the server's data, as an edit in the admin of another worker.
@@ -114,10 +112,5 @@ def _fit(api: httpx.Client) -> Any:
 
 
 def _edit(server: Served, key: str, values: dict[str, Any] | None) -> None:
-    subprocess.run(
-        [sys.executable, "-c", EDIT, key, json.dumps(values)],
-        cwd=ROOT,
-        env={**server.environment(), "DJANGO_SETTINGS_MODULE": "helmdash.settings"},
-        check=True,
-        timeout=60,
-    )
+    env = {**server.environment(), "DJANGO_SETTINGS_MODULE": "helmdash.settings"}
+    run_python("-c", EDIT, key, json.dumps(values), env=env, timeout=60).check_returncode()

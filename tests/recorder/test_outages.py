@@ -9,8 +9,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from tests.support import ROOT, environment
+from tests.support import environment
 from tests.support.postgres import Postgres, create_database
-from tests.support.processes import kill, spawn_python
+from tests.support.processes import Process, kill, run_python, spawn_python
 
 # Each starts and ends several processes.
 pytestmark = pytest.mark.slow
@@ -37,7 +35,7 @@ class House:
 
     data_dir: Path
     database_url: str = ""
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    processes: list[Process] = field(default_factory=list)
 
     @property
     def database(self) -> Path:
@@ -45,24 +43,17 @@ class House:
 
     def run(self, mode: str) -> str:
         """Run a mode of the driver to its end; gives what it printed."""
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.recorder.driver", mode],
-            cwd=ROOT,
-            env=self._environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        done = run_python("-m", "tests.recorder.driver", mode, env=self._environment(), timeout=60)
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
 
-    def load(self, prefix: str) -> subprocess.Popen[bytes]:
+    def load(self, prefix: str) -> Process:
         """Start a process that records; returns when it has begun to."""
         process = spawn_python(
             *("-m", "tests.recorder.driver", "load", prefix, _GAP),
             log=self._log(prefix),
             env=self._environment(),
+            forked=True,
         )
         self.processes.append(process)
         end = time.monotonic() + 30
@@ -147,7 +138,7 @@ def assert_every_row_adds_up(found: dict[str, Any]) -> None:
         assert row["accepted"] == settled + row["waiting"], row
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+def end(process: Process) -> None:
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == 0
 

@@ -23,7 +23,7 @@ CALL = {
 def test_a_second_start_keeps_the_data_and_prints_no_secret_again(
     serve: Callable[..., Served],
 ) -> None:
-    server = serve(HELMDASH_BOOTSTRAP_API_KEY="", HELMDASH_ADMIN_PASSWORD="")
+    server = serve(first=True, HELMDASH_BOOTSTRAP_API_KEY="", HELMDASH_ADMIN_PASSWORD="")
     key = re.search(r"API key +(\S+) ", server.log)
     assert key is not None
     headers = {"Authorization": f"Bearer {key[1]}"}

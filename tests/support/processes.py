@@ -12,18 +12,42 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import httpx
 
-from tests.support import ROOT
+from tests.support import ROOT, forking
 
-_START_SECONDS = 60
+# A first start makes its tables: 4 s of CPU, a minute where six others want the same core.
+_START_SECONDS = 120
 _STOP_SECONDS = 15
 _POLL_SECONDS = 0.05
+
+
+class Process(Protocol):
+    """A process that was started here; what subprocess.Popen and a fork have in common."""
+
+    @property
+    def pid(self) -> int:
+        """It also leads a process group of this number."""
+
+    @property
+    def returncode(self) -> int | None:
+        """As poll() last said."""
+
+    def poll(self) -> int | None:
+        """The exit code, once it has ended."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until it ends; gives its exit code. Raises subprocess.TimeoutExpired."""
+
+    def send_signal(self, sig: int, /) -> None:
+        """Send it a signal, unless it has ended."""
 
 
 def free_port() -> int:
@@ -35,10 +59,17 @@ def free_port() -> int:
 
 
 def spawn_python(
-    *arguments: str, log: Path, env: Mapping[str, str] | None = None
-) -> subprocess.Popen[bytes]:
-    """Start this Python in the checkout, in a process group of its own; it prints to `log`."""
-    return spawn(sys.executable, *arguments, cwd=ROOT, log=log, env=env)
+    *arguments: str, log: Path, env: Mapping[str, str] | None = None, forked: bool = False
+) -> Process:
+    """Start this Python in the checkout, in a process group of its own; it prints to `log`.
+
+    forked: it need not load all anew, where that works (tests/support/forking.py).
+    """
+    if not forked or not forking.WORKS_HERE:
+        return spawn(sys.executable, *arguments, cwd=ROOT, log=log, env=env)
+    process = forking.fork_python(*arguments, env=env, stdout=log)
+    _note(process.pid).touch()
+    return process
 
 
 def spawn(
@@ -59,9 +90,35 @@ def spawn(
     return process
 
 
-def wait_for_http(
-    url: str, *, process: subprocess.Popen[bytes], log: Path, seconds: int = _START_SECONDS
-) -> None:
+def run_python(
+    *arguments: str, env: Mapping[str, str], timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """Run this Python in the checkout, forked where that works, to its end.
+
+    Raises subprocess.TimeoutExpired.
+    """
+    if not forking.WORKS_HERE:
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=ROOT,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout,
+        )
+    with tempfile.TemporaryDirectory() as directory:
+        out, err = Path(directory, "out"), Path(directory, "err")
+        process = forking.fork_python(*arguments, env=env, stdout=out, stderr=err)
+        try:
+            code = process.wait(timeout)
+        finally:
+            kill(process)
+        return subprocess.CompletedProcess(arguments, code, out.read_text(), err.read_text())
+
+
+def wait_for_http(url: str, *, process: Process, log: Path, seconds: int = _START_SECONDS) -> None:
     """Return when `url` answers 200.
 
     Raises RuntimeError with the end of the log when the process ends first or the time passes.
@@ -76,7 +133,7 @@ def wait_for_http(
     raise RuntimeError(f"{url} did not answer within {seconds} s: {tail(log)}")
 
 
-def stop(process: subprocess.Popen[bytes]) -> int:
+def stop(process: Process) -> int:
     """Ask the process to end, make it end if it will not; returns its exit code."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
@@ -85,10 +142,10 @@ def stop(process: subprocess.Popen[bytes]) -> int:
         except subprocess.TimeoutExpired:
             return kill(process)
     _note(process.pid).unlink(missing_ok=True)
-    return process.returncode
+    return process.wait()
 
 
-def kill(process: subprocess.Popen[bytes]) -> int:
+def kill(process: Process) -> int:
     """End the process and its children at once; returns its exit code."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)

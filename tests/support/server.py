@@ -5,23 +5,29 @@ from __future__ import annotations
 import os
 import secrets
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from tests.support import ROOT, environment
+from tests.support import environment
 from tests.support.postgres import create_database, drop_database
 from tests.support.processes import (
+    Process,
     free_port,
     kill,
+    run_python,
     spawn_python,
     stop,
     tail,
     wait_for_http,
 )
-from tests.support.template import copy_template, copy_template_database
+from tests.support.template import (
+    SERVED_DATABASE,
+    copy_tables,
+    copy_template,
+    template_database,
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,13 +35,15 @@ class Served:
     """One server with its data. `kill` and `start` again keep the data; `close` removes it."""
 
     data_dir: Path
-    database_url: str
+    database_url: str = ""
     """Empty: SQLite in the data directory."""
     settings: dict[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
     api_key: str = field(default_factory=lambda: "hd_test_" + secrets.token_hex(16))
     admin_password: str = field(default_factory=lambda: secrets.token_urlsafe(16))
-    process: subprocess.Popen[bytes] = field(init=False)
+    forked: bool = False
+    """Whether it starts with its packages loaded (tests/support/forking.py)."""
+    process: Process = field(init=False)
 
     @property
     def base_url(self) -> str:
@@ -54,7 +62,9 @@ class Served:
 
     def start(self) -> None:
         """Start the server and wait until it answers. Raises RuntimeError with its log."""
-        self.process = spawn_python("manage.py", "up", log=self._log_file, env=self.environment())
+        self.process = spawn_python(
+            "manage.py", "up", log=self._log_file, env=self.environment(), forked=self.forked
+        )
         try:
             wait_for_http(f"{self.base_url}/healthz", process=self.process, log=self._log_file)
         except RuntimeError:
@@ -80,16 +90,7 @@ class Served:
 
     def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a management command on this server's data."""
-        return subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        return run_python("manage.py", *arguments, env=self.environment(), timeout=120)
 
     def environment(self) -> dict[str, str]:
         """The environment of the server and of commands on its data."""
@@ -110,24 +111,29 @@ class Served:
         return self.data_dir.with_suffix(".log")
 
 
-def serve(parent: Path, *, from_nothing: bool = False, **settings: str) -> Served:
+def serve(parent: Path, *, first: bool = False, **settings: str) -> Served:
     """Start a server with fresh data below `parent`, on the database of this run.
 
     `settings` are environment variables for it, such as HELMDASH_LOG_LEVEL="DEBUG".
-    from_nothing: it makes its tables itself, as a first start does, instead of copying them.
+    first: a first start, with tables and nothing in them, of a process that is not forked.
     """
     data_dir = Path(tempfile.mkdtemp(prefix="served-", dir=parent))
-    run_directory, name = Path(os.environ["HELMDASH_DATA_DIR"]), f"served_{uuid4().hex}"
-    database_url = ""
-    if not from_nothing:
-        copy_template(data_dir, run_directory, environment.clean())
-    if environment.database() == "postgres" and "DATABASE_URL" not in settings:
-        server_url = os.environ["DATABASE_URL"]
-        database_url = (
-            create_database(server_url, name)
-            if from_nothing
-            else copy_template_database(server_url, name, run_directory, environment.clean())
-        )
-    served = Served(data_dir=data_dir, database_url=database_url, settings=settings)
+    run_directory, given = Path(os.environ["HELMDASH_DATA_DIR"]), environment.clean()
+    on_postgres = environment.database() == "postgres" and "DATABASE_URL" not in settings
+    server_url = os.environ["DATABASE_URL"] if on_postgres else ""
+    template = ""
+    served = Served(data_dir=data_dir, settings=settings, forked=not first)
+    if not first:
+        found = copy_template(data_dir, run_directory, given, server_url)
+        served.api_key = found["HELMDASH_BOOTSTRAP_API_KEY"]
+        served.admin_password = found["HELMDASH_ADMIN_PASSWORD"]
+        template = SERVED_DATABASE
+    elif server_url:
+        template = template_database(server_url, run_directory, given)
+    else:
+        copy_tables(data_dir / "helmdash.sqlite3", run_directory, given)
+    if server_url:
+        name = f"served_{uuid4().hex}"
+        served.database_url = create_database(server_url, name, template=template)
     served.start()
     return served

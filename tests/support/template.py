@@ -1,8 +1,9 @@
 """What every database and every server of a run begins with, made once.
 
 Empty tables: thirty migrations take 4 s of CPU, more than all else `manage.py up` does at a first
-start. And collected static files. A server with a template's copy still makes its own project,
-budgets, keys and admin. A first start from nothing has its own test (tests/server).
+start. And for servers what a first start leaves: the project, budgets, the demo catalog, an admin
+whose password takes 0.3 s to hash, a key, collected static files. So that a server of a test starts
+as one does that is started again; first starts have their own tests (tests/server).
 
 The run's directory is shared by all its workers: one of them makes the template.
 """
@@ -10,7 +11,9 @@ The run's directory is shared by all its workers: one of them makes the template
 from __future__ import annotations
 
 import fcntl
+import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -21,48 +24,72 @@ from tests.support import ROOT
 from tests.support.postgres import create_database
 
 _SECONDS = 300
-_DJANGO = "import django; django.setup(); from django.core.management import call_command; "
-_MIGRATE = _DJANGO + "call_command('migrate', interactive=False, verbosity=0)"
-_COLLECT = _DJANGO + "from helmdash.cli.management.commands import up; up._collect_static()"
-# The name of PostgreSQL's template database.
-_DATABASE = "served_template"
+_MIGRATE = (
+    "import django; django.setup(); from django.core.management import call_command; "
+    "call_command('migrate', interactive=False, verbosity=0)"
+)
+# The names of PostgreSQL's template databases.
+SERVED_DATABASE = "served_template"
+_TABLES = "tables_template"
+# In the template's directory, which is its owner's alone: the variables that name key and password.
+_SECRETS = "secrets.json"
 
 
-def copy_template(data_dir: Path, run_directory: Path, environment: dict[str, str]) -> None:
-    """Put the SQLite file and the static files of this run's template into an empty `data_dir`."""
-    copy_tables(data_dir / "helmdash.sqlite3", run_directory, environment)
-    made = run_directory / "template-static"
-    _once(made, lambda making: _run(_COLLECT, making, environment))
+def copy_template(
+    data_dir: Path, run_directory: Path, environment: dict[str, str], server_url: str = ""
+) -> dict[str, str]:
+    """Put what a first start has left into an empty `data_dir`; gives its secrets by variable.
+
+    server_url: of the PostgreSQL server that has its database, SERVED_DATABASE, from now on; else
+    it is in the directory, with SQLite.
+    """
+    made = _served_template(run_directory, environment, server_url)
+    ignored = shutil.ignore_patterns(_SECRETS, "static")
+    shutil.copytree(made, data_dir, ignore=ignored, dirs_exist_ok=True)
     shutil.copytree(made / "static", data_dir / "static", copy_function=os.link)
+    found: dict[str, str] = json.loads((made / _SECRETS).read_text())
+    return found
 
 
 def copy_tables(file: Path, run_directory: Path, environment: dict[str, str]) -> None:
     """Make `file` a SQLite database with the tables of this run's template."""
     made = run_directory / "template-sqlite"
-    _once(made, lambda making: _run(_MIGRATE, making, environment))
+    _once(made, lambda making: _run(["-c", _MIGRATE], making, environment))
     for end in ("", "-wal"):
         part = made / f"helmdash.sqlite3{end}"
         if part.exists():
             shutil.copy2(part, file.with_name(file.name + end))
 
 
-def copy_template_database(
-    server_url: str, name: str, run_directory: Path, environment: dict[str, str]
-) -> str:
-    """Create a PostgreSQL database with the tables of this run's template; returns its URL."""
-    template = template_database(server_url, run_directory, environment)
-    return create_database(server_url, name, template=template)
-
-
 def template_database(server_url: str, run_directory: Path, environment: dict[str, str]) -> str:
-    """The name of this run's template on the PostgreSQL server of `server_url`, made by now."""
+    """The name of the database with this run's tables on a PostgreSQL server, made by now."""
 
     def make(making: Path) -> None:
-        url = create_database(server_url, _DATABASE)
-        _run(_MIGRATE, making, {**environment, "DATABASE_URL": url})
+        url = create_database(server_url, _TABLES)
+        _run(["-c", _MIGRATE], making, {**environment, "DATABASE_URL": url})
 
     _once(run_directory / "template-postgres", make)
-    return _DATABASE
+    return _TABLES
+
+
+def _served_template(run_directory: Path, environment: dict[str, str], server_url: str) -> Path:
+    def make(making: Path) -> None:
+        chosen = {
+            "HELMDASH_BOOTSTRAP_API_KEY": "hd_test_" + secrets.token_hex(16),
+            "HELMDASH_ADMIN_PASSWORD": secrets.token_urlsafe(16),
+        }
+        given = {**environment, **chosen}
+        if server_url:
+            tables = template_database(server_url, run_directory, environment)
+            given["DATABASE_URL"] = create_database(server_url, SERVED_DATABASE, template=tables)
+        else:
+            copy_tables(making / "helmdash.sqlite3", run_directory, environment)
+        _run(["manage.py", "up", "--setup-only"], making, given)
+        (making / _SECRETS).write_text(json.dumps(chosen))
+
+    made = run_directory / f"template-served-{'postgres' if server_url else 'sqlite'}"
+    _once(made, make)
+    return made
 
 
 def _once(directory: Path, make: Callable[[Path], None]) -> None:
@@ -78,9 +105,9 @@ def _once(directory: Path, make: Callable[[Path], None]) -> None:
         making.rename(directory)
 
 
-def _run(script: str, data_dir: Path, environment: dict[str, str]) -> None:
+def _run(arguments: list[str], data_dir: Path, environment: dict[str, str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, *arguments],
         cwd=ROOT,
         env={
             **environment,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,13 +18,25 @@ import psycopg
 import pytest
 from django.db import connection
 
-from tests.support import needs
+from tests.support import ROOT, needs
 from tests.support.browser import BrowserPage
 from tests.support.environment import database
 from tests.support.model import LocalModel
 from tests.support.postgres import NoPostgres, Postgres, find_binaries
+from tests.support.processes import kill, run_python, spawn_python
 from tests.support.server import Served
 
+_CHILD = """
+import atexit, json, os, signal, sys
+atexit.register(sys.stderr.write, "bye")
+print(json.dumps({
+    "argv": sys.argv[1:], "name": __name__, "env": dict(os.environ), "at": os.getcwd(),
+    "settings": "django.conf" in sys.modules and sys.modules["django.conf"].settings.configured,
+    "leads": os.getsid(0) == os.getpid(), "stdin": sys.stdin.read(),
+    "interrupt": signal.getsignal(signal.SIGINT) is signal.default_int_handler,
+}))
+sys.exit(3)
+"""
 _PAGE = "data:text/html,<html lang=en><title>t</title><main><h1>{}</h1></main>"
 
 
@@ -66,6 +81,41 @@ def test_a_server_that_was_killed_comes_back_with_its_data(serve: Callable[..., 
     assert before.json() == after.json()
     # uvicorn finishes its work and then lets the signal end it.
     assert served.stop() in {0, -signal.SIGTERM}
+
+
+@pytest.mark.parametrize("start", [("-c", _CHILD), ("script.py",)], ids=["code", "script"])
+def test_a_process_is_the_same_forked_or_not(tmp_path: Path, start: tuple[str, ...]) -> None:
+    (tmp_path / "script.py").write_text(_CHILD)
+    arguments = [str(tmp_path / each) if each.endswith(".py") else each for each in (*start, "x y")]
+    env = {"HERE": "ä", "PATH": os.defpath, "LC_ALL": "C.UTF-8"}
+
+    cold = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    forked = run_python(*arguments, env=env, timeout=30)
+
+    said = json.loads(cold.stdout)
+    assert json.loads(forked.stdout) == {**said, "leads": True}
+    assert (forked.stderr, forked.returncode) == (cold.stderr, cold.returncode) == ("bye", 3)
+
+
+def test_a_forked_process_can_be_awaited_and_killed(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    process = spawn_python(
+        "-c", "import time; print('up', flush=True); time.sleep(60)", log=log, forked=True
+    )
+
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.05)
+
+    assert process.poll() is None
+    assert kill(process) == -signal.SIGKILL == process.poll()
 
 
 @pytest.mark.browser
