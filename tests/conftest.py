@@ -15,7 +15,7 @@ import pytest
 from django.db import connection
 
 from tests.support import chromium, environment, golden, needs
-from tests.support.browser import BrowserPage, open_browser
+from tests.support.browser import BrowserPage, SharedBrowser
 from tests.support.model import LocalModel, NoModel, find_weights, run_model
 from tests.support.server import Served
 from tests.support.server import serve as start_server
@@ -43,6 +43,7 @@ _ON_ONE_DATABASE = frozenset(
     }
 )
 _WITH_DATABASE = {"db", "transactional_db", "serve"}
+_browser = SharedBrowser()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -200,14 +201,17 @@ def _chromium() -> str:
         needs.missing("Chromium", str(error))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Generator[None, None, None]:
+    yield
+    if nextitem is None or nextitem.get_closest_marker("browser") is None:
+        _browser.stop()
+
+
 @pytest.fixture
-def new_page(
-    _chromium: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., BrowserPage]]:
+def new_page(_chromium: str) -> Iterator[Callable[..., BrowserPage]]:
     """A function that opens a page; keywords are Playwright's (viewport, color_scheme, ...)."""
-    # Playwright's loop counts as running; a test may still use the ORM.
-    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-    with open_browser(_chromium) as opener:
+    with _browser.pages(_chromium) as opener:
         yield opener
 
 

@@ -1,18 +1,21 @@
 """A page in Chromium that remembers all that went wrong on it.
 
-Playwright is started anew for each page, about 0.4 s: while it runs, its event loop counts as
-running in this thread, and any other test that starts a loop of its own would fail.
+Playwright and Chromium take more than a second of CPU to start: browser tests that follow each
+other share them, each with contexts of its own. They end before a test of another kind: while
+Playwright runs, its event loop counts as running in this thread, and a test that starts a loop of
+its own would fail.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, Response, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, Response, sync_playwright
 
 _ARGUMENTS = [
     # Quiet: no updates, no sync, no look-ups of hosts that are not this machine.
@@ -87,20 +90,49 @@ class BrowserPage:
         return parts.scheme in {"http", "https", "ws", "wss"} and parts.netloc not in self._own
 
 
-@contextmanager
-def open_browser(executable: str) -> Iterator[Callable[..., BrowserPage]]:
-    """Start Chromium; gives a function that opens a page in a context of its own.
+class SharedBrowser:
+    """One Chromium, started when the first page is wanted."""
 
-    Its keywords are Playwright's for a context: viewport, color_scheme, base_url, ...
-    """
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=executable, args=_ARGUMENTS)
+    def __init__(self) -> None:
+        self._running: tuple[Playwright, Browser] | None = None
+
+    @contextmanager
+    def pages(self, executable: str) -> Iterator[Callable[..., BrowserPage]]:
+        """Gives a function that opens a page in a context of its own; closes them afterwards.
+
+        Its keywords are Playwright's for a context: viewport, color_scheme, base_url, ...
+        """
+        opened: list[BrowserPage] = []
 
         def new_page(**options: Any) -> BrowserPage:
-            page = BrowserPage(chromium.new_context(**options).new_page())
+            page = BrowserPage(self._start(executable).new_context(**options).new_page())
+            opened.append(page)
             if base := options.get("base_url"):
                 page._own.add(urlsplit(base).netloc)
             return page
 
-        yield new_page
-        chromium.close()
+        try:
+            yield new_page
+        finally:
+            for page in opened:
+                page.context.close()
+
+    def stop(self) -> None:
+        """End Chromium and Playwright, if they run."""
+        if self._running is not None:
+            playwright, chromium = self._running
+            self._running = None
+            chromium.close()
+            playwright.stop()
+            del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+    def _start(self, executable: str) -> Browser:
+        if self._running is not None and not self._running[1].is_connected():
+            self.stop()
+        if self._running is None:
+            playwright = sync_playwright().start()
+            # Its loop counts as running; a test may still use the ORM.
+            os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+            chromium = playwright.chromium.launch(executable_path=executable, args=_ARGUMENTS)
+            self._running = playwright, chromium
+        return self._running[1]

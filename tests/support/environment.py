@@ -22,7 +22,7 @@ from tests.support.postgres import NoPostgres, Postgres
 from tests.support.processes import kill_left_over
 
 _OWN = {"HELMDASH_TEST_DB"}
-_PRODUCT = ("HOST", "PORT", "DATABASE_URL", "DJANGO_SETTINGS_MODULE")
+_PRODUCT = ("HOST", "PORT", "DATABASE_URL", "DJANGO_SETTINGS_MODULE", "DJANGO_ALLOW_ASYNC_UNSAFE")
 # Upstreams are found in the environment: a developer's own keys are not for tests to use.
 _VENDORS = (
     "ANTHROPIC_",
