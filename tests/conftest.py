@@ -17,12 +17,15 @@ from django.db import connection
 from tests.support import chromium, environment, golden, needs
 from tests.support.browser import BrowserPage, SharedBrowser
 from tests.support.model import LocalModel, NoModel, find_weights, run_model
+from tests.support.postponed import postpone
 from tests.support.server import Served
 from tests.support.server import serve as start_server
 from tests.support.template import copy_tables, template_database
 
 # Here and not in a hook: a conftest.py below may import models.
 environment.prepare()
+# Before any test module is imported.
+postpone("anthropic", "google.genai", "ollama", "openai")
 
 # Say nothing of the database that a run is on: formats and sockets, or databases of their own.
 # Nor does a test with none of the fixtures below: pytest-django keeps it from any database.

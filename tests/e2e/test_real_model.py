@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import httpx
+import openai
 import pytest
-from openai import OpenAI
 
 from tests.support.browser import BrowserPage
 from tests.support.model import LocalModel
@@ -85,7 +85,7 @@ def _fit_ask_and_record(api: httpx.Client, model: str, local_model: LocalModel) 
 
 def _ask(local_model: LocalModel, catalog: dict[str, Any]) -> Any:
     tools = json.dumps(catalog, ensure_ascii=False, separators=(",", ":"))
-    with OpenAI(
+    with openai.OpenAI(
         base_url=local_model.base_url, api_key="none", max_retries=0, timeout=240
     ) as client:
         return client.chat.completions.create(

@@ -13,7 +13,6 @@ import anthropic
 import ollama
 import openai
 from google import genai
-from google.genai import types
 
 # A transparent pixel.
 PIXEL = (
@@ -225,7 +224,7 @@ class GeminiClient:
     """google-genai"""
 
     def __init__(self, url: str, key: str) -> None:
-        options = types.HttpOptions(base_url=url, timeout=30_000)
+        options = genai.types.HttpOptions(base_url=url, timeout=30_000)
         self.sdk = genai.Client(api_key=key, http_options=options)
 
     def chat(self, model: str, text: str = QUESTION) -> Said:
@@ -242,16 +241,18 @@ class GeminiClient:
 
     def tell_results(self, model: str) -> Said:
         contents = [
-            types.UserContent(QUESTION),
-            types.ModelContent(types.Part.from_function_call(name=TOOL, args={"city": "Zürich"})),
-            types.UserContent(
-                types.Part.from_function_response(name=TOOL, response={"result": RESULT})
+            genai.types.UserContent(QUESTION),
+            genai.types.ModelContent(
+                genai.types.Part.from_function_call(name=TOOL, args={"city": "Zürich"})
+            ),
+            genai.types.UserContent(
+                genai.types.Part.from_function_response(name=TOOL, response={"result": RESULT})
             ),
         ]
         return self._ask(model, contents, tools=self._tools())
 
     def look(self, model: str) -> Said:
-        pixel = types.Part.from_bytes(data=base64.b64decode(PIXEL), mime_type="image/png")
+        pixel = genai.types.Part.from_bytes(data=base64.b64decode(PIXEL), mime_type="image/png")
         return self._ask(model, [pixel, "See?"])
 
     def leave_early(self, model: str) -> None:
@@ -271,22 +272,22 @@ class GeminiClient:
         )
         return _gemini([answer])
 
-    def _streamed(self, model: str, config: types.GenerateContentConfig) -> Said:
+    def _streamed(self, model: str, config: genai.types.GenerateContentConfig) -> Said:
         chunks = self.sdk.models.generate_content_stream(
             model=model, contents=QUESTION, config=config
         )
         return _gemini(chunks)
 
     @staticmethod
-    def _config(**more: Any) -> types.GenerateContentConfig:
-        return types.GenerateContentConfig(system_instruction=SYSTEM, **more)
+    def _config(**more: Any) -> genai.types.GenerateContentConfig:
+        return genai.types.GenerateContentConfig(system_instruction=SYSTEM, **more)
 
     @staticmethod
-    def _tools() -> list[types.Tool]:
-        function = types.FunctionDeclaration(
+    def _tools() -> list[genai.types.Tool]:
+        function = genai.types.FunctionDeclaration(
             name=TOOL, description=DESCRIPTION, parameters_json_schema=PARAMETERS
         )
-        return [types.Tool(function_declarations=[function])]
+        return [genai.types.Tool(function_declarations=[function])]
 
 
 class OllamaClient:

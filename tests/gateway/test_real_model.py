@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from google.genai import types
+from google import genai
 
 from tests.gateway.clients import open_client
 from tests.gateway.world import open_http
@@ -184,7 +184,7 @@ def _ask_anthropic(sdk: Any, model: str, is_streamed: bool) -> str:
 
 
 def _ask_gemini(sdk: Any, model: str, is_streamed: bool) -> str:
-    config = types.GenerateContentConfig(max_output_tokens=TOKENS, temperature=0)
+    config = genai.types.GenerateContentConfig(max_output_tokens=TOKENS, temperature=0)
     asked = {"model": model, "contents": QUESTION, "config": config}
     if not is_streamed:
         return str(sdk.models.generate_content(**asked).text)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from mcp import Client
-from mcp.shared.exceptions import MCPError
 
 from tests.mcp.world import INTENT, MODES, READER, RECORDER, Mode, World, rpc
+
+if TYPE_CHECKING:
+    from mcp import Client, MCPError
 
 both_modes = pytest.mark.parametrize("mode", MODES)
 
@@ -53,6 +54,8 @@ def test_without_a_key_of_ours_nobody_comes_in(
 def test_the_official_client_shows_why_it_is_refused(world: World, mode: Mode) -> None:
     async def list_tools(client: Client) -> object:
         return await client.list_tools()
+
+    from mcp import MCPError
 
     with pytest.raises((MCPError, ExceptionGroup)) as caught:
         world.visit(list_tools, mode, key="hd_wrong")
@@ -198,6 +201,8 @@ def test_a_body_may_have_8_mib_and_no_more(world: World) -> None:
 @both_modes
 def test_an_unknown_tool_is_an_error_that_names_those_there_are(world: World, mode: Mode) -> None:
     async def call(client: Client) -> MCPError:
+        from mcp import MCPError
+
         with pytest.raises(MCPError) as caught:
             await client.session.call_tool("helmdeck.plna", {})
         return caught.value

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import pytest
-from mcp import Client
-from mcp.shared.exceptions import MCPError
 
 from tests.mcp.world import MODES, PLANNER, READER, RECORDER, STRANGER, Mode, World
+
+if TYPE_CHECKING:
+    from mcp import Client, MCPError
 
 URIS = [
     "helmdeck://context-budgets",
@@ -130,6 +132,8 @@ def test_the_models_are_those_that_the_gateway_serves(world: World) -> None:
 )
 def test_what_is_not_there_is_an_error_that_says_so(world: World, mode: Mode, uri: str) -> None:
     async def read(client: Client) -> MCPError:
+        from mcp import MCPError
+
         with pytest.raises(MCPError) as caught:
             await client.read_resource(uri)
         return caught.value
@@ -143,6 +147,8 @@ def test_what_is_not_there_is_an_error_that_says_so(world: World, mode: Mode, ur
 @both_modes
 def test_a_key_without_the_scope_reads_nothing(world: World, mode: Mode) -> None:
     async def read(client: Client) -> MCPError:
+        from mcp import MCPError
+
         with pytest.raises(MCPError) as caught:
             await client.read_resource("helmdeck://models")
         return caught.value

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from mcp import Client
 
 from tests.mcp.world import INTENT, MODES, PLANNER, RECORDER, URL, Mode, World, rpc
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 TOOLS = [
     "plan",

@@ -7,15 +7,16 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import httpx
 import httpx2
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from tests.support.server import Served
 from tests.support.upstreams.scripted import Heard, Said, ScriptedModel
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 Mode = Literal["auto", "legacy"]
 MODES: tuple[Mode, ...] = ("auto", "legacy")
@@ -124,6 +125,10 @@ class World:
         self, mode: Mode = "auto", *, key: str | None = None, **headers: str
     ) -> AsyncIterator[Client]:
         """The official client; without `key`, with the first one."""
+        # Half a second to load: not while each worker collects.
+        from mcp import Client
+        from mcp.client.streamable_http import streamable_http_client
+
         sent = {"Authorization": f"Bearer {key or self.served.api_key}", **headers}
         async with (
             httpx2.AsyncClient(headers=sent, trust_env=False, verify=False, timeout=30) as http,

@@ -11,8 +11,6 @@ import anthropic
 import httpx2
 import orjson
 import pytest
-from anthropic.types import Message as SdkMessage
-from anthropic.types import ModelInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -89,13 +87,13 @@ def sdk(body: bytes, content_type: str, status: int = 200) -> anthropic.Anthropi
     )
 
 
-def ask(client: anthropic.Anthropic) -> SdkMessage:
+def ask(client: anthropic.Anthropic) -> anthropic.types.Message:
     return client.messages.create(
         model="claude-opus-5", max_tokens=9, messages=[{"role": "user", "content": "Hi"}]
     )
 
 
-def ask_for_stream(client: anthropic.Anthropic) -> SdkMessage:
+def ask_for_stream(client: anthropic.Anthropic) -> anthropic.types.Message:
     with client.messages.stream(
         model="claude-opus-5", max_tokens=9, messages=[{"role": "user", "content": "Hi"}]
     ) as stream:
@@ -179,7 +177,7 @@ def test_a_reply_that_is_written_reads_the_same(reply: Reply) -> None:
     body = CLIENT.write_reply(reply, answer=ANSWER)
 
     assert UPSTREAM.read_reply(body, request=REQUEST) == reply
-    SdkMessage.model_validate(orjson.loads(body))
+    anthropic.types.Message.model_validate(orjson.loads(body))
 
 
 pieces = st.lists(some_text, min_size=1, max_size=3)
@@ -406,7 +404,7 @@ def test_a_refusal_keeps_its_words() -> None:
 
     assert body["stop_reason"] == "refusal"
     assert body["stop_details"]["explanation"] == "I will not."
-    SdkMessage.model_validate(body)
+    anthropic.types.Message.model_validate(body)
 
 
 @pytest.mark.parametrize(
@@ -722,21 +720,19 @@ def test_a_whole_reply_instead_of_a_stream_gives_its_events() -> None:
 @pytest.mark.parametrize(
     ("status", "kind", "raised"),
     [
-        (400, "invalid_request_error", anthropic.BadRequestError),
-        (401, "authentication_error", anthropic.AuthenticationError),
-        (403, "permission_error", anthropic.PermissionDeniedError),
-        (404, "not_found_error", anthropic.NotFoundError),
-        (413, "request_too_large", anthropic.APIStatusError),
-        (422, "invalid_request_error", anthropic.UnprocessableEntityError),
-        (429, "rate_limit_error", anthropic.RateLimitError),
-        (500, "api_error", anthropic.InternalServerError),
-        (503, "api_error", anthropic.APIStatusError),
-        (529, "overloaded_error", anthropic.APIStatusError),
+        (400, "invalid_request_error", "BadRequestError"),
+        (401, "authentication_error", "AuthenticationError"),
+        (403, "permission_error", "PermissionDeniedError"),
+        (404, "not_found_error", "NotFoundError"),
+        (413, "request_too_large", "APIStatusError"),
+        (422, "invalid_request_error", "UnprocessableEntityError"),
+        (429, "rate_limit_error", "RateLimitError"),
+        (500, "api_error", "InternalServerError"),
+        (503, "api_error", "APIStatusError"),
+        (529, "overloaded_error", "APIStatusError"),
     ],
 )
-def test_errors_are_worded_by_status(
-    status: int, kind: str, raised: type[anthropic.APIStatusError]
-) -> None:
+def test_errors_are_worded_by_status(status: int, kind: str, raised: str) -> None:
     body = CLIENT.write_error(WireError(message="No.", code="whatever", status=status))
 
     assert orjson.loads(body) == {
@@ -744,7 +740,7 @@ def test_errors_are_worded_by_status(
         "error": {"type": kind, "message": "No."},
         "request_id": None,
     }
-    with pytest.raises(raised):
+    with pytest.raises(getattr(anthropic, raised)):
         ask(sdk(body, "application/json", status))
 
 
@@ -769,7 +765,7 @@ def test_models_are_listed_as_the_official_client_reads_them() -> None:
     assert [model.id for model in page] == ["a/x", "b/y"]
     assert UPSTREAM.read_models(body) == ("a/x", "b/y")
     one = orjson.loads(CLIENT.write_model("a/x", owner="up", created=1_700_000_000))
-    ModelInfo.model_validate(one)
+    anthropic.types.ModelInfo.model_validate(one)
     assert one["created_at"] == "2023-11-14T22:13:20Z"
 
 

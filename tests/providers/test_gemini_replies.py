@@ -10,7 +10,6 @@ import httpx
 import orjson
 import pytest
 from google import genai
-from google.genai import errors, types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -81,12 +80,12 @@ def test_a_reply_that_was_written_reads_as_the_same_reply(reply: Reply) -> None:
     body = CLIENT.write_reply(reply, answer=ANSWER)
 
     assert UPSTREAM.read_reply(body, request=REQUEST) == reply
-    types.GenerateContentResponse.model_validate(json.loads(body))
+    genai.types.GenerateContentResponse.model_validate(json.loads(body))
 
 
-def written(reply: Reply) -> types.GenerateContentResponse:
+def written(reply: Reply) -> genai.types.GenerateContentResponse:
     body = json.loads(CLIENT.write_reply(reply, answer=ANSWER))
-    return types.GenerateContentResponse.model_validate(body)
+    return genai.types.GenerateContentResponse.model_validate(body)
 
 
 def test_another_providers_reply_is_what_the_sdk_expects() -> None:
@@ -110,9 +109,9 @@ def test_another_providers_reply_is_what_the_sdk_expects() -> None:
     found = written(reply)
 
     assert found.text == "Low."
-    assert found.function_calls == [types.FunctionCall(id="call_a", name="f", args={"a": 1})]
+    assert found.function_calls == [genai.types.FunctionCall(id="call_a", name="f", args={"a": 1})]
     assert found.candidates is not None
-    assert found.candidates[0].finish_reason is types.FinishReason.STOP
+    assert found.candidates[0].finish_reason is genai.types.FinishReason.STOP
     assert found.usage_metadata is not None
     assert found.usage_metadata.prompt_token_count == 10
     assert found.usage_metadata.candidates_token_count == 3
@@ -171,7 +170,7 @@ def test_a_finish_reason_is_one_of_geminis(reason: str | None, word: str | None)
     candidates = written(Reply(finish_reason=reason)).candidates
 
     assert candidates is not None
-    assert candidates[0].finish_reason == (types.FinishReason(word) if word else None)
+    assert candidates[0].finish_reason == (genai.types.FinishReason(word) if word else None)
 
 
 def test_a_reason_that_only_prompts_are_blocked_for_is_said_as_such() -> None:
@@ -179,7 +178,7 @@ def test_a_reason_that_only_prompts_are_blocked_for_is_said_as_such() -> None:
 
     assert found.candidates is None
     assert found.prompt_feedback is not None
-    assert found.prompt_feedback.block_reason is types.BlockedReason.JAILBREAK
+    assert found.prompt_feedback.block_reason is genai.types.BlockedReason.JAILBREAK
 
 
 def test_a_refusal_is_text_to_a_client_that_knows_none() -> None:
@@ -191,7 +190,7 @@ def test_arguments_that_are_no_object_are_kept_under_one_member() -> None:
 
     calls = written(Reply(parts=(call,))).function_calls
 
-    assert calls == [types.FunctionCall(id="c", name="f", args={"_arguments": '{"a":'})]
+    assert calls == [genai.types.FunctionCall(id="c", name="f", args={"_arguments": '{"a":'})]
 
 
 # --- errors
@@ -432,10 +431,10 @@ def client(answers: bytes, *, status: int = 200) -> genai.Client:
     transport = httpx.MockTransport(lambda _: httpx.Response(status, content=answers))
     return genai.Client(
         api_key="k",
-        http_options=types.HttpOptions(
+        http_options=genai.types.HttpOptions(
             base_url="http://gateway.example",
             httpx_client=httpx.Client(transport=transport),
-            retry_options=types.HttpRetryOptions(attempts=1),
+            retry_options=genai.types.HttpRetryOptions(attempts=1),
         ),
     )
 
@@ -458,7 +457,7 @@ def test_the_sdk_reads_our_stream() -> None:
         chunks = list(sdk.models.generate_content_stream(model="m", contents="Tide?"))
 
     assert [chunk.text for chunk in chunks if chunk.text] == ["Low ", "water"]
-    assert chunks[-1].function_calls == [types.FunctionCall(id="c", name="f", args={"a": 1})]
+    assert chunks[-1].function_calls == [genai.types.FunctionCall(id="c", name="f", args={"a": 1})]
     assert chunks[-1].usage_metadata is not None
     assert chunks[-1].usage_metadata.prompt_token_count == 3
 
@@ -468,7 +467,7 @@ def test_the_sdk_raises_our_errors_as_its_own() -> None:
 
     with (
         client(CLIENT.write_error(error), status=429) as sdk,
-        pytest.raises(errors.ClientError) as caught,
+        pytest.raises(genai.errors.ClientError) as caught,
     ):
         sdk.models.generate_content(model="m", contents="Tide?")
     assert (caught.value.code, caught.value.status) == (429, "RESOURCE_EXHAUSTED")
@@ -476,7 +475,7 @@ def test_the_sdk_raises_our_errors_as_its_own() -> None:
     failed = Failed(error=WireError(message="Overloaded", status=503))
     with (
         client(stream(CLIENT, [TextDelta(text="a"), failed])) as sdk,
-        pytest.raises(errors.ServerError),
+        pytest.raises(genai.errors.ServerError),
     ):
         list(sdk.models.generate_content_stream(model="m", contents="Tide?"))
 

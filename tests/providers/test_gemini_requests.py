@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from google.genai import types
+from google import genai
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.errors import BadRequest, CannotTranslate
@@ -240,9 +240,9 @@ def test_a_whole_request_is_written_in_geminis_words() -> None:
             "responseJsonSchema": SCHEMA,
         },
     }
-    types.GenerationConfig.model_validate(body["generationConfig"])
-    types.Content.model_validate(body["contents"][0])
-    types.Tool.model_validate(body["tools"][0])
+    genai.types.GenerationConfig.model_validate(body["generationConfig"])
+    genai.types.Content.model_validate(body["contents"][0])
+    genai.types.Tool.model_validate(body["tools"][0])
 
 
 def test_calls_made_at_once_are_answered_in_one_message() -> None:
@@ -319,7 +319,7 @@ def test_an_image_in_a_tools_answer_goes_with_it() -> None:
     response = write(ask(say(Role.TOOL, result)))["contents"][0]["parts"][0]["functionResponse"]
 
     assert response["parts"] == [{"inlineData": {"mimeType": "image/png", "data": "aGk="}}]
-    types.FunctionResponse.model_validate(response)
+    genai.types.FunctionResponse.model_validate(response)
 
 
 def test_an_answer_to_no_known_call_cannot_be_sent() -> None:

@@ -7,12 +7,11 @@ import json
 import struct
 from typing import Any
 
+import openai
 import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openai.types import CreateEmbeddingResponse, Model
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.errors import BadRequest
@@ -104,9 +103,9 @@ def test_a_written_reply_reads_the_same_and_openais_client_takes_it(reply: Reply
     body = CLIENT.write_reply(reply, answer=ANSWER)
 
     assert UPSTREAM.read_reply(body, request=PLAIN) == reply
-    assert ChatCompletion.model_validate_json(body, strict=True).choices[0].message.content == (
-        reply.text or None
-    )
+    assert openai.types.chat.ChatCompletion.model_validate_json(body, strict=True).choices[
+        0
+    ].message.content == (reply.text or None)
 
 
 @settings(max_examples=100, deadline=None)
@@ -117,7 +116,7 @@ def test_a_written_stream_collects_to_the_same_reply(reply: Reply) -> None:
     reader = UPSTREAM.stream_reader(request=ASKING)
     assert collect([*reader.feed(data), *reader.flush()]) == reply
     for chunk in chunks_of(data):
-        ChatCompletionChunk.model_validate(chunk, strict=True)
+        openai.types.chat.ChatCompletionChunk.model_validate(chunk, strict=True)
 
 
 def test_a_reply_without_an_id_gets_the_calls() -> None:
@@ -377,7 +376,7 @@ def test_vectors_are_written_and_read_in_both_encodings(encoding: str) -> None:
 
     assert UPSTREAM.read_embeddings(body) == reply
     if encoding == "float":
-        CreateEmbeddingResponse.model_validate_json(body, strict=True)
+        openai.types.CreateEmbeddingResponse.model_validate_json(body, strict=True)
 
 
 def test_vectors_come_in_the_order_of_their_numbers() -> None:
@@ -463,7 +462,7 @@ def test_lists_of_models_are_written_and_read() -> None:
 
     assert UPSTREAM.read_models(body) == ("a", "b")
     assert UPSTREAM.read_models(b'[{"id": "together"}]') == ("together",)
-    Model.model_validate(json.loads(body)["data"][0], strict=True)
+    openai.types.Model.model_validate(json.loads(body)["data"][0], strict=True)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"data": {}}', b"5"])

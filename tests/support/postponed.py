@@ -1,0 +1,42 @@
+"""The vendors' SDKs, loaded when a test first uses one.
+
+Every worker collects all tests and runs a part of them. The SDKs are six thousand modules full of
+pydantic's classes: loading them was a fifth of what collecting took, in each worker.
+
+After `postpone`, `import openai` gives a stand-in that loads the package at its first attribute.
+So a test module says `import openai` and `openai.NotFoundError`, and names no member of it while it
+is collected: where it parametrises, the member's name will do.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+_loading = threading.RLock()
+
+
+class _Postponed(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        if name == "__test__":
+            # pytest asks it of everything in a test module.
+            raise AttributeError(name)
+        if name == "__path__":
+            raise ImportError(f"write `import {self.__name__}`, and no `from` or submodule of it")
+        return getattr(_load(self.__name__), name)
+
+
+def postpone(*names: str) -> None:
+    """Let the next `import NAME` load nothing yet; a package that is there already stays."""
+    for name in names:
+        sys.modules.setdefault(name, _Postponed(name))
+
+
+def _load(name: str) -> ModuleType:
+    with _loading:
+        if isinstance(sys.modules.get(name), _Postponed):
+            del sys.modules[name]
+        return import_module(name)
