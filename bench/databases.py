@@ -85,6 +85,13 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[_UTIME]) + int(fields[_STIME])) / os.sysconf("SC_CLK_TCK")
 
 
+def tree_cpu_seconds(pid: int) -> float:
+    """The same of a process and of what it has started and still runs: large requests have a worker
+    process of their own."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return cpu_seconds(pid) + sum(tree_cpu_seconds(int(child)) for child in children)
+
+
 class Worker:
     """A Python module in a process of its own, on one place: a line of JSON in, one out."""
 

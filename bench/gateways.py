@@ -104,19 +104,16 @@ def _serve(stack: ExitStack, place: Place, upstream_url: str) -> Served:
 
 
 def _floor(stack: ExitStack, parent: Path, name: str, module: str, upstream_url: str) -> Target:
-    port, process = _start(
-        stack,
-        parent,
-        module,
-        "uvicorn",
-        f"bench.floors.{module}:app",
-        *_UVICORN,
-        "--log-level",
-        "warning",
-        "--port",
-        env={"BENCH_UPSTREAM": upstream_url},
-    )
+    port, process = start_floor(stack, parent, module, env={"BENCH_UPSTREAM": upstream_url})
     return Target(name=name, url=f"http://127.0.0.1:{port}{_COMPLETIONS}", pids=[process.pid])
+
+
+def start_floor(
+    stack: ExitStack, parent: Path, module: str, *, env: dict[str, str]
+) -> tuple[int, subprocess.Popen[bytes]]:
+    """Start a module of bench.floors, until the stack closes; gives its port and process."""
+    uvicorn = ("uvicorn", f"bench.floors.{module}:app", *_UVICORN, "--log-level", "warning")
+    return _start(stack, parent, module, *uvicorn, "--port", env=env)
 
 
 def _start(

@@ -12,6 +12,9 @@ CALL_BYTES = 4700
 BATCH_CALLS = 512
 
 _MODELS = ("openai/gpt-4o", "anthropic/claude-sonnet-4", "google/gemini-2.5-pro", "ollama/llama3")
+# Calls of one conversation in `grown_calls`, and conversations that take turns.
+TURNS = 6
+_SIDE_BY_SIDE = 8
 _SYLLABLES = "ba ce di fo gu ka le mi no pu ra se ti vo zu shi tra gle ment ing er st".split()
 
 
@@ -25,6 +28,60 @@ def calls(*, count: int, run: str, per_conversation: int = 40) -> Iterator[dict[
     conversations = max(1, count // per_conversation)
     for number in range(count):
         yield _call(chance, f"{run}-{number}", f"{run}-talk-{number % conversations}", number)
+
+
+def grown_calls(count: int, run: str, size: int) -> Iterator[dict[str, Any]]:
+    """Calls of `size` bytes on average, as chats grow: each resends the messages before it.
+
+    A conversation has TURNS calls, and takes turns with others; `run` begins every id and text.
+    """
+    chance = random.Random(run)
+    pool = _text(chance, 50_000)
+    # The system message, and two more with each turn.
+    unit = max(20, (size - 700) // (TURNS + 2))
+    told: dict[int, list[dict[str, Any]]] = {}
+    for number in range(count):
+        turn, talk = (number // _SIDE_BY_SIDE) % TURNS, number // (_SIDE_BY_SIDE * TURNS)
+        place = talk * _SIDE_BY_SIDE + number % _SIDE_BY_SIDE
+        messages = told.pop(place, None) or [{"role": "system", "content": _SYSTEM[:unit]}]
+        messages.append({"role": "user", "content": f"{run}-{number} {_cut(chance, pool, unit)}"})
+        reply = _cut(chance, pool, unit)
+        yield _grown(chance, f"{run}-{number}", f"{run}-talk-{place}", messages, reply)
+        if turn + 1 < TURNS:
+            told[place] = [*messages, {"role": "assistant", "content": reply}]
+
+
+def _cut(chance: random.Random, pool: str, length: int) -> str:
+    start = chance.randrange(len(pool) - length)
+    return pool[start : start + length]
+
+
+def _grown(
+    chance: random.Random,
+    name: str,
+    conversation: str,
+    messages: list[dict[str, Any]],
+    reply: str,
+) -> dict[str, Any]:
+    prompt = chance.randint(2_000, 90_000)
+    completion = chance.randint(20, 900)
+    return {
+        "id": name,
+        "conversation": conversation,
+        "model": _MODELS[prompt % len(_MODELS)],
+        "pack": f"pack-{prompt % 12}",
+        "usage": {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+        },
+        "finish_reason": "stop",
+        "http_status": 200,
+        "latency_ms": chance.randint(300, 20_000),
+        "metadata": {"release": "2026.11", "region": "eu-1"},
+        "messages": messages,
+        "content": reply,
+    }
 
 
 def batches(rows: list[dict[str, Any]], size: int = BATCH_CALLS) -> list[bytes]:
