@@ -1,0 +1,1 @@
+"""Rollups: what many calls come to, added up by quarter-hours, hours, days and months (ADR 32)."""

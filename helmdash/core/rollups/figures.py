@@ -1,0 +1,265 @@
+"""Figures of many calls as counts under short words, all of which can be added and taken away.
+
+So the figures of a day are those of its hours added up, a call that turns out to have been another
+is the new one added and the old one taken away, and a call that is erased leaves nothing. A count
+that comes to nothing is not kept.
+
+    n               calls                   o:<outcome>    by outcome
+    f:<reason>      by finish reason        l:<level>      by level
+    c:<cause>       by failure cause        s:<spelling>   by the model's name as it was spelt
+    b:<band>        by prompt size          ok:<band>      of these, the clean ones
+    cut             suspected silent cuts   pt, pt# ...    sums of tokens, and how many told them
+    P: F: L: T: E:<bucket>  distributions
+    hit#, hit, hit/         calls that told of their cache, what it gave, their prompt tokens
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Final
+
+from helmdash.core.budgets.health import HealthReason
+from helmdash.core.calls.outcomes import CallOutcome, outcome_of
+from helmdash.core.rollups.buckets import bucket_of
+from helmdash.core.rollups.facts import (
+    CallFacts,
+    band_of,
+    grouped_purpose,
+    grouped_variant,
+    key_of,
+)
+
+Counts = dict[str, int]
+"""Figures: a count for each word."""
+Key = tuple[str, ...]
+Change = tuple[CallFacts | None, CallFacts | None]
+"""A call's facts before and after: None before it was recorded, None after it was erased."""
+
+CALLS: Final = "n"
+CUTS: Final = "cut"
+# Shares are whole numbers of this part of one.
+SHARE_UNIT: Final = 1_000_000
+
+
+class Marginal(StrEnum):
+    """What figures are kept by. Rows of a model are told apart by purpose and variant as well.
+
+    The lane of a call (main or side) is to be one, once calls have it.
+    """
+
+    ALL = "all"
+    MODEL = "model"
+    UPSTREAM = "upstream"
+    CLIENT = "client"
+    PURPOSE = "purpose"
+    VARIANT = "variant"
+    LEVEL = "level"
+    CAUSE = "cause"
+    FINISH_REASON = "finish"
+    SIZE = "size"
+
+
+class Distribution(StrEnum):
+    """What is counted by buckets (core.rollups.buckets). Shares are in SHARE_UNIT."""
+
+    PROMPT_TOKENS = "P"
+    FULLNESS = "F"
+    LATENCY_MS = "L"
+    TTFT_MS = "T"
+    ESTIMATE_RATIO = "E"
+
+
+# Distributions are most of a row's bytes: the marginals that tell how fast and how full have them.
+_DISTRIBUTED: Final = frozenset({Marginal.ALL, Marginal.MODEL, Marginal.UPSTREAM, Marginal.CLIENT})
+_HEADS: Final = frozenset(f"{each.value}:" for each in Distribution)
+
+
+class Tokens(StrEnum):
+    """What is summed up; `#` behind it counts the calls that told it."""
+
+    PROMPT = "pt"
+    COMPLETION = "ct"
+    CACHED = "kt"
+    CACHE_WRITE = "wt"
+    REASONING = "rt"
+
+
+Place = tuple[int, Marginal, Key]
+"""A quarter-hour, and whose figures these are in it."""
+
+
+def tally(changes: Iterable[Change], *, only: Marginal | None = None) -> dict[Place, Counts]:
+    """What changes of calls come to, for every marginal (or `only` one) of each quarter-hour.
+
+    Calls that differ in numbers only are counted together first: then a call costs its numbers.
+    """
+    cells: _Cells = {}
+    for before, after in changes:
+        if before is not None:
+            _count(cells, before, -1)
+        if after is not None:
+            _count(cells, after, 1)
+    places: dict[Place, Counts] = {}
+    for facts, counts in cells.values():
+        _count_words(counts, facts)
+        plain = {word: n for word, n in counts.items() if word[:2] not in _HEADS}
+        for marginal, key in _keys(facts):
+            if only is None or marginal is only:
+                told = counts if marginal in _DISTRIBUTED else plain
+                add(places.setdefault((facts.quarter, marginal, key), {}), told)
+    return {place: counts for place, counts in places.items() if counts}
+
+
+def add_places(into: dict[Key, Counts], places: Mapping[Place, Counts]) -> None:
+    """Add figures by key, whichever quarter-hour they are of."""
+    for (_, _, key), counts in places.items():
+        add(into.setdefault(key, {}), counts)
+
+
+def add(into: Counts, counts: Mapping[str, int]) -> None:
+    """Add counts; what comes to nothing goes."""
+    for word, count in counts.items():
+        total = into.get(word, 0) + count
+        if total:
+            into[word] = total
+        else:
+            into.pop(word, None)
+
+
+def heads(counts: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """All counts by the head of their words, then by the rest: for who wants many of them. Those
+    whose word is the head alone have an empty rest."""
+    found: dict[str, dict[str, int]] = {}
+    for word, count in counts.items():
+        head, _, rest = word.partition(":")
+        of_head = found.get(head)
+        if of_head is None:
+            of_head = found[head] = {}
+        of_head[rest] = count
+    return found
+
+
+def without(counts: Counts, distributions: frozenset[Distribution]) -> Counts:
+    """Counts but for some distributions, which are most of them."""
+    left = tuple(f"{each.value}:" for each in distributions)
+    return {word: count for word, count in counts.items() if not word.startswith(left)}
+
+
+def under(counts: Mapping[str, int], head: str) -> dict[str, int]:
+    """Those counts whose word begins with `head:`, by the rest of it."""
+    start = len(head) + 1
+    return {word[start:]: count for word, count in counts.items() if word.startswith(f"{head}:")}
+
+
+def distribution(counts: Mapping[str, int], what: Distribution) -> dict[int, int]:
+    """How many calls lie in each bucket."""
+    return {int(bucket): count for bucket, count in under(counts, what).items()}
+
+
+_Cells = dict[tuple[object, ...], tuple[CallFacts, Counts]]
+# The time and the words of a call, which come before its numbers.
+_WORDS: Final = CallFacts._fields.index("sent_bytes")
+
+
+def key_of_model(facts: CallFacts) -> Key:
+    """The key of a call's figures among those of models."""
+    return key_of(facts), grouped_purpose(facts), grouped_variant(facts)
+
+
+def estimate_ratio(facts: CallFacts) -> float | None:
+    """Our estimate of the prompt by what the provider counted; None where either is not known."""
+    if facts.estimate_tokens is None or not facts.prompt_tokens or not _is_trusted(facts):
+        return None
+    return facts.estimate_tokens / facts.prompt_tokens
+
+
+def _count(cells: _Cells, facts: CallFacts, sign: int) -> None:
+    """Add the numbers of a call to those of its like."""
+    like = (*facts[:_WORDS], band_of(facts.sent_bytes))
+    cell = cells.get(like)
+    if cell is None:
+        cell = cells[like] = (facts, {})
+    counts = cell[1]
+    counts[CALLS] = counts.get(CALLS, 0) + sign
+    for word, amount in _numbers(facts):
+        counts[word] = counts.get(word, 0) + amount * sign
+
+
+def _numbers(facts: CallFacts) -> Iterator[tuple[str, int]]:
+    prompt = facts.prompt_tokens
+    for name, tokens in (
+        (Tokens.PROMPT, prompt),
+        (Tokens.COMPLETION, facts.completion_tokens),
+        (Tokens.CACHED, facts.cached_tokens),
+        (Tokens.CACHE_WRITE, facts.cache_write_tokens),
+        (Tokens.REASONING, facts.reasoning_tokens),
+    ):
+        if tokens is not None:
+            yield name.value, tokens
+            yield f"{name.value}#", 1
+    if prompt is not None:
+        yield f"P:{bucket_of(prompt)}", 1
+    if facts.latency_ms is not None:
+        yield f"L:{bucket_of(facts.latency_ms)}", 1
+    if facts.ttft_ms is not None:
+        yield f"T:{bucket_of(facts.ttft_ms)}", 1
+    if prompt and _is_trusted(facts):
+        yield from _of_trusted(facts, prompt)
+
+
+def _is_trusted(facts: CallFacts) -> bool:
+    """Whether the provider's count of the prompt is taken, which is not where it was cut."""
+    return facts.level_reason != HealthReason.SUSPECTED_CUT
+
+
+def _of_trusted(facts: CallFacts, prompt: int) -> Iterator[tuple[str, int]]:
+    if facts.limit_tokens:
+        yield f"F:{bucket_of(prompt * SHARE_UNIT // facts.limit_tokens)}", 1
+    if facts.estimate_tokens is not None:
+        yield f"E:{bucket_of(facts.estimate_tokens * SHARE_UNIT // prompt)}", 1
+    if facts.cached_tokens is not None:
+        yield "hit#", 1
+        yield "hit", facts.cached_tokens
+        yield "hit/", prompt
+
+
+def _count_words(counts: Counts, facts: CallFacts) -> None:
+    """The words that all calls of a cell share, as often as it has calls."""
+    calls = counts.get(CALLS, 0)
+    outcome = outcome_of(cause=facts.cause, status=facts.status)
+    words = [
+        f"o:{outcome.value}",
+        f"f:{facts.finish_reason}",
+        f"l:{facts.level}",
+        f"s:{facts.model}",
+    ]
+    if facts.cause:
+        words.append(f"c:{facts.cause}")
+    if facts.level_reason == HealthReason.SUSPECTED_CUT:
+        words.append(CUTS)
+    band = band_of(facts.sent_bytes)
+    if band is not None:
+        words.append(f"b:{band}")
+        if outcome is CallOutcome.CLEAN:
+            words.append(f"ok:{band}")
+    for word in words:
+        counts[word] = calls
+
+
+def _keys(facts: CallFacts) -> Iterator[tuple[Marginal, Key]]:
+    """Where the figures of a call belong; nowhere where it did not say."""
+    yield Marginal.ALL, ()
+    yield Marginal.MODEL, key_of_model(facts)
+    for marginal, word in (
+        (Marginal.UPSTREAM, facts.provider),
+        (Marginal.CLIENT, facts.client_name),
+        (Marginal.PURPOSE, facts.purpose),
+        (Marginal.VARIANT, facts.prompt_variant),
+        (Marginal.LEVEL, facts.level),
+        (Marginal.CAUSE, facts.cause),
+        (Marginal.FINISH_REASON, facts.finish_reason),
+        (Marginal.SIZE, band_of(facts.sent_bytes)),
+    ):
+        if word:
+            yield marginal, (word,)
