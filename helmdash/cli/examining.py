@@ -24,7 +24,7 @@ from helmdash import __version__, conf, places
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.installation import COMMAND
 from helmdash.operations.backup.spool import is_in_use
-from helmdash.queries import ledger
+from helmdash.queries import ledger, rollups
 from helmdash.queries.access import projects
 from helmdash.queries.database import condition
 from helmdash.queries.upstreams import endpoints
@@ -188,6 +188,21 @@ def _records(now: datetime) -> Iterator[Finding]:
     yield Finding(subject="records", name="calls of 24 hours", value=str(facts.recent_calls))
     yield Finding(subject="records", name="failed, by cause", value=said)
     yield from _ledger(facts, now)
+    yield from _rollups(now)
+
+
+def _rollups(now: datetime) -> Iterator[Finding]:
+    waiting = rollups.waiting()
+    # No fault: while no server runs, nobody adds them, and readers count them along.
+    age = f", for {(now - waiting.since).total_seconds():.0f} s" if waiting.since else ""
+    yield Finding(subject="rollups", name="calls to be added", value=f"{waiting.calls}{age}")
+    projects_left = rollups.uncounted_projects()
+    yield Finding(
+        subject="rollups",
+        name="projects to be counted",
+        value=str(projects_left),
+        problem="run `manage.py rebuild_rollups`" if projects_left else "",
+    )
 
 
 def _ledger(facts: condition.RowFacts, now: datetime) -> Iterator[Finding]:

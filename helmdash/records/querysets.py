@@ -78,7 +78,7 @@ def models_seen(project_ids: Sequence[int], since: datetime) -> tuple[SeenInProj
             [*project_ids, connection.ops.adapt_datetimefield_value(since)],
         )
         return tuple(
-            SeenInProject(project_id=row[0], model=row[1], latest_at=_moment(row[2]))
+            SeenInProject(project_id=row[0], model=row[1], latest_at=moment(row[2]))
             for row in cursor.fetchall()
         )
 
@@ -91,11 +91,9 @@ def starts_with(field: str, text: str) -> Q:
     return Q(**{f"{field}__gte": text, f"{field}__lt": text + "\U0010ffff"})
 
 
-def _moment(value: datetime | str) -> datetime:
-    """SQLite gives an expression's time as text, in UTC and without saying so."""
-    if isinstance(value, datetime):
-        return value
-    parsed = parse_datetime(value)
+def moment(value: datetime | str) -> datetime:
+    """A time that raw SQL gave: SQLite tells it as text, or in UTC without saying so."""
+    parsed = value if isinstance(value, datetime) else parse_datetime(value)
     if parsed is None:
         raise ValueError(f"not a time: {value!r}")
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)

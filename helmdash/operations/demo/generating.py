@@ -18,6 +18,7 @@ from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.capture import STRUCTURED_PURPOSES, Capture, CapturedTrim, SentSizes
 from helmdash.operations.recording.calls import record_calls
+from helmdash.operations.rollups.folding import fold_all
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.queries.calls import newest_mark
 from helmdash.records.bulk import analyze
@@ -74,6 +75,7 @@ def generate_calls(
         done += len(chunk)
         if progress is not None:
             progress(done)
+    fold_all()
     analyze()
     return Generated(project=project, calls=done, conversations=count)
 

@@ -34,8 +34,10 @@ from helmdash.records.models import (
     PlanStep,
     Project,
     Reminder,
+    Rollup,
     Round,
     StoredMessage,
+    UncountedCalls,
 )
 
 DEMO_SLUG = "demo"
@@ -97,6 +99,8 @@ def remove_demo(*, actor: Actor) -> bool:
         # In the order of their foreign keys; none of these rows is referred to from elsewhere.
         for model in (
             Call,
+            Rollup,
+            UncountedCalls,
             HealthChange,
             Guidance,
             Reminder,

@@ -45,6 +45,7 @@ from helmdash.operations.recording.judging import Judged, judge
 from helmdash.operations.recording.learned_windows import keep_windows
 from helmdash.operations.recording.masking import masker
 from helmdash.operations.recording.truncation import Cutting
+from helmdash.operations.rollups.noting import note_recorded
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.calls import view
@@ -195,6 +196,8 @@ class _Batch:
             row["id"] = pk
         insert_rows(Call, self._call_rows)
         self._write_payloads(ids)
+        # The one line by which recording and rollups know each other (ADR 32).
+        note_recorded(self._project.id, self._call_rows, now=self._now)
 
     def _place(self, item: Judged) -> Placed:
         links = item.capture.links

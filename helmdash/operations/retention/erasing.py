@@ -1,10 +1,10 @@
 """Erasing a conversation with all that hangs on it, for good (ADR 22).
 
-Its calls with their payloads, the messages that no other call carries, the fits made for its
-calls, rounds, marks, level changes, guidance, reminders, texts that wait: whatever refers to the
-row. Answers kept for repeats of requests are given no more. Plans belong to no conversation and
-stay. What is still in memory or in the spool is stored first, so that it is erased as well; a call
-that ends later begins the conversation anew.
+Its calls with their payloads and what they added to rollups, the messages that no other call
+carries, the fits made for its calls, rounds, marks, level changes, guidance, reminders, texts that
+wait: whatever refers to the row. Answers kept for repeats of requests are given no more. Plans
+belong to no conversation and stay. What is still in memory or in the spool is stored first, so that
+it is erased as well; a call that ends later begins the conversation anew.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from helmdash.operations import idempotency
 from helmdash.operations.database.scrubbing import scrub
 from helmdash.operations.database.transactions import write
 from helmdash.operations.recorder import recorder
+from helmdash.operations.rollups.folding import fold_all
+from helmdash.operations.rollups.noting import note_erased
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
     Call,
@@ -87,6 +89,8 @@ def erase_conversation(
     idempotency.withhold(project_id=project.id)
     waiting = PendingPrompt.objects.filter(project_id=project.id, conversation_name=conversation)
     prompts, _ = waiting.delete()
+    # So that nothing waits that tells of its calls one by one.
+    fold_all()
     scrub()
     return erased + Erased(prompts=prompts)
 
@@ -112,7 +116,7 @@ def _erase_calls(project_id: int, ids: list[int], now: datetime) -> Erased:
     hashes = frozenset(each for listed in lists for each in listed or ())
     # First the messages: whatever breaks this off later, they are found by the calls again.
     seen = _unsee(project_id, hashes)
-    gone = write(partial(_delete_calls, project_id, ids, fits))
+    gone = write(partial(_delete_calls, project_id, ids, fits, now))
     return gone + Erased(messages=_delete_unused(project_id, seen, now))
 
 
@@ -136,8 +140,9 @@ def _unsee(project_id: int, hashes: frozenset[str]) -> dict[str, datetime]:
     return seen
 
 
-def _delete_calls(project_id: int, ids: list[int], fits: frozenset[str]) -> Erased:
+def _delete_calls(project_id: int, ids: list[int], fits: frozenset[str], now: datetime) -> Erased:
     calls = Call.objects.filter(id__in=ids)
+    note_erased(project_id, calls, now=now)
     _delete_what_refers_to(Call, ids)
     made_for = Fit.objects.filter(project_id=project_id, name__in=fits)
     return Erased(calls=_delete(calls), fits=_delete(made_for))

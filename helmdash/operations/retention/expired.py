@@ -14,6 +14,7 @@ from django.db import connection, transaction
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
 from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
+from helmdash.operations.rollups import noting, old_rollups
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
     Call,
@@ -85,6 +86,7 @@ def delete_expired(
     calls = 0
     while done := _delete_calls(project.id, before, batch):
         calls += done
+    old_rollups.delete_before(project.id, before, batch)
     conversations = 0
     while done := _delete_conversations(project.id, before, batch):
         conversations += done
@@ -134,6 +136,7 @@ def _line(project: ProjectInfo, now: datetime) -> datetime | None:
 
 def _delete_calls(project_id: int, before: datetime, batch: int) -> int:
     with transaction.atomic():
+        noting.note_retained(project_id, before)
         rows = Call.objects.filter(project_id=project_id, started_at__lt=before)
         ids = list(rows.order_by("started_at", "id").values_list("id", flat=True)[:batch])
         CallPayload.objects.filter(call_id__in=ids)._raw_delete(connection.alias)

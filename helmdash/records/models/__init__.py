@@ -31,6 +31,7 @@ from helmdash.records.models.fitting import Fit
 from helmdash.records.models.health import HealthChange
 from helmdash.records.models.plans import PlanAttempt, PlanCatalog, PlanRecord, PlanStep
 from helmdash.records.models.recorder import RecorderLedger
+from helmdash.records.models.rollups import Rollup, RollupState, UncountedCalls
 from helmdash.records.models.rules import RuleSet
 from helmdash.records.models.schema import SchemaMark
 from helmdash.records.models.upstreams import Upstream
@@ -63,11 +64,14 @@ __all__ = [
     "RecorderLedger",
     "Reminder",
     "RoleChoices",
+    "Rollup",
+    "RollupState",
     "Round",
     "RuleSet",
     "SchemaMark",
     "ScopeChoices",
     "SignInThrottle",
     "StoredMessage",
+    "UncountedCalls",
     "Upstream",
 ]

@@ -1,0 +1,105 @@
+"""Adding what waits to the rollups: some transactions of recording at a time, in their order.
+
+A fold takes rows off the queue and adds their figures in one transaction, so that a crash leaves
+both as they were. One process folds at a time; another goes its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.db import connection
+from django.db.models import Count, Min, Sum
+
+from helmdash.core.rollups.figures import Change, Counts, Place, add, tally
+from helmdash.core.rollups.periods import Width, period_of
+from helmdash.operations.database.transactions import write
+from helmdash.operations.rollups.storing import store_slots
+from helmdash.records.call_facts import load_changes
+from helmdash.records.models import UncountedCalls
+from helmdash.records.rollup_rows import Slot, key_text, read_slots
+
+# Transactions of recording that are added at once: some tenths of a second where each is a batch
+# of 500 calls, ten milliseconds where each is a call.
+MOST_GROUPS = 200
+# The server folds when so many calls wait or the oldest has waited for so long. What a fold costs
+# hangs on the rollups it touches more than on the calls; what a reader has to count meanwhile is
+# ten milliseconds' work.
+ENOUGH_CALLS = 2_000
+LONGEST_WAIT = timedelta(seconds=60)
+# Among all programs that lock by number in this database: who folds or rebuilds.
+_TURN = 0x68_6D_72_75
+
+
+def fold(*, most_groups: int = MOST_GROUPS) -> int:
+    """Add the oldest of what waits, of all projects; how many calls. 0 where another is at it."""
+    return write(partial(_fold, most_groups))
+
+
+def fold_all() -> int:
+    """Add all that waits; how many calls. Stops where another process is at it."""
+    calls = 0
+    while done := fold():
+        calls += done
+    return calls
+
+
+def fold_if_due(*, now: datetime) -> int:
+    """Fold once where that is worth its while; how many calls. One query over what waits."""
+    waiting = UncountedCalls.objects.aggregate(
+        calls=Sum("calls"), rows=Count("id"), oldest=Min("at")
+    )
+    is_old = waiting["oldest"] is not None and now - waiting["oldest"] >= LONGEST_WAIT
+    is_much = (waiting["calls"] or 0) >= ENOUGH_CALLS or waiting["rows"] >= MOST_GROUPS
+    return fold() if is_old or is_much else 0
+
+
+def take_turn(*, wait: bool) -> bool:
+    """Be the one that writes rollups until the transaction ends; False: another one is.
+
+    On SQLite whoever writes is the only one.
+    """
+    if connection.vendor != "postgresql":
+        return True
+    take = "pg_advisory_xact_lock" if wait else "pg_try_advisory_xact_lock"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {take}(%s)", [_TURN])
+        row = cursor.fetchone()
+    return wait or bool(row and row[0])
+
+
+def _fold(most_groups: int) -> int:
+    if not take_turn(wait=False):
+        return 0
+    rows = UncountedCalls.objects.order_by("id")
+    taken = list(rows.values_list("id", "project_id", "calls", "changes")[:most_groups])
+    changes: dict[int, list[Change]] = {}
+    for _, project_id, _, text in taken:
+        changes.setdefault(project_id, []).extend(load_changes(text))
+    for project_id, told in changes.items():
+        _add(project_id, tally(told))
+    UncountedCalls.objects.filter(id__in=[row[0] for row in taken]).delete()
+    return sum(calls for _, _, calls, _ in taken)
+
+
+def _add(project_id: int, places: Mapping[Place, Counts]) -> None:
+    """Add figures of quarter-hours to the rows of every width."""
+    added = _of_every_width(places.items())
+    stored = read_slots(project_id, added)
+    for slot, counts in added.items():
+        found = stored.get(slot)
+        if found is not None:
+            add(counts, found[1])
+    store_slots(project_id, {slot: row[0] for slot, row in stored.items()}, added)
+
+
+def _of_every_width(places: Iterable[tuple[Place, Counts]]) -> dict[Slot, Counts]:
+    slots: dict[Slot, Counts] = {}
+    for (quarter, marginal, key), counts in places:
+        text = key_text(key)
+        for width in Width:
+            slot = Slot(marginal.value, width.value, period_of(width, quarter), text)
+            add(slots.setdefault(slot, {}), counts)
+    return slots

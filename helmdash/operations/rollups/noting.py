@@ -1,0 +1,63 @@
+"""What every transaction that changes calls says of it, in the same transaction.
+
+One row for a transaction, whatever it holds: `folding` adds the figures up later, and readers count
+what still waits. A row is only ever added, so that writers do not meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from helmdash.core.rollups.figures import Change
+from helmdash.core.rollups.periods import quarter_of
+from helmdash.records.call_facts import dump_changes, facts_of, facts_of_row
+from helmdash.records.models import Call, RollupState, UncountedCalls
+
+_INSERT = (
+    f"INSERT INTO {UncountedCalls._meta.db_table} (project_id, calls, changes, at)"
+    " VALUES (%s, %s, %s, %s)"
+)
+
+
+def note(project_id: int, changes: Sequence[Change], *, now: datetime) -> None:
+    """Calls that were recorded (None, new), found to be others (old, new) or erased (old, None).
+
+    One insert. Facts of stored calls are those of their rows as they are read back.
+    """
+    if not changes:
+        return
+    at = connection.ops.adapt_datetimefield_value(now)
+    with connection.cursor() as cursor:
+        cursor.execute(_INSERT, [project_id, len(changes), dump_changes(changes), at])
+
+
+def note_recorded(project_id: int, rows: Sequence[Mapping[str, Any]], *, now: datetime) -> None:
+    """Calls that are recorded in this transaction, by the attributes of their rows."""
+    note(project_id, [(None, facts_of_row(row)) for row in rows], now=now)
+
+
+def note_erased(project_id: int, calls: QuerySet[Call], *, now: datetime) -> None:
+    """Calls that this transaction is about to erase; their rows are locked.
+
+    Who erases them at the same time waits for the lock and finds none any more.
+    """
+    erased = facts_of(calls.select_for_update())
+    note(project_id, [(facts, None) for facts in erased], now=now)
+
+
+def note_retained(project_id: int, before: datetime) -> None:
+    """Retention deletes calls of before a moment, whose figures are kept.
+
+    Remembered with the first quarter-hour that is whole: rebuilding leaves those before as they
+    are. Locks the project's state, for which a rebuilding waits.
+    """
+    state, _ = RollupState.objects.select_for_update().get_or_create(project_id=project_id)
+    first_whole = quarter_of(before) + 1
+    if state.is_complete and (state.kept_from is None or state.kept_from < first_whole):
+        state.kept_from = first_whole
+        state.save(update_fields=["kept_from"])

@@ -1,0 +1,34 @@
+"""Rollups outlive the calls they count, so that a month can be held against last year's."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.db import connection
+
+from helmdash.core.rollups.figures import Marginal
+from helmdash.core.rollups.periods import Width, period_of, quarter_of
+from helmdash.operations.database.transactions import write
+from helmdash.records.models import Rollup
+
+# A year, and the month it is compared with.
+KEPT_LONGER = timedelta(days=400)
+
+
+def delete_before(project_id: int, before: datetime, batch: int) -> int:
+    """Delete the rollups of periods that ended KEPT_LONGER before a moment; how many."""
+    line = quarter_of(before - KEPT_LONGER)
+    deleted = 0
+    for width in Width:
+        rows = Rollup.objects.filter(
+            project_id=project_id,
+            marginal__in=[each.value for each in Marginal],
+            width=width.value,
+            period__lt=period_of(width, line),
+        )
+        while ids := list(rows.values_list("id", flat=True)[:batch]):
+            some = Rollup.objects.filter(id__in=ids)
+            write(partial(some._raw_delete, connection.alias))
+            deleted += len(ids)
+    return deleted

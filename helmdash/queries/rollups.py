@@ -1,0 +1,185 @@
+"""Figures of any range of time: from rollups, its edges from the calls themselves.
+
+A range is made of the fewest periods that fill it, so that a year costs what a day costs. What was
+recorded a moment ago and waits to be added is counted along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from django.db.models import Count, Min, QuerySet, Sum
+
+from helmdash.core.rollups.facts import CallFacts
+from helmdash.core.rollups.figures import (
+    CALLS,
+    Change,
+    Counts,
+    Distribution,
+    Key,
+    Marginal,
+    Place,
+    add,
+    tally,
+    without,
+)
+from helmdash.core.rollups.periods import cover, first_quarter, moment_of, quarter_of
+from helmdash.records.call_facts import facts_of
+from helmdash.records.models import Call, RollupState, UncountedCalls
+from helmdash.records.rollup_rows import read_spans
+
+# An edge with more calls is rounded to its quarter-hour: reading them takes a tenth of a second.
+MOST_EDGE_CALLS: Final = 10_000
+# Transactions of recording that a reader adds itself; a server that lives leaves fewer waiting.
+MOST_UNCOUNTED: Final = 400
+
+
+@dataclass(slots=True)
+class RangeFigures:
+    """Figures by key, in pieces of time that do not overlap: when each begins, and its counts.
+
+    is_rounded: an edge was moved to the next quarter-hour outside, since it has too many calls to
+    read or they are deleted. is_behind: more calls wait to be counted than were read. has_calls:
+    the calls of the whole range are still there.
+    """
+
+    pieces: dict[Key, list[tuple[int, Counts]]] = field(default_factory=dict)
+    is_rounded: bool = False
+    is_behind: bool = False
+    has_calls: bool = True
+
+    def totals(self) -> dict[Key, Counts]:
+        """The figures of the whole range; a key without calls is left out."""
+        totals: dict[Key, Counts] = {}
+        for key, pieces in self.pieces.items():
+            for _, counts in pieces:
+                add(totals.setdefault(key, {}), counts)
+        return {key: counts for key, counts in totals.items() if counts.get(CALLS)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """What is not in the rollups yet. since: when the oldest of it was recorded; None: nothing."""
+
+    calls: int
+    transactions: int
+    since: datetime | None
+
+
+def figures(
+    *,
+    project_id: int,
+    marginal: Marginal,
+    since: datetime | None,
+    until: datetime | None,
+    leave_out: frozenset[Distribution] = frozenset(),
+) -> RangeFigures | None:
+    """The figures of calls that started from `since` to before `until`; None: without that bound.
+    leave_out: distributions that are not wanted, for they are most of what is added up.
+
+    Two queries, and one for each edge that is not a quarter-hour's. None as an answer: the calls
+    from before there were rollups are still to be counted (`manage.py rebuild_rollups`).
+    """
+    state = RollupState.objects.filter(project_id=project_id).first()
+    if state is not None and not state.is_complete:
+        return None
+    kept_from = state.kept_from if state is not None else None
+    found = RangeFigures(
+        has_calls=kept_from is None or (since is not None and quarter_of(since) >= kept_from)
+    )
+    first, end = _whole(since, until)
+    for cut in _cut(since, until):
+        inside = Call.objects.filter(
+            project_id=project_id, started_at__gte=cut.since, started_at__lt=cut.until
+        )
+        is_gone = kept_from is not None and cut.quarter < kept_from
+        calls = None if is_gone else _few(inside)
+        if calls is not None:
+            _take(found, tally(((None, each) for each in calls), only=marginal))
+            continue
+        found.is_rounded = True
+        first = cut.quarter if first == cut.quarter + 1 else first
+        end = cut.quarter + 1 if end == cut.quarter else end
+    if first is not None and end is not None and first >= end:
+        return found
+    stored = read_spans(
+        project_id=project_id,
+        marginal=marginal,
+        spans=cover(first, end),
+        most_uncounted=MOST_UNCOUNTED,
+    )
+    found.is_behind = stored.is_behind
+    for key, rows in stored.figures.items():
+        pieces = (
+            (first_quarter(width, period), without(counts, leave_out) if leave_out else counts)
+            for width, period, counts in rows
+        )
+        found.pieces.setdefault(key, []).extend(pieces)
+    within = (_within(change, first, end) for change in stored.uncounted)
+    _take(found, tally(within, only=marginal))
+    return found
+
+
+def waiting() -> Waiting:
+    """What all projects together have waiting. One query over what waits."""
+    told = UncountedCalls.objects.aggregate(calls=Sum("calls"), rows=Count("id"), oldest=Min("at"))
+    return Waiting(calls=told["calls"] or 0, transactions=told["rows"], since=told["oldest"])
+
+
+def uncounted_projects() -> int:
+    """How many projects have calls from before there were rollups, and were not rebuilt since."""
+    return RollupState.objects.filter(is_complete=False).count()
+
+
+class _Cut(NamedTuple):
+    """A quarter-hour that is only partly in a range, and that part of it."""
+
+    quarter: int
+    since: datetime
+    until: datetime
+
+
+def _whole(since: datetime | None, until: datetime | None) -> tuple[int | None, int | None]:
+    """The quarter-hours that lie in a range with all they hold: the first, and that after them."""
+    first = None
+    if since is not None:
+        first = quarter_of(since)
+        first += since > moment_of(first)
+    return first, None if until is None else quarter_of(until)
+
+
+def _cut(since: datetime | None, until: datetime | None) -> Iterator[_Cut]:
+    """The quarter-hours that a range begins or ends in the middle of: two at most."""
+    if since is not None and until is not None and since >= until:
+        return
+    for quarter in sorted({quarter_of(each) for each in (since, until) if each is not None}):
+        start, end = moment_of(quarter), moment_of(quarter + 1)
+        inside = _Cut(quarter, max(start, since or start), min(end, until or end))
+        if start < inside.until and (inside.since, inside.until) != (start, end):
+            yield inside
+
+
+def _few(calls: QuerySet[Call]) -> list[CallFacts] | None:
+    """The facts of some calls; None where they are too many."""
+    found = facts_of(calls[: MOST_EDGE_CALLS + 1])
+    return found if len(found) <= MOST_EDGE_CALLS else None
+
+
+def _take(found: RangeFigures, places: Mapping[Place, Counts]) -> None:
+    for (quarter, _, key), counts in places.items():
+        found.pieces.setdefault(key, []).append((quarter, counts))
+
+
+def _within(change: Change, first: int | None, end: int | None) -> Change:
+    """A change without what is not in the quarter-hours from `first` to before `end`."""
+    before, after = change
+    return _if_within(before, first, end), _if_within(after, first, end)
+
+
+def _if_within(facts: CallFacts | None, first: int | None, end: int | None) -> CallFacts | None:
+    if facts is None or (first is not None and facts.quarter < first):
+        return None
+    return None if end is not None and facts.quarter >= end else facts

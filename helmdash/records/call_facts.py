@@ -1,0 +1,58 @@
+"""Facts of calls out of their rows, and as they wait to be counted (core.rollups.facts)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+import orjson
+from django.db.models import QuerySet
+
+from helmdash.core.rollups.facts import COLUMNS, CallFacts
+from helmdash.core.rollups.figures import Change
+from helmdash.core.rollups.periods import quarter_of
+from helmdash.records.bulk import storable
+from helmdash.records.models import Call
+
+_columns = itemgetter(*COLUMNS)
+
+
+def facts_of_row(row: Mapping[str, Any]) -> CallFacts:
+    """Of a row that is about to be inserted, by attribute name."""
+    return CallFacts(quarter_of(row["started_at"]), *_columns(row))
+
+
+def facts_of(rows: QuerySet[Call]) -> list[CallFacts]:
+    """Of stored rows; one query."""
+    return list(facts_of_values(rows.values_list("started_at", *COLUMNS)))
+
+
+def facts_of_values(rows: Iterable[Sequence[Any]]) -> Iterator[CallFacts]:
+    """Of rows that hold the time of a call and COLUMNS."""
+    for row in rows:
+        yield CallFacts(quarter_of(row[0]), *row[1:])
+
+
+def dump_changes(changes: Sequence[Change]) -> str:
+    """Two lists in JSON: facts that were true before, and facts that are true now.
+
+    What no database stores is written as it is stored with the calls, so that both stay equal.
+    """
+    before = [tuple(old) for old, _ in changes if old is not None]
+    after = [tuple(new) for _, new in changes if new is not None]
+    try:
+        text = orjson.dumps((before, after)).decode()
+    except orjson.JSONEncodeError:  # lone surrogates
+        return json.dumps(storable((before, after)))
+    return json.dumps(storable((before, after))) if "\\u0000" in text else text
+
+
+def load_changes(text: str) -> Iterator[Change]:
+    """What `dump_changes` wrote."""
+    before, after = orjson.loads(text)
+    for old in before:
+        yield CallFacts(*old), None
+    for new in after:
+        yield None, CallFacts(*new)

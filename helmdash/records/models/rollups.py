@@ -1,0 +1,67 @@
+"""Figures of many calls, added up by time, and what waits to be added (ADR 32)."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from helmdash.core.rollups.figures import Marginal
+from helmdash.records.fields import one_of
+from helmdash.records.models.access import Project
+
+
+class Rollup(models.Model):
+    """The figures of the calls of one period, for one key of a marginal."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    marginal = models.CharField(max_length=10)
+    width = models.PositiveSmallIntegerField(help_text="core.rollups.periods.Width")
+    period = models.BigIntegerField(help_text="Its number among the periods of this width.")
+    key = models.TextField(help_text="Words as a JSON array: what the calls have in common.")
+    figures = models.TextField(help_text="JSON of core.rollups.figures.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "marginal", "width", "period", "key"], name="rollup_place"
+            ),
+            one_of("rollup", "marginal", [marginal.value for marginal in Marginal]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.marginal} {self.key}"
+
+
+class UncountedCalls(models.Model):
+    """What one transaction did to calls, until it is added to the rollups.
+
+    Added only, and by every writer its own row: nobody waits for anybody.
+    """
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    calls = models.PositiveIntegerField(help_text="How many it tells of.")
+    changes = models.TextField(help_text="JSON of core.rollups.facts, before and after.")
+    at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["project", "id"], name="uncounted_by_project")]
+
+    def __str__(self) -> str:
+        return f"{self.calls} calls"
+
+
+class RollupState(models.Model):
+    """What is to be known of a project's rollups; a project without a row has them all."""
+
+    project = models.OneToOneField(
+        Project, primary_key=True, on_delete=models.CASCADE, related_name="+"
+    )
+    is_complete = models.BooleanField(
+        default=True, help_text="No: calls from before there were rollups are yet to be counted."
+    )
+    # Retention deleted calls of before this quarter-hour: only rollups know of them.
+    kept_from = models.BigIntegerField(null=True)
+    # A rebuilding that broke off goes on before this quarter-hour.
+    rebuilt_down_to = models.BigIntegerField(null=True)
+
+    def __str__(self) -> str:
+        return f"rollups of {self.project_id}"

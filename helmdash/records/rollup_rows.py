@@ -1,0 +1,168 @@
+"""Rows of rollups and what waits beside them, read in one statement each.
+
+Both are read by one statement because a fold moves figures from the one to the other: two
+statements could see them in both, or in neither.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+from django.db import connection
+
+from helmdash.core.rollups.facts import COLUMNS, CallFacts
+from helmdash.core.rollups.figures import Change, Counts, Key, Marginal
+from helmdash.core.rollups.periods import Span, Width, moment_of
+from helmdash.records.call_facts import facts_of_values, load_changes
+from helmdash.records.models import Call, Rollup, UncountedCalls
+from helmdash.records.querysets import moment
+
+_ROLLUPS = Rollup._meta.db_table
+_UNCOUNTED = UncountedCalls._meta.db_table
+_CALLS = Call._meta.db_table
+# Nothing is before the first of these, and nothing after the other.
+_LEAST, _MOST = -(2**62), 2**62
+
+
+class Slot(NamedTuple):
+    """The place of a row: whose figures, of which period."""
+
+    marginal: str
+    width: int
+    period: int
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """Figures by key, as rollups have them, and the changes that are not in them yet.
+
+    latest: the newest period of the narrowest width that was read for a key, by its beginning.
+    is_behind: more waits than was read.
+    """
+
+    figures: dict[Key, list[tuple[Width, int, Counts]]] = field(default_factory=dict)
+    uncounted: list[Change] = field(default_factory=list)
+    is_behind: bool = False
+
+
+def key_text(key: Key) -> str:
+    """A key as it is stored, with U+FFFD for what no database stores."""
+    return orjson.dumps(key).decode()
+
+
+def read_spans(
+    *, project_id: int, marginal: Marginal, spans: Sequence[Span], most_uncounted: int
+) -> Stored:
+    """The figures of a marginal in some spans, and the oldest of what waits. One statement."""
+    pieces = [f"SELECT width, period, key, figures FROM {_ROLLUPS}" + _OF_SPAN for _ in spans]
+    values: list[Any] = []
+    for span in spans:
+        first = _LEAST if span.first is None else span.first
+        end = _MOST if span.end is None else span.end
+        values += [project_id, marginal.value, span.width.value, first, end]
+    pieces.append(
+        "SELECT -1, 0, '', changes FROM (SELECT changes FROM"
+        f" {_UNCOUNTED} WHERE project_id = %s ORDER BY id LIMIT %s) AS waiting"
+    )
+    values += [project_id, most_uncounted + 1]
+    found = Stored()
+    waiting = 0
+    for width, period, key, text in _rows(" UNION ALL ".join(pieces), values):
+        if width < 0:
+            waiting += 1
+            if waiting <= most_uncounted:
+                found.uncounted.extend(load_changes(text))
+        else:
+            row = (Width(width), period, orjson.loads(text))
+            found.figures.setdefault(tuple(orjson.loads(key)), []).append(row)
+    return Stored(
+        figures=found.figures, uncounted=found.uncounted, is_behind=waiting > most_uncounted
+    )
+
+
+_OF_SPAN = (
+    " WHERE project_id = %s AND marginal = %s AND width = %s AND period >= %s AND period < %s"
+)
+
+
+def read_periods(
+    *, project_id: int, width: Width, first: int, end: int
+) -> dict[Slot, tuple[int, Counts]]:
+    """Every row of a width from one period to before another: its id and its figures."""
+    marginals = ", ".join(f"'{each.value}'" for each in Marginal)
+    statement = (
+        f"SELECT marginal, width, period, key, id, figures FROM {_ROLLUPS} WHERE project_id = %s"
+        f" AND marginal IN ({marginals}) AND width = %s AND period >= %s AND period < %s"
+    )
+    return _by_slot(_rows(statement, [project_id, width.value, first, end]))
+
+
+def read_slots(project_id: int, slots: Iterable[Slot]) -> dict[Slot, tuple[int, Counts]]:
+    """The rows at some places, as far as there are any: their ids and figures."""
+    wanted = list(slots)
+    if connection.vendor == "postgresql":
+        source = (
+            "unnest(%s::text[], %s::smallint[], %s::bigint[], %s::text[])"
+            " AS p(marginal, width, period, key)"
+        )
+        values: list[Any] = [list(column) for column in zip(*wanted, strict=True)]
+    else:
+        source = (
+            "(SELECT value ->> 0 AS marginal, value ->> 1 AS width, value ->> 2 AS period,"
+            " value ->> 3 AS key FROM json_each(%s)) AS p"
+        )
+        values = [json.dumps(wanted)]
+    # In this order: from each place to its row, by the index.
+    statement = (
+        "SELECT r.marginal, r.width, r.period, r.key, r.id, r.figures FROM"
+        f" {source} CROSS JOIN {_ROLLUPS} r WHERE r.project_id = %s AND r.marginal = p.marginal"
+        " AND r.width = p.width AND r.period = p.period AND r.key = p.key"
+    )
+    return _by_slot(_rows(statement, [*values, project_id])) if wanted else {}
+
+
+def read_quarter(*, project_id: int, quarter: int) -> tuple[list[CallFacts], list[Change]]:
+    """The calls of a quarter-hour, and what waits of it, as they are at one moment."""
+    columns = ", ".join(connection.ops.quote_name(name) for name in COLUMNS)
+    nothing = ", ".join(["NULL"] * len(COLUMNS))
+    # Calls come first: their columns give the types.
+    statement = (
+        f"SELECT NULL AS changes, started_at, {columns} FROM {_CALLS}"
+        " WHERE project_id = %s AND started_at >= %s AND started_at < %s"
+        f" UNION ALL SELECT changes, NULL, {nothing} FROM {_UNCOUNTED} WHERE project_id = %s"
+    )
+    adapt = connection.ops.adapt_datetimefield_value
+    bounds = [adapt(moment_of(quarter)), adapt(moment_of(quarter + 1))]
+    calls: list[Sequence[Any]] = []
+    waiting: list[Change] = []
+    for changes, at, *rest in _rows(statement, [project_id, *bounds, project_id]):
+        if changes is None:
+            calls.append((moment(at), *rest))
+        else:
+            waiting.extend(load_changes(changes))
+    return list(facts_of_values(calls)), [each for each in waiting if _is_of(each, quarter)]
+
+
+def _is_of(change: Change, quarter: int) -> bool:
+    return any(facts is not None and facts.quarter == quarter for facts in change)
+
+
+def _by_slot(rows: Iterable[Sequence[Any]]) -> dict[Slot, tuple[int, Counts]]:
+    return {Slot(*row[:4]): (row[4], orjson.loads(row[5])) for row in rows}
+
+
+def _rows(statement: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        found: Sequence[Sequence[Any]] = cursor.fetchall()
+        return found
+
+
+def dump(counts: Mapping[str, int]) -> str:
+    """Figures as they are stored."""
+    return orjson.dumps(counts).decode()

@@ -1,0 +1,269 @@
+"""Rollups are what the calls come to, whatever happened, in whatever order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+import pytest
+from django.db import transaction
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from helmdash.core.access.permissions import SHELL
+from helmdash.core.calls.capture import SentSizes
+from helmdash.core.rollups.facts import CallFacts
+from helmdash.core.rollups.figures import Counts, Marginal, add, tally
+from helmdash.core.rollups.periods import Width, period_of
+from helmdash.operations.retention.erasing import erase_conversation
+from helmdash.operations.retention.expired import delete_expired
+from helmdash.operations.rollups import folding, noting
+from helmdash.operations.rollups.rebuilding import Rebuilt, rebuild
+from helmdash.queries import rollups
+from helmdash.queries.access import ProjectInfo, project_info
+from helmdash.queries.budgets.budgets import forget_cache
+from helmdash.records.call_facts import facts_of, load_changes
+from helmdash.records.models import Budget, Call, Project, Rollup, UncountedCalls
+from helmdash.records.rollup_rows import Slot, key_text
+from tests.factories import NOW, make_capture
+from tests.recording.support import make_ruled_project, record
+
+# Minutes before the last: in one quarter-hour, in one hour, over days and over the end of a month.
+_AGES = st.sampled_from([0, 1, 2, 14, 20, 59, 200, 1_500, 5 * 1_440, 9 * 1_440])
+_CALLS = st.fixed_dictionaries(
+    {
+        "id": st.sampled_from([None, "a", "b", "c", "d"]),
+        "conversation": st.sampled_from([None, "one", "two"]),
+        "model": st.sampled_from(["openai/gpt-4o", "GPT-4o", "acme/tiny"]),
+        # What no database stores is counted as it is stored.
+        "prompt_variant": st.sampled_from([None, "full\x00steps", "\ud800"]),
+        "purpose": st.sampled_from(["chat", "plan", "route", "summarise"]),
+        "usage": st.sampled_from(
+            [None, {"prompt_tokens": 120_000, "completion_tokens": 7}, {"prompt_tokens": 900}]
+        ),
+        "latency_ms": st.sampled_from([None, 3, 999, 100_000]),
+        "sent": st.sampled_from([None, SentSizes(bytes=5_000)]),
+        "age": _AGES,
+    }
+)
+
+
+class _Crash(Exception):
+    pass
+
+
+def _capture(given: dict[str, Any]) -> Any:
+    rest = {name: value for name, value in given.items() if name != "age"}
+    return make_capture(**rest, started_at=NOW - timedelta(minutes=given["age"]))
+
+
+def _every_width(facts: Iterable[CallFacts]) -> dict[Slot, Counts]:
+    """What all rollups have to be, by another way than folding."""
+    slots: dict[Slot, Counts] = {}
+    for (quarter, marginal, key), counts in tally((None, each) for each in facts).items():
+        for width in Width:
+            slot = Slot(marginal.value, width.value, period_of(width, quarter), key_text(key))
+            add(slots.setdefault(slot, {}), counts)
+    return slots
+
+
+def _stored(project: ProjectInfo) -> dict[Slot, Counts]:
+    """Rollups with what waits beside them."""
+    waiting = [
+        change
+        for text in UncountedCalls.objects.filter(project_id=project.id).values_list(
+            "changes", flat=True
+        )
+        for change in load_changes(text)
+    ]
+    slots = _every_width(())
+    for (quarter, marginal, key), counts in tally(waiting).items():
+        for width in Width:
+            slot = Slot(marginal.value, width.value, period_of(width, quarter), key_text(key))
+            add(slots.setdefault(slot, {}), counts)
+    for row in Rollup.objects.filter(project_id=project.id):
+        slot = Slot(row.marginal, row.width, row.period, row.key)
+        counts = orjson.loads(row.figures)
+        assert counts
+        add(slots.setdefault(slot, {}), counts)
+    return {slot: counts for slot, counts in slots.items() if counts}
+
+
+class Story(RuleBasedStateMachine):
+    """A project whose calls come late, twice, go, and are cut short by crashes."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        Story.made += 1
+        self.project = make_ruled_project(slug=f"p{Story.made}", name="P", retention_days=7)
+        self.retired: list[CallFacts] = []
+
+    @rule(calls=st.lists(_CALLS, min_size=1, max_size=4), crashes=st.booleans())
+    def report(self, calls: list[dict[str, Any]], crashes: bool) -> None:
+        """Late and out of order, some of them repeats."""
+        with suppress(_Crash), transaction.atomic():
+            record(self.project, *map(_capture, calls), now=NOW)
+            if crashes:
+                raise _Crash
+
+    @rule(facts=st.sampled_from([3, 999, 70_000]))
+    def learn_more_of_a_call(self, facts: int) -> None:
+        """What enriching a call does: the row and its figures change in one transaction."""
+        row = Call.objects.filter(project_id=self.project.id).order_by("-id").first()
+        if row is None:
+            return
+        with transaction.atomic():
+            mine = Call.objects.filter(pk=row.pk)
+            (old,) = facts_of(mine)
+            mine.update(ttft_ms=facts, provider="openai")
+            (new,) = facts_of(mine)
+            noting.note(self.project.id, [(old, new)], now=NOW)
+
+    @rule(groups=st.integers(1, 3), crashes=st.booleans())
+    def fold(self, groups: int, crashes: bool) -> None:
+        with suppress(_Crash), transaction.atomic():
+            folding.fold(most_groups=groups)
+            if crashes:
+                raise _Crash
+
+    @rule(name=st.sampled_from(["one", "two"]))
+    def erase(self, name: str) -> None:
+        erase_conversation(actor=SHELL, project=self.project, conversation=name, now=NOW)
+
+    @rule()
+    def retain(self) -> None:
+        """The calls go, their figures stay."""
+        old = Call.objects.filter(
+            project_id=self.project.id, started_at__lt=NOW - timedelta(days=7)
+        )
+        self.retired += facts_of(old)
+        delete_expired(actor=SHELL, project=self.project, now=NOW)
+
+    @rule(tokens=st.sampled_from([50, 60_000]))
+    def edit_a_budget(self, tokens: int) -> None:
+        Budget.objects.filter(key="openai/gpt-4o").update(optimal_max_tokens=tokens)
+        forget_cache()
+
+    @rule(days=st.sampled_from([1, 99]), anew=st.booleans())
+    def rebuild(self, days: int, anew: bool) -> None:
+        """All of it, or broken off after a day."""
+        gone: list[Rebuilt] = []
+
+        def stop(done: Rebuilt) -> None:
+            gone.append(done)
+            if len(gone) == days:
+                raise _Crash
+
+        with suppress(_Crash):
+            rebuild(actor=SHELL, project_id=self.project.id, progress=stop, anew=anew)
+
+    @rule(since=_AGES, until=st.none() | _AGES, second=st.sampled_from([0, 0, 7]))
+    def look(self, since: int, until: int | None, second: int) -> None:
+        """Any range is what its calls come to; where these are gone it is rounded outside."""
+        start = NOW - timedelta(minutes=since, seconds=second)
+        end = None if until is None else NOW - timedelta(minutes=until)
+        found = rollups.figures(
+            project_id=self.project.id, marginal=Marginal.MODEL, since=start, until=end
+        )
+        assert found is not None
+        if not found.has_calls:
+            return
+        rows = Call.objects.filter(project_id=self.project.id, started_at__gte=start)
+        inside = facts_of(rows if end is None else rows.filter(started_at__lt=end))
+        told: dict[tuple[str, ...], Counts] = {}
+        for (_, _, key), counts in tally(
+            ((None, each) for each in inside), only=Marginal.MODEL
+        ).items():
+            add(told.setdefault(key, {}), counts)
+        assert found.totals() == told
+        assert not found.is_rounded
+
+    @invariant()
+    def what_is_stored_is_what_the_calls_come_to(self) -> None:
+        calls = facts_of(Call.objects.filter(project_id=self.project.id))
+        assert _stored(self.project) == _every_width([*calls, *self.retired])
+
+
+def test_rollups_are_what_the_calls_come_to(db: None) -> None:
+    Story.made = 0
+    run_state_machine_as_test(
+        Story,
+        settings=settings(
+            max_examples=14,
+            stateful_step_count=14,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+        ),
+    )
+
+
+@pytest.fixture
+def project(db: None) -> ProjectInfo:
+    return make_ruled_project()
+
+
+def _fill(project: ProjectInfo, *, at: datetime = NOW) -> None:
+    for hours in (0, 1, 30, 800):
+        record(project, make_capture(started_at=at - timedelta(hours=hours)))
+
+
+def test_rebuilding_puts_right_what_is_wrong(project: ProjectInfo) -> None:
+    """Also rows that should not be there, and calls from before there were rollups."""
+    _fill(project)
+    folding.fold_all()
+    right = _stored(project)
+    Rollup.objects.filter(marginal="model").update(figures='{"n":7}')
+    Rollup.objects.filter(marginal="level", width=Width.QUARTER.value).delete()
+    Rollup.objects.filter(marginal="all", width=Width.DAY.value).delete()
+    # A quarter-hour, and what is made of it, that no call was ever in.
+    for width in Width:
+        Rollup.objects.create(
+            project_id=project.id,
+            marginal="all",
+            width=width.value,
+            period=period_of(width, 1_000_000),
+            key="[]",
+            figures='{"n":1}',
+        )
+
+    done = rebuild(actor=SHELL, project_id=project.id, progress=lambda _: None)
+
+    assert _stored(project) == right
+    assert (done.calls, done.wrong > 0) == (4, True)
+    again = rebuild(actor=SHELL, project_id=project.id, progress=lambda _: None)
+    assert (again.calls, again.wrong) == (4, 0)
+
+
+def test_what_retention_deleted_is_counted_until_it_is_too_old_itself(
+    project: ProjectInfo,
+) -> None:
+    _fill(project)
+    Project.objects.filter(pk=project.id).update(retention_days=10)
+    kept = project_info(Project.objects.get(pk=project.id))
+    delete_expired(actor=SHELL, project=kept, now=NOW)
+    rebuild(actor=SHELL, project_id=project.id, progress=lambda _: None, anew=True)
+
+    found = rollups.figures(project_id=project.id, marginal=Marginal.ALL, since=None, until=None)
+
+    assert Call.objects.count() == 3
+    assert found is not None
+    assert (found.totals()[()]["n"], found.has_calls) == (4, False)
+    cut = rollups.figures(
+        project_id=project.id,
+        marginal=Marginal.ALL,
+        since=NOW - timedelta(hours=799.95),
+        until=None,
+    )
+    assert cut is not None
+    assert cut.is_rounded
+
+    delete_expired(actor=SHELL, project=kept, now=NOW + timedelta(days=500))
+
+    assert not Rollup.objects.exists()
