@@ -6,31 +6,47 @@ plans, told apart by their purpose.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Final
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
-from helmdash.core.budgets.health import HealthReason
 from helmdash.core.calls.outcomes import CallOutcome, outcome_of
+from helmdash.core.rollups import buckets as counted
+from helmdash.core.rollups.facts import BAND_LABELS, OTHER, PURPOSES, CallFacts
+from helmdash.core.rollups.figures import (
+    CALLS,
+    CUTS,
+    SHARE_UNIT,
+    Counts,
+    Distribution,
+    Key,
+    Marginal,
+    add,
+    estimate_ratio,
+    heads,
+    key_of_model,
+    tally,
+    under,
+)
 from helmdash.core.text.wilson import wilson
+from helmdash.queries import rollups
 from helmdash.queries.distinct_values import model_keys
+from helmdash.records.call_facts import facts_of
 from helmdash.records.models import Call
 
-# The newest of the range. They are read and counted in about a quarter of a second.
+__all__ = ["OTHER", "PURPOSES", "ModelRow", "RecentCall", "model_rows", "recent_calls"]
+
+# A range of so few is told from its calls, to the millisecond: they are read in some ten of them.
+FEW_CALLS: Final = 2_000
+_UNTOLD: Final = frozenset(
+    {Distribution.PROMPT_TOKENS, Distribution.FULLNESS, Distribution.TTFT_MS}
+)
+# Until calls of before there were rollups are counted: the newest of the range.
 MOST_CALLS: Final = 20_000
-# Anything else callers invent shares one group, so that the table stays a table.
-PURPOSES: Final = ("chat", "plan", "route", "filter", "verify")
-OTHER: Final = "other"
-# Only plans have variants of the prompt: a route's is one, whatever a caller reports.
-_ROUTE: Final = "route"
-# Upper ends of the bands of prompt sizes: around what a tier C catalog takes (10 KB), and far off.
-_BANDS: Final = (("under 4 KB", 4_096), ("4 to 16 KB", 16_384), ("16 to 64 KB", 65_536))
-_LARGEST_BAND: Final = "over 64 KB"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +78,10 @@ class ModelRow:
     tokens the provider counted, over `estimated` calls. cached_share: of all prompt tokens those
     that the provider read from its cache, over the `cache_told` calls that told. Neither is taken
     from a call whose count is not trusted; suspected_cuts tells how many of all `calls` these are.
-    is_sample: the range holds more calls than were read (MOST_CALLS, the newest).
+    is_exact: latencies and estimate_ratio are of single calls; else they are to within 1 %.
+    is_rounded: the range was told in whole quarter-hours. is_behind: the newest calls are not added
+    up yet. is_sample: rollups are not made yet, and the range holds more calls than were read
+    (MOST_CALLS, the newest).
     """
 
     model: str
@@ -87,6 +106,9 @@ class ModelRow:
     cached_share: float | None
     cache_told: int
     suspected_cuts: int
+    is_exact: bool
+    is_rounded: bool
+    is_behind: bool
     is_sample: bool
 
 
@@ -118,34 +140,33 @@ def model_rows(
 ) -> tuple[ModelRow, ...]:
     """A row for each model, purpose and variant (but for routes), most calls first.
 
-    One query, three with a model. model: only its rows, of as many of its own calls as else of all
-    models together; None: every model's. since, until: when calls started, from the one to before
-    the other; None: no such bound.
+    Two queries and one for each edge of the range; one more where the calls are few (FEW_CALLS),
+    two more with a model. model: only its rows; None: every model's. since, until: when calls
+    started, from the one to before the other; None: no such bound.
     """
-    rows = Call.objects.filter(project_id=project_id)
-    if model is not None:
-        rows = rows.filter(model_key__in=model_keys(project_id=project_id, model=model))
+    keys = None if model is None else model_keys(project_id=project_id, model=model)
+    calls = Call.objects.filter(project_id=project_id)
+    if keys is not None:
+        calls = calls.filter(model_key__in=keys)
     if since is not None:
-        rows = rows.filter(started_at__gte=since)
+        calls = calls.filter(started_at__gte=since)
     if until is not None:
-        rows = rows.filter(started_at__lt=until)
-    newest = rows.order_by("-started_at", "-id").values_list(*_Facts._fields)
-    found = [_Facts(*row) for row in newest[: MOST_CALLS + 1]]
-    is_sample = len(found) > MOST_CALLS
-    groups: dict[tuple[str, str, str], _Group] = {}
-    for facts in found[:MOST_CALLS]:
-        purpose = facts.purpose if facts.purpose in PURPOSES else OTHER
-        variant = "" if purpose == _ROUTE else facts.prompt_variant
-        key = facts.model_key or facts.model
-        groups.setdefault((key, purpose, variant), _Group()).add(facts)
-    spelt: dict[str, dict[str, None]] = {}
-    for facts in found[:MOST_CALLS]:
-        spelt.setdefault(facts.model_key or facts.model, {})[facts.model] = None
-    ranked = sorted(groups.items(), key=lambda pair: (-pair[1].calls, pair[0]))
-    return tuple(
-        group.row(*key, spellings=tuple(spelt[key[0]]), is_sample=is_sample)
-        for key, group in ranked
+        calls = calls.filter(started_at__lt=until)
+    found = rollups.figures(
+        project_id=project_id,
+        marginal=Marginal.MODEL,
+        since=since,
+        until=until,
+        leave_out=_UNTOLD,
     )
+    if found is None:
+        table = _read(calls, MOST_CALLS)
+    else:
+        table = _added_up(found, keys)
+        if found.has_calls and not found.is_behind and table.calls <= FEW_CALLS:
+            table = _read(calls, FEW_CALLS)
+    ranked = sorted(table.totals.items(), key=lambda pair: (-pair[1][CALLS], pair[0]))
+    return tuple(_row(key, counts, table) for key, counts in ranked)
 
 
 def recent_calls(
@@ -172,100 +193,138 @@ def recent_calls(
     return tuple(map(_recent, _by_group([*found, *others])))
 
 
-class _Facts(NamedTuple):
-    """The columns that are counted, in the order they are asked for."""
+@dataclass(slots=True, kw_only=True)
+class _Table:
+    """Figures by model, purpose and variant; spellings by the model's key, newest first.
 
-    model: str
-    model_key: str | None
-    purpose: str
-    prompt_variant: str
-    status: str
-    cause: str
-    finish_reason: str
-    latency_ms: int | None
-    sent_bytes: int | None
-    estimate_tokens: int | None
-    prompt_tokens: int | None
-    cached_tokens: int | None
-    level_reason: str
+    latencies, ratios: of single calls, in order; None where only their buckets are known.
+    """
+
+    totals: dict[Key, Counts] = field(default_factory=dict)
+    spellings: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    latencies: dict[Key, list[int]] | None = None
+    ratios: dict[Key, list[float]] | None = None
+    is_rounded: bool = False
+    is_behind: bool = False
+    is_sample: bool = False
+
+    @property
+    def calls(self) -> int:
+        return sum(counts[CALLS] for counts in self.totals.values())
 
 
-@dataclass(slots=True)
-class _Group:
-    calls: int = 0
-    outcomes: Counter[CallOutcome] = field(default_factory=Counter)
-    finish_reasons: Counter[str] = field(default_factory=Counter)
-    latencies: list[int] = field(default_factory=list)
-    sized: Counter[str] = field(default_factory=Counter)
-    sized_clean: Counter[str] = field(default_factory=Counter)
-    ratios: list[float] = field(default_factory=list)
-    cache_told: int = 0
-    cache_read: int = 0
-    cache_of: int = 0
-    suspected_cuts: int = 0
+def _added_up(found: rollups.RangeFigures, keys: Sequence[str] | None) -> _Table:
+    """From rollups. Of two spellings that one piece of time has, the more frequent is the newer."""
+    totals = found.totals()
+    if keys is not None:
+        totals = {key: counts for key, counts in totals.items() if key[0] in keys}
+    spelt: dict[str, set[str]] = {}
+    for key, total in totals.items():
+        spelt.setdefault(key[0], set()).update(under(total, "s"))
+    seen: dict[str, dict[str, tuple[int, int]]] = {
+        model: dict.fromkeys(words, (0, 0)) for model, words in spelt.items()
+    }
+    for key in totals:
+        # Most models are spelt in one way; the others are looked for in each piece of time.
+        pieces = found.pieces[key] if len(spelt[key[0]]) > 1 else []
+        newest = seen[key[0]]
+        for quarter, counts in pieces:
+            for spelling, calls in under(counts, "s").items():
+                newest[spelling] = max(newest.get(spelling, (quarter, calls)), (quarter, calls))
+    return _Table(
+        totals=totals,
+        spellings={
+            model: tuple(sorted(sorted(each), key=lambda word: each[word], reverse=True))
+            for model, each in seen.items()
+        },
+        is_rounded=found.is_rounded,
+        is_behind=found.is_behind,
+    )
 
-    def add(self, call: _Facts) -> None:
-        self.calls += 1
-        outcome = outcome_of(cause=call.cause, status=call.status)
-        self.outcomes[outcome] += 1
-        self.finish_reasons[call.finish_reason] += 1
-        self.suspected_cuts += call.level_reason == HealthReason.SUSPECTED_CUT
-        if call.latency_ms is not None:
-            self.latencies.append(call.latency_ms)
-        if call.sent_bytes is not None:
-            band = _band(call.sent_bytes)
-            self.sized[band] += 1
-            self.sized_clean[band] += outcome is CallOutcome.CLEAN
-        if call.level_reason == HealthReason.SUSPECTED_CUT:
-            return  # what the provider counted is not trusted
-        if call.estimate_tokens is not None and call.prompt_tokens:
-            self.ratios.append(call.estimate_tokens / call.prompt_tokens)
-        if call.cached_tokens is not None and call.prompt_tokens:
-            self.cache_told += 1
-            self.cache_read += call.cached_tokens
-            self.cache_of += call.prompt_tokens
 
-    def row(
-        self,
-        key: str,
-        purpose: str,
-        variant: str,
-        *,
-        spellings: tuple[str, ...],
-        is_sample: bool,
-    ) -> ModelRow:
-        self.latencies.sort()
-        return ModelRow(
-            model=spellings[0],
-            model_key=key,
-            spellings=spellings,
-            purpose=purpose,
-            prompt_variant=variant or None,
-            calls=self.calls,
-            clean=self._rate(CallOutcome.CLEAN),
-            truncated=self._rate(CallOutcome.TRUNCATED),
-            empty=self._rate(CallOutcome.EMPTY),
-            undecodable=self._rate(CallOutcome.UNDECODABLE),
-            failed=self._rate(CallOutcome.FAILED),
-            latency_p50_ms=_percentile(self.latencies, 50),
-            latency_p95_ms=_percentile(self.latencies, 95),
-            timed=len(self.latencies),
-            finish_reasons=_ranked(self.finish_reasons),
-            bands=tuple(
-                SizeBand(label=label, clean=rate(self.sized_clean[label], self.sized[label]))
-                for label in (*(label for label, _ in _BANDS), _LARGEST_BAND)
-            ),
-            unsized=self.calls - sum(self.sized.values()),
-            estimate_ratio=median(self.ratios) if self.ratios else None,
-            estimated=len(self.ratios),
-            cached_share=self.cache_read / self.cache_of if self.cache_told else None,
-            cache_told=self.cache_told,
-            suspected_cuts=self.suspected_cuts,
-            is_sample=is_sample,
-        )
+def _read(calls: QuerySet[Call], most: int) -> _Table:
+    """From the newest calls themselves, as many as are wanted at most."""
+    found = facts_of(calls.order_by("-started_at", "-id")[: most + 1])
+    table = _Table(latencies={}, ratios={}, is_sample=len(found) > most)
+    spelt: dict[str, dict[str, None]] = {}
+    for facts in found[:most]:
+        _keep_single(table, facts)
+        spelt.setdefault(facts.model_key or facts.model, {})[facts.model] = None
+    told = tally(((None, facts) for facts in found[:most]), only=Marginal.MODEL)
+    for (_, _, key), counts in told.items():
+        add(table.totals.setdefault(key, {}), counts)
+    table.spellings = {model: tuple(words) for model, words in spelt.items()}
+    return table
 
-    def _rate(self, outcome: CallOutcome) -> Rate:
-        return rate(self.outcomes[outcome], self.calls)
+
+def _keep_single(table: _Table, facts: CallFacts) -> None:
+    key = key_of_model(facts)
+    if table.latencies is not None and facts.latency_ms is not None:
+        table.latencies.setdefault(key, []).append(facts.latency_ms)
+    ratio = estimate_ratio(facts)
+    if table.ratios is not None and ratio is not None:
+        table.ratios.setdefault(key, []).append(ratio)
+
+
+def _row(key: Key, counts: Counts, table: _Table) -> ModelRow:
+    model_key, purpose, variant = key
+    calls = counts[CALLS]
+    told_by = heads(counts)
+    outcomes = told_by.get("o", {})
+    sized, sized_clean = told_by.get("b", {}), told_by.get("ok", {})
+    latencies = _buckets(told_by, Distribution.LATENCY_MS)
+    ratios = _buckets(told_by, Distribution.ESTIMATE_RATIO)
+    told = counts.get("hit#", 0)
+    return ModelRow(
+        model=table.spellings[model_key][0],
+        model_key=model_key,
+        spellings=table.spellings[model_key],
+        purpose=purpose,
+        prompt_variant=variant or None,
+        calls=calls,
+        clean=rate(outcomes.get(CallOutcome.CLEAN, 0), calls),
+        truncated=rate(outcomes.get(CallOutcome.TRUNCATED, 0), calls),
+        empty=rate(outcomes.get(CallOutcome.EMPTY, 0), calls),
+        undecodable=rate(outcomes.get(CallOutcome.UNDECODABLE, 0), calls),
+        failed=rate(outcomes.get(CallOutcome.FAILED, 0), calls),
+        latency_p50_ms=_latency(key, latencies, table, 50),
+        latency_p95_ms=_latency(key, latencies, table, 95),
+        timed=sum(latencies.values()),
+        finish_reasons=_ranked(told_by.get("f", {})),
+        bands=tuple(
+            SizeBand(label=label, clean=rate(sized_clean.get(label, 0), sized.get(label, 0)))
+            for label in BAND_LABELS
+        ),
+        unsized=calls - sum(sized.values()),
+        estimate_ratio=_median_ratio(key, ratios, table),
+        estimated=sum(ratios.values()),
+        cached_share=counts.get("hit", 0) / counts["hit/"] if told else None,
+        cache_told=told,
+        suspected_cuts=counts.get(CUTS, 0),
+        is_exact=table.latencies is not None,
+        is_rounded=table.is_rounded,
+        is_behind=table.is_behind,
+        is_sample=table.is_sample,
+    )
+
+
+def _buckets(told_by: Mapping[str, Mapping[str, int]], what: Distribution) -> dict[int, int]:
+    return {int(bucket): count for bucket, count in told_by.get(what.value, {}).items()}
+
+
+def _latency(key: Key, buckets: Mapping[int, int], table: _Table, percent: int) -> int | None:
+    """The nearest-rank percentile: a value that was measured, or the middle of its bucket."""
+    if table.latencies is None:
+        return counted.percentile(buckets, percent)
+    ordered = sorted(table.latencies.get(key, ()))
+    return ordered[-(-len(ordered) * percent // 100) - 1] if ordered else None
+
+
+def _median_ratio(key: Key, buckets: Mapping[int, int], table: _Table) -> float | None:
+    if table.ratios is None:
+        middle = counted.median(buckets)
+        return None if middle is None else middle / SHARE_UNIT
+    return median(table.ratios[key]) if key in table.ratios else None
 
 
 def rate(count: int, n: int) -> Rate:
@@ -274,18 +333,7 @@ def rate(count: int, n: int) -> Rate:
     return Rate(count=count, n=n, share=count / n if n else None, low=low, high=high)
 
 
-def _band(size: int) -> str:
-    return next((label for label, end in _BANDS if size < end), _LARGEST_BAND)
-
-
-def _percentile(ordered: Sequence[int], percent: int) -> int | None:
-    """The nearest-rank percentile: a value that was measured."""
-    if not ordered:
-        return None
-    return ordered[-(-len(ordered) * percent // 100) - 1]
-
-
-def _ranked(counts: Counter[str]) -> tuple[tuple[str | None, int], ...]:
+def _ranked(counts: Mapping[str, int]) -> tuple[tuple[str | None, int], ...]:
     ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     return tuple((word or None, count) for word, count in ranked)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,12 +10,16 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import SentSizes
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.outcomes import CallOutcome, outcome_of
+from helmdash.operations.rollups.folding import fold_all
+from helmdash.operations.rollups.rebuilding import rebuild
 from helmdash.queries import models
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.models import ModelRow, model_rows, recent_calls
+from helmdash.records.models import RollupState
 from tests.factories import NOW, make_capture
 from tests.recording.support import make_ruled_project, record
 
@@ -260,10 +265,56 @@ def test_a_range_takes_its_start_and_leaves_its_end(project: ProjectInfo) -> Non
     assert [row.calls for row in found] == [2]
 
 
-def test_a_range_with_too_many_calls_is_told_by_its_newest(
+@pytest.mark.parametrize("is_folded", [True, False])
+@pytest.mark.parametrize("range_", [{}, {"since": 3}, {"since": 3, "until": 1}, {"until": 2}])
+def test_many_calls_are_added_up_to_what_each_of_them_says(
+    project: ProjectInfo,
+    monkeypatch: pytest.MonkeyPatch,
+    range_: dict[str, int],
+    is_folded: bool,
+) -> None:
+    """Every figure is that of the calls; only latencies and the ratio are those of buckets."""
+    record_adr_053(project)
+    for hours in range(60):
+        record(
+            project,
+            make_capture(
+                started_at=NOW - timedelta(hours=hours * 1.3),
+                latency_ms=300 + hours,
+                sent=SentSizes(bytes=hours * 2_000),
+                finish_reason="length" if hours % 3 else "stop",
+                model="openai/gpt-4o" if hours % 2 else "GPT-4o",
+            ),
+        )
+    if is_folded:
+        fold_all()
+    bounds = {name: NOW - timedelta(days=days) for name, days in range_.items()}
+    told = rows(project, **bounds)
+
+    monkeypatch.setattr(models, "FEW_CALLS", 0)
+    added_up = rows(project, **bounds)
+
+    assert all(row.is_exact for row in told)
+    assert not any(row.is_exact or row.is_rounded or row.is_sample for row in added_up)
+    blurred: dict[str, Any] = {
+        "latency_p50_ms": 0,
+        "latency_p95_ms": 0,
+        "estimate_ratio": 0,
+        "is_exact": False,
+    }
+    assert [replace(row, **blurred) for row in added_up] == [
+        replace(row, **blurred) for row in told
+    ]
+    for row, exact in zip(added_up, told, strict=True):
+        for name in ("latency_p50_ms", "latency_p95_ms", "estimate_ratio"):
+            assert getattr(row, name) == pytest.approx(getattr(exact, name), rel=0.01), name
+
+
+def test_before_all_calls_are_counted_a_range_is_told_by_its_newest(
     project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(models, "MOST_CALLS", 3)
+    RollupState.objects.create(project_id=project.id, is_complete=False)
     record(project, *(make_capture(conversation=None) for _ in range(3)))
     assert not only(project).is_sample
     record(project, make_capture(conversation=None, model="acme/new"))
@@ -278,6 +329,8 @@ def test_a_range_with_too_many_calls_is_told_by_its_newest(
     assert [(row.calls, row.is_sample) for row in rows(project, model="openai/gpt-4o")] == [
         (3, False)
     ]
+    rebuild(actor=SHELL, project_id=project.id, progress=lambda _: None)
+    assert [(row.calls, row.is_sample) for row in rows(project)] == [(3, False), (1, False)]
 
 
 def test_a_filter_pass_of_another_model_stands_beside_its_plan(project: ProjectInfo) -> None:
@@ -314,7 +367,7 @@ def test_calls_of_no_story_stand_alone_newest_first(project: ProjectInfo) -> Non
     assert [call.id for call in found] == ["call-3", "call-2", "call-1"]
 
 
-def test_figures_take_one_query_and_recent_calls_four(project: ProjectInfo) -> None:
+def test_figures_take_three_queries_and_recent_calls_four(project: ProjectInfo) -> None:
     record_adr_053(project)
 
     with CaptureQueriesContext(connection) as figures:
@@ -322,4 +375,4 @@ def test_figures_take_one_query_and_recent_calls_four(project: ProjectInfo) -> N
     with CaptureQueriesContext(connection) as recent:
         recent_calls(project_id=project.id, model=FREE)
 
-    assert (len(figures), len(recent)) == (1, 4)
+    assert (len(figures), len(recent)) == (3, 4)

@@ -55,6 +55,9 @@ def model_page(request: PageRequest) -> HttpResponse:
         context |= {
             "rows": shown,
             "is_sample": any(row.is_sample for row in rows),
+            "is_rounded": any(row.is_rounded for row in rows),
+            "is_behind": any(row.is_behind for row in rows),
+            "is_exact": all(row.is_exact for row in rows),
             "latest_of": latest_of,
             "call_groups": _call_groups(project.id, latest_of, wanted["purpose"]),
         }
