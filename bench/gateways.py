@@ -110,7 +110,7 @@ def _floor(stack: ExitStack, parent: Path, name: str, module: str, upstream_url:
 
 def start_floor(
     stack: ExitStack, parent: Path, module: str, *, env: dict[str, str]
-) -> tuple[int, subprocess.Popen[bytes]]:
+) -> tuple[int, Process]:
     """Start a module of bench.floors, until the stack closes; gives its port and process."""
     uvicorn = ("uvicorn", f"bench.floors.{module}:app", *_UVICORN, "--log-level", "warning")
     return _start(stack, parent, module, *uvicorn, "--port", env=env)

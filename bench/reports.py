@@ -27,8 +27,8 @@ BATCH_CALLS = 100
 SETTINGS = ((3_000, "full"), (3_000, "off"), (30_000, "full"))
 # A project's settings rule everywhere within a second.
 _SETTLED_SECONDS = 1.2
-# What is to be reached of the floor's rate, by database and whether it is a batch: nobody should have
-# to leave out calls because telling of them is dear.
+# What is to be reached of the floor's rate, by database and whether it is a batch: nobody should
+# have to leave out calls because telling of them is dear.
 GOALS = {
     ("sqlite", False): 1 / 6,
     ("postgres", False): 1 / 8,
