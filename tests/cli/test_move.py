@@ -24,7 +24,7 @@ from tests.recorder.test_outages import House, assert_every_row_adds_up
 from tests.support import environment, needs
 from tests.support.postgres import NoPostgres, Postgres, create_database
 from tests.support.processes import kill
-from tests.support.template import copy_template
+from tests.support.template import copy_tables
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,8 @@ def house(tmp_path: Path) -> Iterator[House]:
     """A HelmDash on SQLite, with nothing in it."""
     data_dir = tmp_path / "data"
     data_dir.mkdir()
-    copy_template(data_dir, Path(os.environ["HELMDASH_DATA_DIR"]), environment.clean())
+    run = Path(os.environ["HELMDASH_DATA_DIR"])
+    copy_tables(data_dir / "helmdash.sqlite3", run, environment.clean())
     made = House(data_dir=data_dir)
     yield made
     for process in made.processes:

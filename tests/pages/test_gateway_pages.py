@@ -351,7 +351,9 @@ def test_nobody_waits_long_for_a_silent_upstream(
         html = owner.post(f"/settings/upstreams/{row.pk}/test/").content.decode()
 
     assert "The test failed." in html
-    assert int(re.findall(r">([\d,]+) ms<", html)[0]) < 2000
+    # Ten seconds where nothing is patched; a loaded machine takes its time beside the 200 ms.
+    (took,) = re.findall(r">([\d,]+) ms<", html)
+    assert int(took.replace(",", "")) < 5_000
 
 
 def test_what_is_not_there_cannot_be_tested(owner: Client, project: ProjectInfo) -> None:

@@ -148,7 +148,7 @@ QUERIES = {
     "/calls/cut/": 12,
     "/plans/": 7,
     "/plans/plan-1/": 11,
-    "/models/": 15,
+    "/models/": 17,
     "/trims/": 5,
     "/try/plan/": 7,
     "/budgets/": 5,
