@@ -295,7 +295,8 @@ def _ask(
             if "ndjson" not in answer.headers["content-type"]:
                 found.note("an answer that is no JSON", method, path, body)
             told = None
-        if path == "/api/v1/calls" and answer.status_code in (200, 201) and isinstance(told, dict):
+        is_report = (method, path) == ("POST", "/api/v1/calls")
+        if is_report and answer.status_code in (200, 201) and isinstance(told, dict):
             found.calls.add(told["id"])
     call = answer.headers.get("x-helmdash-call-id")
     if call is not None:
