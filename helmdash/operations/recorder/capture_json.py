@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, assert_never, cast
+from typing import Any, assert_never, cast, get_type_hints
 
 import orjson
+from django.db import models
 
 from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
 from helmdash.core.conversations.fingerprints import ChainLinks
@@ -27,33 +28,34 @@ _MOST_INT = 2**63 - 1
 _MOST_COUNT = 2**53
 
 
-def _most_chars(model: type[Any], column: str) -> int:
-    return int(model._meta.get_field(column).max_length)
+_TYPES = get_type_hints(Capture)
+# Words whose column has another name; what is said of an error is cut when it is masked.
+_COLUMNS: Mapping[str, tuple[type[models.Model], str]] = {
+    "id": (Call, "name"),
+    "conversation": (Conversation, "name"),
+    "finish_reason": (Call, "finish_reason_raw"),
+    "fit_id": (Call, "fit_name"),
+}
+_COLUMNLESS = ("error_message", "content", "unusable", "budget_model")
+
+
+def _most_chars(name: str) -> int:
+    table, column = _COLUMNS.get(name, (Call, name))
+    return int(cast("Any", table._meta.get_field(column)).max_length)
+
+
+def _named(*kinds: object) -> tuple[str, ...]:
+    return tuple(name for name in _NAMES if _TYPES[name] in kinds)
 
 
 # Words of a capture and the room their columns have.
 _ROOM: Mapping[str, int] = {
-    **{
-        name: _most_chars(Call, name)
-        for name in (
-            *("model", "upstream_model", "provider", "pack", "purpose", "correlation_id"),
-            *("caller", "prompt_variant", "response_format", "error_code"),
-            *("client_name", "client_version"),
-        )
-    },
-    "id": _most_chars(Call, "name"),
-    "conversation": _most_chars(Conversation, "name"),
-    "finish_reason": _most_chars(Call, "finish_reason_raw"),
-    "fit_id": _most_chars(Call, "fit_name"),
+    name: _most_chars(name) for name in _named(str, str | None) if name not in _COLUMNLESS
 }
 _WORDS = tuple(_ROOM.items())
 _words_of = attrgetter(*_ROOM)
 _all_of = attrgetter(*_NAMES)
-_COUNTS = (
-    *("raw_content_len", "latency_ms", "ttft_ms", "overhead_ms", "tool_calls", "reasoning_len"),
-    *("window", "round_number"),
-    *("client_window", "server_window", "refused_window"),
-)
+_COUNTS = tuple(name for name in _named(int | None, float | None) if name != "http_status")
 _counts_of = attrgetter(*_COUNTS)
 # The column is a smallint; nothing beyond three digits is a status.
 _MOST_STATUS = 999
