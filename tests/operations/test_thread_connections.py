@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -10,7 +11,7 @@ import pytest
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from helmdash.operations.database.sqlite_file import give_back, thread_connection
+from helmdash.operations.database.sqlite_file import _Kept, give_back, thread_connection
 from helmdash.records.models import Project
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -49,3 +50,21 @@ def test_a_thread_that_ends_leaves_no_connection_open(
     assert again is used
     assert kept is (connection.vendor == "sqlite")
     assert used.connection is None
+
+
+def test_the_collector_may_come_by_on_a_thread_with_an_event_loop() -> None:
+    held: list[_Kept] = []
+
+    def open_one() -> BaseDatabaseWrapper:
+        Project.objects.exists()
+        held.append(_Kept(connections[DEFAULT_DB_ALIAS]))
+        return connections[DEFAULT_DB_ALIAS]
+
+    async def let_go() -> None:
+        held.clear()
+
+    with ThreadPoolExecutor(1) as threads:
+        used = threads.submit(open_one).result()
+        asyncio.run(let_go())
+
+        assert used.connection is None

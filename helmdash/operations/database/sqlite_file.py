@@ -200,7 +200,11 @@ class _Kept:
         self._kept = kept
 
     def __del__(self) -> None:
-        self._kept.close()
+        # Not by Django's close(): where something still held what was the thread's, the collector
+        # lets go of it on any thread, and Django closes on no other and on none with an event loop.
+        opened, self._kept.connection = self._kept.connection, None
+        if opened is not None:
+            opened.close()
 
 
 def _is_main_thread() -> bool:
