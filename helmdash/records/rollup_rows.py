@@ -56,15 +56,29 @@ def key_text(key: Key) -> str:
 
 
 def read_spans(
-    *, project_id: int, marginal: Marginal, spans: Sequence[Span], most_uncounted: int
+    *,
+    project_id: int,
+    marginal: Marginal,
+    spans: Sequence[Span],
+    most_uncounted: int,
+    words: Sequence[str] | None = None,
 ) -> Stored:
-    """The figures of a marginal in some spans, and the oldest of what waits. One statement."""
-    pieces = [f"SELECT width, period, key, figures FROM {_ROLLUPS}" + _OF_SPAN for _ in spans]
+    """The figures of a marginal in some spans, and the oldest of what waits. One statement.
+
+    words: only keys that begin with one of them; None: every key.
+    """
+    # The key up to the end of its first word, which no other word's key begins with.
+    begins = [key_text((word,))[:-1] for word in words or ()]
+    of_words = " OR ".join(["substr(key, 1, %s) = %s"] * len(begins)) or "1 = 0"
+    narrowed = "" if words is None else f" AND ({of_words})"
+    of_span = f"SELECT width, period, key, figures FROM {_ROLLUPS}" + _OF_SPAN + narrowed
+    pieces = [of_span for _ in spans]
     values: list[Any] = []
     for span in spans:
         first = _LEAST if span.first is None else span.first
         end = _MOST if span.end is None else span.end
         values += [project_id, marginal.value, span.width.value, first, end]
+        values += [each for begin in begins for each in (len(begin), begin)]
     pieces.append(
         "SELECT -1, 0, '', changes FROM (SELECT changes FROM"
         f" {_UNCOUNTED} WHERE project_id = %s ORDER BY id LIMIT %s) AS waiting"

@@ -81,6 +81,40 @@ def cover(first: int | None, end: int | None) -> tuple[Span, ...]:
     return (*spans, _span(Width.MONTH, first, end))
 
 
+def bars(first: int, end: int, *, most: int) -> tuple[Width, tuple[int, ...]]:
+    """The narrowest bars, at most so many, that the quarter-hours from `first` to before `end` lie
+    in: the periods that make them up, and the quarter-hours that they begin with, and where the
+    last one ends. They begin where days, weeks (Mondays), quarters and years do."""
+    kinds = [
+        (width, _edges(width, periods, offset, first, end)) for width, periods, offset in _BARS
+    ]
+    fitting = (kind for kind in kinds if len(kind[1]) <= most + 1)
+    width, edges = next(fitting, kinds[-1])
+    return width, tuple(first_quarter(width, each) for each in edges[-most - 1 :])
+
+
+def _edges(width: Width, periods: int, offset: int, first: int, end: int) -> range:
+    """The periods that bars of so many of them begin with, and that after the last bar."""
+    start = (period_of(width, first) - offset) // periods
+    stop = (period_of(width, max(end - 1, first)) - offset) // periods + 1
+    return range(start * periods + offset, stop * periods + offset + 1, periods)
+
+
+# How many periods of which width make up a bar, and one that a bar begins with: the fourth day
+# after the first of 1970 is a Monday. Twelve at most, for a reader reads them all.
+_BARS: Final = (
+    (Width.QUARTER, 1, 0),
+    (Width.HOUR, 1, 0),
+    (Width.HOUR, 3, 0),
+    (Width.HOUR, 12, 0),
+    (Width.DAY, 1, 0),
+    (Width.DAY, 7, 4),
+    (Width.MONTH, 1, 0),
+    (Width.MONTH, 3, 0),
+    (Width.MONTH, 12, 0),
+)
+
+
 def _floor(width: Width, quarter: int) -> int:
     """The last quarter-hour at or before this one that a period begins with."""
     return first_quarter(width, period_of(width, quarter))

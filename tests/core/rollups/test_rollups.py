@@ -25,6 +25,7 @@ from helmdash.core.rollups.figures import (
 from helmdash.core.rollups.periods import (
     Span,
     Width,
+    bars,
     cover,
     first_quarter,
     moment_of,
@@ -122,6 +123,42 @@ def test_a_range_without_bounds_is_made_of_months() -> None:
     )
     last = quarter_of(datetime.max.replace(tzinfo=UTC))
     assert cover(last, None)[-1].first == 10_000 * 12
+
+
+@given(_QUARTERS, st.integers(1, 200 * 366 * _DAY), st.integers(1, 120))
+def test_bars_hold_their_range_and_are_few(first: int, length: int, most: int) -> None:
+    end = first + length
+
+    width, edges = bars(first, end, most=most)
+
+    assert 1 <= len(edges) - 1 <= most
+    assert edges[-2] < end <= edges[-1]
+    # Only bars of years may be too many: then the newest stand.
+    assert edges[0] <= first or (len(edges) - 1 == most and width is Width.MONTH)
+    assert edges[1] > first
+    assert sorted(set(edges)) == list(edges)
+    assert all(first_quarter(width, period_of(width, edge)) == edge for edge in edges)
+
+
+@pytest.mark.parametrize(
+    ("hours", "since", "count"),
+    [
+        (0.4, "2026-06-05 14:15", 2),
+        (24, "2026-06-04 14:30", 97),
+        (31, "2026-06-04 07:00", 32),
+        (7 * 24, "2026-05-29 12:00", 57),
+        (30 * 24, "2026-05-06 12:00", 61),
+        (90 * 24, "2026-03-07 00:00", 91),
+        (365 * 24, "2025-06-02 00:00", 53),  # a Monday
+        (5 * 365 * 24, "2021-06-01 00:00", 61),
+    ],
+)
+def test_bars_begin_where_clocks_and_calendars_do(hours: float, since: str, count: int) -> None:
+    end = datetime(2026, 6, 5, 14, 41, 3, tzinfo=UTC)
+
+    _, edges = bars(quarter_of(end - timedelta(hours=hours)), quarter_of(end) + 1, most=120)
+
+    assert (f"{moment_of(edges[0]):%Y-%m-%d %H:%M}", len(edges) - 1) == (since, count)
 
 
 @given(st.integers(-62_135_596_800, 253_402_300_799))  # the years 1 to 9999
