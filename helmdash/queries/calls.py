@@ -187,7 +187,7 @@ def page(
 
     cursor None: from the newest. Raises BadCursor for one that no page of this list gave.
     """
-    rows = _filtered(project_id, filters).order_by("-started_at", "-id")
+    rows = filtered(project_id, filters).order_by("-started_at", "-id")
     if cursor:
         at, pk = decode_time_cursor(cursor)
         rows = rows.filter(started_at__lte=at).exclude(started_at=at, id__gte=pk)
@@ -205,7 +205,7 @@ def export(*, project_id: int, filters: CallFilters) -> Iterator[CallView]:
     Page by page, and not by a cursor of the database: behind a pooler that gives each transaction
     another connection a cursor is gone with the first.
     """
-    rows = _filtered(project_id, filters).order_by("started_at", "id")
+    rows = filtered(project_id, filters).order_by("started_at", "id")
     if filters.q:
         by_name, by_correlation, by_conversation = _searches(project_id, filters.q)
         rows = rows.filter(by_name | by_correlation | by_conversation)
@@ -355,7 +355,9 @@ def view(row: Call) -> CallView:
     )
 
 
-def _filtered(project_id: int, filters: CallFilters) -> QuerySet[Call]:
+def filtered(project_id: int, filters: CallFilters) -> QuerySet[Call]:
+    """The calls that fit the filters but for `q`, in no order. At most three queries are made for
+    the values of filters."""
     rows = Call.objects.filter(project_id=project_id)
     for name in ("level", "cause", "finish_reason", "purpose", "pack"):
         value = getattr(filters, name)
@@ -384,17 +386,24 @@ def _filtered(project_id: int, filters: CallFilters) -> QuerySet[Call]:
 
 
 def _newest(rows: QuerySet[Call], project_id: int, text: str | None, count: int) -> list[Call]:
-    """The first rows; with a text to search for, the first of those that it finds.
+    """The first rows; with a text to search for, the first of those that it finds."""
+    found = {row.pk: row for way in ways_to_find(rows, project_id, text) for row in way[:count]}
+    return sorted(found.values(), key=lambda row: (row.started_at, row.pk), reverse=True)[:count]
+
+
+def ways_to_find(
+    rows: QuerySet[Call], project_id: int, text: str | None
+) -> tuple[QuerySet[Call], ...]:
+    """The queries that together find the rows that a text is searched in, some of them twice; the
+    rows themselves where there is none.
 
     The three ways to find a call are three queries: each has its index, while one query with
     OR reads every call.
     """
     if not text:
-        return list(rows[:count])
+        return (rows,)
     by_name, *others = _searches(project_id, text)
-    ways = [_named(rows, project_id, text, by_name), *(rows.filter(way) for way in others)]
-    found = {row.pk: row for way in ways for row in way[:count]}
-    return sorted(found.values(), key=lambda row: (row.started_at, row.pk), reverse=True)[:count]
+    return (_named(rows, project_id, text, by_name), *(rows.filter(way) for way in others))
 
 
 def _named(rows: QuerySet[Call], project_id: int, text: str, by_name: Q) -> QuerySet[Call]:

@@ -1,10 +1,14 @@
-"""How many calls there were over time, in bars: what the histograms above lists are drawn from."""
+"""How many calls there were over time, in bars: what the histograms above lists are drawn from.
+
+`call_series` takes the filters of a list; `series` one marginal's words.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import pairwise
@@ -12,6 +16,7 @@ from typing import Final
 
 from django.db.models import Min
 
+from helmdash.core.calls.outcomes import outcome_of
 from helmdash.core.rollups.figures import CALLS, Counts, Marginal, add, tally, under
 from helmdash.core.rollups.periods import (
     Span,
@@ -22,12 +27,16 @@ from helmdash.core.rollups.periods import (
     period_of,
     quarter_of,
 )
-from helmdash.queries.rollups import MOST_UNCOUNTED
+from helmdash.queries import rollups
+from helmdash.queries.calls import CallFilters, filtered, ways_to_find
+from helmdash.queries.distinct_values import model_keys
 from helmdash.records.models import Call, Rollup, RollupState
 from helmdash.records.rollup_rows import read_spans
 
 # A bar of ten pixels on a wide screen.
 MOST_BARS: Final = 120
+# Calls that are read one by one where filters are no marginal: some tens of milliseconds.
+MOST_READ: Final = 10_000
 _NEVER: Final = 2**62
 
 
@@ -54,13 +63,15 @@ class Bar:
     """Calls that started from `since` to before `until`.
 
     calls: None where they are not known. parts: of these how many by word of the split; calls
-    without such a word (a cause) are in no part.
+    without such a word (a cause) are in no part. is_estimate: both are told from other calls'
+    number.
     """
 
     since: datetime
     until: datetime
     calls: int | None
     parts: Mapping[str, int] = field(default_factory=dict)
+    is_estimate: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +87,13 @@ class Series:
 
     @property
     def is_whole(self) -> bool:
+        """Whether every bar is known."""
         return all(bar.calls is not None for bar in self.bars)
+
+    @property
+    def is_estimate(self) -> bool:
+        """Whether any bar is an estimate."""
+        return any(bar.is_estimate for bar in self.bars)
 
 
 def series(
@@ -109,6 +126,129 @@ def series(
         ),
         is_behind=is_behind,
     )
+
+
+def call_series(*, project_id: int, filters: CallFilters, now: datetime, split: Split) -> Series:
+    """Bars of the calls that fit the filters of a list, over the whole of its range.
+
+    From rollups where no filter is given, or one that has a marginal: exact, in two queries, two
+    more with a model and two more without `since`. Else the newest MOST_READ calls that fit are
+    read, in six queries more at most, and bars are exact down to the last one read. Where more
+    fit, the bars before are estimates: of the calls that one filter with a marginal leaves (or of
+    all), the share that fits is taken to be what it is among the newer ones.
+    """
+    only, is_all = _marginal_of(project_id, filters)
+    wider = series(
+        project_id=project_id,
+        since=filters.since,
+        until=filters.until,
+        now=now,
+        split=split,
+        only=only,
+    )
+    return wider if is_all or not wider.bars else _narrowed(wider, only, project_id, filters, split)
+
+
+def _marginal_of(project_id: int, filters: CallFilters) -> tuple[Only, bool]:
+    """One of the filters as a marginal, and whether it is all that they say."""
+    given = {
+        each.name: getattr(filters, each.name)
+        for each in fields(filters)
+        if each.name not in ("since", "until") and getattr(filters, each.name) is not None
+    }
+    name = next((name for name in _MARGINALS if given.get(name)), None)
+    if name is None:
+        return Only(marginal=Marginal.ALL), not given
+    words: tuple[str, ...] = (given[name],)
+    if name == "model":
+        words = model_keys(project_id=project_id, model=given[name])
+    if name == "client":
+        words = (given[name].strip().lower(),)
+    return Only(marginal=_MARGINALS[name], words=words), len(given) == 1
+
+
+# Those that leave fewest calls first.
+_MARGINALS: Final = {
+    "cause": Marginal.CAUSE,
+    "client": Marginal.CLIENT,
+    "model": Marginal.MODEL,
+    "purpose": Marginal.PURPOSE,
+    "finish_reason": Marginal.FINISH_REASON,
+    "level": Marginal.LEVEL,
+}
+
+
+def _narrowed(
+    wider: Series, only: Only, project_id: int, filters: CallFilters, split: Split
+) -> Series:
+    """The same bars with those calls only that fit all filters."""
+    starts = [bar.since for bar in wider.bars]
+    whole = replace(filters, since=starts[0], until=wider.bars[-1].until)
+    newest = _read(project_id, whole, split)
+    told: list[Counter[str]] = [Counter() for _ in starts]
+    for at, word in newest[:MOST_READ]:
+        told[bisect_right(starts, at) - 1][word] += 1
+    exact = [
+        replace(bar, calls=words.total(), parts=_parts(words, split))
+        for bar, words in zip(wider.bars, told, strict=True)
+    ]
+    if len(newest) <= MOST_READ:
+        return Series(bars=tuple(exact), is_behind=False)
+    # The bar of the first one that is not counted is not known.
+    known = bisect_right(starts, newest[MOST_READ][0])
+    counted_from = newest[MOST_READ - 1][0]
+    base = _calls_of(only, project_id, since=counted_from, until=whole.until)
+    seen = sum(told, Counter[str]())
+    estimates = [_estimate(bar, seen, base, split) for bar in wider.bars[:known]]
+    return Series(bars=(*estimates, *exact[known:]), is_behind=wider.is_behind)
+
+
+def _calls_of(only: Only, project_id: int, *, since: datetime, until: datetime | None) -> int:
+    """How many calls of a marginal's words there are; 0 where that is not known."""
+    found = rollups.figures(project_id=project_id, marginal=only.marginal, since=since, until=until)
+    totals = {} if found is None else found.totals()
+    return sum(
+        counts[CALLS]
+        for key, counts in totals.items()
+        if only.words is None or key[0] in only.words
+    )
+
+
+def _read(project_id: int, filters: CallFilters, split: Split) -> list[tuple[datetime, str]]:
+    """When the newest calls that fit started, and their words; one more than are counted."""
+    rows = filtered(project_id, filters).order_by("-started_at", "-id")
+    found: dict[int, tuple[datetime, str]] = {}
+    for way in ways_to_find(rows, project_id, filters.q):
+        values = way.values_list("id", "started_at", *_COLUMNS[split])[: MOST_READ + 1]
+        found |= {pk: (at, _word(split, columns)) for pk, at, *columns in values}
+    return sorted(found.values(), reverse=True)[: MOST_READ + 1]
+
+
+_COLUMNS: Final = {
+    Split.OUTCOME: ("cause", "status"),
+    Split.LEVEL: ("level",),
+    Split.CAUSE: ("cause",),
+    Split.FINISH_REASON: ("finish_reason",),
+}
+
+
+def _word(split: Split, columns: Sequence[str]) -> str:
+    if split is Split.OUTCOME:
+        return outcome_of(cause=columns[0], status=columns[1]).value
+    return columns[0]
+
+
+def _parts(words: Mapping[str, int], split: Split) -> dict[str, int]:
+    """As rollups have them: a call without a cause is in no part."""
+    return {word: calls for word, calls in words.items() if word or split is not Split.CAUSE}
+
+
+def _estimate(bar: Bar, seen: Mapping[str, int], base: int, split: Split) -> Bar:
+    """Of the bar's calls those that fit, as they are among `base` others; unknown without any."""
+    if bar.calls is None or not base:
+        return Bar(since=bar.since, until=bar.until, calls=None)
+    words = {word: round(bar.calls * calls / base) for word, calls in seen.items()}
+    return replace(bar, calls=sum(words.values()), parts=_parts(words, split), is_estimate=True)
 
 
 def _first_quarter(project_id: int) -> int | None:
@@ -145,7 +285,7 @@ def _counts(
         project_id=project_id,
         marginal=only.marginal,
         spans=[Span(width, period_of(width, edges[0]), period_of(width, edges[-1]))],
-        most_uncounted=MOST_UNCOUNTED,
+        most_uncounted=rollups.MOST_UNCOUNTED,
         words=only.words,
     )
     found: list[Counts] = [{} for _ in edges[1:]]
