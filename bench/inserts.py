@@ -30,8 +30,10 @@ from helmdash.operations.recording.masking import masker  # noqa: E402
 from helmdash.queries.access import default_project  # noqa: E402
 from helmdash.queries.budgets import budgets  # noqa: E402
 from helmdash.records.bulk import allocate_ids  # noqa: E402
+from helmdash.records.call_names import name_row  # noqa: E402
 from helmdash.records.models import (  # noqa: E402
     Call,
+    CallName,
     CallPayload,
     Conversation,
     Project,
@@ -80,6 +82,7 @@ def _timed(store: Callable[[], None]) -> float:
 
 def _bulk_create(rows: Rows) -> Callable[[], None]:
     made: list[tuple[type[models.Model], list[Any], bool]] = [
+        (CallName, [CallName(**name_row(row)) for row in rows.calls], False),
         (Call, [Call(**row) for row in rows.calls], False),
         (CallPayload, [CallPayload(**row) for row in rows.payloads], False),
         # The system message is there already, as it is for the recorder.
@@ -100,6 +103,7 @@ def _raw(rows: Rows) -> Callable[[], None]:
     tables = [
         _table(model, given)
         for model, given in (
+            (CallName, [name_row(row) for row in rows.calls]),
             (Call, rows.calls),
             (CallPayload, rows.payloads),
             (StoredMessage, fresh),

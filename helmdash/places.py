@@ -27,8 +27,8 @@ from helmdash.installation import COMMAND
 # A release adds tables, and columns that may be null or have a default of the database's, so that
 # code of the release before goes on writing rows. A release that cannot keep to that sets
 # OLDEST_CODE to itself.
-SCHEMA_RELEASE = 1
-OLDEST_CODE = 0
+SCHEMA_RELEASE = 2
+OLDEST_CODE = 2
 
 # A server in the same network answers within milliseconds; one behind a dropped packet in a second
 # or three.

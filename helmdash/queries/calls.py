@@ -7,9 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Annotated, Any
 
-from django.db import connection
 from django.db.models import Q, QuerySet
-from django.db.models.functions import Left
 
 from helmdash.answers import HIDDEN, INLINE, Doc, JsonName, Words, answer, member
 from helmdash.core.budgets.health import Health, HealthReason
@@ -22,6 +20,7 @@ from helmdash.core.calls.usage import Usage
 from helmdash.core.conversations.clients import Client
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
+from helmdash.records.call_names import calls_at, find_beginning, find_call, find_places
 from helmdash.records.models import Call, CallPayload, Conversation, StoredMessage
 from helmdash.records.querysets import starts_with
 
@@ -219,13 +218,9 @@ def export(*, project_id: int, filters: CallFilters) -> Iterator[CallView]:
 
 
 def find(*, project_id: int, call_id: str) -> CallDetail | None:
-    """One call, its payload, and the other calls of its correlation id. At most four queries. None
+    """One call, its payload, and the other calls of its correlation id. At most five queries. None
     if it does not exist in the project."""
-    row = (
-        Call.objects.filter(project_id=project_id, name=call_id)
-        .select_related("conversation", "payload", "rules")
-        .first()
-    )
+    row = find_call(project_id, call_id).select_related("conversation", "payload", "rules").first()
     if row is None:
         return None
     payload: CallPayload | None = getattr(row, "payload", None)
@@ -254,9 +249,7 @@ def find(*, project_id: int, call_id: str) -> CallDetail | None:
 
 def stored_ids(*, project_id: int, ids: Sequence[str]) -> frozenset[str]:
     """Which of the ids are recorded. One query."""
-    return frozenset(
-        Call.objects.filter(project_id=project_id, name__in=ids).values_list("name", flat=True)
-    )
+    return frozenset(find_places(project_id, ids))
 
 
 def newest_mark(*, project_id: int) -> int:
@@ -410,17 +403,12 @@ def _named(rows: QuerySet[Call], project_id: int, text: str, by_name: Q) -> Quer
     """Calls by the beginning of their id, whether one begins so or nearly all.
 
     Few enough are found by name and sorted; where there are more, a walk from the newest on soon
-    has its page full. Left to themselves, both databases take the wrong way at times: ids often
-    grow with time, and neither knows that.
+    has its page full.
     """
-    found = Call.objects.filter(by_name, project_id=project_id).order_by().values("id")
-    if not found[_SORTED_CALLS : _SORTED_CALLS + 1]:
-        # A subquery with a limit is carried out as it is written.
-        return rows.filter(id__in=found[:_SORTED_CALLS])
-    if connection.vendor == "sqlite":
-        # An expression, which no index serves: this makes SQLite walk by time.
-        return rows.alias(beginning=Left("name", len(text))).filter(beginning=text)
-    return rows.filter(by_name)
+    found = find_beginning(project_id, text, _SORTED_CALLS + 1)
+    if len(found) > _SORTED_CALLS:
+        return rows.filter(by_name)
+    return calls_at(project_id, found, among=rows)
 
 
 def _searches(project_id: int, text: str) -> tuple[Q, Q, Q]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Literal
 
-from helmdash.records.models import Call, Conversation, Fit, PlanRecord, Project
+from helmdash.records.models import CallName, Conversation, Fit, PlanRecord, Project
 
 Kind = Literal["conversation", "call", "fit", "plan"]
-_MODELS: dict[Kind, type[Conversation | Call | Fit | PlanRecord]] = {
+_MODELS: dict[Kind, type[Conversation | CallName | Fit | PlanRecord]] = {
     "conversation": Conversation,
-    "call": Call,
+    "call": CallName,
     "fit": Fit,
     "plan": PlanRecord,
 }

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, TypeVar
 
 from django.db import connection
-from django.db.models import Model, Q
+from django.db.models import Model, Q, QuerySet
 from django.utils.dateparse import parse_datetime
 
 from helmdash.records.models.conversations import Call
 
 Column = Literal["model", "model_key", "client_name", "pack", "purpose"]
+_M = TypeVar("_M", bound=Model)
 # More values than this in a drop-down help nobody; a filter takes any that is recorded.
 MOST_VALUES = 200
 
@@ -89,6 +90,17 @@ def starts_with(field: str, text: str) -> Q:
         return Q(**{f"{field}__startswith": text})
     # SQLite's LIKE ignores case and so its index; the range says the same and uses it.
     return Q(**{f"{field}__gte": text, f"{field}__lt": text + "\U0010ffff"})
+
+
+def in_partitions(rows: QuerySet[_M], first: datetime, last: datetime) -> QuerySet[_M]:
+    """Rows of calls that are known to have started from one moment to another.
+
+    Says it where calls lie in partitions, so that only those are asked; SQLite would think that
+    the times find the rows, and walk through them all.
+    """
+    if connection.vendor != "postgresql":
+        return rows
+    return rows.filter(started_at__gte=first, started_at__lte=last)
 
 
 def moment(value: datetime | str) -> datetime:

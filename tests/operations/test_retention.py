@@ -22,6 +22,7 @@ from helmdash.queries import calls, plans
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
     Call,
+    CallName,
     CallPayload,
     Conversation,
     Fit,
@@ -86,7 +87,7 @@ def test_what_is_too_old_goes_with_all_that_belongs_to_it(project: ProjectInfo) 
     assert done == Retained(calls=1, conversations=1, fits=1)
     assert [call.name for call in Call.objects.all()] == ["young"]
     assert [row.name for row in Conversation.objects.all()] == ["of-young"]
-    for model in (CallPayload, Round, HealthChange, Fit):
+    for model in (CallName, CallPayload, Round, HealthChange, Fit):
         assert model.objects.count() == 1, model
     assert {row.body["content"] for row in StoredMessage.objects.all()} == {"Be brief.", "young"}
     kept = calls.find(project_id=project.id, call_id="young")

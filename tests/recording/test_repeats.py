@@ -6,8 +6,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from helmdash.core.budgets.levels import Level
+from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.models import Budget, Call, Conversation
+from helmdash.records.models import Budget, Call, CallName, Conversation
 from tests.factories import NOW, make_capture
 from tests.recording.support import CRITICAL, conversation, make_ruled_project, prompt, record
 
@@ -105,3 +106,28 @@ def test_an_id_belongs_to_its_project(project: ProjectInfo) -> None:
     (answer,) = record(stranger, make_capture(id="one"))
 
     assert not answer.duplicate
+
+
+def test_a_call_is_known_by_its_second_name(project: ProjectInfo) -> None:
+    (first,) = record(project, make_capture(id="one"))
+    one = CallName.objects.get()
+    CallName.objects.create(
+        project_id=project.id, name="two", call_id=one.call_id, started_at=one.started_at
+    )
+
+    (again,) = record(project, make_capture(id="two"))
+
+    assert again == replace(first, id="two", duplicate=True)
+    found = calls.find(project_id=project.id, call_id="two")
+    assert found is not None
+    assert found.call.id == "one"
+
+
+def test_a_name_that_outlived_its_call_is_free(project: ProjectInfo) -> None:
+    record(project, make_capture(id="one"))
+    Call.objects.all().delete()
+
+    (answer,) = record(project, make_capture(id="one"))
+
+    assert (answer.duplicate, answer.generation) == (False, 2)
+    assert CallName.objects.get().call_id == Call.objects.get().pk

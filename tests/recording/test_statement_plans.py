@@ -19,8 +19,10 @@ from django.db import connection, transaction
 from helmdash.operations.database import statistics
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.bulk import allocate_ids, analyze, insert_rows
+from helmdash.records.call_names import insert_names
 from helmdash.records.models import (
     Call,
+    CallName,
     Conversation,
     ConversationMark,
     HealthChange,
@@ -34,8 +36,8 @@ from tests.recording.support import make_ruled_project, prompt, record
 CALLS, PER_CONVERSATION, MESSAGES = 4_000, 10, 20_000
 # Rows that one statement may look at: the newest calls of a model are the most (truncation).
 MOST_ROWS = 300
-_GROWN = (Call, Conversation, ConversationMark, HealthChange, Round, StoredMessage)
-_TABLES = re.compile("|".join(model._meta.db_table for model in _GROWN))
+_GROWN = (Call, CallName, Conversation, ConversationMark, HealthChange, Round, StoredMessage)
+_TABLES = re.compile("|".join(rf"\b{model._meta.db_table}\b" for model in _GROWN))
 # By these alone a statement meets all that was stored lately.
 _NARROWS_NOTHING = {"project_id", "latest_seen_at", "started_at", "latest_at", "at"}
 
@@ -54,6 +56,7 @@ def grown(db: None) -> ProjectInfo:
     talks = list(Conversation.objects.filter(name__startswith="talk-").values_list("id", flat=True))
     each = {"name": "call-{0}", "conversation_id": talks, "generation": PER_CONVERSATION}
     _multiply(Call, CALLS, **each)
+    insert_names(list(Call.objects.filter(name__startswith="call-").values()))
     _multiply(StoredMessage, MESSAGES, hash="b2:{0:032x}")
     _multiply(ConversationMark, CALLS, hash="n{0:040x}", conversation_id=talks)
     return project
@@ -71,7 +74,7 @@ def test_no_statement_looks_at_more_than_it_is_about(grown: ProjectInfo, is_anal
         record(grown, chat, nameless(TASK, reply=None, http_status=500), nameless(TASK))
         record(grown, prompt(2_000, conversation=None))
 
-    assert {model._meta.db_table for model in (Call, Conversation, StoredMessage)} <= {
+    assert {model._meta.db_table for model in (CallName, Conversation, StoredMessage)} <= {
         table for statement, _ in ran for table in _TABLES.findall(statement)
     }
     for statement, params in ran:

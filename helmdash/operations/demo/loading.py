@@ -20,6 +20,7 @@ from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access import project_info
 from helmdash.records.models import (
     Call,
+    CallName,
     CallPayload,
     Conversation,
     ConversationMark,
@@ -98,6 +99,7 @@ def remove_demo(*, actor: Actor) -> bool:
         CallPayload.objects.filter(call__in=calls.values("id")).delete()
         # In the order of their foreign keys; none of these rows is referred to from elsewhere.
         for model in (
+            CallName,
             Call,
             Rollup,
             UncountedCalls,

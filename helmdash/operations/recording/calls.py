@@ -50,7 +50,8 @@ from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.calls import view
 from helmdash.records.bulk import allocate_ids, find_existing, insert_rows, upsert_rows
-from helmdash.records.models import Call, CallPayload, Payload, StoredMessage
+from helmdash.records.call_names import calls_at, delete_names, find_places, insert_names
+from helmdash.records.models import Call, CallName, CallPayload, Payload, StoredMessage
 
 # A message that comes with every call need not be written with every call.
 MESSAGE_SEEN_PRECISION = timedelta(days=1)
@@ -194,6 +195,7 @@ class _Batch:
         ids = allocate_ids(Call, len(self._call_rows))
         for row, pk in zip(self._call_rows, ids, strict=True):
             row["id"] = pk
+        insert_names(self._call_rows)
         insert_rows(Call, self._call_rows)
         self._write_payloads(ids)
         # The one line by which recording and rollups know each other (ADR 32).
@@ -283,11 +285,19 @@ def _lock_conversations(
 
 def _known_calls(project_id: int, names: Sequence[str]) -> dict[str, Recorded]:
     """The first answers of those calls that are repeats; most batches hold none."""
-    repeated = find_existing(Call, "name", names, {"project_id": project_id})
+    repeated = find_existing(CallName, "name", names, {"project_id": project_id})
     if not repeated:
         return {}
-    rows = Call.objects.filter(project_id=project_id, name__in=repeated)
-    return {row.name: _first_answer(row) for row in rows.select_related("conversation")}
+    places = find_places(project_id, repeated)
+    rows = calls_at(project_id, places.values()).select_related("conversation")
+    answers = {row.pk: _first_answer(row) for row in rows}
+    # A name may outlive its call by a little, and is free then.
+    delete_names(project_id, [name for name, at in places.items() if at.call_id not in answers])
+    return {
+        name: replace(answers[at.call_id], id=name)
+        for name, at in places.items()
+        if at.call_id in answers
+    }
 
 
 def _first_answer(row: Call) -> Recorded:

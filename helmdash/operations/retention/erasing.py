@@ -25,8 +25,10 @@ from helmdash.operations.recorder import recorder
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.operations.rollups.noting import note_erased
 from helmdash.queries.access import ProjectInfo
+from helmdash.records.call_names import delete_names
 from helmdash.records.models import (
     Call,
+    CallName,
     CallPayload,
     Conversation,
     Fit,
@@ -143,6 +145,7 @@ def _unsee(project_id: int, hashes: frozenset[str]) -> dict[str, datetime]:
 def _delete_calls(project_id: int, ids: list[int], fits: frozenset[str], now: datetime) -> Erased:
     calls = Call.objects.filter(id__in=ids)
     note_erased(project_id, calls, now=now)
+    delete_names(project_id, list(calls.values_list("name", flat=True)))
     _delete_what_refers_to(Call, ids)
     made_for = Fit.objects.filter(project_id=project_id, name__in=fits)
     return Erased(calls=_delete(calls), fits=_delete(made_for))
@@ -172,6 +175,8 @@ def _delete_if_empty(row: Conversation) -> bool:
     if locked.exists() and Call.objects.filter(conversation_id=row.pk).exists():
         return False
     _delete_what_refers_to(Conversation, [row.pk], besides=Call)
+    # Those of its calls that retention took away, and second names.
+    _delete(CallName.objects.filter(project_id=row.project_id, conversation_id=row.pk))
     _delete(Conversation.objects.filter(pk=row.pk))
     return True
 

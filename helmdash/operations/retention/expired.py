@@ -16,6 +16,7 @@ from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
 from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
 from helmdash.operations.rollups import noting, old_rollups
 from helmdash.queries.access import ProjectInfo
+from helmdash.records.call_names import delete_names
 from helmdash.records.models import (
     Call,
     CallPayload,
@@ -138,10 +139,11 @@ def _delete_calls(project_id: int, before: datetime, batch: int) -> int:
     with transaction.atomic():
         noting.note_retained(project_id, before)
         rows = Call.objects.filter(project_id=project_id, started_at__lt=before)
-        ids = list(rows.order_by("started_at", "id").values_list("id", flat=True)[:batch])
-        CallPayload.objects.filter(call_id__in=ids)._raw_delete(connection.alias)
-        Call.objects.filter(id__in=ids)._raw_delete(connection.alias)
-    return len(ids)
+        found = dict(rows.order_by("started_at", "id").values_list("id", "name")[:batch])
+        CallPayload.objects.filter(call_id__in=found)._raw_delete(connection.alias)
+        Call.objects.filter(id__in=found)._raw_delete(connection.alias)
+        delete_names(project_id, found.values())
+    return len(found)
 
 
 def _delete_conversations(project_id: int, before: datetime, batch: int) -> int:
@@ -151,7 +153,12 @@ def _delete_conversations(project_id: int, before: datetime, batch: int) -> int:
         rows = Conversation.objects.filter(
             project_id=project_id, latest_at__lt=before, calls__isnull=True
         )
-        ids = list(rows.order_by("latest_at", "id").values_list("id", flat=True)[:batch])
+        found = list(rows.order_by("latest_at", "id").values_list("id", flat=True)[:batch])
+        # Locked, as whoever records a call for one does first, and then asked once more.
+        locked = Conversation.objects.select_for_update().filter(project_id=project_id)
+        found = list(locked.filter(id__in=found).order_by("id").values_list("id", flat=True))
+        used = Call.objects.filter(project_id=project_id, conversation_id__in=found)
+        ids = [*{*found} - {*used.values_list("conversation_id", flat=True)}]
         Round.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
         ConversationMark.objects.filter(conversation_id__in=ids)._raw_delete(connection.alias)
         HealthChange.objects.filter(project_id=project_id, conversation_id__in=ids).delete()

@@ -171,12 +171,20 @@ class ReadOnlyAdmin(ScopedModelAdmin[_M]):
         text, project = search_term.strip(), _project_in_force(request)
         if not text or not self.searched:
             return queryset, False
+        if project is None:
+            return queryset.none(), False
+        return self.beginning(queryset, project, text, _MOST_FOUND), False
+
+    def beginning(
+        self, queryset: QuerySet[Any], project_id: int, text: str, most: int
+    ) -> QuerySet[Any]:
+        """Those rows of a project whose id begins with the text, among the first `most` found."""
         fitting = self.model._default_manager.filter(
-            starts_with(self.searched, text), project_id=project
+            starts_with(self.searched, text), project_id=project_id
         )
         # In no order: PostgreSQL's index for beginnings has none, and would sort them all.
-        ids = fitting.order_by().values_list("pk", flat=True)[:_MOST_FOUND]
-        return queryset.filter(pk__in=list(ids)), False
+        ids = fitting.order_by().values_list("pk", flat=True)[:most]
+        return queryset.filter(pk__in=list(ids))
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Nobody adds by hand."""

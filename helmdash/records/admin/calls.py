@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -15,6 +17,7 @@ from helmdash.records.admin.big_tables import (
     seen_filter,
     words_filter,
 )
+from helmdash.records.call_names import calls_at, find_beginning
 from helmdash.records.models import Call, Conversation, Fit, HealthChange
 from helmdash.records.models.conversations import LEVEL_WORDS
 
@@ -66,6 +69,12 @@ class CallAdmin(ReadOnlyAdmin[Call]):
     list_select_related = ["conversation"]
     ordering = ["-started_at", "-id"]
     search_help_text = "The beginning of a call's id."
+
+    def beginning(
+        self, queryset: QuerySet[Any], project_id: int, text: str, most: int
+    ) -> QuerySet[Any]:
+        """By the table of names, which lead to the calls."""
+        return calls_at(project_id, find_beginning(project_id, text, most), among=queryset)
 
 
 @admin.register(Conversation)

@@ -20,6 +20,7 @@ from helmdash.records.models.care import Guidance, PendingPrompt, Reminder
 from helmdash.records.models.catalog import CatalogRevision
 from helmdash.records.models.conversations import (
     Call,
+    CallName,
     CallPayload,
     Conversation,
     ConversationMark,
@@ -43,6 +44,7 @@ __all__ = [
     "BudgetAlias",
     "BudgetMode",
     "Call",
+    "CallName",
     "CallPayload",
     "CatalogRevision",
     "Conversation",

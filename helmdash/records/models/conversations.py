@@ -147,12 +147,15 @@ class Call(models.Model):
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     name = models.CharField(max_length=128, help_text="The client's own id, or one we made.")
+    # No constraint of the database's: it would look a conversation up for each call that comes, and
+    # for each conversation that goes through all the calls there are (operations.retention).
     conversation = models.ForeignKey(
         Conversation,
         null=True,
         on_delete=models.CASCADE,
         related_name="calls",
         db_index=False,
+        db_constraint=False,
     )
     round_number = models.PositiveIntegerField(null=True)
     generation = models.PositiveBigIntegerField(null=True)
@@ -223,18 +226,6 @@ class Call(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["project", "name"],
-                opclasses=["int8_ops", "varchar_pattern_ops"],
-                name="call_name",
-            ),
-            # A conversation's calls are numbered without gap or double. The conversation first:
-            # deleting one looks here for what refers to it.
-            models.UniqueConstraint(
-                fields=["conversation", "generation", "project"],
-                condition=Q(conversation__isnull=False),
-                name="call_generation",
-            ),
             models.CheckConstraint(
                 condition=Q(conversation__isnull=True, generation__isnull=True)
                 | Q(conversation__isnull=False, generation__isnull=False),
@@ -253,6 +244,11 @@ class Call(models.Model):
                 fields=["project", "conversation", "started_at", "id"],
                 condition=Q(conversation__isnull=False),
                 name="call_by_conversation",
+            ),
+            models.Index(
+                fields=["project", "conversation", "generation"],
+                condition=Q(conversation__isnull=False),
+                name="call_by_generation",
             ),
             # One index for each filter of the list: a rare value must not walk a million rows.
             models.Index(
@@ -290,6 +286,36 @@ class Call(models.Model):
                 condition=~Q(correlation_id=""),
                 name="call_by_correlation",
             ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class CallName(models.Model):
+    """An id by which a call is known, and where the call lies: read before the calls are.
+
+    Here is what must be unique whatever time a call is of: ids of a project, and the numbers in a
+    conversation. Not all names have a call any more: retention takes them away after it.
+    """
+
+    pk = models.CompositePrimaryKey("project_id", "name")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    name = models.CharField(max_length=128, help_text="The client's own id, or one we made.")
+    call_id = models.BigIntegerField()
+    started_at = models.DateTimeField(help_text="The call's: in which partition it is.")
+    conversation_id = models.BigIntegerField(null=True)
+    # Null also for a second name of the same call.
+    generation = models.PositiveBigIntegerField(null=True)
+
+    class Meta:
+        constraints = [
+            # A conversation's calls are numbered without gap or double.
+            models.UniqueConstraint(
+                fields=["project", "conversation_id", "generation"],
+                condition=Q(conversation_id__isnull=False),
+                name="call_generation",
+            )
         ]
 
     def __str__(self) -> str:

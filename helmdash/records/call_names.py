@@ -1,0 +1,86 @@
+"""Where calls lie, by the ids they are known by: no statement looks for a name among the calls.
+
+Calls are kept by time, so that a search by anything else would ask every partition; the table of
+names gives number and time, which lead to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from helmdash.records.bulk import insert_rows
+from helmdash.records.models import Call, CallName
+from helmdash.records.querysets import in_partitions, starts_with
+
+
+class Place(NamedTuple):
+    """The key of a call, whatever its project."""
+
+    call_id: int
+    started_at: datetime
+
+
+def find_places(project_id: int, names: Collection[str]) -> dict[str, Place]:
+    """Where the calls of these names lie; names that the project does not have are left out. One
+    query."""
+    rows = CallName.objects.filter(project_id=project_id, name__in=list(names))
+    return {
+        name: Place(pk, at) for name, pk, at in rows.values_list("name", "call_id", "started_at")
+    }
+
+
+def find_beginning(project_id: int, text: str, most: int) -> list[Place]:
+    """Where calls lie whose name begins with the text, `most` at most, in no order. One query."""
+    # In no order: PostgreSQL's index for beginnings has none, and would sort them all.
+    rows = CallName.objects.filter(starts_with("name", text), project_id=project_id).order_by()
+    return [Place(*found) for found in rows.values_list("call_id", "started_at")[:most]]
+
+
+def calls_at(
+    project_id: int, places: Iterable[Place], *, among: QuerySet[Call] | None = None
+) -> QuerySet[Call]:
+    """The calls that lie there (of `among`), as far as there still are any."""
+    found = list(places)
+    if not found:
+        return Call.objects.none()
+    times = [place.started_at for place in found]
+    rows = Call.objects.all() if among is None else among
+    rows = rows.filter(project_id=project_id, id__in=[place.call_id for place in found])
+    return in_partitions(rows, min(times), max(times))
+
+
+def find_call(project_id: int, name: str) -> QuerySet[Call]:
+    """The call of this name, none or one. One query, and another once it is read."""
+    return calls_at(project_id, find_places(project_id, [name]).values())
+
+
+def insert_names(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Note the names of calls that are about to be inserted, by the attributes of their rows.
+
+    Raises django.db.IntegrityError where a name, or a number in a conversation, is taken.
+    """
+    insert_rows(CallName, [name_row(row) for row in rows])
+
+
+def name_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of CallName for a row of Call."""
+    return {
+        "project_id": row["project_id"],
+        "name": row["name"],
+        "call_id": row["id"],
+        "started_at": row["started_at"],
+        "conversation_id": row["conversation_id"],
+        "generation": row["generation"],
+    }
+
+
+def delete_names(project_id: int, names: Collection[str]) -> None:
+    """Forget names whose calls are gone, or go in this transaction."""
+    if names:
+        rows = CallName.objects.filter(project_id=project_id, name__in=list(names))
+        rows._raw_delete(connection.alias)
