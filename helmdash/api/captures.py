@@ -12,6 +12,7 @@ from helmdash.api.problems import FieldFault
 from helmdash.api.schemas.calls import Rejected
 from helmdash.api.schemas.reports import BATCH, CALL
 from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.routes import CallRoute
 from helmdash.doors.bodies.captures import to_capture
 
 
@@ -35,7 +36,7 @@ def read_batch(
             faults += faults_of(error, known=CALL.known)
         else:
             if not faults:
-                good.append((index, to_capture(call)))
+                good.append((index, to_capture(call, route=CallRoute.API)))
         if faults:
             rejected.append(_rejected(index, faults))
     return good, rejected

@@ -17,6 +17,7 @@ from helmdash.api.responding import answer
 from helmdash.api.schemas import reports
 from helmdash.api.schemas.calls import BatchAnswer, BatchResult
 from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.routes import CallRoute
 from helmdash.doors.bodies.captures import to_capture
 from helmdash.operations.recording.calls import Recorded
 
@@ -31,7 +32,7 @@ class Report:
 
 def read_single(request: HttpRequest) -> Report:
     """The report of one call. Raises Problem."""
-    capture = to_capture(read_body(request, reports.CALL))
+    capture = to_capture(read_body(request, reports.CALL), route=CallRoute.API)
     return Report(captures=[capture], respond=_answer_single)
 
 

@@ -14,8 +14,11 @@ from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import SentSizes
+from helmdash.core.calls.composition import Composition
 from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.core.calls.finish import FinishReason
+from helmdash.core.calls.lanes import Lane
+from helmdash.core.calls.routes import split_routes
 from helmdash.core.calls.usage import Usage
 from helmdash.core.conversations.clients import Client
 from helmdash.queries.distinct_values import model_keys
@@ -96,7 +99,12 @@ class CallView:
     id: str
     conversation: str | None
     round_number: Annotated[int | None, JsonName("round")]
-    generation: int | None
+    generation: Annotated[int | None, Doc("Null: of no conversation, or a side call.")]
+    lane: Lane
+    routes: Annotated[
+        tuple[str, ...],
+        Doc("The doors that told of it: gateway, api, mcp, planner; empty: unknown."),
+    ]
     attempt: int
     model: str
     model_key: ModelKey
@@ -128,6 +136,7 @@ class CallView:
     fit_id: str | None
     trim: TrimBytes | None
     sent: SentSizes
+    composition: Annotated[Composition | None, Doc("What fills the prompt; null: not known.")]
     estimate_tokens: int | None
     prompt_hash: str | None
     placed_by: str | None
@@ -290,6 +299,21 @@ def client_of_row(row: Call | Conversation) -> Client | None:
     return Client(name=row.client_name, version=row.client_version or "")
 
 
+def composition_of_row(row: Call) -> Composition | None:
+    """What fills the call's prompt; None where nothing of it but its tools is known."""
+    told = Composition(
+        system=row.sent_system_bytes,
+        tools=row.sent_tools_bytes,
+        user=row.sent_user_bytes,
+        assistant=row.sent_assistant_bytes,
+        tool_results=row.sent_results_bytes,
+        images=row.sent_image_bytes,
+        other=row.sent_other_bytes,
+        results_by_tool=row.sent_results_by_tool or {},
+    )
+    return told if told.is_known else None
+
+
 def view(row: Call) -> CallView:
     """The value behind a row (with its conversation selected)."""
     return CallView(
@@ -297,6 +321,8 @@ def view(row: Call) -> CallView:
         conversation=row.conversation.name if row.conversation else None,
         round_number=row.round_number,
         generation=row.generation,
+        lane=Lane(row.lane) if row.lane else Lane.MAIN,
+        routes=split_routes(row.routes),
         attempt=row.attempt,
         model=row.model,
         model_key=row.model_key or row.model,
@@ -340,6 +366,7 @@ def view(row: Call) -> CallView:
             tools_bytes=row.sent_tools_bytes,
             images=row.sent_images,
         ),
+        composition=composition_of_row(row),
         estimate_tokens=row.estimate_tokens,
         prompt_hash=row.prompt_hash or None,
         placed_by=row.placed_by or None,

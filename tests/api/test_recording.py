@@ -166,6 +166,9 @@ def test_everything_that_is_told_comes_back(owner: Door) -> None:
         error_code="bad_gateway",
         error_message="upstream said no",
         trim={"before_bytes": 35_000, "after_bytes": 9_900, "dropped": ["metadata.examples"]},
+        parent="trip",
+        lane="main",
+        composition={"system": 900, "user": 0, "results_by_tool": {"": 9, "read": 4, "bash": 7}},
         sent={"bytes": 52_000, "messages": 9, "tools_bytes": 800, "images": 1},
         started_at="2026-02-03T04:05:06.789+02:00",
         metadata={"run": {"step": 3}, "tags": ["a", None, 1.5]},
@@ -187,6 +190,18 @@ def test_everything_that_is_told_comes_back(owner: Door) -> None:
     assert stored["started_at"] == "2026-02-03T02:05:06.789000Z"
     assert (stored["finish_reason"], stored["finish_reason_raw"]) == ("length", "MAX_TOKENS")
     assert stored["cause"]["name"] == "upstream_error"
+    assert stored["composition"] == {
+        "system": 900,
+        "tools": 800,
+        "user": 0,
+        "assistant": None,
+        "tool_results": None,
+        "images": None,
+        "other": None,
+        "results_by_tool": {"bash": 7, "read": 4},
+    }
+    assert (stored["lane"], stored["routes"]) == ("main", ["api"])
+    assert owner.get(f"/conversations/{given['conversation']}").json()["parent"] == "trip"
     assert set(stored["cause"]) == {"name", "rule", "advice", "detail"}
 
 

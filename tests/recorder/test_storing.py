@@ -20,6 +20,7 @@ from django.db import DataError, IntegrityError, OperationalError, connection, t
 
 from helmdash.core.budgets.budget_table import MissingFallback
 from helmdash.core.calls.capture import CapturedTrim, SentSizes
+from helmdash.core.calls.composition import Composition
 from helmdash.operations import ledger as operations
 from helmdash.operations.database.sqlite_file import DatabaseFileGone
 from helmdash.operations.recorder import Recorder, RecorderFull, RecorderState, group_commit
@@ -116,6 +117,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "half pairs and NUL": {"content": "\ud800\0", "model": "\udfff\0", "pack": "\0"},
     "large counts": {
         "sent": SentSizes(bytes=2**70, messages=-1, tools_bytes=2**63, images=10**30),
+        "composition": Composition(system=2**70, results_by_tool={"\0": -1}),
         "window": 2**70,
         "round_number": 2**70,
         "overhead_ms": float("inf"),

@@ -1,4 +1,4 @@
-"""Late reports: a call that was under way at a clear belongs to the round before (place-3)."""
+"""Late reports: a call that was under way at a clear belongs to the round before (place-4)."""
 
 from __future__ import annotations
 

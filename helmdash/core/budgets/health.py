@@ -25,6 +25,8 @@ class HealthReason(StrEnum):
     USAGE_UNAVAILABLE = "usage_unavailable"
     MODEL_LIMIT_UNAVAILABLE = "model_limit_unavailable"
     SUSPECTED_CUT = "suspected_cut"
+    # Of a conversation that has side calls only (core.calls.lanes).
+    NO_MAIN_CALL = "no_main_call"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,9 @@ from typing import Literal
 
 from helmdash.answers import answer
 from helmdash.core.calls.beside import Beside
+from helmdash.core.calls.composition import Composition
+from helmdash.core.calls.lanes import Lane, lane_of
+from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.fingerprints import ChainLinks
 
 Status = Literal["success", "error", "cancelled"]
@@ -63,6 +66,9 @@ class Capture:
     model: str
     id: str | None = None
     conversation: str | None = None
+    parent: str | None = None  # the conversation that this one is a part of, as a sub-agent's is
+    lane: Lane | None = None  # as it was told; `effective_lane` says what holds
+    routes: tuple[CallRoute, ...] = ()  # the doors it came by
     round_number: int | None = None  # the round it was begun in, where the caller knows
     provider: str | None = None
     pack: str | None = None
@@ -87,6 +93,7 @@ class Capture:
     error_is_own: bool | None = None
     trim: CapturedTrim | None = None
     sent: SentSizes | None = None
+    composition: Composition | None = None
     messages: tuple[Mapping[str, object], ...] | None = None
     content: str | None = None
     decoded: bool | None = None
@@ -107,6 +114,11 @@ class Capture:
     reasoning_len: int | None = None  # bytes of reasoning that came beside the content
     links: ChainLinks | None = None  # what tells the conversation where none was named
     beside: Beside | None = None  # for whoever asked for an answer; read and never stored
+
+    @property
+    def effective_lane(self) -> Lane:
+        """The lane as told, else by the purpose."""
+        return lane_of(self.lane, self.purpose)
 
     @property
     def effective_status(self) -> Status:

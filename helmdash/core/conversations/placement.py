@@ -1,9 +1,10 @@
 """Where a call stands in its conversation: its generation, its round, and what it changes.
 
-Rule "place-3": calls are numbered in the order they are recorded; a call stays in the round that
+Rule "place-4": calls are numbered in the order they are recorded; a call stays in the round that
 is open, unless its context was given a fresh start: a compaction opens the next round. A clear
 opens it before its first call; what was under way then and is reported late belongs to the round
-before, and says nothing about the new one: its prompt would turn a fresh context red.
+before, and says nothing about the new one: its prompt would turn a fresh context red. A side call
+(core.calls.lanes) is not numbered, and is of no round.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from datetime import datetime, timedelta
 
 from helmdash.core.budgets.levels import Level
 
-PLACEMENT_VERSION = "place-3"
+PLACEMENT_VERSION = "place-4"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

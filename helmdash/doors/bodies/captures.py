@@ -6,11 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
-from helmdash.doors.bodies.reports import CallIn, ClientIn, SentIn, TrimIn
+from helmdash.core.calls.composition import Composition, largest_results
+from helmdash.core.calls.lanes import Lane
+from helmdash.core.calls.routes import CallRoute
+from helmdash.doors.bodies.reports import CallIn, ClientIn, CompositionIn, SentIn, TrimIn
 
 
-def to_capture(call: CallIn) -> Capture:
-    """The report as a value. Null and blank words say as little as missing ones."""
+def to_capture(call: CallIn, *, route: CallRoute) -> Capture:
+    """The report as a value. Null and blank words say as little as missing ones.
+
+    route: the door it came by.
+    """
     given: dict[str, Any] = {
         name: value
         for name, value in call.items()
@@ -24,6 +30,7 @@ def to_capture(call: CallIn) -> Capture:
     for name, convert in _CONVERSIONS:
         if name in given:
             given[name] = convert(given[name])
+    given["routes"] = (route,)
     if "client" in given:
         given |= _client(given.pop("client"))
     return Capture(**given)
@@ -43,6 +50,19 @@ def _trim(trim: TrimIn) -> CapturedTrim:
     )
 
 
+def _composition(told: CompositionIn) -> Composition:
+    return Composition(
+        system=told.get("system"),
+        tools=told.get("tools"),
+        user=told.get("user"),
+        assistant=told.get("assistant"),
+        tool_results=told.get("tool_results"),
+        images=told.get("images"),
+        other=told.get("other"),
+        results_by_tool=largest_results(told.get("results_by_tool") or {}),
+    )
+
+
 def _sent(sent: SentIn) -> SentSizes:
     return SentSizes(
         bytes=sent.get("bytes"),
@@ -58,6 +78,8 @@ _MILLISECONDS = ("latency_ms", "ttft_ms", "overhead_ms")
 _CONVERSIONS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("trim", _trim),
     ("sent", _sent),
+    ("composition", _composition),
+    ("lane", Lane),
     ("messages", tuple),
     ("attempts", tuple),
 )

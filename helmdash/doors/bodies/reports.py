@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Required
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict
 
+from helmdash.core.calls.composition import MOST_RESULT_TOOLS
+from helmdash.core.calls.lanes import SIDE_PURPOSES
 from helmdash.doors.bodies.fields import (
     OPEN,
     STRICT,
@@ -49,6 +52,28 @@ class SentIn(TypedDict, total=False):
     images: Count | None
 
 
+class CompositionIn(TypedDict, total=False):
+    """What fills the prompt: bytes by kind. Null and left out: not known."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    system: Count | None
+    tools: Annotated[Count | None, Field(description="Schemas of tools, as JSON.")]
+    user: Count | None
+    assistant: Annotated[Count | None, Field(description="Texts, reasoning and calls of tools.")]
+    tool_results: Count | None
+    images: Count | None
+    other: Count | None
+    results_by_tool: Annotated[
+        dict[Word128, Count] | None,
+        Field(
+            max_length=1000,
+            description="Of `tool_results`, by the name of the tool. "
+            f"The largest {MOST_RESULT_TOOLS} are kept.",
+        ),
+    ]
+
+
 class ClientIn(TypedDict, total=False):
     """The program that made the call."""
 
@@ -56,6 +81,14 @@ class ClientIn(TypedDict, total=False):
 
     name: Required[Annotated[Word64, Field(description="Such as claude-code or openai-python.")]]
     version: Word32 | None
+
+
+def _named_parent(parent: str | None, info: ValidationInfo) -> str | None:
+    conversation = info.data.get("conversation")
+    if parent is None or (conversation is not None and conversation != parent):
+        return parent
+    sentence = "goes with a conversation, and names another one"
+    raise PydanticCustomError("parent", sentence)
 
 
 class CallIn(TypedDict, total=False):
@@ -69,6 +102,22 @@ class CallIn(TypedDict, total=False):
     ]
     conversation: Annotated[
         ConversationId | None, Field(description="The dialogue the call belongs to.")
+    ]
+    parent: Annotated[
+        ConversationId | None,
+        Field(
+            description="The conversation that this one is a part of, as a sub-agent's is. The "
+            "first that is told stays. Needs `conversation`."
+        ),
+        AfterValidator(_named_parent),
+    ]
+    lane: Annotated[
+        Literal["main", "side"] | None,
+        Field(
+            description="side: made beside the conversation, such as a title. It has no generation "
+            "and never measures how full the conversation is. Default: side for the purposes "
+            f"{', '.join(sorted(SIDE_PURPOSES))}, else main."
+        ),
     ]
     round: Annotated[
         SmallPositive | None,
@@ -128,6 +177,7 @@ class CallIn(TypedDict, total=False):
     error_message: Annotated[str | None, Field(description="Kept up to 2,000 characters.")]
     trim: TrimIn | None
     sent: SentIn | None
+    composition: CompositionIn | None
     messages: Annotated[
         list[FreeObject] | None,
         Field(max_length=10_000, description="Stored only if the project keeps payloads."),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from django.utils import timezone
 
 from helmdash.answers import members
+from helmdash.core.calls.routes import CallRoute
 from helmdash.doors.bodies.captures import to_capture
 from helmdash.doors.bodies.reports import CallIn
 from helmdash.mcp.arguments import ArgumentShape
@@ -18,7 +19,7 @@ _CALL_IN = ArgumentShape(CallIn)
 
 
 async def _record(visit: Visit, given: Arguments, report: Report) -> Mapping[str, object]:
-    capture = to_capture(_CALL_IN.read(given))
+    capture = to_capture(_CALL_IN.read(given), route=CallRoute.MCP)
     # In a thread: a recorder that nobody started stores on the spot.
     promise = await visit.threads.run(
         recorder().record,

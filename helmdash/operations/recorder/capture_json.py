@@ -5,7 +5,7 @@ Only what was told is written (None is left out), so that a line is little longe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from operator import attrgetter
@@ -15,6 +15,9 @@ import orjson
 from django.db import models
 
 from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
+from helmdash.core.calls.composition import Composition
+from helmdash.core.calls.lanes import Lane
+from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.fingerprints import ChainLinks
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.records.bulk import storable
@@ -33,6 +36,7 @@ _TYPES = get_type_hints(Capture)
 _COLUMNS: Mapping[str, tuple[type[models.Model], str]] = {
     "id": (Call, "name"),
     "conversation": (Conversation, "name"),
+    "parent": (Conversation, "parent"),
     "finish_reason": (Call, "finish_reason_raw"),
     "fit_id": (Call, "fit_name"),
 }
@@ -84,6 +88,8 @@ def make_storable(capture: Capture) -> Capture:
             wrong[name] = None
     if capture.sent is not None and not _is_possible(capture.sent):
         wrong["sent"] = None
+    if capture.composition is not None and not _is_possible(capture.composition):
+        wrong["composition"] = None
     if capture.trim is not None and not _is_possible(capture.trim):
         wrong["trim"] = None
     status = capture.http_status
@@ -94,11 +100,13 @@ def make_storable(capture: Capture) -> Capture:
     return replace(capture, **wrong) if wrong else capture
 
 
-def _is_possible(sizes: SentSizes | CapturedTrim) -> bool:
+def _is_possible(sizes: SentSizes | CapturedTrim | Composition) -> bool:
     told: tuple[int | None, ...]
     match sizes:
         case SentSizes():
             told = (sizes.bytes, sizes.messages, sizes.tools_bytes, sizes.images)
+        case Composition():
+            told = (*sizes.counts, *sizes.results_by_tool.values())
         case CapturedTrim():
             told = (sizes.before_bytes, sizes.after_bytes)
         case _:
@@ -162,6 +170,7 @@ def bare_capture(capture: Capture, *, why: str) -> Capture:
         error_message=(capture.error_message or "")[:_MOST_ERROR_CHARS] or None,
         unusable=None,
         trim=None,
+        composition=None,
         attempts=(),
         metadata={NOT_STORED: why},
     )
@@ -199,7 +208,7 @@ def _mended(value: Any, levels: int) -> Any:
             return storable(value)
         case _ if levels == 0:
             return _TOO_DEEP
-        case CapturedTrim() | SentSizes() | ChainLinks():
+        case CapturedTrim() | SentSizes() | Composition() | ChainLinks():
             named = {field.name: getattr(value, field.name) for field in fields(value)}
             return _mended(named, levels)
         case Mapping():
@@ -236,10 +245,18 @@ def _part(kind: type[Any]) -> Callable[[Mapping[str, Any]], Any]:
     return load
 
 
+def _routes(told: Sequence[str]) -> tuple[CallRoute, ...]:
+    """A line of a newer release may hold a route that is not known here."""
+    return tuple(route for route in CallRoute if route.value in told)
+
+
 _CONVERSIONS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("started_at", _time),
     ("trim", _part(CapturedTrim)),
     ("sent", _part(SentSizes)),
+    ("composition", _part(Composition)),
+    ("lane", Lane),
+    ("routes", _routes),
     ("links", _part(ChainLinks)),
     ("messages", tuple),
     ("attempts", tuple),

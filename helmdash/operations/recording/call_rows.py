@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.composition import Composition
+from helmdash.core.calls.routes import join_routes
 from helmdash.core.text.redaction import Masker
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE
 from helmdash.operations.recording.conversation_rows import ConversationRow
@@ -27,6 +30,13 @@ class Placed:
     placed_by: str = ""
     branched_from: tuple[str, int] | None = None  # name and generation
 
+    @property
+    def generation(self) -> int | None:
+        """Its number in its conversation, which has just taken it in; None: it has none."""
+        if self.conversation is None or self.item.is_side:
+            return None
+        return self.conversation.generation
+
 
 def call_row(
     placed: Placed, *, project_id: int, rules_id: int, masker: Masker, now: datetime
@@ -40,7 +50,9 @@ def call_row(
         "name": capture.id,
         "conversation_id": conversation.id if conversation else None,
         "round_number": placed.round_number,
-        "generation": conversation.generation if conversation else None,
+        "generation": placed.generation,
+        "lane": capture.effective_lane.value,
+        "routes": join_routes(capture.routes),
         "attempt": capture.attempt,
         "model": capture.model,
         "model_key": item.model_key,
@@ -88,8 +100,8 @@ def call_row(
         "trim_after_bytes": trim.after_bytes if trim else None,
         "sent_bytes": item.sent_bytes,
         "sent_messages": item.sent_messages,
-        "sent_tools_bytes": sent.tools_bytes if sent else None,
         "sent_images": sent.images if sent else None,
+        **_composition(capture),
         "estimate_tokens": _estimate(item),
         "prompt_hash": item.prompt_hash,
         "placed_by": placed.placed_by,
@@ -136,6 +148,27 @@ def _estimate(item: Judged) -> int | None:
     sent = item.capture.sent
     images = (sent.images if sent else None) or 0
     return item.budget.estimator.tokens_of_bytes(item.sent_bytes) + images * TOKENS_PER_IMAGE
+
+
+_UNTOLD = Composition()
+
+
+def _composition(capture: Capture) -> dict[str, object]:
+    """The columns of what fills the prompt. The schemas of tools may be told in either place."""
+    told = capture.composition or _UNTOLD
+    tools = told.tools
+    if tools is None and capture.sent is not None:
+        tools = capture.sent.tools_bytes
+    return {
+        "sent_system_bytes": told.system,
+        "sent_tools_bytes": tools,
+        "sent_user_bytes": told.user,
+        "sent_assistant_bytes": told.assistant,
+        "sent_results_bytes": told.tool_results,
+        "sent_image_bytes": told.images,
+        "sent_other_bytes": told.other,
+        "sent_results_by_tool": dict(told.results_by_tool) or None,
+    }
 
 
 def _metadata(placed: Placed) -> dict[str, object] | None:

@@ -173,7 +173,7 @@ class _Batch:
             id=item.capture.id or "",
             conversation=conversation.name if conversation else None,
             round_number=placed.round_number,
-            generation=conversation.generation if conversation else None,
+            generation=placed.generation,
             health=placed.item.health,
             finish_reason=item.finish_reason,
             cause=item.cause,
@@ -216,6 +216,12 @@ class _Batch:
                 branched_from=found.branched_from,
             )
         row = self._conversations.get(item.capture.conversation or "")
+        if item.is_side:
+            # Its prompt is not the conversation's, by which the next ones are compared.
+            item = self._cutting.judge(item, None, opens_round=False)
+            if row is not None:
+                self._standings.take_side(row, item)
+            return Placed(item=item, conversation=row, placed_by="named" if row else "")
         item = self._cutting.judge(item, row, opens_round=False)
         if row is None:
             return Placed(item=item)
@@ -259,9 +265,13 @@ class _Batch:
 
 
 def _is_nameless(item: Judged) -> bool:
-    """Whether the call says by its messages, and not by a name, which conversation it is of."""
+    """Whether the call says by its messages, and not by a name, which conversation it is of.
+
+    A side call does not: its messages are its own.
+    """
     links = item.capture.links
-    return not item.capture.conversation and links is not None and bool(links.head)
+    is_told = bool(item.capture.conversation) or item.is_side
+    return not is_told and links is not None and bool(links.head)
 
 
 def _lock_conversations(

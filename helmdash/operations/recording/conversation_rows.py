@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db import connection
 
+from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.budgets.lines import DEFAULT_OPTIMAL_MAX_TOKENS
 from helmdash.core.conversations.placement import (
@@ -53,6 +54,8 @@ _MOVING = (
     "late_until",
     "is_round_empty",
     "trace",
+    "parent",
+    "side_calls",
 )
 _COLUMNS = ("id", "project_id", "name", *_MOVING)
 
@@ -88,6 +91,8 @@ class ConversationRow:
     late_until: int | None = None
     is_round_empty: bool = False
     trace: list[object] | None = None
+    parent: str | None = None
+    side_calls: int | None = None
     is_new: bool = False
 
 
@@ -135,6 +140,7 @@ def make_row(*, pk: int, project_id: int, name: str, item: Judged) -> Conversati
         trims=0,
         started_at=item.started_at,
         latest_at=item.started_at,
+        parent=item.capture.parent,
         is_new=True,
     )
 
@@ -183,7 +189,9 @@ def make_named(
 
 def delete_unused(rows: Iterable[ConversationRow]) -> None:
     """Take back the conversations made for calls that turned out to be repeats."""
-    unused = [row.id for row in rows if row.generation == 0 and not row.is_new]
+    unused = [
+        row.id for row in rows if row.generation == 0 and not row.side_calls and not row.is_new
+    ]
     if unused:
         # Nothing can refer to a row that was made in this transaction.
         Conversation.objects.filter(id__in=unused)._raw_delete(connection.alias)
@@ -242,6 +250,16 @@ class ConversationBatch:
         row.is_round_empty = False
         self._extend_round(row, item, row.round_number)
         return row.round_number
+
+    def take_side(self, row: ConversationRow, item: Judged) -> None:
+        """A call beside the conversation: counted, and neither numbered nor of any round. How full
+        the conversation is, and what care knows of it, stay as they are."""
+        if row.generation == 0:
+            _name_model(row, item)
+            row.level_reason = HealthReason.NO_MAIN_CALL.value
+        row.side_calls = (row.side_calls or 0) + 1
+        _count(row, item)
+        self._touched[row.id] = row
 
     def _take_late(self, row: ConversationRow, item: Judged) -> int:
         """A call of the round before: it has a number, and says nothing about the open round."""
@@ -352,11 +370,7 @@ def _apply(row: ConversationRow, after: ConversationState, item: Judged) -> None
     row.severity = LEVELS[after.level].severity
     row.level_reason = health.reason.value if health.reason else ""
     row.known_level = after.known_level.value if after.known_level else ""
-    row.model = item.capture.model
-    row.model_key = item.model_key
-    row.client_name = item.capture.client_name
-    row.client_version = item.capture.client_version
-    row.client_window = item.client_window
+    _name_model(row, item)
     row.prompt_tokens = health.prompt_tokens
     row.limit_tokens = health.limit_tokens
     row.limit_source = health.limit_source.value if health.limit_source else ""
@@ -365,7 +379,16 @@ def _apply(row: ConversationRow, after: ConversationState, item: Judged) -> None
     _count(row, item)
 
 
+def _name_model(row: ConversationRow, item: Judged) -> None:
+    row.model = item.capture.model
+    row.model_key = item.model_key
+    row.client_name = item.capture.client_name
+    row.client_version = item.capture.client_version
+    row.client_window = item.client_window
+
+
 def _count(row: ConversationRow, item: Judged) -> None:
+    row.parent = row.parent or item.capture.parent
     row.failures += item.cause is not None
     row.trims += item.is_trimmed
     # Reports may come late and out of order.

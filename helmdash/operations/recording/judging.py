@@ -16,6 +16,7 @@ from helmdash.core.budgets.windows import within_window
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.failures import Cause, FailureCause, classify
 from helmdash.core.calls.finish import FinishReason, normalise_finish_reason
+from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.usage import Usage, normalise_usage
 from helmdash.core.calls.withheld import without_words
 from helmdash.core.conversations.fingerprints import CHAIN_VERSION
@@ -60,6 +61,11 @@ class Judged:
             return self.message_hashes[-1]
         links = self.capture.links
         return f"{CHAIN_VERSION}:{links.head[1:]}" if links is not None and links.head else ""
+
+    @property
+    def is_side(self) -> bool:
+        """Whether it was made beside its conversation."""
+        return self.capture.effective_lane is Lane.SIDE
 
     @property
     def is_trimmed(self) -> bool:

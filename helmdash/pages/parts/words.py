@@ -36,6 +36,7 @@ _REASONS = {
     HealthReason.USAGE_UNAVAILABLE: "usage not reported",
     HealthReason.MODEL_LIMIT_UNAVAILABLE: "limit unknown: no source names one, or it was disproved",
     HealthReason.SUSPECTED_CUT: "probably cut upstream",
+    HealthReason.NO_MAIN_CALL: "only side calls so far",
 }
 _ADVICE = {
     Advice.RETRY: "send it again",

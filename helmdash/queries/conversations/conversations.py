@@ -51,6 +51,7 @@ class ConversationCounts:
     """Over all rounds."""
 
     calls: int
+    side_calls: Annotated[int, Doc("Of these, calls beside it, which have no generation.")]
     rounds: int
     failures: int
     trims: int
@@ -62,6 +63,7 @@ class ConversationView:
     """One conversation as its newest call left it."""
 
     id: str
+    parent: Annotated[str | None, Doc("The conversation that it is a part of.")]
     model: str
     model_key: ModelKey
     client: Client | None
@@ -72,6 +74,7 @@ class ConversationView:
     known_level: Level | None
     failures: Annotated[int, HIDDEN]
     trims: Annotated[int, HIDDEN]
+    side_calls: Annotated[int, HIDDEN]
     started_at: datetime
     latest_at: datetime
     # A clear has opened the round, and it has no call yet.
@@ -82,8 +85,9 @@ class ConversationView:
     def counts(self) -> ConversationCounts:
         """What there was of it so far."""
         return ConversationCounts(
-            # Calls are numbered without a gap, so the newest number is their count.
-            calls=self.generation,
+            # Main calls are numbered without a gap, so the newest number is their count.
+            calls=self.generation + self.side_calls,
+            side_calls=self.side_calls,
             rounds=self.round_number,
             failures=self.failures,
             trims=self.trims,
@@ -296,6 +300,7 @@ def _filtered(project_id: int, filters: ConversationFilters) -> QuerySet[Convers
 def _view(row: Conversation) -> ConversationView:
     return ConversationView(
         id=row.name,
+        parent=row.parent,
         model=row.model,
         model_key=row.model_key or row.model,
         client=client_of_row(row),
@@ -306,6 +311,7 @@ def _view(row: Conversation) -> ConversationView:
         known_level=Level(row.known_level) if row.known_level else None,
         failures=row.failures,
         trims=row.trims,
+        side_calls=row.side_calls or 0,
         started_at=row.started_at,
         latest_at=row.latest_at,
         is_round_empty=row.is_round_empty,

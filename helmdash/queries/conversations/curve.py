@@ -40,7 +40,7 @@ class CurvePoint:
 def curve_of(row: Conversation) -> tuple[CurvePoint, ...]:
     """Its newest generations, CURVE_POINTS at most, oldest first. One query."""
     newest = (
-        Call.objects.filter(project_id=row.project_id, conversation=row)
+        Call.objects.filter(project_id=row.project_id, conversation=row, generation__isnull=False)
         .order_by("-generation")
         .values_list(
             "generation",

@@ -166,6 +166,7 @@ def _trims(project_id: int, conversation: str) -> tuple[TrimmedCall, ...]:
     calls = Call.objects.filter(
         project_id=project_id,
         conversation__name=conversation,
+        generation__isnull=False,
         trim_after_bytes__lt=F("trim_before_bytes"),
     )
     shown = calls.order_by("-generation").values_list(

@@ -14,6 +14,7 @@ from helmdash.core.budgets.lines import DEFAULT_OPTIMAL_MAX_TOKENS
 from helmdash.core.budgets.model_names import KEY_CHARS
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
+from helmdash.core.calls.lanes import Lane
 from helmdash.core.conversations.clients import NAME_CHARS, VERSION_CHARS
 from helmdash.records.fields import count_field, name_field, one_of, word_field
 from helmdash.records.models.access import Project
@@ -29,6 +30,8 @@ class Conversation(models.Model):
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     name = models.CharField(max_length=255, help_text="The id its calls carry.")
+    # By its name, for a sub-agent's call may be reported before its parent's; no row need be there.
+    parent = name_field(255, "Conversation that it is a part of, as a sub-agent's is.")
     model = models.CharField(max_length=255, help_text="Model of the newest call.")
     model_key = name_field(KEY_CHARS, "What figures and filters know that model by.")
     client_name = name_field(NAME_CHARS, "Program that made the newest call.")
@@ -36,8 +39,9 @@ class Conversation(models.Model):
     client_window = count_field("Window (tokens) that the newest call's client counts on.")
     round_number = models.PositiveIntegerField(default=1)
     generation = models.PositiveBigIntegerField(
-        default=0, help_text="Number of the newest call; the count of calls."
+        default=0, help_text="Number of the newest main call; the count of main calls."
     )
+    side_calls = count_field("Calls beside it, which have no number. Null: none.")
     level = models.CharField(max_length=10, default=Level.UNKNOWN.value)
     severity = models.PositiveSmallIntegerField(default=LEVELS[Level.UNKNOWN].severity)
     level_reason = word_field(32)
@@ -94,6 +98,12 @@ class Conversation(models.Model):
                 fields=["project", "latest_at", "id"],
                 condition=Q(generation__gt=1),
                 name="grown_conversation_by_time",
+            ),
+            # The sub-agents of a conversation.
+            models.Index(
+                fields=["project", "parent", "id"],
+                condition=Q(parent__isnull=False),
+                name="conversation_by_parent",
             ),
             models.Index(
                 fields=["project", "severity", "latest_at", "id"],
@@ -159,6 +169,9 @@ class Call(models.Model):
     )
     round_number = models.PositiveIntegerField(null=True)
     generation = models.PositiveBigIntegerField(null=True)
+    # Null: main, or by code that does not know lanes yet.
+    lane = name_field(8, "main, or side: beside the conversation (core.calls.lanes).")
+    routes = name_field(64, "Doors that told of it (core.calls.routes).")
     attempt = models.PositiveIntegerField(default=1)
 
     model = models.CharField(max_length=255)
@@ -216,6 +229,14 @@ class Call(models.Model):
     sent_messages = count_field()
     sent_tools_bytes = count_field()
     sent_images = count_field()
+    # What fills the prompt (core.calls.composition), beside sent_tools_bytes.
+    sent_system_bytes = count_field()
+    sent_user_bytes = count_field()
+    sent_assistant_bytes = count_field()
+    sent_results_bytes = count_field("Of results of tools.")
+    sent_image_bytes = count_field()
+    sent_other_bytes = count_field("Of parts that only one format knows.")
+    sent_results_by_tool = models.JSONField(null=True, blank=True)
     estimate_tokens = count_field("Our estimate of the prompt, from the bytes sent.")
     prompt_hash = word_field(40)
     placed_by = word_field(32)  # the rule that chose the conversation, with its version
@@ -226,9 +247,11 @@ class Call(models.Model):
 
     class Meta:
         constraints = [
+            # A side call belongs to a conversation without a number.
             models.CheckConstraint(
                 condition=Q(conversation__isnull=True, generation__isnull=True)
-                | Q(conversation__isnull=False, generation__isnull=False),
+                | Q(conversation__isnull=False, generation__isnull=False)
+                | Q(generation__isnull=True, lane__isnull=False, lane=Lane.SIDE.value),
                 name="call_generation_with_conversation",
             ),
             one_of("call", "status", STATUSES),
