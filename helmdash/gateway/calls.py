@@ -14,10 +14,10 @@ from helmdash.gateway.forwarding.capture.recording import CallRecording
 from helmdash.gateway.forwarding.forwarder import Forwarder
 from helmdash.gateway.forwarding.response_headers import remediation_headers
 from helmdash.gateway.local_models import LocalModels
-from helmdash.gateway.message_digest import images_of
 from helmdash.gateway.options import conversation_of
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.placing import place
+from helmdash.gateway.prompt_weight import weigh
 from helmdash.gateway.refusals import Refusal, bad_request
 from helmdash.gateway.remediation.remediator import Remediator
 from helmdash.gateway.request import GatewayRequest
@@ -60,9 +60,9 @@ class Calls:
         exchange.metadata = chat.metadata
         exchange.conversation = exchange.conversation or conversation_of(chat.metadata)
         exchange.tools_bytes = _tools_bytes(parsed)
-        images, image_bytes = images_of(chat)
+        images, composition = weigh(chat)
         outgoing = exchange.outgoing = OutgoingRequest(
-            body=body, parsed=parsed, chat=chat, images=images, image_bytes=image_bytes
+            body=body, parsed=parsed, chat=chat, images=images, composition=composition
         )
         try:
             await place(exchange, self._listings)

@@ -10,8 +10,8 @@ from typing import Any
 
 from helmdash.gateway import budgeting
 from helmdash.gateway.exchange import Exchange
-from helmdash.gateway.message_digest import images_of
 from helmdash.gateway.placing import place
+from helmdash.gateway.prompt_weight import weigh
 from helmdash.gateway.request import GatewayRequest
 from helmdash.gateway.responder import Responder, passed_headers
 from helmdash.providers.errors import BadRequest
@@ -78,8 +78,8 @@ def _estimate(exchange: Exchange, parsed: dict[str, Any], responder: Responder) 
         request = responder.client.read_request(
             {"max_tokens": 1, **parsed}, model=exchange.model, stream=False
         )
-        images, image_bytes = images_of(request)
-        outgoing = replace(exchange.outgoing, images=images, image_bytes=image_bytes)
+        images, composition = weigh(request)
+        outgoing = replace(exchange.outgoing, images=images, composition=composition)
     except BadRequest:
         outgoing = exchange.outgoing  # its bytes can be counted all the same
     return budgeting.estimate(outgoing, exchange.budget).tokens

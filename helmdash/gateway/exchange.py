@@ -9,6 +9,7 @@ from time import perf_counter_ns
 
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.calls.capture import Status
+from helmdash.core.calls.lanes import Lane, lane_of
 from helmdash.core.conversations.clients import Client
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.doors.directory import KeyContext
@@ -64,6 +65,16 @@ class Exchange:
     collector: Collector | None = None  # of a stream
     reply: Reply | None = None  # of a whole reply
     is_settled: bool = False
+
+    @property
+    def told_purpose(self) -> str:
+        """What the call is for: as a header says, else by what was asked for."""
+        return self.options.purpose or self.purpose
+
+    @property
+    def is_side(self) -> bool:
+        """Whether it is made beside its conversation, which is then left as it is."""
+        return lane_of(self.options.lane, self.told_purpose) is Lane.SIDE
 
     @property
     def asker(self) -> tuple[int, str]:

@@ -45,16 +45,6 @@ def call_links(request: ChatRequest, reply: Reply, *, is_retry: bool) -> ChainLi
     return links_of(turns, reply=answer, is_retry=is_retry)
 
 
-def images_of(request: ChatRequest) -> tuple[int, int]:
-    """How many images a request carries, and how many bytes of base64 they are."""
-    count = size = 0
-    for message in request.messages:
-        for image in _images(message.parts):
-            count += 1
-            size += len(image.data or "")
-    return count, size
-
-
 def kept_messages(request: ChatRequest) -> tuple[Mapping[str, Any], ...]:
     """The messages as they are stored where a project keeps texts: one shape for all vendors.
 
@@ -91,14 +81,6 @@ def _arguments(text: str) -> str:
         return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS).decode()
     except (ValueError, TypeError):
         return text
-
-
-def _images(parts: Iterable[Part]) -> Iterable[Image]:
-    for part in parts:
-        if isinstance(part, Image):
-            yield part
-        elif isinstance(part, ToolResult):
-            yield from _images(part.parts)
 
 
 def _digest(image: Image) -> str:

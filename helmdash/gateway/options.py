@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from helmdash.core.calls.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
+from helmdash.core.calls.lanes import Lane
 from helmdash.doors.faults import BadBody
 from helmdash.doors.validation import read_object
 from helmdash.gateway.refusals import bad_request
@@ -18,7 +19,8 @@ _PURPOSE = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _CONVERSATION = re.compile(CONVERSATION_PATTERN)
 # Our own headers, each with `x-helmdash-` before it.
 _NAMES = (
-    "conversation", "pack", "purpose", "correlation-id", "project", "budget", "remediation",
+    "conversation", "parent", "lane", "pack", "purpose", "correlation-id", "project", "budget",
+    "remediation",
 )  # fmt: skip
 _SWITCH = {b"on": True, b"off": False}
 # What clients call a conversation in their `metadata`, best first.
@@ -36,6 +38,8 @@ class RequestOptions:
     """What the `x-helmdash-*` headers of a request ask for; None where they are silent."""
 
     conversation: str | None = None
+    parent: str | None = None
+    lane: Lane | None = None
     pack: str | None = None
     purpose: str | None = None
     correlation_id: str | None = None
@@ -56,7 +60,9 @@ def options_of(headers: Mapping[bytes, bytes]) -> RequestOptions:
     if not told:
         return _RETRY if retries not in (b"0", b"") else _SILENT
     return RequestOptions(
-        conversation=_conversation(told.get("conversation")),
+        conversation=_conversation("conversation", told.get("conversation")),
+        parent=_parent(told.get("parent"), told.get("conversation")),
+        lane=_lane(told.get("lane")),
         pack=_word("pack", told.get("pack")),
         purpose=_purpose(told.get("purpose")),
         correlation_id=_word("correlation-id", told.get("correlation-id")),
@@ -91,16 +97,33 @@ def parse(body: bytes) -> dict[str, Any]:
         raise bad_request(str(fault), code="invalid_json") from None
 
 
-def _conversation(value: bytes | None) -> str | None:
+def _conversation(name: str, value: bytes | None) -> str | None:
     if value is None:
         return None
     text = value.decode("latin-1")
     if not _is_conversation(text):
         raise bad_request(
-            "x-helmdash-conversation: use 1 to 255 of the characters A-Z a-z 0-9 . _ : @ + = -, "
+            f"x-helmdash-{name}: use 1 to 255 of the characters A-Z a-z 0-9 . _ : @ + = -, "
             "and not only dots."
         )
     return text
+
+
+def _parent(value: bytes | None, conversation: bytes | None) -> str | None:
+    if value is not None and conversation in (None, value):
+        raise bad_request(
+            "x-helmdash-parent: goes with x-helmdash-conversation, and names another conversation."
+        )
+    return _conversation("parent", value)
+
+
+def _lane(value: bytes | None) -> Lane | None:
+    if value is None:
+        return None
+    text = value.decode("latin-1").lower()
+    if text not in [lane.value for lane in Lane]:
+        raise bad_request(f"x-helmdash-lane: use {' or '.join(Lane)}.")
+    return Lane(text)
 
 
 def _is_conversation(text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from helmdash.core.calls.composition import Composition
 from helmdash.providers.wire import ChatRequest
 
 
@@ -13,17 +14,19 @@ class OutgoingRequest:
     """A request as the client wrote it, or as remediation wrote it anew: still in its own format.
 
     `parsed` is what `body` says; `chat` the same in plain values, None where no chat is asked for.
-    `image_bytes` are the bytes of base64 that its `images` take of the body.
+    `images`: how many it holds. `composition`: what fills it, but for its tools; None where no chat
+    is asked for.
     """
 
     body: bytes
     parsed: dict[str, Any]
     chat: ChatRequest | None = None
     images: int = 0
-    image_bytes: int = 0
+    composition: Composition | None = None
 
     @property
     def text_bytes(self) -> int:
         """UTF-8 bytes of the body without the base64 of images: what estimates and readings go
         by."""
-        return max(len(self.body) - self.image_bytes, 0)
+        images = self.composition.images if self.composition is not None else None
+        return max(len(self.body) - (images or 0), 0)

@@ -19,6 +19,8 @@ from helmdash.core.budgets.windows import wanted_window
 from helmdash.core.calls.beside import Beside, ToolUse
 from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.core.calls.completion import Completion
+from helmdash.core.calls.composition import Composition
+from helmdash.core.calls.routes import CallRoute
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.upstreams.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
 from helmdash.providers.errors import CannotTranslate
@@ -248,6 +250,16 @@ def _capture(completion: Completion, route: ModelRoute, outcome: _Outcome) -> Ca
         error_is_own=error is not None and outcome.error_is_own,
         sent=SentSizes(bytes=outcome.sent_bytes, messages=len(_messages(completion))),
         messages=_messages(completion),
+        composition=Composition(
+            system=utf8_bytes(completion.system or ""),
+            tools=0,
+            user=utf8_bytes(completion.user),
+            assistant=0,
+            tool_results=0,
+            images=0,
+            other=0,
+        ),
+        routes=(CallRoute.PLANNER,),
         beside=beside_of(said),
     )
 

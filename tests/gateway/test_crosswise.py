@@ -69,7 +69,7 @@ def test_tools_are_offered_and_called(
     call = world.call_to(model)
     check_record(call, provider=provider, raw=TOOLS[provider])
     assert call["finish_reason"] in {"stop", "tool_calls"}
-    assert call["sent"]["tools_bytes"] > 100
+    assert call["composition"]["tools"] == call["sent"]["tools_bytes"] > 100
 
 
 def test_a_tools_result_is_carried_back(

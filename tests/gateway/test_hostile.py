@@ -210,6 +210,8 @@ def test_a_clients_own_headers_stay_here(world: World, mark: str) -> None:
         "x-helmdash-pack: \x00",
         "x-helmdash-purpose: Robert'); DROP TABLE",
         "x-helmdash-budget: sometimes",
+        "x-helmdash-lane: middle",
+        "x-helmdash-parent: alone",
         "x-helmdash-conversation: ../../x",
     ],
 )

@@ -67,6 +67,9 @@ class Remediator:
 
 
 def _is_wanted(exchange: Exchange) -> bool:
-    """Whether this call's conversation is remediated: the header decides, else the project."""
+    """Whether this call's conversation is remediated: the header decides, else the project. A side
+    call is no step of it."""
+    if exchange.is_side:
+        return False
     asked_for = exchange.options.remediation
     return exchange.key_context.caller.project.remediation if asked_for is None else asked_for

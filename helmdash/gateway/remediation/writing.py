@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from helmdash.core.care.restarts import Beginning, arrange
-from helmdash.gateway import message_digest
 from helmdash.gateway.histories.history import History
 from helmdash.gateway.histories.rewriting import rewritten
 from helmdash.gateway.outgoing import OutgoingRequest
+from helmdash.gateway.prompt_weight import weigh
 from helmdash.gateway.routes import Route
 from helmdash.providers.protocols import ClientFormat
 
@@ -24,9 +24,9 @@ def written(
     steps = arrange(history.entries, beginning, guide=guide)
     body, parsed = rewritten(history.form, history.body, history.parsed, steps)
     chat = client.read_request(parsed, model=route.model, stream=route.stream)
-    images, image_bytes = message_digest.images_of(chat)
+    images, composition = weigh(chat)
     return OutgoingRequest(
-        body=body, parsed=parsed, chat=chat, images=images, image_bytes=image_bytes
+        body=body, parsed=parsed, chat=chat, images=images, composition=composition
     )
 
 

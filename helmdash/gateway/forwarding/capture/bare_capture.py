@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import perf_counter_ns
 
 from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.routes import CallRoute
 from helmdash.gateway.exchange import NS_PER_MS, Exchange
 
 
@@ -15,9 +16,12 @@ def bare_capture_of(exchange: Exchange) -> Capture:
         model=exchange.model,
         budget_model=exchange.budget_model,
         conversation=exchange.conversation,
+        parent=exchange.options.parent,
+        lane=exchange.options.lane,
+        routes=(CallRoute.GATEWAY,),
         provider=exchange.endpoint.name if exchange.endpoint else None,
         pack=exchange.options.pack,
-        purpose=exchange.options.purpose or exchange.purpose,
+        purpose=exchange.told_purpose,
         correlation_id=exchange.options.correlation_id,
         upstream_model=exchange.upstream_model,
         latency_ms=(perf_counter_ns() - exchange.started_ns) // NS_PER_MS,

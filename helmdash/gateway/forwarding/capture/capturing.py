@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from time import perf_counter_ns
 
 from helmdash.core.calls.capture import Capture, SentSizes
+from helmdash.core.calls.routes import CallRoute
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.gateway.exchange import KEEPS_NOTHING, NS_PER_MS, Exchange
 from helmdash.gateway.forwarding.capture.error_codes import kept_error_code
@@ -34,10 +35,13 @@ def capture_of(exchange: Exchange) -> Capture:
         model=exchange.model,
         budget_model=exchange.budget_model,
         conversation=exchange.conversation,
+        parent=exchange.options.parent,
+        lane=exchange.options.lane,
+        routes=(CallRoute.GATEWAY,),
         round_number=remediation.round_number if remediation is not None else None,
         provider=exchange.endpoint.name if exchange.endpoint else None,
         pack=exchange.options.pack,
-        purpose=exchange.options.purpose or exchange.purpose,
+        purpose=exchange.told_purpose,
         correlation_id=exchange.options.correlation_id,
         attempt=max(len(attempts), 1),
         caller=exchange.key_context.caller.name,
@@ -62,6 +66,7 @@ def capture_of(exchange: Exchange) -> Capture:
         error_message=error.message if error else None,
         error_is_own=exchange.error is not None and exchange.error_is_own,
         sent=sent,
+        composition=exchange.outgoing.composition,
         messages=messages,
         content=(reply.text or reply.refusal or "") if has_reply else None,
         tool_calls=len(reply.tool_calls) if has_reply else None,

@@ -1,0 +1,105 @@
+"""What fills a request's prompt, weighed in one pass over its messages.
+
+Every chat is weighed before it is sent: an estimate goes by it. So this is plain loops, and a text
+in ASCII, as most are, tells its bytes without being encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from helmdash.core.calls.composition import Composition, largest_results
+from helmdash.core.text.tokens import utf8_bytes
+from helmdash.providers.wire import (
+    ChatRequest,
+    Image,
+    Json,
+    Other,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+
+
+def weigh(request: ChatRequest) -> tuple[int, Composition]:
+    """How many images a request carries, and what fills it: all but the schemas of its tools."""
+    scales = _Scales()
+    system = user = assistant = results = 0
+    for message in request.messages:
+        size = scales.put(message.parts)
+        role = message.role
+        if role is Role.USER:
+            user += size
+        elif role is Role.ASSISTANT:
+            assistant += size
+        elif role is Role.TOOL:
+            results += size
+        else:
+            system += size
+    by_tool = scales.results
+    composition = Composition(
+        system=system,
+        user=user,
+        assistant=assistant,
+        tool_results=results + sum(by_tool.values()),
+        images=scales.image_bytes,
+        other=scales.other,
+        results_by_tool=largest_results(by_tool) if by_tool else _NO_RESULTS,
+    )
+    return scales.images, composition
+
+
+_NO_RESULTS: Mapping[str, int] = MappingProxyType({})
+
+
+class _Scales:
+    """What is not of the one who says it: results of tools by name, images and other parts."""
+
+    __slots__ = ("_names", "image_bytes", "images", "other", "results")
+
+    def __init__(self) -> None:
+        self.images = self.image_bytes = self.other = 0
+        self.results: dict[str, int] = {}
+        self._names: dict[str, str] = {}  # of tools, by the id of their call
+
+    def put(self, parts: Iterable[Part]) -> int:
+        """The bytes of the texts of a message; the rest is added to what it is of."""
+        size = 0
+        for part in parts:
+            # Nearly all parts are texts.
+            if type(part) is Text:
+                text = part.text
+                size += len(text) if text.isascii() else utf8_bytes(text)
+            else:
+                size += self._put_rare(part)
+        return size
+
+    def _put_rare(self, part: Part) -> int:
+        match part:
+            case ToolResult():
+                name = part.name or self._names.get(part.call_id, "")
+                self.results[name] = self.results.get(name, 0) + self.put(part.parts)
+            case ToolCall():
+                self._names[part.id] = part.name
+                return len(part.name) + utf8_bytes(part.arguments)
+            case Text() | Reasoning():
+                return utf8_bytes(part.text)
+            case Image():
+                self.images += 1
+                self.image_bytes += len(part.data or "")
+            case Other():
+                self.other += _texts_in(part.raw)
+        return 0
+
+
+def _texts_in(value: Json) -> int:
+    """The bytes of all texts in a part that only its own format knows."""
+    if isinstance(value, str):
+        return utf8_bytes(value)
+    if isinstance(value, dict):
+        return sum(map(_texts_in, value.values()))
+    return sum(map(_texts_in, value)) if isinstance(value, list) else 0
