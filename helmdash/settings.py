@@ -68,6 +68,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "simple_history.middleware.HistoryRequestMiddleware",
+    "helmdash.pages.addresses.AddressesMiddleware",
     # Innermost: it changes what a page says, and those around it count its bytes.
     "helmdash.pages.visibility.VisibilityMiddleware",
 ]

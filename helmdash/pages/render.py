@@ -21,6 +21,7 @@ from django.utils.cache import patch_vary_headers
 from django_htmx.middleware import HtmxDetails
 
 from helmdash.pages import scope
+from helmdash.pages.addresses import in_project
 from helmdash.queries import calls
 
 Arguments = ParamSpec("Arguments")
@@ -52,16 +53,7 @@ def show(
     """The page, or only its fragment when HTMX asks (None: the page has none); each says that it
     varies by that."""
     wanted = fragment if fragment is not None and request.htmx else template
-    shell = {
-        "scope": scope.read(request),
-        "now": getattr(request, "now", None) or timezone.now(),
-        "etag": getattr(request, "etag", ""),
-        # Where somebody goes on who changes the scheme: a form's answer cannot be asked for again.
-        "page_address": request.get_full_path()
-        if request.method == "GET"
-        else getattr(request, "page", "/"),
-    }
-    response = render(request, wanted, {**shell, **context}, status=status)
+    response = render(request, wanted, {**_shell(request), **context}, status=status)
     patch_vary_headers(response, ["HX-Request"])
     response["Cache-Control"] = "private, no-cache"
     return response
@@ -84,10 +76,8 @@ def live_with(
         ) -> HttpResponse:
             request.now = timezone.now()
             scoped = scope.read(request)
-            if is_outdated(request, scoped):
-                return reload_whole()
             request.state = state(scoped, request.now) + mark(request, *args, **kwargs)
-            request.etag = etag(request.get_full_path(), request.state)
+            request.etag = etag(address(request), request.state)
             return unless_known(request, lambda: view(request, *args, **kwargs))
 
         return answer
@@ -95,31 +85,21 @@ def live_with(
     return decorate
 
 
-def of_shown_project(view: View[Arguments]) -> View[Arguments]:
-    """A page that polls by a mark of its own; it belongs to the project in which it was opened."""
-
-    @wraps(view)
-    def answer(
-        request: PageRequest, /, *args: Arguments.args, **kwargs: Arguments.kwargs
-    ) -> HttpResponse:
-        request.now = timezone.now()
-        if is_outdated(request, scope.read(request)):
-            return reload_whole()
-        return view(request, *args, **kwargs)
-
-    return answer
+def _shell(request: HttpRequest) -> dict[str, Any]:
+    scoped = scope.read(request)
+    # Where somebody goes on who changes the scheme: a form's answer cannot be asked for again.
+    page = request.get_full_path() if request.method == "GET" else getattr(request, "page", "/")
+    return {
+        "scope": scoped,
+        "now": getattr(request, "now", None) or timezone.now(),
+        "etag": getattr(request, "etag", ""),
+        "page_address": in_project(page, scoped.project.slug),
+    }
 
 
-def is_outdated(request: PageRequest, scoped: scope.PageScope) -> bool:
-    """Whether another project is in force by now than the one the page in the browser shows."""
-    return request.headers.get(scope.SHOWN_HEADER, scoped.project.slug) != scoped.project.slug
-
-
-def reload_whole() -> HttpResponse:
-    """What a poll gets whose whole page is out of date."""
-    response = HttpResponse(status=204)
-    response["HX-Refresh"] = "true"
-    return response
+def address(request: HttpRequest) -> str:
+    """The whole address of what is shown, its project included."""
+    return in_project(request.get_full_path(), scope.read(request).project.slug)
 
 
 def unless_known(request: PageRequest, answer: Callable[[], HttpResponse]) -> HttpResponse:

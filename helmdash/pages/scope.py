@@ -1,9 +1,11 @@
 """Which project a page is about.
 
-`?project=<slug>` switches, and the session remembers it. Without a choice it is the default
-project once it has a call, else the demo project if there is one, else the default. A form writes
-into the project that its own page shows (its hidden field `project`), whatever another tab chose.
-Only projects that the person may read are there at all: others are as if they did not exist.
+`?project=<slug>` says it, in every address that a page holds (helmdash.pages.addresses); so tabs
+with different projects stay apart. For an address without it the session remembers the newest that
+was named; without a choice it is the default project once it has a call, else the demo project if
+there is one, else the default. A form writes into the project that its own page shows (its address,
+or its hidden field `project`), whatever another tab chose. Only projects that the person may read
+are there at all: others are as if they did not exist.
 """
 
 from __future__ import annotations
@@ -19,8 +21,6 @@ from helmdash.queries.access import ProjectInfo
 from helmdash.queries.project_lookup import Kind, find_project_of
 
 _SESSION_KEY = "project"
-# Sent by HTMX with each request: the project the page in the browser shows.
-SHOWN_HEADER = "X-Helmdash-Project"
 FORM_FIELD = "project"
 _NOT_A_MEMBER = (
     "You are signed in, but are a member of no project. "
@@ -81,19 +81,21 @@ def read(request: HttpRequest) -> PageScope:
     Raises Http404 when it asks for a project that is not there, ProjectGone when it is a form of a
     page about one, and Forbidden for a person who is a member of none.
     """
-    known = getattr(request, "_helmdash_scope", None)
-    if isinstance(known, PageScope):
-        return known
-    scope = _read(request)
-    request._helmdash_scope = scope  # type: ignore[attr-defined]
-    return scope
+    known = _known(request)
+    return known if known is not None else _remember(request, _read(request))
+
+
+def shown(request: HttpRequest) -> str | None:
+    """The project of a request's answer; None where it is about none."""
+    known = _known(request)
+    return known.project.slug if known is not None else None
 
 
 def elsewhere(request: HttpRequest, kind: Kind, name: str) -> HttpResponse:
     """What to answer when the project in force has no such thing: the way to one that does.
 
-    Links carry no project, so one that was made in another tab, or sent by somebody else, may be
-    about another project. Raises Http404 when none has it, or the link named its project itself.
+    An address that was typed, or comes from a report, names no project and may be about another
+    than the newest. Raises Http404 when none has it, or the address named its project itself.
     """
     project = current_project(request)
     if "project" not in request.GET:
@@ -105,16 +107,20 @@ def elsewhere(request: HttpRequest, kind: Kind, name: str) -> HttpResponse:
 
 
 def forget(request: HttpRequest) -> None:
-    """Drop the remembered choice: its project is gone, or the default shall rule again."""
+    """Drop the remembered choice: its project is gone, and the default shall rule again."""
     request.session.pop(_SESSION_KEY, None)
+    actor = current_actor(request)
+    _remember(request, _undecided(actor, access.projects_of(actor=actor)))
 
 
 def lead_to(request: HttpRequest, slug: str) -> None:
-    """Show a project next: by itself where it would be, so that a first real call takes over."""
-    forget(request)
+    """Show another project next."""
+    choose(request, slug)
     actor = current_actor(request)
-    if _undecided(actor, access.projects_of(actor=actor)).project.slug != slug:
-        choose(request, slug)
+    projects = access.projects_of(actor=actor)
+    for found in projects:
+        if found.slug == slug:
+            _remember(request, _of(actor, found, projects))
 
 
 def choose(request: HttpRequest, slug: str) -> None:
@@ -132,31 +138,35 @@ def _read(request: HttpRequest) -> PageScope:
     asked = request.GET.get("project")
     if asked is not None:
         if asked not in by_slug:
+            if request.method == "POST":
+                raise ProjectGone(asked)
             raise Http404(f"project: there is no project called {asked}")
         # A poll of an older tab must not pull the others over to its project.
         if "HX-Request" not in request.headers:
             choose(request, asked)
     chosen = by_slug.get(asked or request.session.get(_SESSION_KEY, ""))
     found = _of(actor, chosen, projects) if chosen is not None else _undecided(actor, projects)
-    shown = _shown_by_form(request)
-    if shown is None or shown == found.project.slug:
+    of_form = request.POST.get(FORM_FIELD) if request.method == "POST" else None
+    if not of_form or of_form == found.project.slug:
         return found
-    if shown not in by_slug:
-        raise ProjectGone(shown)
+    if of_form not in by_slug:
+        raise ProjectGone(of_form)
     # Who acts on a page wants to see next what came of it.
-    choose(request, shown)
-    return _of(actor, by_slug[shown], projects)
+    choose(request, of_form)
+    return _of(actor, by_slug[of_form], projects)
+
+
+def _known(request: HttpRequest) -> PageScope | None:
+    return getattr(request, "_helmdash_scope", None)
+
+
+def _remember(request: HttpRequest, scope: PageScope) -> PageScope:
+    request._helmdash_scope = scope  # type: ignore[attr-defined]
+    return scope
 
 
 def _of(actor: Person, project: ProjectInfo, projects: tuple[ProjectInfo, ...]) -> PageScope:
     return PageScope(actor=actor, project=project, projects=projects, has_calls=_has_calls(project))
-
-
-def _shown_by_form(request: HttpRequest) -> str | None:
-    """The project of the page that a form was on; None where there was no such form."""
-    if request.method != "POST":
-        return None
-    return request.POST.get(FORM_FIELD) or request.headers.get(SHOWN_HEADER) or None
 
 
 def _undecided(actor: Person, projects: tuple[ProjectInfo, ...]) -> PageScope:

@@ -14,7 +14,15 @@ const GO = {
   f: "/try/fit/",
   y: "/try/plan/",
 };
+const PROJECT = document.body.dataset.project;
 let goPressedAt = 0;
+
+// An address that was typed without its project says it from now on: reloaded or sent, it is exact.
+const here = new URL(window.location);
+if (PROJECT && !here.searchParams.has("project")) {
+  here.searchParams.set("project", PROJECT);
+  history.replaceState(history.state, "", here);
+}
 
 // On a narrow screen the navigation is a strip: the page that is shown shall be in view on it.
 document.addEventListener("DOMContentLoaded", () => {
@@ -127,7 +135,7 @@ document.addEventListener("keydown", (event) => {
   const { key, target } = event;
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(target)) return;
   if (Date.now() - goPressedAt < 1200 && GO[key]) {
-    window.location.assign(GO[key]);
+    window.location.assign(GO[key] + "?project=" + encodeURIComponent(PROJECT));
   } else if (KEYS[key]) {
     event.preventDefault();
     KEYS[key]();

@@ -23,8 +23,8 @@ from tests.pages.hygiene import faults
 def test_signing_in_leads_to_where_one_wanted_to_go(client: Client, owner: Client) -> None:
     data = {"username": "owner", "password": "owner-password", "next": "/calls/?level=critical"}
 
-    assert client.post("/login/", data)["Location"] == "/calls/?level=critical"
-    assert client.get("/login/")["Location"] == "/"
+    assert client.post("/login/", data)["Location"] == "/calls/?level=critical&project=default"
+    assert client.get("/login/")["Location"] == "/?project=default"
 
 
 def test_a_wrong_password_is_said_beside_the_form(client: Client, owner: Client) -> None:
@@ -39,7 +39,7 @@ def test_a_wrong_password_is_said_beside_the_form(client: Client, owner: Client)
 def test_signing_in_does_not_lead_to_another_host(client: Client, owner: Client) -> None:
     data = {"username": "owner", "password": "owner-password", "next": "https://evil.example/"}
 
-    assert client.post("/login/", data)["Location"] == "/"
+    assert client.post("/login/", data)["Location"] == "/?project=default"
 
 
 def test_a_sign_in_link_works_once_and_looking_at_it_does_not_use_it(
@@ -53,7 +53,7 @@ def test_a_sign_in_link_works_once_and_looking_at_it_does_not_use_it(
         assert faults(page.content.decode()) == []
         assert client.get("/").status_code == 302
 
-    assert client.post(path)["Location"] == "/"
+    assert client.post(path)["Location"] == "/?project=default"
     assert client.get("/").status_code == 200
 
     stranger = Client()
@@ -126,7 +126,7 @@ def test_the_key_made_for_the_snippet_records_a_call(owner: Client, project: Pro
 def test_demo_data_comes_and_goes_and_is_never_mixed_with_real_calls(
     owner: Client, project: ProjectInfo
 ) -> None:
-    assert owner.post("/settings/demo/load/")["Location"] == "/"
+    assert owner.post("/settings/demo/load/")["Location"] == "/?project=demo"
     demo = owner.get("/").content.decode()
     assert "Demo data." in demo
     assert "Waiting for the first call" not in demo
@@ -150,13 +150,10 @@ def test_without_a_choice_real_calls_go_before_demo_data(
 
     record(make_capture(conversation="real"), project=project)
 
-    for client in (owner, viewer):
-        html = client.get("/").content.decode()
-        assert "Demo data." not in html
-        assert "/conversations/real/" in html
-
-    # Loaded again on purpose, it is what one wants to see.
-    owner.post("/settings/demo/load/")
+    html = viewer.get("/").content.decode()
+    assert "Demo data." not in html
+    assert "/conversations/real/" in html
+    # Whoever loaded it wants to see it.
     assert "Demo data." in owner.get("/").content.decode()
 
 
@@ -358,7 +355,10 @@ def test_a_first_admin_signs_in_with_the_password_of_the_terminal(
 ) -> None:
     password = members.ensure_admin(password="")
 
-    assert client.post("/login/", {"username": "admin", "password": password})["Location"] == "/"
+    assert (
+        client.post("/login/", {"username": "admin", "password": password})["Location"]
+        == "/?project=default"
+    )
 
 
 def test_a_link_made_in_another_project_leads_there(owner: Client, project: ProjectInfo) -> None:

@@ -61,13 +61,12 @@ def test_a_reminder_goes_into_the_project_its_page_shows(
     assert "Project: Default" in owner.get(PAGE).content.decode()
 
 
-def test_a_script_may_say_it_in_its_header(
-    owner: Client, project: ProjectInfo, two: ProjectInfo
-) -> None:
-    headers = {**HTMX, "X-Helmdash-Project": "default"}
-    owner.post(CHANGE, {"do": "add", "content": "here"}, headers=headers)
+def test_its_address_says_it_too(owner: Client, project: ProjectInfo, two: ProjectInfo) -> None:
+    added = {"do": "add", "content": "here"}
+    owner.post(f"{CHANGE}?project=default", added, headers=HTMX)
 
     assert (len(kept(project)), len(kept(two))) == (1, 0)
+    assert owner.post(f"{CHANGE}?project=gone", added).status_code == 409
 
 
 def test_a_clear_the_settings_the_policy_and_a_key_do_so_too(

@@ -185,7 +185,10 @@ def test_reminders_are_added_changed_moved_and_deleted_without_scripts(
 
     def send(**data: str) -> None:
         response = owner.post(CHANGE, data)
-        assert (response.status_code, response["Location"]) == (302, f"{PAGE}#reminders")
+        assert (response.status_code, response["Location"]) == (
+            302,
+            f"{PAGE}?project=default#reminders",
+        )
 
     send(do="add", kind="note", content="first")
     send(do="add", kind="re_entry", content="second")
@@ -292,7 +295,7 @@ def test_a_clear_by_hand_opens_the_next_round_once(owner: Client, project: Proje
     first = owner.post("/care/clear/cared/", {"reminder_content": "go on with payment"})
     again = owner.post("/care/clear/cared/", follow=True)
 
-    assert first["Location"] == PAGE
+    assert first["Location"] == f"{PAGE}?project=default"
     assert kept(project) == ["go on with payment"]
     html = again.content.decode()
     assert "Round 2 is open already" in html

@@ -34,7 +34,7 @@ def test_the_page_shows_the_shipped_texts_with_sample_figures(
 def test_own_texts_and_the_switch_are_saved(owner: Client, project: ProjectInfo) -> None:
     response = owner.post(SAVE, {"remediation": "on", **OWN})
 
-    assert response["Location"] == PAGE
+    assert response["Location"] == f"{PAGE}?project=default"
     assert care_settings(project_id=project.id) == CareSettings(remediation=True, **OWN)
     assert "Soon full: 56 %." in owner.get(PAGE).content.decode()
 

@@ -153,7 +153,7 @@ def test_a_policy_is_saved_and_said(owner: Client, project: ProjectInfo) -> None
 
     row = Project.objects.get(pk=project.id)
     assert (answer["Location"], row.budget_mode, row.default_upstream) == (
-        GATEWAY,
+        f"{GATEWAY}?project=default",
         "enforce",
         "acme",
     )
@@ -314,9 +314,9 @@ def test_a_test_asks_the_upstream_and_leads_to_its_models(
         assert (response.status_code, faults(html)) == (200, [])
         assert f"Upstream {name} answers and lists" in html
         assert re.search(r">\d+ ms<", html)
-        link = unescape(html.split(f'href="{GATEWAY}?', 1)[1].split('"', 1)[0])
-        assert link.startswith(f"model={name}%2F")
-        assert f'value="{name}/' in owner.get(f"{GATEWAY}?{link}").content.decode()
+        link = unescape(html.split(f'href="{GATEWAY}?model', 1)[1].split('"', 1)[0])
+        assert link.startswith(f"={name}%2F")
+        assert f'value="{name}/' in owner.get(f"{GATEWAY}?model{link}").content.decode()
 
 
 def test_a_test_that_fails_says_why_without_the_key(
@@ -359,7 +359,9 @@ def test_nobody_waits_long_for_a_silent_upstream(
 def test_what_is_not_there_cannot_be_tested(owner: Client, project: ProjectInfo) -> None:
     for number in (77, 10**30):
         assert owner.post(f"/settings/upstreams/{number}/test/").status_code == 404
-    assert owner.post("/settings/upstreams/test/", {"name": "no\x00"})["Location"] == UPSTREAMS
+    assert owner.post("/settings/upstreams/test/", {"name": "no\x00"})["Location"] == (
+        f"{UPSTREAMS}?project=default"
+    )
     assert "no upstream called no." in text(owner, UPSTREAMS)
     assert owner.get("/settings/upstreams/77/test/").status_code == 405
 

@@ -83,8 +83,8 @@ def test_the_latest_calls_are_the_rows_of_the_adr_as_three_stories(
     assert text.count("2 related calls") == 3
     assert "2 related calls, 2 min 9 s in all: plan_0" in text
     # The group that is a plan of ours leads to it, the others to their calls.
-    assert 'href="/plans/plan_0/"' in html
-    assert 'href="/calls/?q=plan_1"' in html
+    assert 'href="/plans/plan_0/?project=default"' in html
+    assert 'href="/calls/?q=plan_1&amp;project=default"' in html
     latest = text.split("Latest calls of", 1)[1]
     assert "filter length 600 2,549 34.1 s Truncated length_truncated row-0" in latest
     assert "plan full_steps stop 1,547 685 95.0 s" not in latest

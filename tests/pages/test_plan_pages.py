@@ -93,7 +93,7 @@ def read(client: Client, path: str) -> str:
 
 def linked(client: Client, path: str) -> set[str]:
     """Plans that a page links to."""
-    return set(re.findall(r'href="/plans/([^/"?]+)/"', client.get(path).content.decode()))
+    return set(re.findall(r'href="/plans/([^/"?]+)/\?project', client.get(path).content.decode()))
 
 
 # --- the list ---------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def test_older_leads_through_all_plans_without_gap(owner: Client, project: Proje
 
     while path:
         html = owner.get(path).content.decode()
-        seen += re.findall(r'href="/plans/(more-\d+)/"', html)
+        seen += re.findall(r'href="/plans/(more-\d+)/\?', html)
         older = html.split('rel="next" href="', 1)[1:]
         path = older[0].split('"', 1)[0].replace("&amp;", "&") if older else ""
 
@@ -295,7 +295,7 @@ def test_every_call_of_a_plan_is_told_with_its_purpose_and_reason(
     assert "length_truncated" in text
     assert "Call 2 plan makes the plan As it was asked. openai/gpt-4o full_steps · json" in text
     assert "12,000 9,900 1,500 stop 1 min 35 s" in text
-    assert 'href="/calls/plan-1-2/"' in owner.get("/plans/plan-1/").content.decode()
+    assert 'href="/calls/plan-1-2/?project=default"' in owner.get("/plans/plan-1/").content.decode()
 
 
 def test_the_catalog_the_model_saw_stands_beside_what_was_cut(
@@ -306,7 +306,7 @@ def test_the_catalog_the_model_saw_stands_beside_what_was_cut(
 
     assert "write-blog" in shown
     assert "Rank" in shown and "Score" in shown  # noqa: PT018
-    assert f'href="/trims/{filled}/"' in html
+    assert f'href="/trims/{filled}/?project=default"' in html
     assert cut.split(" ", 1)[0].isdigit()
 
 
@@ -751,7 +751,7 @@ def test_plans_of_one_text_are_one_row_with_their_number(
     html = owner.get("/plans/first/").content.decode()
     similar = html.split('id="similar"', 1)[1].split("</section>", 1)[0]
 
-    assert re.findall(r'href="/plans/([^/]+)/"', similar) == ["same-2"]
+    assert re.findall(r'href="/plans/([^/]+)/\?', similar) == ["same-2"]
     assert "3 plans" in similar
 
 

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from helmdash.core.calls.capture import Capture
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets.budgets import forget_cache
-from tests.factories import make_capture, record
+from tests.factories import make_capture, make_project, record
 from tests.pages.hygiene import faults
 
 PAGES = [
@@ -132,10 +132,24 @@ def test_a_poll_after_signing_out_leads_to_the_sign_in_page(client: Client, fill
     assert response.content == b""
 
 
-def test_a_page_of_another_project_reloads_itself(owner: Client, filled: str) -> None:
-    asked = {"HX-Request": "true", "X-Helmdash-Project": "demo"}
+ADDRESSES = re.compile(r'(?:href|action|formaction|hx-get|hx-post)="(/[^"]*)"')
+OF_NO_PROJECT = re.compile("/(static|admin|api|theme|logout)/")
 
-    assert owner.get("/calls/", headers=asked)["HX-Refresh"] == "true"
+
+def test_every_address_of_a_page_names_the_project(owner: Client, filled: str) -> None:
+    """Whatever another tab looks at: what is shown here leads to where it came from."""
+    make_project(slug="other")
+    for path in PAGES:
+        if not path.startswith(("/conversations/", "/calls/", "/plans/plan")):
+            html = owner.get(path, {"project": "other"}).content.decode()
+
+            searches = re.findall(r'<form[^>]*method="get"[^>]*>(<input[^>]*>)', html)
+            own = re.sub(r'<form[^>]*method="get"[^>]*>', "", html)
+            named = [each for each in ADDRESSES.findall(own) if not OF_NO_PROJECT.match(each)]
+            elsewhere = {each for each in named if "project=other" not in each}
+            assert elsewhere == {"/?project=default"}  # the switch
+            assert [each for each in searches if 'value="other"' not in each] == []
+            assert len(named) > 10
 
 
 # session, user, projects, newest call of the project, newest call of all; then the page's own
@@ -260,7 +274,7 @@ def test_one_shot_calls_of_a_client_are_one_line_that_leads_to_them(
 
 def shown(html: str) -> set[str]:
     """The conversations that a list leads to."""
-    return set(re.findall(r'href="/conversations/([^/?"]+)/"', html))
+    return set(re.findall(r'href="/conversations/([^/?"]+)/\?', html))
 
 
 def test_needs_attention_comes_first_unless_asked_otherwise(owner: Client, filled: str) -> None:

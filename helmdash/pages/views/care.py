@@ -24,7 +24,7 @@ from helmdash.pages.guards import post_only, require_storable, takes
 from helmdash.pages.parts import care as care_parts
 from helmdash.pages.parts import words
 from helmdash.pages.parts.reminders import Notes, Typed, notes_of
-from helmdash.pages.render import PageRequest, of_shown_project, show, unless_known
+from helmdash.pages.render import PageRequest, show, unless_known
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations.care import reminders
 
@@ -54,7 +54,6 @@ class _Change:
 
 
 @require_safe
-@of_shown_project
 def reminder_part(request: PageRequest, name: str) -> HttpResponse:
     """The reminders of a conversation; the page polls this apart from what its calls change."""
     require_storable(name)

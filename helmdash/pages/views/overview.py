@@ -11,6 +11,7 @@ from helmdash.core.access.permissions import Right
 from helmdash.core.budgets.levels import LEVELS
 from helmdash.operations.access import keys
 from helmdash.pages import scope
+from helmdash.pages.addresses import in_project
 from helmdash.pages.guards import takes
 from helmdash.pages.parts import drawings, snippets
 from helmdash.pages.render import PageRequest, etag, live, show, state
@@ -25,8 +26,6 @@ _ORDER = tuple(sorted(LEVELS, key=lambda level: LEVELS[level].position))
 def overview_page(request: PageRequest) -> HttpResponse:
     """Counters, what needs somebody, what came in last; before the first call, how to make one."""
     scoped = scope.read(request)
-    # The page may have been opened as /?project=...; it polls /.
-    request.etag = etag("/", request.state)
     if not scoped.has_calls:
         return _waiting(request, key=None)
     found = overview.overview(project_id=scoped.project.id)
@@ -56,7 +55,7 @@ def make_first_key(request: PageRequest) -> HttpResponse:
     except keys.AccessError as error:
         messages.error(request, str(error))
         return HttpResponseRedirect("/")
-    request.etag = etag("/", state(scoped, now))
+    request.etag = etag(in_project("/", scoped.project.slug), state(scoped, now))
     response = _waiting(request, key=made.secret)
     response["Cache-Control"] = "no-store"
     return response

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from helmdash.core.access.permissions import Right
@@ -20,9 +21,9 @@ from helmdash.pages.parts.plans import parts_of
 from helmdash.pages.plan_again import asked_again
 from helmdash.pages.render import (
     PageRequest,
+    address,
     etag,
     minute,
-    of_shown_project,
     show,
     unless_known,
 )
@@ -34,9 +35,9 @@ _EXAMPLE = {"user_intent": "Draft a blog post about our release", "model": "open
 
 
 @require_safe
-@of_shown_project
 def plan_list(request: PageRequest) -> HttpResponse:
     """The page of plans and routes, or the fragment of its rows; the newest first."""
+    request.now = timezone.now()
     project = scope.current_project(request)
     form = PlanFilterForm(request.GET, now=request.now)
     context: dict[str, object] = {"form": form}
@@ -52,7 +53,7 @@ def plan_list(request: PageRequest) -> HttpResponse:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
         else:
             context |= {"page": page, "tools": _tools(page.items)}
-            request.etag = etag(request.get_full_path(), f"{page}{minute(request.now)}")
+            request.etag = etag(address(request), f"{page}{minute(request.now)}")
 
     def answer() -> HttpResponse:
         return _list(request, form, context)
@@ -61,15 +62,15 @@ def plan_list(request: PageRequest) -> HttpResponse:
 
 
 @require_safe
-@of_shown_project
 def plan_page(request: PageRequest, name: str) -> HttpResponse:
     """One plan; while it is being made, its fragment polls."""
     require_storable(name)
+    request.now = timezone.now()
     project = scope.current_project(request)
     detail = plans.find(project_id=project.id, plan_id=name, now=request.now)
     if detail is None:
         return scope.elsewhere(request, "plan", name)
-    request.etag = etag(request.path, f"{detail}{minute(request.now)}")
+    request.etag = etag(address(request), f"{detail}{minute(request.now)}")
 
     def answer() -> HttpResponse:
         return show(

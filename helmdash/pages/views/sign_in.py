@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from django.contrib import admin
 from django.contrib.auth import login, logout
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from helmdash.core.access.permissions import Forbidden
 from helmdash.operations.access import sign_in_links
-from helmdash.pages import braking
+from helmdash.pages import braking, scope
 
 _BACKEND = "helmdash.records.backend.MembershipBackend"
 
@@ -23,6 +27,13 @@ class SignInView(LoginView):
     template_name = "pages/login.html"
     authentication_form = braking.SignInForm
     redirect_authenticated_user = True
+
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        """Who is signed in, by now or already, is led to an address that names a project."""
+        response = super().dispatch(request, *args, **kwargs)
+        if request.user.is_authenticated:
+            _settle_project(request)
+        return response
 
 
 @never_cache
@@ -40,6 +51,7 @@ def link(request: HttpRequest, uid: str, token: str) -> HttpResponse:
         return render(request, "pages/login_link.html", {"is_usable": True, "name": user})
     login(request, user, backend=_BACKEND)
     braking.release(request, account=user.get_username())
+    _settle_project(request)
     return HttpResponseRedirect(reverse("overview"))
 
 
@@ -60,3 +72,9 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     """End the session, and lead to the sign-in page."""
     logout(request)
     return HttpResponseRedirect(reverse("login"))
+
+
+def _settle_project(request: HttpRequest) -> None:
+    # Somebody without a project is told so by the page that they are led to.
+    with suppress(Forbidden):
+        scope.read(request)
