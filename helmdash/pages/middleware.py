@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import urlencode
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.defaults import permission_denied
 
 from helmdash.core.access.permissions import Forbidden
 from helmdash.pages import scope
 from helmdash.pages.parts.words import field_name
+from helmdash.pages.render import show_fault
 
 # The liveness checks are open, the API and the metrics ask for a key.
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics", "/favicon.ico"})
@@ -43,7 +42,7 @@ class SignInRequiredMiddleware:
         """Say what is not allowed; and lose nothing of a form whose project is gone. None: another
         fault, which is not ours to tell."""
         if isinstance(exception, Forbidden):
-            return permission_denied(request, PermissionDenied(str(exception)))
+            return show_fault(request, "403.html", {"exception": str(exception)}, status=403)
         if not isinstance(exception, scope.ProjectGone):
             return None
         typed = [

@@ -59,6 +59,17 @@ def show(
     return response
 
 
+def show_fault(
+    request: HttpRequest, template: str, context: Mapping[str, Any], *, status: int
+) -> HttpResponse:
+    """A page about what went wrong: within the usual frame for who is signed in, else bare."""
+    is_within = scope.find_around_error(request) is not None
+    frame = {"frame": "base.html", **_shell(request)} if is_within else {"frame": "plain.html"}
+    response = render(request, template, {**frame, **context}, status=status)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
 def live(view: View[Arguments]) -> View[Arguments]:
     """A page that polls a fragment of itself. Costs one query more than the view."""
     return live_with(lambda *_args, **_kwargs: "")(view)

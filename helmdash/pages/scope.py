@@ -85,6 +85,17 @@ def read(request: HttpRequest) -> PageScope:
     return known if known is not None else _remember(request, _read(request))
 
 
+def find_around_error(request: HttpRequest) -> PageScope | None:
+    """The scope that a page about a fault is shown in, whatever project was asked for; None for who
+    is not signed in or is a member of none."""
+    known = _known(request)
+    if known is not None or not request.user.is_authenticated:
+        return known
+    actor = current_actor(request)
+    projects = access.projects_of(actor=actor)
+    return _remember(request, _undecided(actor, projects)) if projects else None
+
+
 def shown(request: HttpRequest) -> str | None:
     """The project of a request's answer; None where it is about none."""
     known = _known(request)

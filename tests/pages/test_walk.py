@@ -152,6 +152,30 @@ def test_every_address_of_a_page_names_the_project(owner: Client, filled: str) -
             assert len(named) > 10
 
 
+def test_pages_are_sent_compressed(owner: Client, filled: str) -> None:
+    plain = owner.get("/calls/")
+    packed = owner.get("/calls/", headers={"Accept-Encoding": "gzip"})
+
+    assert packed["Content-Encoding"] == "gzip"
+    assert len(packed.content) < len(plain.content) / 3
+
+
+def test_what_is_missing_or_forbidden_is_told_within_the_frame(
+    owner: Client, viewer: Client, filled: str
+) -> None:
+    answers = [
+        owner.get("/nowhere/"),
+        owner.get("/calls/?project=unheard-of"),
+        viewer.post("/settings/keys/?project=default", {"name": "x"}),
+    ]
+
+    assert [answer.status_code for answer in answers] == [404, 404, 403]
+    for answer in answers:
+        html = answer.content.decode()
+        assert faults(html) == []
+        assert 'href="/conversations/?project=default"' in html
+
+
 # session, user, projects, newest call of the project, newest call of all; then the page's own
 QUERIES = {
     "/": 10,
