@@ -17,12 +17,14 @@ from types import ModuleType
 from typing import Any
 
 _loading = threading.RLock()
+# Of everything in a test module, by pytest; of every loaded module, by hypothesis, which looks for
+# constants in those of the checkout. Neither of them uses the package.
+_ASKED_OF_ALL = frozenset({"__test__", "__file__"})
 
 
 class _Postponed(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        if name == "__test__":
-            # pytest asks it of everything in a test module.
+        if name in _ASKED_OF_ALL:
             raise AttributeError(name)
         if name == "__path__":
             raise ImportError(f"write `import {self.__name__}`, and no `from` or submodule of it")
