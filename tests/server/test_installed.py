@@ -20,8 +20,11 @@ from tests.support import ROOT, environment
 from tests.support.processes import free_port, kill, spawn, stop, tail, wait_for_http
 from tests.support.wheel import build_wheel, install_wheel
 
-# Set in a developer's shell, at most.
-_OF_DEVELOPERS = {"PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "VIRTUAL_ENV", "XDG_DATA_HOME"}
+# Set in a developer's shell, at most, or for the tests.
+_OF_DEVELOPERS = {
+    *("PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "VIRTUAL_ENV", "XDG_DATA_HOME"),
+    "SSL_CERT_FILE",
+}
 # All is compiled and made then.
 _FIRST_START_SECONDS = 150
 

@@ -25,7 +25,7 @@ from helmdash.upstream.client import Timeouts, UpstreamClient
 from helmdash.upstream.failures import CODES, FailureKind, UpstreamFailed
 from helmdash.upstream.refusals import words_of
 from helmdash.upstream.retries import asked_seconds, is_worth_another, wait_seconds
-from tests.upstream.certificates import certificate
+from tests.support.certificates import certificate
 from tests.upstream.servers import KEY, REQUEST, Exchange, Handler, calling, endpoint, run, serving
 
 LIMIT = 1 << 20
