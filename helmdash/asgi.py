@@ -36,6 +36,7 @@ from helmdash.doors.sessions import Sessions  # noqa: E402
 from helmdash.gateway.app import Gateway  # noqa: E402
 from helmdash.heavy import FORWARDER_KEY, WorkerForwarder  # noqa: E402
 from helmdash.mcp.app import McpApp  # noqa: E402
+from helmdash.operations.jobs import kinds as jobs  # noqa: E402
 from helmdash.operations.recorder import recorder, start, stop  # noqa: E402
 from helmdash.pages.middleware import lead_to_sign_in  # noqa: E402
 from helmdash.upstream.client import UpstreamClient  # noqa: E402
@@ -44,6 +45,8 @@ from helmdash.upstream.sharing import SHARED_KEY, Shared  # noqa: E402
 
 # What waits to be stored when the server stops; the rest stays in the spool for the next start.
 DRAIN_SECONDS = 8.0
+# What the step of a job that is under way has to come to its end; then its lease runs out.
+_JOBS_SECONDS = 2.0
 # What plans in the background have to come to an end; then they are cancelled, and say so.
 _BACKGROUND_SECONDS = 5.0
 # The sign-in form is a few hundred bytes: whoever takes longer for it keeps others from theirs.
@@ -167,6 +170,7 @@ class Application:
             if message["type"] == "lifespan.startup":
                 sys.setswitchinterval(_SWITCH_SECONDS)
                 await asyncio.to_thread(start)
+                jobs.start()
                 services = self._open_services()
                 await services.mcp.start()
                 # What is loaded by now stays: looking through it again and again finds no garbage.
@@ -176,6 +180,7 @@ class Application:
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
                 await self._close_services()
+                await asyncio.to_thread(jobs.stop, _JOBS_SECONDS)
                 # Everything that was answered is stored, or lies in the spool, before we go.
                 await asyncio.to_thread(stop, DRAIN_SECONDS)
                 await send({"type": "lifespan.shutdown.complete"})

@@ -206,6 +206,13 @@ class Env(BaseSettings):
         description="Room in the data directory for calls that wait for a database that is "
         "unavailable. Calls beyond it are lost, and counted.",
     )
+    retain_hour: int = Field(
+        3,
+        ge=-1,
+        le=23,
+        description="Hour of the day (UTC) from which on a server deletes, once a day, what "
+        "projects keep no longer. -1: only `manage.py retain` does.",
+    )
     stop_seconds: int = Field(
         20,
         ge=1,

@@ -26,7 +26,6 @@ from django.utils import timezone
 from helmdash import conf
 from helmdash.core.calls.capture import Capture
 from helmdash.operations.database.sqlite_file import open_only_existing
-from helmdash.operations.database.statistics import StatisticsThread
 from helmdash.operations.database.timeouts import limit_lock_waits
 from helmdash.operations.recorder.capture_json import bare_capture
 from helmdash.operations.recorder.damaged_lines import DamagedLines
@@ -381,18 +380,11 @@ def start() -> None:
     open_only_existing()
     limit_lock_waits()
     recorder().start()
-    _statistics().start()
 
 
 def stop(drain_seconds: float = 5.0) -> None:
     """Drain and stop the recorder of this process: after the last request was answered."""
-    _statistics().stop()
     recorder().stop(drain_seconds)
-
-
-@cache
-def _statistics() -> StatisticsThread:
-    return StatisticsThread()
 
 
 def _process_name(started_at: datetime) -> str:

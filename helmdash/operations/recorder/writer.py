@@ -19,7 +19,6 @@ from helmdash.operations.recorder.intake import Intake
 from helmdash.operations.recorder.rejected_calls import RejectedCalls
 from helmdash.operations.recorder.terms import Limits, RecorderFull
 from helmdash.operations.recorder.units import Outcome, Unit
-from helmdash.operations.rollups import folding
 from helmdash.queries.access import project_info
 from helmdash.queries.ledger import LedgerCounts, ProcessLedger, others
 from helmdash.records.models import Project
@@ -31,8 +30,6 @@ _LAST_RETRY_SECONDS = 2.0
 _LEDGER_SECONDS = 1.0
 # A row that is not written to says at least once a minute that its process lives.
 _HEARTBEAT_SECONDS = 60.0
-# How often to look whether so much waits that adding it to the rollups is worth its while.
-_FOLD_SECONDS = 2.0
 # A power cut while the database is unavailable may cost the calls of this long, no more.
 _SYNC_SECONDS = 0.05
 # SQLite's lock may be held by a command that writes much; waiting for it is not yet an outage.
@@ -66,7 +63,6 @@ class Writer:
         self._deadline: float | None = None
         self._noted: tuple[float, LedgerCounts] | None = None
         self._looked_at: float | None = None
-        self._folded_at: float | None = None
         self._is_running = False
         self._has_failed = False
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
@@ -142,14 +138,12 @@ class Writer:
                 return False
             self._intake.tidy(is_idle=False)
             self._note()
-            self._fold()
             return True
         if self._deadline is not None:
             return False
         self._look_for_database()
         self._intake.tidy(is_idle=True)
         self._note()
-        self._fold()
         return True
 
     def _store(self, units: Sequence[Unit]) -> bool:
@@ -316,24 +310,6 @@ class Writer:
                 connection.close()
         else:
             self._noted = (moment, row.counts)
-
-    def _fold(self) -> None:
-        """Now and then add what was recorded to the rollups: once for many calls (ADR 32)."""
-        moment = time.monotonic()
-        if self._folded_at is not None and moment - self._folded_at < _FOLD_SECONDS:
-            return
-        self._folded_at = moment
-        if self.is_unavailable:
-            return
-        try:
-            with self._asking():
-                self._check()
-                folding.fold_if_due(now=self._clock())
-        except Exception as error:
-            if not group_commit.is_unavailable(error):
-                logger.exception("calls cannot be added to the rollups")
-            with contextlib.suppress(Exception):
-                connection.close()
 
     def _look_around(self, moment: float) -> None:
         """Read now and then what the other rows say, which /metrics tells in an outage."""

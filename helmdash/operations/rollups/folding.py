@@ -1,7 +1,8 @@
 """Adding what waits to the rollups: some transactions of recording at a time, in their order.
 
 A fold takes rows off the queue and adds their figures in one transaction, so that a crash leaves
-both as they were. One process folds at a time; another goes its way.
+both as they were. One process folds at a time, by a job's lease; where two believe they have it,
+or somebody rebuilds, the lock of `take_turn` holds.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ def fold_all() -> int:
     return calls
 
 
-def fold_if_due(*, now: datetime) -> int:
-    """Fold once where that is worth its while; how many calls. One query over what waits."""
+def is_due(now: datetime) -> bool:
+    """Whether adding what waits is worth its while. One query over what waits."""
     waiting = UncountedCalls.objects.aggregate(
         calls=Sum("calls"), rows=Count("id"), oldest=Min("at")
     )
     is_old = waiting["oldest"] is not None and now - waiting["oldest"] >= LONGEST_WAIT
     is_much = (waiting["calls"] or 0) >= ENOUGH_CALLS or waiting["rows"] >= MOST_GROUPS
-    return fold() if is_old or is_much else 0
+    return is_old or is_much
 
 
 def take_turn(*, wait: bool) -> bool:

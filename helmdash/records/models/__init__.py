@@ -30,6 +30,7 @@ from helmdash.records.models.conversations import (
 from helmdash.records.models.doors import KeptAnswer, Knock, SignInThrottle
 from helmdash.records.models.fitting import Fit
 from helmdash.records.models.health import HealthChange
+from helmdash.records.models.jobs import Job
 from helmdash.records.models.plans import PlanAttempt, PlanCatalog, PlanRecord, PlanStep
 from helmdash.records.models.recorder import RecorderLedger
 from helmdash.records.models.rollups import Rollup, RollupState, UncountedCalls
@@ -52,6 +53,7 @@ __all__ = [
     "Fit",
     "Guidance",
     "HealthChange",
+    "Job",
     "KeptAnswer",
     "Knock",
     "LearnedWindow",

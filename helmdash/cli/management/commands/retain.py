@@ -8,61 +8,48 @@ from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
-from helmdash.core.access.permissions import SHELL
-from helmdash.operations import idempotency
-from helmdash.operations.access import sign_in_throttle
-from helmdash.operations.database import statistics
-from helmdash.operations.database.scrubbing import scrub
-from helmdash.operations.retention import expired, expired_texts
-from helmdash.queries.access import ProjectInfo, projects
+from helmdash.operations.jobs import kinds
+from helmdash.operations.retention import retaining
+from helmdash.operations.retention.retaining import ProjectRetained, Swept
 
 
 class Command(BaseCommand):
     help = (
         "Delete calls, fits, plans and conversations older than their project's retention_days, "
-        "and texts older than its text_days."
+        "and texts older than its text_days. A server does it by itself once a day."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="Only count.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        verb = "would delete" if options["dry_run"] else "deleted"
-        for project in projects():
-            if project.text_days is not None:
-                self._retain_texts(project, is_dry=options["dry_run"])
-            if project.retention_days is None:
-                if not options["dry_run"]:
-                    expired.forget_pending(project=project, now=timezone.now())
-                self.stdout.write(f"{project.slug}: keeps everything")
-                continue
-            if options["dry_run"]:
-                done = expired.count_expired(project=project, now=timezone.now())
-            else:
-                done = expired.delete_expired(actor=SHELL, project=project, now=timezone.now())
-            self.stdout.write(
-                f"{project.slug}: {verb} {done.calls} calls, {done.conversations} conversations, "
-                f"{done.fits} fits, {done.plans} plans older than {project.retention_days} days"
-            )
-        if not options["dry_run"]:
-            forgotten = expired.forget_answers(now=timezone.now())
-            self.stdout.write(f"let go of {forgotten} answers that waited to be fetched")
-            kept = idempotency.forget_kept(now=timezone.now())
-            tries = sign_in_throttle.clean(now=timezone.now())
-            scrub()
-            statistics.refresh()
-            self.stdout.write(
-                f"deleted {kept} answers kept for repeats, {tries} rows about wrong passwords"
-            )
+        if options["dry_run"]:
+            for each in retaining.count(now=timezone.now()):
+                self._tell_project(each, "would delete")
+        elif not kinds.retain_now(self._tell):
+            self.stdout.write("a server is at it at this moment; nothing was done here")
 
-    def _retain_texts(self, project: ProjectInfo, *, is_dry: bool) -> None:
-        now = timezone.now()
-        if is_dry:
-            done = expired_texts.count_old_texts(project=project, now=now)
-        else:
-            done = expired_texts.delete_old_texts(actor=SHELL, project=project, now=now)
-        verb = "would delete" if is_dry else "deleted"
+    def _tell(self, done: ProjectRetained | Swept) -> None:
+        if isinstance(done, ProjectRetained):
+            self._tell_project(done, "deleted")
+            return
+        self.stdout.write(f"let go of {done.answers} answers that waited to be fetched")
         self.stdout.write(
-            f"{project.slug}: {verb} the texts of {done.calls} calls, {done.plans} plans, "
-            f"{done.fits} fits and {done.messages} messages older than {project.text_days} days"
+            f"deleted {done.kept} answers kept for repeats, {done.tries} rows about wrong passwords"
+        )
+
+    def _tell_project(self, done: ProjectRetained, verb: str) -> None:
+        project, texts, rows = done.project, done.texts, done.rows
+        if texts is not None:
+            self.stdout.write(
+                f"{project.slug}: {verb} the texts of {texts.calls} calls, {texts.plans} plans, "
+                f"{texts.fits} fits and {texts.messages} messages older than "
+                f"{project.text_days} days"
+            )
+        if rows is None:
+            self.stdout.write(f"{project.slug}: keeps everything")
+            return
+        self.stdout.write(
+            f"{project.slug}: {verb} {rows.calls} calls, {rows.conversations} conversations, "
+            f"{rows.fits} fits, {rows.plans} plans older than {project.retention_days} days"
         )

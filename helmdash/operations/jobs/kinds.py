@@ -1,0 +1,119 @@
+"""The jobs that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cache, partial
+
+from helmdash import conf
+from helmdash.core.access.permissions import SHELL
+from helmdash.operations.database import statistics
+from helmdash.operations.jobs.leases import Done
+from helmdash.operations.jobs.running import JobKind, JobThread, Run, run_now
+from helmdash.operations.recorder import recorder
+from helmdash.operations.retention import retaining
+from helmdash.operations.retention.retaining import ProjectRetained, Swept
+from helmdash.operations.rollups import folding
+
+# A new database grows fast: the wait doubles from the first to the last.
+_FIRST_STATISTICS, _LAST_STATISTICS = timedelta(seconds=30), timedelta(hours=1)
+
+
+def _fold(run: Run) -> Done:
+    calls = 0
+    while folding.is_due(run.now) and (added := folding.fold()):
+        calls += added
+        run.go_on()
+    return Done(told=f"added {calls} calls", due_at=None)
+
+
+def _refresh_statistics(run: Run) -> Done:
+    wait = timedelta(seconds=float(run.cursor)) if run.cursor else _FIRST_STATISTICS
+    wait = min(2 * wait, _LAST_STATISTICS)
+    tables = statistics.refresh()
+    return Done(
+        told=f"looked at {tables} tables",
+        due_at=run.now + wait,
+        cursor=str(wait.total_seconds()),
+    )
+
+
+def _retain(run: Run, tell: Callable[[ProjectRetained | Swept], None] | None = None) -> Done:
+    calls = texts = conversations = 0
+    for done in retaining.retain(actor=SHELL, now=run.now):
+        if done.rows is not None:
+            calls += done.rows.calls
+            conversations += done.rows.conversations
+        texts += done.texts.calls if done.texts is not None else 0
+        if tell is not None:
+            tell(done)
+        run.go_on()
+    swept = retaining.sweep(now=run.now)
+    if tell is not None:
+        tell(swept)
+    return Done(
+        told=f"deleted {calls} calls, {conversations} conversations, the texts of {texts} calls",
+        due_at=next_retention(run.now),
+    )
+
+
+def next_retention(now: datetime) -> datetime:
+    """When it is due next, after a moment."""
+    at = now.replace(hour=max(conf.env().retain_hour, 0), minute=0, second=0, microsecond=0)
+    return at if at > now else at + timedelta(days=1)
+
+
+QUICK = (
+    JobKind(
+        name="rollups",
+        words="Add calls to the figures that pages count from",
+        run=_fold,
+        first_due=lambda now: None,
+        is_wanted=folding.is_due,
+    ),
+    JobKind(
+        name="statistics",
+        words="Tell the database how its tables are filled",
+        run=_refresh_statistics,
+        first_due=lambda now: now + _FIRST_STATISTICS,
+    ),
+)
+_RETENTION = JobKind(
+    name="retention",
+    words="Delete what projects keep no longer",
+    run=_retain,
+    first_due=next_retention,
+)
+# Not to keep figures waiting: it may take an hour.
+LONG = (_RETENTION,)
+WORDS = {kind.name: kind.words for kind in (*QUICK, *LONG)}
+
+
+def retain_now(tell: Callable[[ProjectRetained | Swept], None]) -> bool:
+    """Delete what projects keep no longer, now. False: a server is at it.
+
+    tell: hears of each project, and in the end of what belongs to none.
+    """
+    kind = replace(_RETENTION, run=partial(_retain, tell=tell))
+    return run_now(kind, holder=recorder().name)
+
+
+def start() -> None:
+    """Start this process's threads: when the server starts, after its recorder."""
+    for thread in _threads():
+        thread.start()
+
+
+def stop(seconds: float) -> None:
+    """Give back what this process holds; blocks for so long at most."""
+    for thread in _threads():
+        thread.stop(seconds / 2)
+    _threads.cache_clear()
+
+
+@cache
+def _threads() -> tuple[JobThread, ...]:
+    groups = (QUICK, LONG) if conf.env().retain_hour >= 0 else (QUICK,)
+    return tuple(JobThread(group, holder=recorder().name) for group in groups)

@@ -1,0 +1,189 @@
+"""The threads of a server process that look for jobs and do them.
+
+A process that is asked to stop gives its job back between two steps; one that is killed, or cut off
+from the database, loses it when its lease ends, and another goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connections
+
+from helmdash.operations.database.sqlite_file import thread_connection
+from helmdash.operations.jobs import leases
+from helmdash.operations.jobs.leases import Done, LeaseLost, Seen, Turn
+
+logger = logging.getLogger(__name__)
+
+# How often a process looks: as long as a figure may wait to be added, and two small queries.
+LOOK_SECONDS = 2.0
+_RENEW_SECONDS = leases.LEASE.total_seconds() / 3
+
+
+class _Stopping(Exception):
+    """The server stops: the job goes on elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of a job. now: the database's clock at its start; cursor: what the last one left."""
+
+    now: datetime
+    cursor: str
+    go_on: Callable[[], None]
+    """To be called between steps: raises where the run has to end here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobKind:
+    """A job. words: what it does, for people. It has to bear being done twice, or in part."""
+
+    name: str
+    words: str
+    run: Callable[[Run], Done]
+    first_due: Callable[[datetime], datetime | None]
+    """When it is due in a new database, by its clock."""
+    is_wanted: Callable[[datetime], bool] | None = None
+    """For one that is done when there is something to do: whether there is."""
+
+
+class JobThread:
+    """Does such jobs, one after the other, for as long as the server runs."""
+
+    def __init__(self, kinds: Sequence[JobKind], *, holder: str) -> None:
+        self._kinds = kinds
+        self._holder = holder
+        self._end = threading.Event()
+        name = f"jobs-{kinds[0].name}"
+        # A daemon: a server that stops does not wait for a statement that takes long.
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self, seconds: float) -> None:
+        """End after the step that is under way; blocks for so long at most."""
+        self._end.set()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+
+    def look_once(self) -> None:
+        """Do what is due and free, on this thread's connection.
+
+        Raises what the database raises when it is unavailable; what a job raises is noted in its
+        row.
+        """
+        seen = _look(self._kinds)
+        for kind in self._kinds:
+            each = seen[kind.name]
+            if self._end.is_set() or not each.is_free:
+                continue
+            if each.is_due or _is_wanted(kind, each):
+                turn = leases.take(each, holder=self._holder)
+                if turn is not None:
+                    self._carry_out(kind, turn, each)
+
+    def _run(self) -> None:
+        while not self._end.wait(LOOK_SECONDS):
+            try:
+                with thread_connection():
+                    self.look_once()
+            except Exception:
+                # Who needs the database says that it is away; a lease that is held runs out.
+                logger.debug("the jobs could not be looked at", exc_info=True)
+        connections.close_all()
+
+    def _carry_out(self, kind: JobKind, turn: Turn, seen: Seen) -> None:
+        try:
+            _carry_out(kind, turn, seen, stopping=self._end)
+        except LeaseLost:
+            logger.warning("the job %s was taken over by another process", kind.name)
+        except Exception:
+            logger.exception("the job %s failed", kind.name)
+
+
+def _is_wanted(kind: JobKind, seen: Seen) -> bool:
+    """There is something to do; what failed waits for its time all the same."""
+    return kind.is_wanted is not None and not seen.has_failed and kind.is_wanted(seen.now)
+
+
+def run_now(kind: JobKind, *, holder: str) -> bool:
+    """Do a job here and now, due or not. False: another process is at it, and nothing is done.
+
+    Raises what the job raises, noted in its row.
+    """
+    turn = leases.take(seen := _look((kind,))[kind.name], holder=holder)
+    if turn is None:
+        return False
+    _carry_out(kind, turn, seen, stopping=threading.Event())
+    return True
+
+
+def _look(kinds: Sequence[JobKind]) -> Mapping[str, Seen]:
+    """The rows of the jobs, made where they are missing."""
+    found = leases.look()
+    missing = [kind for kind in kinds if kind.name not in found]
+    if not missing:
+        return found
+    now = leases.clock()
+    leases.make_rows({kind.name: kind.first_due(now) for kind in missing})
+    return leases.look()
+
+
+def _carry_out(kind: JobKind, turn: Turn, seen: Seen, *, stopping: threading.Event) -> None:
+    """Run a job that was taken, and say in its row how that went.
+
+    Raises LeaseLost, and what the job raises.
+    """
+    with _renewing(turn) as is_lost:
+
+        def go_on() -> None:
+            if is_lost.is_set():
+                raise LeaseLost
+            if stopping.is_set():
+                raise _Stopping
+
+        try:
+            done = kind.run(Run(now=seen.now, cursor=seen.cursor, go_on=go_on))
+        except LeaseLost:
+            raise
+        except _Stopping:
+            leases.interrupt(turn)
+            return
+        except Exception as error:
+            leases.fail(turn, told=type(error).__name__)
+            raise
+    leases.end(turn, done)
+
+
+@contextlib.contextmanager
+def _renewing(turn: Turn) -> Iterator[threading.Event]:
+    """Renew the lease while the block runs; gives what is set once it is lost."""
+    is_over, is_lost = threading.Event(), threading.Event()
+
+    def renew() -> None:
+        while not is_over.wait(_RENEW_SECONDS):
+            try:
+                with thread_connection():
+                    leases.renew(turn)
+            except LeaseLost:
+                is_lost.set()
+                break
+            except Exception:
+                logger.debug("the lease of %s could not be renewed", turn.name, exc_info=True)
+        connections.close_all()
+
+    thread = threading.Thread(target=renew, name=f"lease-{turn.name}", daemon=True)
+    thread.start()
+    try:
+        yield is_lost
+    finally:
+        is_over.set()
+        thread.join()

@@ -1,0 +1,72 @@
+"""All that retention deletes, of every project: for the daily job and for `manage.py retain`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from helmdash.core.access.permissions import Actor
+from helmdash.operations import idempotency
+from helmdash.operations.access import sign_in_throttle
+from helmdash.operations.database.scrubbing import scrub
+from helmdash.operations.retention import expired, expired_texts
+from helmdash.operations.retention.expired import Retained
+from helmdash.operations.retention.expired_texts import TextsGone
+from helmdash.queries.access import ProjectInfo, projects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectRetained:
+    """What went of one project (or would). None: it keeps its texts, or everything."""
+
+    project: ProjectInfo
+    texts: TextsGone | None
+    rows: Retained | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """What went besides: answers that nobody fetched, kept responses, rows on wrong passwords."""
+
+    answers: int
+    kept: int
+    tries: int
+
+
+def retain(*, actor: Actor, now: datetime) -> Iterator[ProjectRetained]:
+    """Delete what each project keeps no longer; project by project, in short transactions.
+
+    To run it again, or twice at once, deletes nothing more. Raises Forbidden.
+    """
+    for project in projects():
+        texts = rows = None
+        if project.text_days is not None:
+            texts = expired_texts.delete_old_texts(actor=actor, project=project, now=now)
+        if project.retention_days is not None:
+            rows = expired.delete_expired(actor=actor, project=project, now=now)
+        else:
+            expired.forget_pending(project=project, now=now)
+        yield ProjectRetained(project=project, texts=texts, rows=rows)
+
+
+def count(*, now: datetime) -> Iterator[ProjectRetained]:
+    """What `retain` would delete."""
+    for project in projects():
+        texts = rows = None
+        if project.text_days is not None:
+            texts = expired_texts.count_old_texts(project=project, now=now)
+        if project.retention_days is not None:
+            rows = expired.count_expired(project=project, now=now)
+        yield ProjectRetained(project=project, texts=texts, rows=rows)
+
+
+def sweep(*, now: datetime) -> Swept:
+    """Delete what belongs to no project, and what was deleted out of SQLite's log."""
+    swept = Swept(
+        answers=expired.forget_answers(now=now),
+        kept=idempotency.forget_kept(now=now),
+        tries=sign_in_throttle.clean(now=now),
+    )
+    scrub()
+    return swept

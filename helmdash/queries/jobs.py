@@ -1,0 +1,63 @@
+"""The jobs that servers do by themselves: who does them, how they went, when they are due next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models.functions import Now
+
+from helmdash.records.models import Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """One job. Times are the database's, as is `now`.
+
+    outcome: of the last run that said so: done, interrupted or failed; "" before the first.
+    due_at: None for one that is done when there is something to do.
+    """
+
+    name: str
+    holder: str
+    is_running: bool
+    started_at: datetime | None
+    ended_at: datetime | None
+    due_at: datetime | None
+    outcome: str
+    told: str
+    failures: int
+    now: datetime
+
+    @property
+    def is_broken_off(self) -> bool:
+        """Who took it last crashed, or was cut off from the database."""
+        if self.is_running or self.started_at is None:
+            return False
+        return self.ended_at is None or self.ended_at < self.started_at
+
+    @property
+    def took(self) -> timedelta | None:
+        """How long the last run took; None where it did not come to its end, or runs."""
+        if self.is_running or self.is_broken_off or not (self.started_at and self.ended_at):
+            return None
+        return self.ended_at - self.started_at
+
+
+def jobs() -> tuple[JobState, ...]:
+    """All of them, by name. One query."""
+    return tuple(
+        JobState(
+            name=row.name,
+            holder=row.holder,
+            is_running=row.until is not None and row.until > row.clock,
+            started_at=row.started_at,
+            ended_at=row.ended_at,
+            due_at=row.due_at,
+            outcome=row.outcome,
+            told=row.told,
+            failures=row.failures,
+            now=row.clock,
+        )
+        for row in Job.objects.annotate(clock=Now()).order_by("name")
+    )

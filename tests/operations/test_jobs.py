@@ -1,0 +1,213 @@
+"""Jobs: each done by one process at a time, gone on with by another, told as it went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from helmdash.operations.database import statistics
+from helmdash.operations.jobs import kinds, leases
+from helmdash.operations.jobs.leases import Done, LeaseLost
+from helmdash.operations.jobs.running import JobKind, JobThread, Run, run_now
+from helmdash.operations.rollups import folding
+from helmdash.queries import rollups
+from helmdash.queries.jobs import JobState, jobs
+from helmdash.records.models import Call, Job
+from tests.factories import make_capture, make_project, record
+
+PAST = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def kind(run: Callable[[Run], Done], *, name: str = "sweep", due_at: datetime = PAST) -> JobKind:
+    return JobKind(name=name, words="Sweep", run=run, first_due=lambda now: due_at)
+
+
+def quiet(run: Run) -> Done:
+    return Done(told="swept", due_at=run.now + timedelta(days=1), cursor="7")
+
+
+def state() -> JobState:
+    (found,) = jobs()
+    return found
+
+
+def run_out(name: str = "sweep") -> None:
+    """What the time does to a lease whose holder was killed."""
+    Job.objects.filter(name=name).update(until=PAST)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_processes_one_does_what_is_due() -> None:
+    runs: list[str] = []
+
+    def sweep(run: Run) -> Done:
+        runs.append(run.cursor)
+        return quiet(run)
+
+    def process(number: int) -> None:
+        try:
+            JobThread((kind(sweep),), holder=f"host-{number}").look_once()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(process, range(12)))
+
+    assert runs == [""]
+    assert (state().outcome, state().told, state().is_running) == ("done", "swept", False)
+    # The next time it hears where the last one was.
+    Job.objects.update(due_at=PAST)
+    process(12)
+    assert (runs, state().holder) == (["", "7"], "host-12")
+
+
+@pytest.mark.django_db
+def test_a_job_is_not_taken_from_its_holder_until_the_lease_ends() -> None:
+    leases.make_rows({"sweep": PAST})
+    seen = leases.look()["sweep"]
+
+    turn = leases.take(seen, holder="one")
+
+    assert turn is not None
+    assert leases.take(seen, holder="two") is None  # it saw what is no longer so
+    assert leases.take(leases.look()["sweep"], holder="two") is None
+    assert not run_now(kind(quiet), holder="a command")
+    assert state().is_running
+    run_out()
+    leases.renew(turn)  # late, and nobody else came
+    assert not leases.look()["sweep"].is_free
+    run_out()
+    assert state().is_broken_off
+    other = leases.take(leases.look()["sweep"], holder="two")
+    assert other is not None
+    # The one that was asleep for longer than its lease can do nothing more to the row.
+    for late in (leases.renew, leases.interrupt, lambda turn: leases.fail(turn, told="late")):
+        with pytest.raises(LeaseLost):
+            late(turn)
+    with pytest.raises(LeaseLost):
+        leases.end(turn, Done(told="late", due_at=None))
+    leases.end(other, Done(told="swept", due_at=None))
+    assert (state().holder, state().told, state().due_at) == ("two", "swept", None)
+
+
+@pytest.mark.django_db
+def test_a_failed_job_is_tried_again_later_each_time_and_tells_no_value() -> None:
+    def fail(run: Run) -> Done:
+        raise ValueError("the text of somebody")
+
+    waits = []
+    for _ in range(9):
+        JobThread((kind(fail),), holder="one").look_once()
+        due_at = state().due_at
+        assert due_at is not None
+        waits.append((due_at - state().now).total_seconds())
+        Job.objects.update(due_at=PAST)
+    found = state()
+    assert (found.outcome, found.told, found.failures) == ("failed", "ValueError", 9)
+    assert [round(wait / 60) for wait in waits] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+    JobThread((kind(quiet),), holder="one").look_once()
+
+    assert (state().outcome, state().failures) == ("done", 0)
+
+
+@pytest.mark.django_db
+def test_who_stops_gives_its_job_back_between_two_steps() -> None:
+    steps = []
+
+    def long(run: Run) -> Done:
+        for step in range(5):
+            steps.append(step)
+            run.go_on()
+            thread.stop(0)
+        return quiet(run)
+
+    thread = JobThread((kind(long),), holder="one")
+    thread.look_once()
+
+    assert steps == [0, 1]
+    assert state().outcome == "interrupted"
+    seen = leases.look()["sweep"]
+    assert (seen.is_free, seen.is_due) == (True, True)
+
+
+@pytest.mark.django_db
+def test_the_clock_of_a_host_decides_nothing() -> None:
+    assert abs(leases.clock() - timezone.now()) < timedelta(seconds=30)
+    leases.make_rows({"past": PAST, "coming": leases.clock() + timedelta(hours=1), "never": None})
+
+    due = {name for name, seen in leases.look().items() if seen.is_due}
+
+    assert due == {"past"}
+    assert all(abs(seen.now - leases.clock()).seconds < 30 for seen in leases.look().values())
+
+
+@pytest.mark.django_db
+def test_calls_are_added_to_the_rollups_when_they_are_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    thread = JobThread(kinds.QUICK, holder="one")
+    record(*(make_capture(conversation=f"c{n}") for n in range(3)))
+    thread.look_once()
+    assert rollups.waiting().calls == 3
+
+    monkeypatch.setattr(folding, "ENOUGH_CALLS", 3)
+    thread.look_once()
+
+    assert rollups.waiting().calls == 0
+    told = {job.name: job.told for job in jobs()}
+    assert told["rollups"] == "added 3 calls"
+
+
+@pytest.mark.django_db
+def test_retention_runs_by_itself_at_its_hour() -> None:
+    project = make_project(slug="short", retention_days=30)
+    old = timezone.now() - timedelta(days=40)
+    record(make_capture(started_at=old), make_capture(id="young"), project=project)
+    thread = JobThread(kinds.LONG, holder="one")
+
+    thread.look_once()  # it is not yet the hour
+    assert Call.objects.count() == 2
+    first = state().due_at
+    assert first is not None
+    assert (first.hour, first.minute) == (3, 0)
+    assert timedelta() < first - state().now <= timedelta(days=1)
+    Job.objects.update(due_at=PAST)
+    thread.look_once()
+
+    assert Call.objects.count() == 1
+    assert state().told == "deleted 1 calls, 0 conversations, the texts of 0 calls"
+    assert state().due_at == first
+
+
+@pytest.mark.django_db
+def test_statistics_are_refreshed_less_often_as_a_database_ages() -> None:
+    thread = JobThread(kinds.QUICK, holder="one")
+    thread.look_once()
+    waits = []
+    for _ in range(9):
+        Job.objects.filter(name="statistics").update(due_at=PAST)
+        thread.look_once()
+        row = Job.objects.get(name="statistics")
+        assert row.due_at is not None
+        assert row.started_at is not None
+        waits.append(round((row.due_at - row.started_at).total_seconds()))
+
+    assert waits == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite has no partitions")
+@pytest.mark.django_db
+def test_a_table_of_partitions_is_analyzed_as_a_whole() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE probe (n int) PARTITION BY RANGE (n)")
+        cursor.execute("CREATE TABLE probe_1 PARTITION OF probe FOR VALUES FROM (0) TO (100)")
+        cursor.execute("INSERT INTO probe SELECT generate_series(0, 99)")
+        assert statistics.refresh() >= 1
+        cursor.execute("SELECT reltuples FROM pg_class WHERE relname = 'probe'")
+        assert cursor.fetchone()[0] == 100
