@@ -24,7 +24,7 @@ from helmdash import __version__, conf, places
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.installation import COMMAND
 from helmdash.operations.backup.spool import is_in_use
-from helmdash.queries import ledger, rollups
+from helmdash.queries import jobs, ledger, rollups
 from helmdash.queries.access import projects
 from helmdash.queries.database import condition
 from helmdash.queries.upstreams import endpoints
@@ -189,6 +189,22 @@ def _records(now: datetime) -> Iterator[Finding]:
     yield Finding(subject="records", name="failed, by cause", value=said)
     yield from _ledger(facts, now)
     yield from _rollups(now)
+    yield from _jobs()
+
+
+def _jobs() -> Iterator[Finding]:
+    """Overdue is no fault by itself: perhaps no server runs."""
+    for job in jobs.jobs():
+        last = f"{job.outcome} {job.ended_at:%Y-%m-%d %H:%M} UTC" if job.ended_at else "never done"
+        parts = [f"running since {job.started_at:%H:%M} UTC" if job.is_running else "", last]
+        parts += [job.told, f"next {job.due_at:%Y-%m-%d %H:%M} UTC" if job.due_at else ""]
+        problem = f"it failed {job.failures} times in a row: read the log of {job.holder}"
+        yield Finding(
+            subject="job",
+            name=job.name,
+            value=", ".join(filter(None, parts)),
+            problem=problem if job.failures else "",
+        )
 
 
 def _rollups(now: datetime) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from django.db import connection
 
 from helmdash import conf, places
 from helmdash.operations.access import members
-from helmdash.records.models import Project, RecorderLedger, SchemaMark, Upstream
+from helmdash.records.models import Job, Project, RecorderLedger, SchemaMark, Upstream
 from helmdash.records.secrets import seal
 from tests.factories import NOW, make_capture, make_key, make_project, record
 from tests.support.processes import free_port
@@ -161,3 +161,15 @@ def test_migrate_has_noted_the_release(db: None) -> None:
     assert list(SchemaMark.objects.values_list("release", "oldest_code")) == [
         (places.SCHEMA_RELEASE, places.OLDEST_CODE)
     ]
+
+
+def test_a_job_that_fails_is_named_with_who_failed(examine: Callable[..., Any]) -> None:
+    Job.objects.create(name="retention", holder="west-4711", failures=2, told="OSError")
+    Job.objects.create(name="rollups", holder="west-4711", outcome="done", ended_at=NOW)
+
+    code, found, _ = examine()
+
+    assert code == 1
+    assert [name for name, each in found.items() if each["problem"]] == ["job retention"]
+    assert "2 times" in found["job retention"]["problem"]
+    assert found["job rollups"]["value"] == f"done {NOW:%Y-%m-%d %H:%M} UTC"

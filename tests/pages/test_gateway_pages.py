@@ -24,7 +24,7 @@ from helmdash.operations.recorder import recorder
 from helmdash.pages.parts import gateway_facts
 from helmdash.pages.views import upstreams as upstream_views
 from helmdash.queries.access import BUDGET_MODES, ProjectInfo
-from helmdash.records.models import Project, RecorderLedger, Upstream
+from helmdash.records.models import Job, Project, RecorderLedger, Upstream
 from helmdash.records.secrets import seal
 from tests.admin.forms import filled
 from tests.factories import make_capture, make_project, record
@@ -458,6 +458,52 @@ def test_a_process_is_shown_without_the_moment_it_started(
     process(whole)
 
     assert f'title="{whole}">west-of-here-4711</span>' in owner.get(RECORDER).content.decode()
+
+
+# what its row holds beside its name, said of it
+JOBS = [
+    ({}, "not done yet"),
+    ({"turns": 1, "until": timedelta(seconds=20)}, "running"),
+    ({"turns": 1, "until": timedelta(seconds=-20)}, "broken off; another process goes on"),
+    (
+        {"turns": 1, "ended_at": timedelta(seconds=-9), "outcome": "done", "told": "swept"},
+        "done swept",
+    ),
+    (
+        {"turns": 1, "ended_at": timedelta(seconds=-9), "outcome": "interrupted"},
+        "interrupted by a stop",
+    ),
+    (
+        {
+            "turns": 3,
+            "ended_at": timedelta(0),
+            "outcome": "failed",
+            "told": "OSError",
+            "failures": 3,
+        },
+        "failed 3 times: OSError",
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "said"), JOBS)
+def test_each_job_says_how_it_stands(
+    owner: Client, project: ProjectInfo, values: dict[str, Any], said: str
+) -> None:
+    now = timezone.now()
+    at = {
+        name: now + each if isinstance(each, timedelta) else each for name, each in values.items()
+    }
+    started_at = now - timedelta(seconds=12) if values else None
+    Job.objects.create(
+        name="retention", holder="west-4711" if at else "", started_at=started_at, **at
+    )
+
+    html = owner.get(RECORDER).content.decode()
+
+    assert f"retention Delete what projects keep no longer {said}" in text(owner, RECORDER)
+    assert ("is-caution" in html.split('id="jobs"', 1)[1]) is ("broken" in said or "failed" in said)
+    assert faults(html) == []
 
 
 def test_a_poll_brings_the_ledger_only_when_it_changed(owner: Client, project: ProjectInfo) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -12,14 +12,16 @@ from django.views.decorators.http import require_safe
 from helmdash import conf
 from helmdash.core.budgets.levels import Level
 from helmdash.operations.recorder import RecorderState, recorder
+from helmdash.pages.parts.jobs import job_row
 from helmdash.pages.render import PageRequest, etag, show, unless_known
-from helmdash.queries import ledger
+from helmdash.queries import jobs, ledger
 from helmdash.queries.ledger import LedgerCounts, ProcessLedger
 
 # Older ones are in the sum; who wants them one by one looks into the table.
 _MOST_PROCESSES = 30
 # A process with nothing to say writes its row once a minute; after three, something is wrong.
 _SILENT = timedelta(minutes=3)
+_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +76,15 @@ def recorder_page(request: PageRequest) -> HttpResponse:
     state = recorder().state()
     totals = ledger.totals(own=own)
     processes = ledger.processes(own=own, limit=_MOST_PROCESSES)
-    request.etag = etag(request.path, _mark(state, totals, processes, request.now))
+    states = jobs.jobs()
+    mark = _mark(state, totals, processes, request.now)
+    request.etag = etag(request.path, repr((mark, [replace(each, now=_EPOCH) for each in states])))
     context = {
         "state": _STATES[state],
         "totals": totals,
         "is_empty": not totals.accepted and not totals.in_flight_lost,
         "rows": [_row(process, request.now) for process in processes],
+        "jobs": [job_row(each) for each in states],
         "spool_max_bytes": conf.env().spool_max_bytes,
         "is_open": conf.env().metrics_open,
         "base": request.build_absolute_uri("/").rstrip("/"),
