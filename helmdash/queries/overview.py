@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from helmdash.core.budgets.levels import Level
 from helmdash.queries import calls
@@ -30,12 +31,12 @@ class Overview:
         return not self.latest_calls
 
 
-def overview(*, project_id: int) -> Overview:
-    """Five queries; one or two more where as many need somebody as are shown, or more."""
+def overview(*, project_id: int, now: datetime) -> Overview:
+    """Six queries at most."""
     everything = ConversationFilters()
     recent = conversations.page(project_id=project_id, filters=everything, limit=_SHOWN)
     latest = calls.page(project_id=project_id, filters=CallFilters(), limit=_SHOWN)
-    needs_attention = care.needs_attention(project_id=project_id, limit=_SHOWN)
+    needs_attention = care.needs_attention(project_id=project_id, now=now, limit=_SHOWN)
     is_full = len(needs_attention) == _SHOWN
     return Overview(
         counters=conversations.counters(project_id=project_id),

@@ -13,6 +13,7 @@ from helmdash.queries.conversations import care, conversations
 from helmdash.queries.conversations.care import CareView, needs_attention
 from helmdash.queries.conversations.timeline import timeline
 from helmdash.records.models import Conversation, Project
+from tests.factories import NOW
 from tests.operations.care_support import Talk
 from tests.recording.support import CAUTION, CRITICAL, HEALTHY, make_ruled_project
 
@@ -29,6 +30,11 @@ def talk_at(project: ProjectInfo, name: str, tokens: int | None, turns: int) -> 
     talk.call(tokens)
     talk.turns(tokens, turns)
     return talk
+
+
+def names(project: ProjectInfo, limit: int = 10) -> list[str]:
+    found = needs_attention(project_id=project.id, now=NOW, limit=limit)
+    return [each.id for each in found]
 
 
 # --- one conversation
@@ -135,25 +141,27 @@ def test_critical_comes_first_then_caution_then_what_was_not_followed(
     talk_at(make_ruled_project(slug="other", name="Other"), "theirs", CRITICAL, 1)
 
     with django_assert_num_queries(2):
-        found = needs_attention(project_id=project.id, limit=10)
+        found = needs_attention(project_id=project.id, now=NOW, limit=10)
 
     assert [each.id for each in found] == ["red", "yellow", "followed", "ignored"]
     assert [each.care.countdown for each in found] == [3, None, None, None]
     assert [each.is_unfollowed for each in found] == [False, False, False, True]
-    assert found[3].known_level is Level.CAUTION
+    assert [each.reason.value for each in found[3].attention] == ["was_caution"]
 
 
 def test_a_held_level_and_a_probable_cut_need_somebody_though_their_level_is_unknown(
     project: ProjectInfo,
 ) -> None:
     talk_at(project, "yellow", CAUTION, 1).call(None)
-    talk_at(project, "cut", HEALTHY, 1).call(None)
-    talk_at(project, "red", CRITICAL, 2).call(None)
-    Conversation.objects.filter(name="cut").update(level_reason="suspected_cut")
+    cut = talk_at(project, "cut", HEALTHY, 1)
+    Conversation.objects.filter(name="cut").update(cut_generation=3)
+    cut.call(None)
     # One reading below the lines does not end the countdown.
-    Conversation.objects.filter(name="red").update(known_level="healthy")
+    red = talk_at(project, "red", CRITICAL, 2)
+    red.call(HEALTHY)
+    red.call(None)
 
-    assert [each.id for each in needs_attention(project_id=project.id)] == ["red", "cut", "yellow"]
+    assert names(project) == ["red", "cut", "yellow"]
     assert care.count_needs_attention(project_id=project.id) == 3
 
 
@@ -161,9 +169,9 @@ def test_a_guidance_is_judged_when_its_generation_was_recorded(project: ProjectI
     talk = talk_at(project, "talk", CAUTION, 3)
     talk.advance()
 
-    waiting = needs_attention(project_id=project.id)[0]
+    waiting = needs_attention(project_id=project.id, now=NOW)[0]
     talk.call(CAUTION)
-    judged = needs_attention(project_id=project.id)[0]
+    judged = needs_attention(project_id=project.id, now=NOW)[0]
 
     assert (waiting.care.is_waiting, waiting.is_unfollowed) == (True, False)
     assert (judged.care.is_waiting, judged.is_unfollowed) == (False, True)
@@ -174,14 +182,14 @@ def test_the_newest_of_a_level_comes_first(project: ProjectInfo) -> None:
     talk_at(project, "second", CRITICAL, 2)
     first.turns(CRITICAL, 4)
 
-    assert [each.id for each in needs_attention(project_id=project.id)] == ["first", "second"]
-    assert [each.id for each in needs_attention(project_id=project.id, limit=1)] == ["first"]
+    assert names(project) == ["first", "second"]
+    assert names(project, limit=1) == ["first"]
 
 
 def test_a_cleared_conversation_needs_nobody(project: ProjectInfo) -> None:
     talk_at(project, "talk", CRITICAL, 2).clear()
 
-    assert needs_attention(project_id=project.id) == ()
+    assert names(project) == []
 
 
 # --- the timeline

@@ -331,6 +331,11 @@ def _leave_level(row: Conversation, *, late_until: int, now: datetime) -> None:
         "cleared_at": now,
         "late_until": late_until,
         "is_round_empty": True,
+        "attention": 0,
+        "recent_failures": 0,
+        "latest_cause": None,
+        "cut_generation": None,
+        "held_level": None,
     }
     for name, value in changes.items():
         setattr(row, name, value)

@@ -12,6 +12,7 @@ from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.care.remediation import CareState, Snapshot, new_round
 from helmdash.core.care.stored import whole_of
+from helmdash.core.conversations.attention import rank_of
 from helmdash.operations.care.values import Newest
 from helmdash.records.models import Call, Conversation, Round
 from helmdash.records.steps import find_newest_call, find_opened, lock_conversation, store_care
@@ -19,6 +20,11 @@ from helmdash.records.steps import find_newest_call, find_opened, lock_conversat
 # An overflow says nothing about a request that is so much smaller than the one that was refused:
 # its largest message is gone. (By how much that one was too long nobody told.)
 _SHARE_OF_REFUSED = 0.7
+# What tells why somebody should look, besides the level held.
+_STANDING = (
+    *("level", "known_level", "prompt_tokens", "optimal_max_tokens", "critical_max_tokens"),
+    *("recent_failures", "latest_cause", "cut_generation"),
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,10 +57,20 @@ class LockedConversation:
     ) -> None:
         """Store where remediation stands now. cadence (generations) and recorded (calls) None: as
         before."""
+        if state.level != self.state.level:
+            self._hold(state.level)
         self.state = state
         self.cadence = cadence or self.cadence
         self.recorded = self.recorded if recorded is None else recorded
         store_care(self.row, care_json(state, self.cadence, self.recorded))
+
+    def _hold(self, level: Level | None) -> None:
+        """Tell the conversation which level is held: where the newest call's is unknown, somebody
+        should look for that. Two queries."""
+        self.row.refresh_from_db(fields=_STANDING)
+        self.row.held_level = level.value if level else None
+        self.row.attention = rank_of(self.row)
+        self.row.save(update_fields=["held_level", "attention"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from django.db import connection
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.budgets.lines import DEFAULT_OPTIMAL_MAX_TOKENS
+from helmdash.core.conversations.attention import rank_of, with_newest
 from helmdash.core.conversations.placement import (
     ConversationState,
     LatestClear,
@@ -46,6 +47,11 @@ _MOVING = (
     "limit_source",
     "optimal_max_tokens",
     "critical_max_tokens",
+    "attention",
+    "recent_failures",
+    "latest_cause",
+    "cut_generation",
+    "held_level",
     "failures",
     "trims",
     "started_at",
@@ -83,6 +89,11 @@ class ConversationRow:
     limit_source: str
     optimal_max_tokens: int
     critical_max_tokens: int | None
+    attention: int
+    recent_failures: int
+    latest_cause: str | None
+    cut_generation: int | None
+    held_level: str | None
     failures: int
     trims: int
     started_at: datetime
@@ -136,6 +147,11 @@ def make_row(*, pk: int, project_id: int, name: str, item: Judged) -> Conversati
         limit_source="",
         optimal_max_tokens=DEFAULT_OPTIMAL_MAX_TOKENS,
         critical_max_tokens=None,
+        attention=0,
+        recent_failures=0,
+        latest_cause=None,
+        cut_generation=None,
+        held_level=None,
         failures=0,
         trims=0,
         started_at=item.started_at,
@@ -364,6 +380,9 @@ def _prompt_before(row: ConversationRow) -> int | None:
 def _apply(row: ConversationRow, after: ConversationState, item: Judged) -> None:
     """Bring the conversation's row to where its newest call puts it."""
     health = item.health
+    if row.round_number != after.round_number:
+        # What was cut, and what care held, went with the round.
+        row.cut_generation = row.held_level = None
     row.round_number = after.round_number
     row.generation = after.generation
     row.level = after.level.value
@@ -376,6 +395,11 @@ def _apply(row: ConversationRow, after: ConversationState, item: Judged) -> None
     row.limit_source = health.limit_source.value if health.limit_source else ""
     row.optimal_max_tokens = health.optimal_max_tokens
     row.critical_max_tokens = health.critical_max_tokens
+    row.recent_failures = with_newest(row.recent_failures, is_failed=item.cause is not None)
+    row.latest_cause = item.cause.name.value if item.cause else None
+    if health.reason is HealthReason.SUSPECTED_CUT:
+        row.cut_generation = row.generation
+    row.attention = rank_of(row)
     _count(row, item)
 
 

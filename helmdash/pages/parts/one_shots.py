@@ -14,12 +14,10 @@ from datetime import datetime
 from django.http import QueryDict
 from django.urls import reverse
 
-from helmdash.core.budgets.levels import Level
 from helmdash.queries.conversations.conversations import ConversationView
 
 # Two lines are read as quickly as one that stands for both.
 _LEAST = 3
-_QUIET = (Level.HEALTHY, Level.UNKNOWN)
 # Who asks for one of these wants to see every line.
 _ONE_BY_ONE = ("q", "client", "min_calls")
 
@@ -58,7 +56,7 @@ def grouped(
 
 def _client(item: ConversationView) -> str:
     """The client of a one-shot conversation that needs nobody; "" for every other one."""
-    is_quiet = item.health.level in _QUIET and not item.failures and not item.trims
+    is_quiet = not item.attention and not item.failures and not item.trims
     is_one_shot = item.generation == 1 and item.round_number == 1
     return item.client.name if item.client and is_quiet and is_one_shot else ""
 

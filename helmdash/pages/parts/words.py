@@ -9,11 +9,13 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from math import floor
+from typing import assert_never
 
 from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.learned_windows import OUTSIDE, ClaimState, LimitSource, WindowClaim
 from helmdash.core.budgets.levels import Level, line_of
 from helmdash.core.calls.failures import Advice
+from helmdash.core.conversations.attention import Attention, AttentionReason
 
 DASH = "\N{EN DASH}"
 
@@ -147,6 +149,22 @@ def verdict(health: Health) -> str:
         return reason(health)
     over = (health.prompt_tokens or 0) - line
     return f"{over:,} over its {health.level.value} line of {line:,}"
+
+
+def weight(attention: Attention) -> Level:
+    """The level whose color and sign a reason to look has: critical where something is lost."""
+    match attention.reason:
+        case (
+            AttentionReason.CRITICAL
+            | AttentionReason.OFTEN_FAILED
+            | AttentionReason.NEWEST_FAILED
+            | AttentionReason.WAS_CRITICAL
+        ):
+            return Level.CRITICAL
+        case AttentionReason.SUSPECTED_CUT | AttentionReason.CAUTION | AttentionReason.WAS_CAUTION:
+            return Level.CAUTION
+        case _:
+            assert_never(attention.reason)
 
 
 def advice(value: Advice) -> str:

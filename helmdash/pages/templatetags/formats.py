@@ -38,6 +38,7 @@ for plain in (
     words.seconds,
     words.variant_task,
     words.verdict,
+    words.weight,
     words.why_missing,
 ):
     register.filter(plain)

@@ -28,7 +28,7 @@ def overview_page(request: PageRequest) -> HttpResponse:
     scoped = scope.read(request)
     if not scoped.has_calls:
         return _waiting(request, key=None)
-    found = overview.overview(project_id=scoped.project.id)
+    found = overview.overview(project_id=scoped.project.id, now=request.now)
     counters = tuple((level, found.counters[level]) for level in _ORDER)
     context = {
         "overview": found,

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Annotated
+from datetime import datetime, timedelta
+from typing import Annotated, Final
 
-from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from helmdash.answers import HIDDEN, Doc, JsonName, Words, answer, member
-from helmdash.core.budgets.health import Health, HealthReason
-from helmdash.core.budgets.levels import HELD, LEVELS, Level
+from helmdash.core.budgets.health import Health
+from helmdash.core.budgets.levels import HELD, Level
 from helmdash.core.care.remediation import COUNTDOWN, CareState, Strength, next_hard_in
+from helmdash.core.conversations.attention import Attention, attention_of
 from helmdash.queries.calls import health_of
-from helmdash.records.models import Conversation, Guidance, Reminder, Round
+from helmdash.records.models import Conversation, Guidance, Project, Reminder, Round
 
 # The newest ones tell where a conversation stands; the timeline has the rest.
 SHOWN_GUIDANCE = 50
+# What went on within a day somebody may still be at; the rest is history.
+RECENT: Final = timedelta(days=1)
 
 # Words that are kept as plain text.
 ActionText = Annotated[str, Words(("none", "guide", "record_prompt", "clear"))]
@@ -118,7 +121,7 @@ class NeedsAttention:
     round_number: int
     generation: int
     health: Health
-    known_level: Level | None
+    attention: tuple[Attention, ...]
     care: CareView
     # A hard guidance of the open round was not answered by a reminder, though its generation ended.
     is_unfollowed: bool
@@ -215,62 +218,40 @@ def reminder_view(row: Reminder) -> ReminderView:
     )
 
 
-def needs_attention(*, project_id: int, limit: int = 10) -> tuple[NeedsAttention, ...]:
+def needs_attention(
+    *, project_id: int, now: datetime, limit: int = 10
+) -> tuple[NeedsAttention, ...]:
     """Conversations that somebody should look at; two queries at most.
 
-    First those in critical, then those in caution, each by the newest call; then those whose level
-    is unknown now: the ones that were or are held at one of these, critical before the prompts
-    that were probably cut upstream, and caution after them.
+    First those with a call in the last RECENT, then the others; of both the worst first, by the
+    newest call.
     """
-    rows = _watched(project_id)
-    severe = rows.filter(severity__in=_SEVERE).order_by("-severity", "-latest_at", "-id")
-    found = list(severe.select_related("project")[:limit])
+    rows = in_need(_watched(project_id))
+    found = list(rows.filter(latest_at__gte=now - RECENT)[:limit])
     if len(found) < limit:
-        dim = _dim(rows).annotate(urgency=_urgency()).order_by("-urgency", "-latest_at", "-id")
-        found += dim.select_related("project")[: limit - len(found)]
+        found += rows.filter(latest_at__lt=now - RECENT)[: limit - len(found)]
     return tuple(_needs_attention(row) for row in found)
 
 
 def count_needs_attention(*, project_id: int) -> int:
-    """How many conversations somebody should look at. Two queries."""
-    rows = Conversation.objects.filter(project_id=project_id)
-    return rows.filter(severity__in=_SEVERE).count() + _dim(rows).count()
+    """How many conversations somebody should look at. One query."""
+    return in_need(Conversation.objects.filter(project_id=project_id)).count()
 
 
-_SEVERE = tuple(LEVELS[level].severity for level in HELD)
+def in_need(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
+    """Those that somebody should look at, the worst first: by an index of them alone."""
+    return rows.filter(attention__gt=0).order_by("-attention", "-latest_at", "-id")
 
 
 def _watched(project_id: int) -> QuerySet[Conversation]:
     """Conversations with their care, and the oldest hard guidance that waits to be followed."""
     unfollowed = _unfollowed(project_id).order_by("generation").values("generation")[:1]
     rows = Conversation.objects.filter(project_id=project_id)
-    return rows.annotate(care=_open_care(), unfollowed_from=Subquery(unfollowed))
-
-
-def _dim(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Those of unknown level that somebody should look at."""
-    return rows.filter(
-        Q(level_reason=HealthReason.SUSPECTED_CUT.value)
-        | Q(known_level__in=[level.value for level in HELD])
-        | Q(_holds(*HELD)),
-        severity=LEVELS[Level.UNKNOWN].severity,
+    # A join would come first for SQLite, which then sorts all rows instead of taking the index's.
+    enabled = Project.objects.filter(pk=OuterRef("project_id")).values("remediation")
+    return rows.annotate(
+        care=_open_care(), unfollowed_from=Subquery(unfollowed), is_enabled=Subquery(enabled)
     )
-
-
-def _urgency() -> Case:
-    """The order among those of unknown level: what was worst, then cut prompts, then the rest."""
-    worst = HELD[0]
-    return Case(
-        When(Q(known_level=worst.value) | Q(_holds(worst)), then=Value(2)),
-        When(level_reason=HealthReason.SUSPECTED_CUT.value, then=Value(1)),
-        default=Value(0),
-    )
-
-
-def _holds(*levels: Level) -> Exists:
-    """Whether care holds one of these levels in the open round (`CareState.to_json`)."""
-    opened = Round.objects.filter(conversation=OuterRef("pk"), number=OuterRef("round_number"))
-    return Exists(opened.filter(care__l__in=[level.value for level in levels]))
 
 
 def _needs_attention(row: Conversation) -> NeedsAttention:
@@ -279,7 +260,7 @@ def _needs_attention(row: Conversation) -> NeedsAttention:
     care = care_view(
         stored,
         round_number=row.round_number,
-        enabled=row.project.remediation,
+        enabled=bool(getattr(row, "is_enabled", False)),
         recorded=row.generation,
     )
     is_early = care.is_waiting and unfollowed is not None and unfollowed >= care.generation
@@ -289,7 +270,7 @@ def _needs_attention(row: Conversation) -> NeedsAttention:
         round_number=row.round_number,
         generation=row.generation,
         health=health_of(row),
-        known_level=Level(row.known_level) if row.known_level else None,
+        attention=attention_of(row),
         care=care,
         is_unfollowed=unfollowed is not None and not is_early,
         latest_at=row.latest_at,

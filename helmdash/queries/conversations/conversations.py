@@ -11,10 +11,11 @@ from django.db.models import Count, Q, QuerySet
 from helmdash.answers import BLANK_IS_NULL, HIDDEN, INLINE, Doc, JsonName, answer, member
 from helmdash.core.budgets.health import Health
 from helmdash.core.budgets.levels import LEVELS, Level
+from helmdash.core.conversations.attention import Attention, attention_of
 from helmdash.core.conversations.clients import Client
 from helmdash.queries.calls import ClientWindow, ModelKey, client_of_row, health_of
 from helmdash.queries.conversations import care
-from helmdash.queries.conversations.care import CareView, GuidanceView, ReminderView
+from helmdash.queries.conversations.care import CareView, GuidanceView, ReminderView, in_need
 from helmdash.queries.conversations.curve import CurvePoint, curve_of
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.paging import (
@@ -72,6 +73,10 @@ class ConversationView:
     generation: int
     health: Health
     known_level: Level | None
+    attention: Annotated[
+        tuple[Attention, ...],
+        Doc("Why somebody should look at it, the worst reason first; empty: nothing does."),
+    ]
     failures: Annotated[int, HIDDEN]
     trims: Annotated[int, HIDDEN]
     side_calls: Annotated[int, HIDDEN]
@@ -177,34 +182,54 @@ def page(
     limit: int = 50,
     needs_attention_first: bool = False,
 ) -> ConversationPage:
-    """Conversations, newest first, or the most severe level first. One query, two more with a
-    model.
+    """Conversations, newest first, or those that need somebody first, the worst first. One query,
+    one more for these, two more with a model.
 
     cursor None: from the first. Raises BadCursor for one that no page of this list gave.
     """
     rows = _filtered(project_id, filters)
     if needs_attention_first:
-        rows = rows.order_by("-severity", "-latest_at", "-id")
-        if cursor:
-            rank, at, pk = decode_ranked_cursor(cursor)
-            rows = rows.filter(
-                Q(severity__lt=rank)
-                | Q(severity=rank, latest_at__lt=at)
-                | Q(severity=rank, latest_at=at, id__lt=pk),
-                severity__lte=rank,
-            )
+        found = _those_in_need_first(rows, cursor, limit + 1)
     else:
-        rows = rows.order_by("-latest_at", "-id")
-        if cursor:
-            at, pk = decode_time_cursor(cursor)
-            rows = rows.filter(latest_at__lte=at).exclude(latest_at=at, id__gte=pk)
-    found = list(rows[: limit + 1])
+        found = list(_newest_first(rows, cursor)[: limit + 1])
     more = found[limit - 1] if len(found) > limit else None
     after = None
     if more is not None:
-        rank_part = (more.severity,) if needs_attention_first else ()
+        rank_part = (more.attention,) if needs_attention_first else ()
         after = encode_cursor(*rank_part, more.latest_at, more.pk)
     return ConversationPage(items=tuple(_view(row) for row in found[:limit]), next=after)
+
+
+def _those_in_need_first(
+    rows: QuerySet[Conversation], cursor: str | None, limit: int
+) -> list[Conversation]:
+    """Two lists, one after the other: each by an index of its own."""
+    rank, at, pk = decode_ranked_cursor(cursor) if cursor else (None, None, None)
+    found: list[Conversation] = []
+    if rank != 0:
+        needed = in_need(rows)
+        if rank is not None:
+            needed = needed.filter(
+                Q(attention__lt=rank)
+                | Q(attention=rank, latest_at__lt=at)
+                | Q(attention=rank, latest_at=at, id__lt=pk),
+                attention__lte=rank,
+            )
+        found = list(needed[:limit])
+        cursor = None
+    elif at is not None and pk is not None:
+        cursor = encode_cursor(at, pk)
+    if len(found) < limit:
+        found += _newest_first(rows.filter(attention=0), cursor)[: limit - len(found)]
+    return found
+
+
+def _newest_first(rows: QuerySet[Conversation], cursor: str | None) -> QuerySet[Conversation]:
+    rows = rows.order_by("-latest_at", "-id")
+    if not cursor:
+        return rows
+    at, pk = decode_time_cursor(cursor)
+    return rows.filter(latest_at__lte=at).exclude(latest_at=at, id__gte=pk)
 
 
 def find(*, project_id: int, conversation_id: str) -> ConversationDetail | None:
@@ -309,6 +334,7 @@ def _view(row: Conversation) -> ConversationView:
         generation=row.generation,
         health=health_of(row),
         known_level=Level(row.known_level) if row.known_level else None,
+        attention=attention_of(row) if row.attention else (),
         failures=row.failures,
         trims=row.trims,
         side_calls=row.side_calls or 0,

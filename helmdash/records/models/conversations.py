@@ -52,6 +52,16 @@ class Conversation(models.Model):
     limit_source = word_field(16)
     optimal_max_tokens = models.PositiveBigIntegerField(default=DEFAULT_OPTIMAL_MAX_TOKENS)
     critical_max_tokens = count_field()
+    # Why somebody should look at it (core.conversations.attention), and what that is told by.
+    attention = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="How much somebody should look at it; 0: not at all."
+    )
+    recent_failures = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="The newest calls as bits, set where one failed."
+    )
+    latest_cause = name_field(24, "Failure cause of the newest call.")
+    cut_generation = count_field("The newest call of the open round that was probably cut.")
+    held_level = name_field(10, "Level that care holds in the open round.")
     failures = models.PositiveBigIntegerField(default=0, help_text="Calls with a failure cause.")
     trims = models.PositiveBigIntegerField(default=0, help_text="Calls whose prompt was cut.")
     started_at = models.DateTimeField()
@@ -78,9 +88,16 @@ class Conversation(models.Model):
         indexes = [
             # The list, newest first, and its time range.
             models.Index(fields=["project", "latest_at", "id"], name="conversation_by_time"),
-            # "Needs attention first", the level filter and the four counters of the overview.
+            # The level filter and the four counters of the overview.
             models.Index(
                 fields=["project", "severity", "latest_at", "id"], name="conversation_by_severity"
+            ),
+            # Those that need somebody, the worst first: the overview and the list. Most
+            # conversations need nobody, and are not in it.
+            models.Index(
+                fields=["project", "attention", "latest_at", "id"],
+                condition=Q(attention__gt=0),
+                name="conversation_by_attention",
             ),
             # The model filter.
             models.Index(
@@ -92,7 +109,7 @@ class Conversation(models.Model):
                 condition=Q(client_name__isnull=False),
                 name="conversation_by_client",
             ),
-            # More than one call, newest or most severe first: calls of scripts that ask one
+            # More than one call, newest first, also of one level: calls of scripts that ask one
             # question are soon the most by far.
             models.Index(
                 fields=["project", "latest_at", "id"],

@@ -1,0 +1,116 @@
+"""Which conversations need somebody, and why: full, failing or cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+from types import SimpleNamespace
+
+import pytest
+from django.apps import apps
+from django.db import connection
+
+from helmdash.core.access.permissions import SHELL
+from helmdash.core.calls.capture import Capture
+from helmdash.core.conversations.attention import AttentionReason, rank_of
+from helmdash.operations.care.clearing import clear
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.conversations import conversations
+from helmdash.queries.conversations.conversations import ConversationFilters
+from helmdash.records.models import Conversation
+from tests.factories import NOW
+from tests.recording.support import CAUTION, CRITICAL, HEALTHY, conversation, prompt, record
+
+
+def ok(tokens: int | None = HEALTHY) -> Capture:
+    return prompt(tokens)
+
+
+def failed(tokens: int | None = None) -> Capture:
+    return prompt(tokens, http_status=500, finish_reason=None)
+
+
+def reasons(project: ProjectInfo) -> list[str]:
+    """What the API says of the conversation."""
+    found = conversations.standing(project_id=project.id, conversation_id="talk")
+    assert found is not None
+    return [each.reason.value for each in found.attention]
+
+
+def kept(row: Conversation) -> tuple[object, ...]:
+    return (
+        *(row.attention, row.recent_failures, row.latest_cause),
+        *(row.cut_generation, row.held_level),
+    )
+
+
+# One row for each way to need somebody, and for each end of it.
+STANDINGS: dict[str, tuple[list[Capture], list[str]]] = {
+    "healthy": ([ok(), ok()], []),
+    "full": ([ok(CRITICAL)], ["critical"]),
+    "caution": ([ok(CAUTION)], ["caution"]),
+    "unknown after critical": ([ok(CRITICAL), ok(None)], ["was_critical"]),
+    "unknown after caution": ([ok(CAUTION), ok(None)], ["was_caution"]),
+    "unknown all along": ([ok(None)], []),
+    "newest failed": ([ok(), failed()], ["newest_failed"]),
+    "failed, then well": ([failed(), ok()], []),
+    "two of five": ([failed(), failed(), ok(), ok(), ok()], []),
+    "three of five": ([failed(), failed(), failed(), ok(), ok()], ["often_failed"]),
+    "three of six": ([failed(), failed(), failed(), ok(), ok(), ok()], []),
+    "three of three": ([failed()] * 3, ["often_failed", "newest_failed"]),
+    "full and failing": ([ok(CRITICAL), failed(CRITICAL)], ["critical", "newest_failed"]),
+}
+
+
+@pytest.mark.parametrize("name", STANDINGS)
+def test_full_and_failing_conversations_need_somebody(project: ProjectInfo, name: str) -> None:
+    calls, expected = STANDINGS[name]
+    for call in calls:
+        record(project, call)
+
+    assert reasons(project) == expected
+    row = conversation(project)
+    assert bool(row.attention) == bool(expected)
+    assert row.attention == rank_of(row)
+
+
+def test_each_reason_is_told_in_words(project: ProjectInfo) -> None:
+    for call in (ok(CRITICAL), failed(), failed(), failed(), ok(CAUTION)):
+        record(project, call)
+    Conversation.objects.update(cut_generation=1_234)
+
+    (view,) = conversations.page(project_id=project.id, filters=ConversationFilters()).items
+
+    assert [each.detail for each in view.attention] == [
+        "3 of the last 5 calls failed",
+        "the prompt of generation 1,234 was probably cut upstream",
+        "1 over its caution line of 100,000",
+    ]
+
+
+def test_a_clear_leaves_all_of_it_behind(project: ProjectInfo) -> None:
+    record(project, ok(CRITICAL), failed())
+    Conversation.objects.update(cut_generation=2)
+
+    clear(actor=SHELL, project=project, conversation="talk", now=NOW)
+    empty = reasons(project)
+    record(project, ok())
+
+    assert empty == reasons(project) == []
+
+
+def test_what_was_there_before_is_judged_like_what_is_recorded(project: ProjectInfo) -> None:
+    """The migration leaves what recording would have left."""
+    for name, (calls, _) in STANDINGS.items():
+        for call in calls:
+            record(project, replace(call, conversation=name))
+    told = {row.name: kept(row) for row in Conversation.objects.all()}
+    Conversation.objects.update(
+        attention=0, recent_failures=0, latest_cause=None, cut_generation=None, held_level=None
+    )
+
+    migration = import_module("helmdash.records.migrations.0017_attention")
+    migration.judge_what_is_there(apps, SimpleNamespace(connection=connection))
+
+    assert {row.name: kept(row) for row in Conversation.objects.all()} == told
+    assert len(set(told.values())) > len(AttentionReason) - 2
