@@ -22,6 +22,7 @@ from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
 from helmdash.queries.access import SCOPES
 from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations.conversations import ConversationFilters
+from helmdash.queries.failures import GroupState
 
 PLAN_KINDS = ("plan", "route")
 PLAN_OUTCOMES = ("running", "ok", "gap", "partial", "failed")
@@ -193,6 +194,23 @@ class CallFilterForm(ClientForm):
     def filters(self) -> CallFilters:
         """The filters for the query; only after is_valid()."""
         return CallFilters(**self.values())
+
+
+class FailureMarkForm(forms.Form):
+    """What somebody says of a model's calls that failed for a cause."""
+
+    cause = forms.TypedChoiceField(
+        choices=[(each.value, each.value) for each in FailureCause], coerce=FailureCause
+    )
+    model = forms.CharField(max_length=255)
+    state = forms.TypedChoiceField(
+        choices=[(each.value, each.value) for each in GroupState], coerce=GroupState
+    )
+
+    @property
+    def problems(self) -> list[str]:
+        """A sentence with its field for each thing wrong."""
+        return [f"{name}: {error}" for name, errors in self.errors.items() for error in errors]
 
 
 class PlanFilterForm(SearchForm):

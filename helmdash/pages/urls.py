@@ -20,6 +20,7 @@ from helmdash.pages.views import (
     recorder,
     settings,
     sign_in,
+    triage,
     trims,
     try_fit,
     try_plan,
@@ -70,6 +71,7 @@ _gateway = [
 urlpatterns = [
     path("", overview.overview_page, name="overview"),
     path("first-key/", overview.make_first_key, name="first-key"),
+    path("failures/mark/", triage.mark_failures, name="mark-failures"),
     path("conversations/", conversations.conversation_list, name="conversations"),
     path("conversations/<any:name>/", conversations.conversation_page, name="conversation"),
     path("calls/", calls.call_list, name="calls"),

@@ -43,6 +43,7 @@ class Right(StrEnum):
     RECORD = "record"  # report calls, send them through the gateway
     CARE = "care"  # step, clear and remind a conversation
     GIVE_FEEDBACK = "give_feedback"  # whether a plan was followed
+    TRIAGE = "triage"  # resolve, mute, snooze, note: what people say about trouble
     FIT = "fit"
     PLAN = "plan"  # plan and route: it spends the provider's money
     CHANGE_BUDGETS = "change_budgets"
@@ -177,7 +178,7 @@ def scope_of(right: Right) -> Scope | None:
             return None
         case Right.READ:
             return Scope.READ
-        case Right.RECORD | Right.CARE | Right.GIVE_FEEDBACK:
+        case Right.RECORD | Right.CARE | Right.GIVE_FEEDBACK | Right.TRIAGE:
             return Scope.RECORD
         case Right.FIT:
             return Scope.FIT
@@ -209,6 +210,7 @@ def least_role(right: Right) -> MemberRole | None:
             Right.RECORD
             | Right.CARE
             | Right.GIVE_FEEDBACK
+            | Right.TRIAGE
             | Right.FIT
             | Right.PLAN
             | Right.CHANGE_BUDGETS

@@ -14,8 +14,9 @@ from typing import assert_never
 from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.learned_windows import OUTSIDE, ClaimState, LimitSource, WindowClaim
 from helmdash.core.budgets.levels import Level, line_of
-from helmdash.core.calls.failures import Advice
+from helmdash.core.calls.failures import Advice, FailureCause
 from helmdash.core.conversations.attention import Attention, AttentionReason
+from helmdash.queries.failures import FailureGroup
 
 DASH = "\N{EN DASH}"
 
@@ -50,6 +51,26 @@ _ADVICE = {
     Advice.OTHER_MODEL: "use another model",
     Advice.FIX_CREDENTIALS: "check the provider's key",
     Advice.SURFACE: "show it to a person; sending it again will not help",
+}
+_CAUSES = {
+    FailureCause.SAFETY_FILTERED: "A content filter held it back",
+    FailureCause.REFUSED: "The model declined to answer",
+    FailureCause.LENGTH_TRUNCATED: "The output limit cut the reply",
+    FailureCause.REASONING_EXHAUSTED: "Reasoning used up the output limit",
+    FailureCause.CONTEXT_OVERFLOW: "The prompt was too long",
+    FailureCause.CONSTRAINED_DEADLOCK: "The JSON it wrote is broken",
+    FailureCause.UNDECODABLE: "The reply is not the JSON that was asked for",
+    FailureCause.LIKELY_TIMEOUT: "An empty reply without an end: probably a timeout",
+    FailureCause.EMPTY_COMPLETION: "The reply was empty",
+    FailureCause.EMPTY_PLAN: "The plan has no step that can be used",
+    FailureCause.TIMED_OUT: "It took too long",
+    FailureCause.RATE_LIMITED: "The provider's rate limit was reached",
+    FailureCause.AUTH_FAILED: "The provider did not accept the key",
+    FailureCause.UNREACHABLE: "The provider could not be reached",
+    FailureCause.UPSTREAM_ERROR: "The provider failed",
+    FailureCause.UPSTREAM_ERROR_IN_200: "The reply was an error",
+    FailureCause.BAD_REQUEST: "The provider refused the request",
+    FailureCause.CLIENT_DISCONNECTED: "The client left before the end",
 }
 # An outcome of a plan or of a call: its sign and color are those of a level.
 _OUTCOMES = {
@@ -165,6 +186,21 @@ def weight(attention: Attention) -> Level:
             return Level.CAUTION
         case _:
             assert_never(attention.reason)
+
+
+def cause_sentence(cause: FailureCause) -> str:
+    """What happened, in a few plain words."""
+    return _CAUSES[cause]
+
+
+def trend(group: FailureGroup) -> str:
+    """How many calls of a group there were in the range before, beside those of this one."""
+    if not group.before:
+        return "none the day before"
+    if group.calls == group.before:
+        return "as the day before"
+    direction = "up" if group.calls > group.before else "down"
+    return f"{direction} from {group.before:,} the day before"
 
 
 def advice(value: Advice) -> str:

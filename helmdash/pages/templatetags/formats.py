@@ -24,6 +24,7 @@ register = template.Library()
 
 for plain in (
     words.advice,
+    words.cause_sentence,
     words.claimant,
     words.denominator,
     words.ends,
@@ -36,6 +37,7 @@ for plain in (
     words.removed_share,
     words.rounded,
     words.seconds,
+    words.trend,
     words.variant_task,
     words.verdict,
     words.weight,

@@ -30,6 +30,7 @@ TABLE: dict[Right, tuple[str | None, str | None]] = {
     Right.RECORD: ("record", "editor"),
     Right.CARE: ("record", "editor"),
     Right.GIVE_FEEDBACK: ("record", "editor"),
+    Right.TRIAGE: ("record", "editor"),
     Right.FIT: ("fit", "editor"),
     Right.PLAN: ("plan", "editor"),
     Right.CHANGE_BUDGETS: ("budgets", "editor"),

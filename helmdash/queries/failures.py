@@ -1,0 +1,214 @@
+"""What fails now: the calls of a range that gave nothing usable, by cause and model.
+
+Counted by rollups, so that a range costs the same however many calls it has; when the first and the
+newest call of a group failed is looked up among the calls of a single period of theirs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from django.db.models import OuterRef, Subquery
+
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.calls.failures import FailureCause
+from helmdash.core.rollups.figures import Marginal, under
+from helmdash.core.rollups.periods import moment_of, quarter_of
+from helmdash.queries import rollups
+from helmdash.queries.budgets import budgets
+from helmdash.queries.rollups import RangeFigures
+from helmdash.records.models import Call, FailureMark, Project
+
+# A day tells what fails now from what failed once; it is compared with the day before.
+RANGE: Final = timedelta(days=1)
+# More groups than a person reads; the page of calls has the rest.
+MOST_GROUPS: Final = 12
+
+
+class GroupState(StrEnum):
+    """What somebody said of a group last."""
+
+    OPEN = "open"
+    RESOLVED = "resolved"
+    MUTED = "muted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMark:
+    """That word, with who said it and when; until: when a mute ends."""
+
+    state: GroupState
+    by: str
+    at: datetime
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureGroup:
+    """A model's calls that failed for one cause.
+
+    calls: so many in the range, `before` in the one before it. first_at, latest_at: the first and
+    the newest of the range; known to a period of the rollups where the calls are gone.
+    mark: what was said of it last; None: nothing, or that it is open.
+    """
+
+    cause: FailureCause
+    model_key: str
+    calls: int
+    before: int
+    first_at: datetime
+    latest_at: datetime
+    mark: GroupMark | None = None
+
+    @property
+    def has_returned(self) -> bool:
+        """Whether it was resolved, and a call failed so again."""
+        mark = self.mark
+        is_resolved = mark is not None and mark.state is GroupState.RESOLVED
+        return mark is not None and is_resolved and self.latest_at > mark.at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """The groups of a range, those with the most calls first.
+
+    settled: resolved, and none failed since, or muted. more: further groups, which are not looked
+    at. has_rollups: False where the calls from before there were rollups are still to be counted.
+    """
+
+    since: datetime
+    open: tuple[FailureGroup, ...] = ()
+    settled: tuple[FailureGroup, ...] = ()
+    more: int = 0
+    has_rollups: bool = True
+
+
+class _Group(NamedTuple):
+    cause: str
+    model_key: str
+
+
+@dataclass(slots=True)
+class _Seen:
+    """Of a group: its calls, and the earliest and the latest period that has one."""
+
+    calls: int = 0
+    first: int | None = None
+    latest: int | None = None
+
+
+def failing(*, project_id: int, now: datetime) -> Failing:
+    """What failed from RANGE before `now`, counted from the quarter-hour. Seven queries at most,
+    and some more after an edit of a budget."""
+    start = quarter_of(now - RANGE)
+    since = moment_of(start)
+    found = _figures(project_id, since, None)
+    if found is None:
+        return Failing(since=since, has_rollups=False)
+    table = budgets.table(project_id=project_id)
+    groups = _grouped(table, found)
+    if not groups:
+        return Failing(since=since)
+    earlier = _figures(project_id, since - RANGE, since)
+    before = _grouped(table, earlier) if earlier is not None else {}
+    shown = sorted(groups, key=lambda each: (-groups[each].calls, each))[:MOST_GROUPS]
+    marks = _marks(project_id, shown)
+    times = _times(project_id, {each: groups[each] for each in shown})
+    all_of_them = [
+        FailureGroup(
+            cause=FailureCause(each.cause),
+            model_key=each.model_key,
+            calls=groups[each].calls,
+            before=before[each].calls if each in before else 0,
+            first_at=times[each][0],
+            latest_at=times[each][1],
+            mark=marks.get(each),
+        )
+        for each in shown
+    ]
+    settled = tuple(each for each in all_of_them if _is_settled(each, now))
+    return Failing(
+        since=since,
+        open=tuple(each for each in all_of_them if each not in settled),
+        settled=settled,
+        more=len(groups) - len(shown),
+    )
+
+
+def _is_settled(group: FailureGroup, now: datetime) -> bool:
+    mark = group.mark
+    if mark is None:
+        return False
+    if mark.state is GroupState.MUTED:
+        return mark.until is not None and now < mark.until
+    return mark.state is GroupState.RESOLVED and not group.has_returned
+
+
+def _figures(project_id: int, since: datetime, until: datetime | None) -> RangeFigures | None:
+    return rollups.figures(project_id=project_id, marginal=Marginal.CAUSE, since=since, until=until)
+
+
+def _grouped(table: BudgetTable, found: RangeFigures) -> dict[_Group, _Seen]:
+    """Causes have their calls by the models' names as they were spelt; spellings of one model are
+    one group."""
+    keys: dict[str, str] = {}
+    groups: defaultdict[_Group, _Seen] = defaultdict(_Seen)
+    for (cause,), pieces in found.pieces.items():
+        for quarter, counts in pieces:
+            for spelling, calls in under(counts, "s").items():
+                key = keys.get(spelling) or keys.setdefault(spelling, table.key_of(spelling))
+                seen = groups[_Group(cause, key)]
+                seen.calls += calls
+                if calls > 0:
+                    seen.first = quarter if seen.first is None else min(seen.first, quarter)
+                    seen.latest = quarter if seen.latest is None else max(seen.latest, quarter)
+    return {group: seen for group, seen in groups.items() if seen.calls > 0}
+
+
+def _times(
+    project_id: int, groups: Mapping[_Group, _Seen]
+) -> dict[_Group, tuple[datetime, datetime]]:
+    """When the first and the newest call of each group started. One statement: for each a step into
+    the index of causes, from the beginning of the period that has it."""
+    asked: dict[str, Subquery] = {}
+    bounds = {
+        each: (moment_of(seen.first or 0), moment_of(seen.latest or 0))
+        for each, seen in groups.items()
+    }
+    for at, (group, (first, latest)) in enumerate(bounds.items()):
+        calls = Call.objects.filter(
+            project_id=OuterRef("pk"), cause=group.cause, model_key=group.model_key
+        ).values("started_at")
+        asked[f"first_{at}"] = Subquery(
+            calls.filter(started_at__gte=first).order_by("started_at", "id")[:1]
+        )
+        asked[f"latest_{at}"] = Subquery(
+            calls.filter(started_at__gte=latest).order_by("-started_at", "-id")[:1]
+        )
+    told = Project.objects.filter(pk=project_id).annotate(**asked).values(*asked).first() or {}
+    return {
+        group: (told.get(f"first_{at}") or first, told.get(f"latest_{at}") or latest)
+        for at, (group, (first, latest)) in enumerate(bounds.items())
+    }
+
+
+def _marks(project_id: int, groups: Iterable[_Group]) -> dict[_Group, GroupMark]:
+    """What was said last of each group; one that is open again has none. One query."""
+    wanted = list(groups)
+    rows = FailureMark.objects.filter(
+        project_id=project_id,
+        cause__in={each.cause for each in wanted},
+        model_key__in={each.model_key for each in wanted},
+    ).order_by("id")
+    found = {
+        _Group(row.cause, row.model_key): GroupMark(
+            state=GroupState(row.state), by=row.by or "", at=row.at, until=row.until
+        )
+        for row in rows
+    }
+    return {each: mark for each, mark in found.items() if mark.state is not GroupState.OPEN}

@@ -1,0 +1,109 @@
+"""What fails now: groups by cause and model, and what people say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from helmdash.core.access.permissions import Person
+from helmdash.operations.rollups.folding import fold_all
+from helmdash.operations.triage import MUTE, mark_failures
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.failures import Failing, FailureGroup, GroupState, failing
+from tests.factories import NOW, make_capture, make_project, record
+
+ANN = Person(name="ann", is_superuser=True)
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def project(db: None) -> ProjectInfo:
+    return make_project()
+
+
+def fail(project: ProjectInfo, at: datetime, status: int = 429, **over: Any) -> None:
+    given = {"http_status": status, "finish_reason": None, "usage": None, "started_at": at, **over}
+    record(make_capture(**given), project=project)
+
+
+def say(project: ProjectInfo, group: FailureGroup, state: GroupState, at: datetime) -> None:
+    mark_failures(
+        actor=ANN,
+        project=project,
+        cause=group.cause,
+        model_key=group.model_key,
+        state=state,
+        now=at,
+    )
+
+
+def find(project: ProjectInfo, now: datetime = NOW) -> Failing:
+    return failing(project_id=project.id, now=now)
+
+
+@pytest.mark.parametrize("is_folded", [False, True])
+def test_calls_that_fail_are_grouped_by_cause_and_model(
+    project: ProjectInfo, is_folded: bool, django_assert_max_num_queries: Callable[[int], Any]
+) -> None:
+    record(make_capture(started_at=NOW), project=project)
+    for hours in (2, 5, 30, 47, 48.5):
+        fail(project, NOW - hours * HOUR)
+    fail(project, NOW - HOUR, model="GPT-4o", provider="openai")
+    fail(project, NOW - 3 * HOUR, model="anthropic/claude-sonnet-4")
+    fail(project, NOW - 4 * HOUR, status=500)
+    if is_folded:
+        fold_all()
+
+    find(project)  # which reads the budgets, for the names of models
+
+    with django_assert_max_num_queries(7):
+        found = find(project)
+
+    told = [
+        (each.cause.value, each.model_key, each.calls, each.before, each.first_at, each.latest_at)
+        for each in found.open
+    ]
+    assert told == [
+        ("rate_limited", "openai/gpt-4o", 3, 2, NOW - 5 * HOUR, NOW - HOUR),
+        ("rate_limited", "anthropic/claude-sonnet-4", 1, 0, NOW - 3 * HOUR, NOW - 3 * HOUR),
+        ("upstream_error", "openai/gpt-4o", 1, 0, NOW - 4 * HOUR, NOW - 4 * HOUR),
+    ]
+    assert (found.settled, found.more, found.has_rollups) == ((), 0, True)
+
+
+def test_what_is_resolved_comes_back_when_a_call_fails_so_again(project: ProjectInfo) -> None:
+    fail(project, NOW - 2 * HOUR)
+    (group,) = find(project).open
+
+    say(project, group, GroupState.RESOLVED, NOW - HOUR)
+    resolved = find(project)
+    fail(project, NOW)
+    returned = find(project)
+
+    assert (resolved.open, len(resolved.settled)) == ((), 1)
+    (again,) = returned.open
+    assert (again.has_returned, again.mark and again.mark.by) == (True, "ann")
+    say(project, group, GroupState.OPEN, NOW)
+    assert find(project).open[0].mark is None
+
+
+def test_what_is_muted_comes_back_after_a_day_if_it_still_fails(project: ProjectInfo) -> None:
+    fail(project, NOW - 2 * HOUR)
+    (group,) = find(project).open
+
+    say(project, group, GroupState.MUTED, NOW)
+    fail(project, NOW + HOUR)
+    fail(project, NOW + MUTE)
+
+    assert find(project, NOW + HOUR).open == ()
+    (later,) = find(project, NOW + MUTE).open
+    assert (later.mark and later.mark.state, later.has_returned) == (GroupState.MUTED, False)
+
+
+def test_nothing_fails_where_every_call_gave_something(project: ProjectInfo) -> None:
+    record(make_capture(started_at=NOW), project=project)
+
+    assert find(project).open == find(project).settled == ()
