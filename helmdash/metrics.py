@@ -24,6 +24,7 @@ from prometheus_client.registry import Collector
 from helmdash.core.access.wrong_addresses import Dialect
 from helmdash.operations.recorder import RecorderState
 from helmdash.queries.ledger import LedgerCounts
+from helmdash.queries.rollups import Waiting
 
 # When a counter began tells nothing that the start of the process does not.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # it returns nothing, unsaid
@@ -44,14 +45,44 @@ for _dialect in Dialect:
 _OUTCOMES = ("accepted", "stored", "duplicate", "rejected", "spooled", "dropped")
 
 
-def exposition(counts: LedgerCounts, *, state: RecorderState, is_database_available: bool) -> bytes:
+def exposition(
+    counts: LedgerCounts,
+    *,
+    state: RecorderState,
+    is_database_available: bool,
+    waiting: Waiting | None,
+) -> bytes:
     """Everything in Prometheus' text format.
 
-    counts: of all processes together. state: what this process's recorder does now.
+    counts: of all processes together. state: what this process's recorder does now. waiting: for
+    the rollups; None: not known.
     """
     recorder = CollectorRegistry()
     recorder.register(_RecorderCollector(counts, state, is_database_available))
+    if waiting is not None:
+        recorder.register(_RollupsCollector(waiting))
     return generate_latest(recorder) + generate_latest(_process)
+
+
+class _RollupsCollector(Collector):
+    def __init__(self, waiting: Waiting) -> None:
+        self._waiting = waiting
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing, as below."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        for name, says, value in (
+            ("calls", "Calls that are stored and not in the rollups yet.", self._waiting.calls),
+            ("seconds", "Since the oldest of these was stored.", self._waiting.age_s),
+            (
+                "projects",
+                "Projects with calls from before there were rollups left to count.",
+                self._waiting.projects,
+            ),
+        ):
+            yield GaugeMetricFamily(f"helmdash_rollups_waiting_{name}", says, value=value)
 
 
 class _RecorderCollector(Collector):

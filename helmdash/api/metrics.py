@@ -13,6 +13,7 @@ from functools import partial
 
 from django.db import DatabaseError, InterfaceError
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
@@ -23,8 +24,9 @@ from helmdash.api.problems import Problem, problem_response
 from helmdash.metrics import exposition
 from helmdash.operations.database.timeouts import with_timeout
 from helmdash.operations.recorder import recorder
-from helmdash.queries import ledger
+from helmdash.queries import ledger, rollups
 from helmdash.queries.ledger import LedgerCounts
+from helmdash.queries.rollups import Waiting
 
 _may_read = Needs("read")
 # The answer is to be here within a second, also where the database says nothing.
@@ -71,8 +73,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
     that were known; a key is good that was good within the last hour.
     """
     is_there = True
+    waiting: Waiting | None = None
     try:
-        others = with_timeout(partial(_ask_database, request), seconds=_PATIENCE_SECONDS)
+        others, waiting = with_timeout(partial(_ask_database, request), seconds=_PATIENCE_SECONDS)
     except (DatabaseError, InterfaceError) as error:
         if not _is_known(request):
             return problem_response(request, problem_of(error))
@@ -81,15 +84,19 @@ def metrics(request: HttpRequest) -> HttpResponse:
         return problem_response(request, problem_of(error))
     own = recorder()
     told = exposition(
-        others + own.own_ledger().counts, state=own.state(), is_database_available=is_there
+        others + own.own_ledger().counts,
+        state=own.state(),
+        is_database_available=is_there,
+        waiting=waiting,
     )
     response = HttpResponse(told, content_type=CONTENT_TYPE_LATEST)
     response["Cache-Control"] = "no-store"
     return response
 
 
-def _ask_database(request: HttpRequest) -> LedgerCounts:
-    """All processes but this one. Raises the Problem, or what the database raises."""
+def _ask_database(request: HttpRequest) -> tuple[LedgerCounts, Waiting]:
+    """All processes but this one, and what waits for the rollups. Raises the Problem, or what the
+    database raises."""
     if not conf.env().metrics_open:
         keys = keys_of(request)
         try:
@@ -100,7 +107,7 @@ def _ask_database(request: HttpRequest) -> LedgerCounts:
             raise
         if keys:
             _known_keys.note(keys, is_good=True)
-    return ledger.others(recorder().name)
+    return ledger.others(recorder().name), rollups.waiting(now=timezone.now())
 
 
 def _is_known(request: HttpRequest) -> bool:

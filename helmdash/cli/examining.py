@@ -208,17 +208,16 @@ def _jobs() -> Iterator[Finding]:
 
 
 def _rollups(now: datetime) -> Iterator[Finding]:
-    waiting = rollups.waiting()
+    waiting = rollups.waiting(now=now)
     # No fault: while no server runs, nobody adds them, and readers count them along.
-    age = f", for {(now - waiting.since).total_seconds():.0f} s" if waiting.since else ""
+    age = f", for {waiting.age_s:.0f} s" if waiting.calls else ""
     yield Finding(subject="rollups", name="calls to be added", value=f"{waiting.calls}{age}")
-    projects_left = rollups.uncounted_projects()
-    yield Finding(
-        subject="rollups",
-        name="projects to be counted",
-        value=str(projects_left),
-        problem="run `manage.py rebuild_rollups`" if projects_left else "",
-    )
+    for each in rollups.countings():
+        # A server that runs counts them.
+        reached = f"{each.down_to:%Y-%m-%d %H:%M}" if each.down_to else "not begun"
+        first = f"{each.first_call_at:%Y-%m-%d %H:%M}" if each.first_call_at else "none"
+        value = f"{each.project}: counted back to {reached}, first call {first}"
+        yield Finding(subject="rollups", name="older calls", value=value)
 
 
 def _ledger(facts: condition.RowFacts, now: datetime) -> Iterator[Finding]:

@@ -35,6 +35,7 @@ from helmdash.records.rollup_rows import read_spans
 MOST_EDGE_CALLS: Final = 10_000
 # Transactions of recording that a reader adds itself; a server that lives leaves fewer waiting.
 MOST_UNCOUNTED: Final = 400
+_NEVER: Final = 2**62
 
 
 @dataclass(slots=True)
@@ -62,11 +63,27 @@ class RangeFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """What is not in the rollups yet. since: when the oldest of it was recorded; None: nothing."""
+    """What is not in the rollups of all projects yet: calls recorded lately, and by how many
+    transactions.
+
+    age_s: since the oldest of them was recorded; 0 where none waits. projects: that have calls from
+    before there were rollups left to count.
+    """
 
     calls: int
     transactions: int
-    since: datetime | None
+    age_s: float
+    projects: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counting:
+    """How far the calls of a project from before there were rollups are counted, from the newest
+    back. down_to: None: not begun. first_call_at: where it ends; None: it has no calls."""
+
+    project: str
+    down_to: datetime | None
+    first_call_at: datetime | None
 
 
 def figures(
@@ -80,11 +97,12 @@ def figures(
     """The figures of calls that started from `since` to before `until`; None: without that bound.
     leave_out: distributions that are not wanted, for they are most of what is added up.
 
-    Two queries, and one for each edge that is not a quarter-hour's. None as an answer: the calls
-    from before there were rollups are still to be counted (`manage.py rebuild_rollups`).
+    Two queries, and one for each edge that is not a quarter-hour's. None as an answer: the range
+    reaches back to calls from before there were rollups, which are still to be counted.
     """
     state = RollupState.objects.filter(project_id=project_id).first()
-    if state is not None and not state.is_complete:
+    counted_from = None if state is None else counted_down_to(state)
+    if counted_from is not None and (since is None or quarter_of(since) < counted_from):
         return None
     kept_from = state.kept_from if state is not None else None
     found = RangeFigures(
@@ -123,15 +141,43 @@ def figures(
     return found
 
 
-def waiting() -> Waiting:
-    """What all projects together have waiting. One query over what waits."""
+def waiting(*, now: datetime) -> Waiting:
+    """What all projects together have waiting. Two queries, over what waits."""
     told = UncountedCalls.objects.aggregate(calls=Sum("calls"), rows=Count("id"), oldest=Min("at"))
-    return Waiting(calls=told["calls"] or 0, transactions=told["rows"], since=told["oldest"])
+    oldest = told["oldest"]
+    return Waiting(
+        calls=told["calls"] or 0,
+        transactions=told["rows"],
+        age_s=0.0 if oldest is None else max(0.0, (now - oldest).total_seconds()),
+        projects=RollupState.objects.filter(is_complete=False).count(),
+    )
 
 
-def uncounted_projects() -> int:
-    """How many projects have calls from before there were rollups, and were not rebuilt since."""
-    return RollupState.objects.filter(is_complete=False).count()
+def counted_down_to(state: RollupState) -> int | None:
+    """The quarter-hour from which on a project's calls are in its rollups; None: all of them are.
+
+    Calls from before there were rollups are counted from the newest back.
+    """
+    if state.is_complete:
+        return None
+    return _NEVER if state.rebuilt_down_to is None else state.rebuilt_down_to
+
+
+def countings() -> tuple[Counting, ...]:
+    """The projects that have calls from before there were rollups, by name. Two queries for each
+    and one."""
+    left = RollupState.objects.filter(is_complete=False).select_related("project")
+    return tuple(_counting(state) for state in left.order_by("project__name", "project_id"))
+
+
+def _counting(state: RollupState) -> Counting:
+    calls = Call.objects.filter(project_id=state.project_id)
+    reached = state.rebuilt_down_to
+    return Counting(
+        project=state.project.name,
+        down_to=None if reached is None else moment_of(reached),
+        first_call_at=calls.aggregate(at=Min("started_at"))["at"],
+    )
 
 
 class _Cut(NamedTuple):

@@ -37,7 +37,6 @@ from helmdash.records.rollup_rows import read_spans
 MOST_BARS: Final = 120
 # Calls that are read one by one where filters are no marginal: some tens of milliseconds.
 MOST_READ: Final = 10_000
-_NEVER: Final = 2**62
 
 
 class Split(StrEnum):
@@ -118,7 +117,8 @@ def series(
         return Series(bars=(), is_behind=False)
     width, edges = bars(start, end, most=MOST_BARS)
     counts, is_behind = _counts(project_id, width, edges, only or Only(marginal=Marginal.ALL))
-    known_from = _known_from(project_id)
+    state = RollupState.objects.filter(project_id=project_id).first()
+    known_from = None if state is None else rollups.counted_down_to(state)
     return Series(
         bars=tuple(
             _bar(first, after, told if known_from is None or first >= known_from else None, split)
@@ -264,17 +264,6 @@ def _end_of(moment: datetime) -> int:
     """The first quarter-hour that begins at a moment or later."""
     quarter = quarter_of(moment)
     return quarter + (moment > moment_of(quarter))
-
-
-def _known_from(project_id: int) -> int | None:
-    """The quarter-hour from which on all calls are in the rollups; None: always.
-
-    Calls from before there were rollups are counted from the newest day back.
-    """
-    state = RollupState.objects.filter(project_id=project_id, is_complete=False).first()
-    if state is None:
-        return None
-    return _NEVER if state.rebuilt_down_to is None else state.rebuilt_down_to
 
 
 def _counts(

@@ -8,6 +8,7 @@ from helmdash.core.access.wrong_addresses import Dialect
 from helmdash.metrics import exposition, unknown_addresses
 from helmdash.operations.recorder import RecorderState
 from helmdash.queries.ledger import LedgerCounts
+from helmdash.queries.rollups import Waiting
 
 
 def test_every_name_that_dashboards_rest_on_is_told_from_the_start() -> None:
@@ -21,10 +22,20 @@ def test_every_name_that_dashboards_rest_on_is_told_from_the_start() -> None:
         "helmdash_recorder_waiting",
         "helmdash_recorder_spool_bytes",
         "helmdash_recorder_state",
+        "helmdash_rollups_waiting_calls",
+        "helmdash_rollups_waiting_seconds",
+        "helmdash_rollups_waiting_projects",
         "helmdash_database_available",
         "helmdash_unknown_address_requests_total",
     }
     assert {label for name, label in told if "unknown" in name} == {d.value for d in Dialect}
+
+
+def test_what_waits_for_the_rollups_is_told() -> None:
+    told = _told()
+
+    names = ("calls", "seconds", "projects")
+    assert [told[f"helmdash_rollups_waiting_{name}", None] for name in names] == [7, 1.5, 1]
 
 
 def test_a_door_counts_by_one_call() -> None:
@@ -36,7 +47,12 @@ def test_a_door_counts_by_one_call() -> None:
 
 
 def _told() -> dict[tuple[str, str | None], float]:
-    text = exposition(LedgerCounts(), state=RecorderState.STORING, is_database_available=True)
+    text = exposition(
+        LedgerCounts(),
+        state=RecorderState.STORING,
+        is_database_available=True,
+        waiting=Waiting(calls=7, transactions=2, age_s=1.5, projects=1),
+    )
     return {
         (sample.name, next(iter(sample.labels.values()), None)): sample.value
         for family in text_string_to_metric_families(text.decode())

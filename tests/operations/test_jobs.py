@@ -17,7 +17,7 @@ from helmdash.operations.jobs.running import JobKind, JobThread, Run, run_now
 from helmdash.operations.rollups import folding
 from helmdash.queries import rollups
 from helmdash.queries.jobs import JobState, jobs
-from helmdash.records.models import Call, Job
+from helmdash.records.models import Call, Job, RollupState
 from tests.factories import make_capture, make_project, record
 
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
@@ -154,14 +154,31 @@ def test_calls_are_added_to_the_rollups_when_they_are_enough(
     thread = JobThread(kinds.QUICK, holder="one")
     record(*(make_capture(conversation=f"c{n}") for n in range(3)))
     thread.look_once()
-    assert rollups.waiting().calls == 3
+    assert rollups.waiting(now=timezone.now()).calls == 3
 
     monkeypatch.setattr(folding, "ENOUGH_CALLS", 3)
     thread.look_once()
 
-    assert rollups.waiting().calls == 0
+    assert rollups.waiting(now=timezone.now()).calls == 0
     told = {job.name: job.told for job in jobs()}
     assert told["rollups"] == "added 3 calls"
+
+
+@pytest.mark.django_db
+def test_calls_from_before_there_were_rollups_are_counted_a_little_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    thread = JobThread(kinds.QUICK, holder="one")
+    record(*(make_capture(started_at=timezone.now() - timedelta(hours=n)) for n in range(2)))
+    RollupState.objects.create(project_id=make_project().id, is_complete=False)
+    monkeypatch.setattr(kinds, "_COUNT_SECONDS", 0.0)
+    told = []
+
+    while rollups.countings():
+        thread.look_once()
+        told += [job.told for job in jobs() if job.name == "older-calls"]
+
+    assert told == ["more are left", "more are left", "all are counted"]
 
 
 @pytest.mark.django_db

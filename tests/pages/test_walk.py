@@ -194,7 +194,7 @@ QUERIES = {
     "/settings/care/": 5,
     "/settings/gateway/": 7,
     "/settings/upstreams/": 5,
-    "/settings/recorder/": 7,
+    "/settings/recorder/": 9,
 }
 
 

@@ -10,24 +10,24 @@ from typing import Any
 import orjson
 import pytest
 from django.db import transaction
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import SentSizes
 from helmdash.core.rollups.facts import CallFacts
-from helmdash.core.rollups.figures import Counts, Marginal, add, tally
+from helmdash.core.rollups.figures import Counts, Key, Marginal, add, add_places, tally
 from helmdash.core.rollups.periods import Width, period_of
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.operations.retention.expired import delete_expired
 from helmdash.operations.rollups import folding, noting
-from helmdash.operations.rollups.rebuilding import Rebuilt, rebuild
+from helmdash.operations.rollups.rebuilding import Rebuilt, rebuild, rebuild_some
 from helmdash.queries import rollups
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.queries.budgets.budgets import forget_cache
 from helmdash.records.call_facts import facts_of, load_changes
-from helmdash.records.models import Budget, Call, Project, Rollup, UncountedCalls
+from helmdash.records.models import Budget, Call, Project, Rollup, RollupState, UncountedCalls
 from helmdash.records.rollup_rows import Slot, key_text
 from tests.factories import NOW, make_capture
 from tests.recording.support import make_ruled_project, record
@@ -150,14 +150,14 @@ class Story(RuleBasedStateMachine):
         Budget.objects.filter(key="openai/gpt-4o").update(optimal_max_tokens=tokens)
         forget_cache()
 
-    @rule(days=st.sampled_from([1, 99]), anew=st.booleans())
-    def rebuild(self, days: int, anew: bool) -> None:
-        """All of it, or broken off after a day."""
-        gone: list[Rebuilt] = []
+    @rule(steps=st.sampled_from([1, 3, 99]), anew=st.booleans())
+    def rebuild(self, steps: int, anew: bool) -> None:
+        """All of it, or broken off after some quarter-hours."""
+        gone: list[int | None] = []
 
         def stop(done: Rebuilt) -> None:
-            gone.append(done)
-            if len(gone) == days:
+            gone.append(done.down_to)
+            if len(gone) == steps:
                 raise _Crash
 
         with suppress(_Crash):
@@ -200,6 +200,8 @@ def test_rollups_are_what_the_calls_come_to(db: None) -> None:
             deadline=None,
             database=None,
             phases=[Phase.generate],
+            # Drawing a step carries the one before out.
+            suppress_health_check=[HealthCheck.too_slow],
         ),
     )
 
@@ -239,6 +241,45 @@ def test_rebuilding_puts_right_what_is_wrong(project: ProjectInfo) -> None:
     assert (done.calls, done.wrong > 0) == (4, True)
     again = rebuild(actor=SHELL, project_id=project.id, progress=lambda _: None)
     assert (again.calls, again.wrong) == (4, 0)
+
+
+def test_after_an_upgrade_older_calls_are_counted_step_by_step(project: ProjectInfo) -> None:
+    """While others record, and by several processes; what is reached is right at once."""
+    _fill(project)
+    Rollup.objects.all().delete()
+    UncountedCalls.objects.all().delete()
+    RollupState.objects.create(project_id=project.id, is_complete=False)
+    record(project, make_capture(started_at=NOW - timedelta(hours=1.3)))
+    reached: list[datetime] = []
+
+    while rebuild_some(is_over=lambda: True):
+        if len(reached) < 5:
+            record(project, make_capture(started_at=NOW - timedelta(hours=40 * len(reached))))
+        folding.fold(most_groups=1)
+        (counting,) = rollups.countings()
+        assert counting.down_to is not None
+        reached.append(counting.down_to)
+        inside = Call.objects.filter(project_id=project.id, started_at__gte=counting.down_to)
+        for marginal in (Marginal.ALL, Marginal.MODEL):
+            found = rollups.figures(
+                project_id=project.id, marginal=marginal, since=counting.down_to, until=None
+            )
+            assert found is not None
+            told = tally(((None, each) for each in facts_of(inside)), only=marginal)
+            wanted: dict[Key, Counts] = {}
+            add_places(wanted, told)
+            assert found.totals() == wanted
+        before = counting.down_to - timedelta(seconds=1)
+        assert (
+            rollups.figures(project_id=project.id, marginal=Marginal.ALL, since=before, until=None)
+            is None
+        )
+
+    assert reached == sorted(set(reached), reverse=True)
+    assert len(reached) >= 4
+    assert rollups.countings() == ()
+    calls = facts_of(Call.objects.filter(project_id=project.id))
+    assert _stored(project) == _every_width(calls)
 
 
 def test_what_retention_deleted_is_counted_until_it_is_too_old_itself(

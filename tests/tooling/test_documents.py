@@ -15,6 +15,7 @@ from helmdash.conf import Env, variable_name
 from helmdash.metrics import exposition
 from helmdash.operations.recorder import RecorderState
 from helmdash.queries.ledger import LedgerCounts
+from helmdash.queries.rollups import Waiting
 from tests.support import ROOT
 
 PAGES = {
@@ -92,7 +93,12 @@ def test_every_setting_that_is_named_exists(page: str) -> None:
 
 
 def test_what_to_watch_names_each_metric_of_ours() -> None:
-    told = exposition(LedgerCounts(), state=RecorderState.STORING, is_database_available=True)
+    told = exposition(
+        LedgerCounts(),
+        state=RecorderState.STORING,
+        is_database_available=True,
+        waiting=Waiting(calls=0, transactions=0, age_s=0.0, projects=0),
+    )
     ours = {
         re.split(r"[{ ]", line)[0]
         for line in told.decode().splitlines()

@@ -1,20 +1,26 @@
-"""Counting all calls of a project anew, from the newest day back: resumable, in short transactions.
+"""Counting all calls of a project anew, from the newest back: resumable, in short transactions.
 
 A quarter-hour at a time, while others record: what it has to be is what its calls come to, less
 what waits of them and will be added by a fold. Hours, days and months are then their parts added
-up. Quarter-hours whose calls retention has deleted stay as they are.
+up, as soon as all of these are right: what begins at `rebuilt_down_to` or later can be read.
+Quarter-hours whose calls retention has deleted stay as they are.
+
+Each step finds in the project's state how far it is and leaves it there, so that several processes
+share the work: a server does it by itself after an upgrade (`rebuild_some`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
+from typing import Final
 
-from django.db.models import Max, Min
+from django.db.models import Max
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.rollups.figures import Counts, Marginal, add, tally
+from helmdash.core.rollups.figures import Counts, add, tally
 from helmdash.core.rollups.periods import Width, first_quarter, moment_of, period_of, quarter_of
 from helmdash.operations.database.transactions import write
 from helmdash.operations.rollups.folding import fold_all, take_turn
@@ -22,61 +28,78 @@ from helmdash.operations.rollups.storing import store_slots
 from helmdash.records.models import Call, Rollup, RollupState
 from helmdash.records.rollup_rows import Slot, key_text, read_periods, read_quarter
 
-# A step at a time, the day it is at (as its first quarter-hour).
-Progress = Callable[["Rebuilt"], None]
+_COMPOSED: Final = (Width.HOUR, Width.DAY, Width.MONTH)
 
 
 @dataclass(slots=True)
 class Rebuilt:
-    """So far: calls that were counted, rows that were not what they have to be, days gone through.
+    """So far: calls that were counted, and rows that were not what they have to be.
 
-    day: the last one, as the number of its first quarter-hour.
+    down_to: the last quarter-hour that was gone through; None: none yet.
     """
 
     calls: int = 0
     wrong: int = 0
-    days: int = 0
-    day: int = 0
+    down_to: int | None = None
+
+
+# After each step.
+Progress = Callable[[Rebuilt], None]
 
 
 def rebuild(*, actor: Actor, project_id: int, progress: Progress, anew: bool = False) -> Rebuilt:
     """Count all calls of a project; goes on where it broke off, unless it is to begin `anew`.
 
-    progress hears of each day. Raises Forbidden.
+    Raises Forbidden.
     """
     require(actor, Right.ADMINISTER, project_id=project_id)
     fold_all()
-    done = Rebuilt()
     state, _ = RollupState.objects.get_or_create(project_id=project_id)
-    before = None if anew else state.rebuilt_down_to
-    month = None if before is None else period_of(Width.MONTH, before)
-    for day in _days(project_id, before):
-        start = first_quarter(Width.DAY, day)
-        if month is not None and month != period_of(Width.MONTH, start):
-            done.wrong += write(partial(_compose, project_id, Width.MONTH, month))
-        month = period_of(Width.MONTH, start)
-        _rebuild_day(project_id, day, done)
-        RollupState.objects.filter(project_id=project_id).update(rebuilt_down_to=start)
+    if anew:
+        RollupState.objects.filter(pk=state.pk).update(rebuilt_down_to=None)
+    done = Rebuilt()
+    while write(partial(_step, project_id, done)):
         progress(done)
-    if month is not None:
-        done.wrong += write(partial(_compose, project_id, Width.MONTH, month))
-    state_row = RollupState.objects.filter(project_id=project_id)
-    state_row.update(rebuilt_down_to=None, is_complete=True)
     return done
 
 
-def _days(project_id: int, before: int | None) -> Iterator[int]:
-    """Every day that has calls or rollups, the newest first, from before a quarter-hour on."""
-    while True:
-        newest = _newest(project_id, before)
-        if newest is None:
-            return
-        yield newest
-        before = first_quarter(Width.DAY, newest)
+def is_wanted(now: datetime) -> bool:
+    """Whether a project has calls from before there were rollups left to count."""
+    return RollupState.objects.filter(is_complete=False).exists()
 
 
-def _newest(project_id: int, before: int | None) -> int | None:
-    """The newest day that has any, of those before a quarter-hour."""
+def rebuild_some(*, is_over: Callable[[], bool]) -> bool:
+    """Go on with the projects that have calls from before there were rollups, until it `is_over`;
+    False where there are none."""
+    left = RollupState.objects.filter(is_complete=False).order_by("project_id")
+    for project_id in left.values_list("project_id", flat=True):
+        while write(partial(_step, project_id, Rebuilt())):
+            if is_over():
+                return True
+    return False
+
+
+def _step(project_id: int, done: Rebuilt) -> bool:
+    """Have the next quarter-hour be right, and what is composed of it; False where none is left."""
+    take_turn(wait=True)
+    state = RollupState.objects.select_for_update().get(project_id=project_id)
+    before = state.rebuilt_down_to
+    quarter = _newest(project_id, before, state.kept_from)
+    calls, wrong = (0, 0) if quarter is None else _rebuild_quarter(project_id, quarter)
+    for width, period in _gone_through(before, quarter):
+        wrong += _compose(project_id, width, period)
+    state.rebuilt_down_to = quarter
+    state.is_complete = state.is_complete or quarter is None
+    state.save(update_fields=["rebuilt_down_to", "is_complete"])
+    done.calls += calls
+    done.wrong += wrong
+    done.down_to = done.down_to if quarter is None else quarter
+    return quarter is not None
+
+
+def _newest(project_id: int, before: int | None, kept_from: int | None) -> int | None:
+    """The newest quarter-hour that has calls or that a period with figures begins with, of those
+    before one; None where there is none, or only such whose calls are deleted."""
     found: list[int] = []
     calls = Call.objects.filter(project_id=project_id)
     if before is not None:
@@ -84,7 +107,7 @@ def _newest(project_id: int, before: int | None) -> int | None:
     latest = calls.aggregate(at=Max("started_at"))["at"]
     if latest is not None:
         found.append(quarter_of(latest))
-    for width in (Width.QUARTER, Width.HOUR, Width.DAY):
+    for width in Width:
         # Every call is in the figures of all.
         rows = Rollup.objects.filter(project_id=project_id, marginal="all", width=width.value)
         if before is not None:
@@ -92,57 +115,22 @@ def _newest(project_id: int, before: int | None) -> int | None:
         period = rows.aggregate(newest=Max("period"))["newest"]
         if period is not None:
             found.append(first_quarter(width, period))
-    return period_of(Width.DAY, max(found)) if found else None
+    return max((each for each in found if kept_from is None or each >= kept_from), default=None)
 
 
-def _rebuild_day(project_id: int, day: int, done: Rebuilt) -> None:
-    start = first_quarter(Width.DAY, day)
-    hours = set(_stored(project_id, Width.HOUR, day))
-    for quarter in sorted({*_called(project_id, day), *_stored(project_id, Width.QUARTER, day)}):
-        hours.add(period_of(Width.HOUR, quarter))
-        calls, wrong = write(partial(_rebuild_quarter, project_id, quarter))
-        done.calls += calls
-        done.wrong += wrong
-    for hour in sorted(hours):
-        done.wrong += write(partial(_compose, project_id, Width.HOUR, hour))
-    done.wrong += write(partial(_compose, project_id, Width.DAY, day))
-    done.days += 1
-    done.day = start
-
-
-def _called(project_id: int, day: int) -> Iterator[int]:
-    """The quarter-hours of a day that calls started in: along their index, from one to the next."""
-    calls = Call.objects.filter(
-        project_id=project_id, started_at__lt=moment_of(first_quarter(Width.DAY, day + 1))
-    )
-    at = first_quarter(Width.DAY, day)
-    while True:
-        first = calls.filter(started_at__gte=moment_of(at)).aggregate(at=Min("started_at"))["at"]
-        if first is None:
-            return
-        yield quarter_of(first)
-        at = quarter_of(first) + 1
-
-
-def _stored(project_id: int, width: Width, day: int) -> list[int]:
-    """The periods of a day that there are rollups of."""
-    bounds = (first_quarter(Width.DAY, each) for each in (day, day + 1))
-    first, end = (period_of(width, each) for each in bounds)
-    rows = Rollup.objects.filter(
-        project_id=project_id,
-        marginal__in=[each.value for each in Marginal],
-        width=width.value,
-        period__gte=first,
-        period__lt=end,
-    )
-    return list(rows.values_list("period", flat=True).distinct())
+def _gone_through(before: int | None, quarter: int | None) -> Iterator[tuple[Width, int]]:
+    """The periods of which the last quarter-hour is right with this step, narrow ones first: they
+    begin with `quarter` or later, and before the one that was gone through last."""
+    for width in _COMPOSED:
+        touched = {period_of(width, each) for each in (before, quarter) if each is not None}
+        for period in sorted(touched):
+            start = first_quarter(width, period)
+            if (quarter is None or start >= quarter) and (before is None or start < before):
+                yield width, period
 
 
 def _rebuild_quarter(project_id: int, quarter: int) -> tuple[int, int]:
-    take_turn(wait=True)
-    state = RollupState.objects.select_for_update().get(project_id=project_id)
-    if state.kept_from is not None and quarter < state.kept_from:
-        return 0, 0
+    """How many calls were counted, and rows wrong."""
     calls, waiting = read_quarter(project_id=project_id, quarter=quarter)
     counted = [(None, facts) for facts in calls]
     # What waits is taken away, for a fold is going to add it.
@@ -156,7 +144,6 @@ def _rebuild_quarter(project_id: int, quarter: int) -> tuple[int, int]:
 
 def _compose(project_id: int, width: Width, period: int) -> int:
     """Have a period be what its parts add up to; how many rows were not."""
-    take_turn(wait=True)
     finer = Width(width - 1)
     bounds = (first_quarter(width, each) for each in (period, period + 1))
     first, end = (period_of(finer, each) for each in bounds)

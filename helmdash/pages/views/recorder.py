@@ -14,7 +14,7 @@ from helmdash.core.budgets.levels import Level
 from helmdash.operations.recorder import RecorderState, recorder
 from helmdash.pages.parts.jobs import job_row
 from helmdash.pages.render import PageRequest, etag, show, unless_known
-from helmdash.queries import jobs, ledger
+from helmdash.queries import jobs, ledger, rollups
 from helmdash.queries.ledger import LedgerCounts, ProcessLedger
 
 # Older ones are in the sum; who wants them one by one looks into the table.
@@ -78,10 +78,15 @@ def recorder_page(request: PageRequest) -> HttpResponse:
     processes = ledger.processes(own=own, limit=_MOST_PROCESSES)
     states = jobs.jobs()
     mark = _mark(state, totals, processes, request.now)
-    request.etag = etag(request.path, repr((mark, [replace(each, now=_EPOCH) for each in states])))
+    waiting = rollups.waiting(now=request.now)
+    countings = rollups.countings() if waiting.projects else ()
+    still = [replace(each, now=_EPOCH) for each in states]
+    request.etag = etag(request.path, repr((mark, still, waiting.calls, countings)))
     context = {
         "state": _STATES[state],
         "totals": totals,
+        "for_rollups": waiting,
+        "countings": countings,
         "is_empty": not totals.accepted and not totals.in_flight_lost,
         "rows": [_row(process, request.now) for process in processes],
         "jobs": [job_row(each) for each in states],

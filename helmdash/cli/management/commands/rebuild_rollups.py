@@ -17,14 +17,14 @@ from helmdash.queries.access import find_project, projects
 
 class Command(BaseCommand):
     help = (
-        "Count all calls anew for the figures of the pages, the newest day first, while others "
-        "record. Broken off, it goes on where it was."
+        "Count all calls anew for the figures of the pages, the newest first, while others record. "
+        "Broken off, it goes on where it was. After an upgrade a server does so by itself."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--project", help="Slug of the project. Default: every project.")
         parser.add_argument(
-            "--anew", action="store_true", help="Begin with the newest day, wherever it was."
+            "--anew", action="store_true", help="Begin with the newest call, wherever it was."
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -36,12 +36,13 @@ class Command(BaseCommand):
             with progress_line() as show:
 
                 def tell(done: Rebuilt, name: str = project.slug) -> None:
-                    show(f"{name}: back to {moment_of(done.day):%Y-%m-%d}, {done.calls} calls")
+                    reached = moment_of(done.down_to or 0)
+                    show(f"{name}: back to {reached:%Y-%m-%d %H:%M}, {done.calls} calls")
 
                 done = rebuilding.rebuild(
                     actor=SHELL, project_id=project.id, progress=tell, anew=options["anew"]
                 )
             self.stdout.write(
-                f"{project.slug}: counted {done.calls} calls of {done.days} days; "
-                f"{done.wrong} figures were not as they are now"
+                f"{project.slug}: counted {done.calls} calls; {done.wrong} figures were not as "
+                "they are now"
             )
