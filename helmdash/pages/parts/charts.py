@@ -12,6 +12,7 @@ from itertools import groupby
 
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import BY_SEVERITY, HELD, LEVELS, Glyph, Level, line_of
+from helmdash.pages.parts.axes import Tick, ticks, x_scale, x_ticks
 from helmdash.pages.parts.clear_markers import ClearMarker, clear_markers
 from helmdash.pages.parts.drawings import outline, short
 from helmdash.queries.conversations.conversations import RoundView
@@ -22,14 +23,6 @@ _LINES_UP_TO = 4.0
 _HEADROOM = 1.1
 # Points closer than this (px) are thinned to those that say something.
 _POINT_SPACING = 9.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
-    """A place on an axis with its label."""
-
-    at: float
-    label: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +92,7 @@ def curve(
     shown, above = _lines_in_view(points, levels)
     y_max = _y_max(points, shown)
     is_open = _has_open_end(points, rounds)
-    x = _x_scale(points, left, right, extra=int(is_open))
+    x = x_scale(points, left, right, extra=int(is_open))
 
     def y(tokens: float) -> float:
         return round(bottom - (bottom - top) * tokens / y_max, 1)
@@ -112,8 +105,8 @@ def curve(
         right=right,
         top=top,
         bottom=bottom,
-        y_ticks=tuple(Tick(at=y(value), label=short(value)) for value in _ticks(y_max)),
-        x_ticks=_x_ticks(points, x, most=10 if roomy else 4),
+        y_ticks=tuple(Tick(at=y(value), label=short(value)) for value in ticks(y_max)),
+        x_ticks=x_ticks(points, x, most=10 if roomy else 4),
         lines=_spread(tuple(_line(name, of, points, x, y) for name, of in shown.items())),
         above=above,
         segments=tuple("M" + " L".join(f"{a},{b}" for a, b in run) for run in runs),
@@ -176,22 +169,6 @@ def _y_max(points: Sequence[CurvePoint], shown: Mapping[str, ValueOf]) -> float:
         line = [value for p in points if (value := value_of(p)) is not None]
         values.extend(value for value in line if value <= peak * _LINES_UP_TO)
     return max(values) * _HEADROOM or 1.0
-
-
-def _x_scale(
-    points: Sequence[CurvePoint], left: float, right: float, *, extra: int
-) -> Callable[[float], float]:
-    first = points[0].generation if points else 0
-    span = (points[-1].generation - first + extra) if points else 0
-    inset = 8.0
-    width = right - left - 2 * inset
-
-    def x(generation: float) -> float:
-        if not span:
-            return round(left + inset + width / 2, 1)
-        return round(left + inset + width * (generation - first) / span, 1)
-
-    return x
 
 
 def _runs(
@@ -281,21 +258,3 @@ def _text(point: CurvePoint) -> str:
     extra = ", trimmed" if point.is_trimmed else ""
     cause = f", {point.cause}" if point.cause else ""
     return f"Generation {point.generation}: {tokens}, {point.level.value}{extra}{cause}"
-
-
-def _ticks(y_max: float) -> list[float]:
-    """Three to five round values from 0 upwards."""
-    raw = y_max / 4
-    magnitude: float = 10 ** (len(str(int(raw))) - 1) if raw >= 1 else 1.0
-    step = next(m * magnitude for m in (1, 2, 2.5, 5, 10) if m * magnitude >= raw)
-    return [index * step for index in range(int(y_max // step) + 1)]
-
-
-def _x_ticks(
-    points: Sequence[CurvePoint], x: Callable[[float], float], *, most: int
-) -> tuple[Tick, ...]:
-    if not points:
-        return ()
-    step = max(1, -(-len(points) // most))
-    picked = list(points[::step])
-    return tuple(Tick(at=x(p.generation), label=str(p.generation)) for p in picked)
