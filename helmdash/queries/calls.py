@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Annotated, Any
 
 from django.db.models import Q, QuerySet
@@ -27,6 +28,18 @@ from helmdash.records.call_names import calls_at, find_beginning, find_call, fin
 from helmdash.records.models import Call, CallPayload, Conversation, StoredMessage
 from helmdash.records.querysets import starts_with
 
+# What fills a prompt, in the order of core.calls.composition.
+COMPOSITION_COLUMNS = (
+    "sent_system_bytes",
+    "sent_tools_bytes",
+    "sent_user_bytes",
+    "sent_assistant_bytes",
+    "sent_results_bytes",
+    "sent_image_bytes",
+    "sent_other_bytes",
+    "sent_results_by_tool",
+)
+_composition_columns = attrgetter(*COMPOSITION_COLUMNS)
 # An export reads this many rows at a time: memory stays flat however many calls there are.
 _EXPORT_CHUNK = 1000
 # A search by a beginning that fits more conversations looks at the newest of them.
@@ -299,19 +312,21 @@ def client_of_row(row: Call | Conversation) -> Client | None:
     return Client(name=row.client_name, version=row.client_version or "")
 
 
-def composition_of_row(row: Call) -> Composition | None:
-    """What fills the call's prompt; None where nothing of it but its tools is known."""
-    told = Composition(
-        system=row.sent_system_bytes,
-        tools=row.sent_tools_bytes,
-        user=row.sent_user_bytes,
-        assistant=row.sent_assistant_bytes,
-        tool_results=row.sent_results_bytes,
-        images=row.sent_image_bytes,
-        other=row.sent_other_bytes,
-        results_by_tool=row.sent_results_by_tool or {},
+def composition_of(told: Sequence[Any]) -> Composition | None:
+    """What fills a call's prompt, of COMPOSITION_COLUMNS; None where nothing of it but its tools is
+    known."""
+    system, tools, user, assistant, results, images, other, by_tool = told
+    found = Composition(
+        system=system,
+        tools=tools,
+        user=user,
+        assistant=assistant,
+        tool_results=results,
+        images=images,
+        other=other,
+        results_by_tool=by_tool or {},
     )
-    return told if told.is_known else None
+    return found if found.is_known else None
 
 
 def view(row: Call) -> CallView:
@@ -366,7 +381,7 @@ def view(row: Call) -> CallView:
             tools_bytes=row.sent_tools_bytes,
             images=row.sent_images,
         ),
-        composition=composition_of_row(row),
+        composition=composition_of(_composition_columns(row)),
         estimate_tokens=row.estimate_tokens,
         prompt_hash=row.prompt_hash or None,
         placed_by=row.placed_by or None,

@@ -292,3 +292,8 @@ _FIELD_NAMES = {
     "reminder_content": "Add this to the package",
     "remediation": "Care in the gateway",
 }
+
+
+def signed(change: int) -> str:
+    """A change with its sign: +1,200, or 0."""
+    return f"{change:+,}".replace("-", "\u2212") if change else "0"

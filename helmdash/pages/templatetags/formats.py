@@ -281,6 +281,12 @@ def thousands(value: int) -> str:
 
 
 @register.filter
+def signed(value: int) -> str:
+    """A change, with its sign."""
+    return words.signed(value)
+
+
+@register.filter
 def share_of(part: int, whole: int) -> str:
     """As `rounded` has it; the whole must not be zero."""
     return words.rounded(part / whole)

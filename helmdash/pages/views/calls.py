@@ -8,11 +8,12 @@ from django.views.decorators.http import require_safe
 from helmdash.pages import scope
 from helmdash.pages.forms import CallFilterForm
 from helmdash.pages.guards import require_storable
-from helmdash.pages.parts import snippets
+from helmdash.pages.parts import composition, snippets
 from helmdash.pages.parts.call_groups import plans_among
 from helmdash.pages.render import PageRequest, live, show
 from helmdash.queries import calls, distinct_values, fitting
 from helmdash.queries.budgets import budgets
+from helmdash.queries.conversations.curve import call_before
 from helmdash.queries.paging import BadCursor
 
 
@@ -58,7 +59,12 @@ def call_page(request: PageRequest, name: str) -> HttpResponse:
     fit_id = call.fit_id
     base = request.build_absolute_uri("/").rstrip("/")
     correlation_id = detail.call.correlation_id
+    fills = composition.fill_rows(
+        call.composition, call.sent.images, *call_before(project_id=project.id, call=call)
+    )
     context = {
+        "fills": fills,
+        "grew": composition.growth(fills),
         "detail": detail,
         "call": call,
         "plan_id": correlation_id if plans_among([correlation_id], project_id=project.id) else None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
@@ -9,7 +11,7 @@ from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.pages import scope
 from helmdash.pages.forms import ConversationFilterForm
 from helmdash.pages.guards import require_storable
-from helmdash.pages.parts import care, charts
+from helmdash.pages.parts import care, charts, composition
 from helmdash.pages.parts.one_shots import grouped
 from helmdash.pages.parts.reminders import notes_at
 from helmdash.pages.render import PageRequest, live, live_with, show
@@ -18,6 +20,7 @@ from helmdash.queries.budgets import budgets
 from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations import conversations, dropped_context
 from helmdash.queries.conversations.conversations import ConversationDetail
+from helmdash.queries.conversations.curve import CurvePoint
 from helmdash.queries.paging import BadCursor
 
 # The newest calls below the curve; the calls page has the rest.
@@ -94,6 +97,7 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
         "untold": care.untold(found.care, found.conversation.health.level),
         "gone": dropped_context.dropped_context(project_id=project.id, conversation=name),
         "table": found.curve[-_TABLE_ROWS:],
+        **_composition(found.curve),
         "page": calls.page(
             project_id=project.id, filters=CallFilters(conversation=name), limit=_CALLS_SHOWN
         ),
@@ -103,6 +107,30 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
             found.conversation, found.reminders, budget=windows, now=request.now
         )
     return show(request, "pages/conversation.html", context, fragment="pages/_conversation.html")
+
+
+def _composition(points: Sequence[CurvePoint]) -> dict[str, object]:
+    """What fills the prompts, for a wide and for a narrow screen, and the newest against the one
+    before."""
+    newest, before = (*reversed(points[-2:]), None, None)[:2]
+    rows = composition.fill_rows(
+        newest.composition if newest else None,
+        newest.images if newest else None,
+        before.composition if before else None,
+        before.images if before else None,
+    )
+    sizes = ((940, "wide"), (380, "only-narrow"))
+    return {
+        "stacks": [
+            (drawn, where, as_share)
+            for as_share, height in ((False, 190), (True, 120))
+            for width, where in sizes
+            if (drawn := composition.stack(points, width=width, height=height, as_share=as_share))
+        ],
+        "fills": rows,
+        "image_weight": composition.IMAGE_WEIGHT,
+        "grew": composition.growth(rows),
+    }
 
 
 def _curves(

@@ -7,6 +7,8 @@ from datetime import datetime
 
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
+from helmdash.core.calls.composition import Composition
+from helmdash.queries.calls import COMPOSITION_COLUMNS, CallView, composition_of
 from helmdash.records.models import Call, Conversation
 
 # A curve of more points than a wide screen has pixels shows nothing more.
@@ -30,6 +32,8 @@ class CurvePoint:
     cause: str | None
     at: datetime
     reason: HealthReason | None = None
+    composition: Composition | None = None
+    images: int | None = None  # how many of them were sent
 
     @property
     def is_trusted(self) -> bool:
@@ -57,6 +61,8 @@ def curve_of(row: Conversation) -> tuple[CurvePoint, ...]:
             "trim_after_bytes",
             "cause",
             "started_at",
+            "sent_images",
+            *COMPOSITION_COLUMNS,
         )[:CURVE_POINTS]
     )
     return tuple(
@@ -74,6 +80,8 @@ def curve_of(row: Conversation) -> tuple[CurvePoint, ...]:
             is_trimmed=before is not None and after is not None and after < before,
             cause=cause or None,
             at=at,
+            composition=composition_of(told),
+            images=images,
         )
         for (
             generation,
@@ -90,5 +98,22 @@ def curve_of(row: Conversation) -> tuple[CurvePoint, ...]:
             after,
             cause,
             at,
+            images,
+            *told,
         ) in reversed(list(newest))
     )
+
+
+def call_before(*, project_id: int, call: CallView) -> tuple[Composition | None, int | None]:
+    """What filled the main call before this one, and how many images it sent; None: not known. One
+    query, none where there is no such call."""
+    if call.generation is None or call.generation < 2:
+        return None, None
+    rows = Call.objects.filter(
+        project_id=project_id,
+        conversation__name=call.conversation,
+        conversation__project_id=project_id,
+        generation=call.generation - 1,
+    )
+    found = rows.values_list("sent_images", *COMPOSITION_COLUMNS).first()
+    return (None, None) if found is None else (composition_of(found[1:]), found[0])
