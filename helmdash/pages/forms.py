@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import forms
+from django.core.exceptions import NON_FIELD_ERRORS
 from django.utils import timezone
 
 from helmdash.core.access.expiry import BadExpiry, parse_expiry
@@ -23,12 +24,15 @@ from helmdash.queries.access import SCOPES
 from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations.conversations import ConversationFilters
 from helmdash.queries.failures import GroupState
+from helmdash.queries.line_edits import Lines
 
 PLAN_KINDS = ("plan", "route")
 PLAN_OUTCOMES = ("running", "ok", "gap", "partial", "failed")
 _WHOLE_ID = "Only plans with exactly this id: a part of it finds nothing"
 # Far beyond what any model writes at once; a larger number is a slip of the keyboard.
 MOST_OUTPUT_TOKENS = 1_000_000
+# A thousand times what the largest windows hold.
+_MOST_TOKENS = 1_000_000_000
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _RELATIVE = re.compile(r"(\d{1,4})\s*([mhdw])", re.IGNORECASE)
@@ -194,6 +198,56 @@ class CallFilterForm(ClientForm):
     def filters(self) -> CallFilters:
         """The filters for the query; only after is_valid()."""
         return CallFilters(**self.values())
+
+
+def _tokens(label: str) -> forms.IntegerField:
+    return forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=_MOST_TOKENS,
+        label=label,
+        widget=forms.NumberInput(attrs={"placeholder": "default", "inputmode": "numeric"}),
+    )
+
+
+class LinesForm(forms.Form):
+    """The lines of a budget, in tokens; left out: as the default has it."""
+
+    caution = _tokens("Caution above, tokens")
+    critical = _tokens("Critical above, tokens")
+    window = _tokens("Context length, tokens")
+
+    @staticmethod
+    def values_of(lines: Lines) -> dict[str, int | None]:
+        """What the form holds before anybody typed."""
+        return {"caution": lines.caution, "critical": lines.critical, "window": lines.window}
+
+    def lines(self) -> Lines:
+        """The lines; only after is_valid()."""
+        return Lines(**self.cleaned_data)
+
+    def tell(self, problems: Iterable[tuple[str, str]]) -> None:
+        """Say what is wrong with the row that they would make, once each."""
+        for name, sentence in problems:
+            field = _LINES.get(name)
+            if sentence not in self.errors.get(field or NON_FIELD_ERRORS, ()):
+                self.add_error(field, sentence)
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        """Label and sentence for each thing wrong; the label "" where it is of none."""
+        return [
+            (str(self.fields[name].label) if name in self.fields else "", str(message))
+            for name, found in self.errors.items()
+            for message in found
+        ]
+
+
+_LINES = {
+    "optimal_max_tokens": "caution",
+    "critical_max_tokens": "critical",
+    "context_length": "window",
+}
 
 
 class FailureMarkForm(forms.Form):

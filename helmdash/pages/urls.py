@@ -6,6 +6,7 @@ from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
 from helmdash.pages.views import (
+    budget_lines,
     budgets,
     calls,
     care,
@@ -83,6 +84,12 @@ urlpatterns = [
     path("trims/", trims.trim_list, name="trims"),
     path("trims/<str:name>/", trims.trim_page, name="trim"),
     path("budgets/", budgets.budget_list, name="budgets"),
+    path(
+        "budgets/of-conversation/<any:name>/",
+        budget_lines.of_conversation,
+        name="conversation-budget",
+    ),
+    path("budgets/of-call/<any:name>/", budget_lines.of_call, name="call-budget"),
     path("catalog/", catalog.catalog_page, name="catalog"),
     path("try/fit/", try_fit.try_fit, name="try-fit"),
     path("try/plan/", try_plan.try_plan, name="try-plan"),

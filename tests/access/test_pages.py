@@ -76,6 +76,8 @@ PAGES: dict[str, Page] = {
     "clear-now": form("editor", "talk"),
     "erase-conversation": form("owner", "talk"),
     "go-on": form("editor", "talk"),
+    "conversation-budget": Page("editor", ("talk",)),
+    "call-budget": Page("editor", ("call-0",)),
     "mark-failures": form("editor", cause="timed_out", model="openai/gpt-4o", state="muted"),
     "plan-followed": form("editor", "plan-1", followed="yes"),
     "theme": form("signed in", theme="dark"),

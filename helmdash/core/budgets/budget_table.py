@@ -125,6 +125,23 @@ class BudgetTable:
             self._memory[question] = known
         return known
 
+    def with_row(self, row: BudgetSpec) -> BudgetTable:
+        """The same table with a row in the place of its former self, or added: its window is an
+        operator's word."""
+        is_new = row.budget_id is None
+        kept = [each for each in self._all if is_new or each.budget_id != row.budget_id]
+        return BudgetTable(
+            [*kept, row],
+            self._aliases,
+            shipped=self._shipped - {row.budget_id},
+            windows=[report for found in self._windows.values() for report in found.values()],
+            variants=self._variants,
+        )
+
+    def row_of(self, model: str) -> BudgetSpec:
+        """The row that governs a model id, as it is stored."""
+        return self._match(_wanted(model.strip())).row
+
     def name_of(self, model: str, *, served: str) -> str | None:
         """The id that rows know a model by, where that is not the one it was asked for by; None: it
         is, or no row knows the model.

@@ -11,7 +11,7 @@ from helmdash.pages.guards import require_storable
 from helmdash.pages.parts import composition, snippets
 from helmdash.pages.parts.call_groups import plans_among
 from helmdash.pages.render import PageRequest, live, show
-from helmdash.queries import calls, distinct_values, fitting
+from helmdash.queries import calls, distinct_values, fitting, line_edits
 from helmdash.queries.budgets import budgets
 from helmdash.queries.conversations.curve import call_before
 from helmdash.queries.paging import BadCursor
@@ -62,15 +62,17 @@ def call_page(request: PageRequest, name: str) -> HttpResponse:
     fills = composition.fill_rows(
         call.composition, call.sent.images, *call_before(project_id=project.id, call=call)
     )
+    budget = budgets.table(project_id=project.id).lookup(
+        call.model, key=call.model_key, client_window=call.client_window
+    )
     context = {
         "fills": fills,
         "grew": composition.growth(fills),
         "detail": detail,
         "call": call,
+        "today": line_edits.judged_today(line_edits.subject_of_call(call), budget),
         "plan_id": correlation_id if plans_among([correlation_id], project_id=project.id) else None,
-        "budget": budgets.table(project_id=project.id).lookup(
-            call.model, key=call.model_key, client_window=call.client_window
-        ),
+        "budget": budget,
         "fit": fitting.find(project_id=project.id, fit_id=fit_id) if fit_id else None,
         "curl": snippets.post_call(base, snippets.recorded_again(detail)),
     }

@@ -15,7 +15,7 @@ from helmdash.pages.parts import care, charts, composition
 from helmdash.pages.parts.one_shots import grouped
 from helmdash.pages.parts.reminders import notes_at
 from helmdash.pages.render import PageRequest, live, live_with, show
-from helmdash.queries import calls, distinct_values
+from helmdash.queries import calls, distinct_values, line_edits
 from helmdash.queries.budgets import budgets
 from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations import conversations, dropped_context
@@ -91,6 +91,7 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
         "conversation": found.conversation,
         "curves": _curves(found, windows),
         "windows": windows,
+        "today": line_edits.judged_today(line_edits.subject_of_conversation(newest), windows),
         "care_level": found.care.level,
         "countdown": care.countdown(found.care, found.guidance),
         "told": care.told(found.guidance, found.care, most=_GUIDANCE_SHOWN),

@@ -1,0 +1,231 @@
+"""A call or a conversation by today's budget, and by the budget with other lines.
+
+What is recorded keeps the level it was judged by; these are what the same prompt would be called
+now, or would be after an edit. Nothing is stored.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from helmdash.core.budgets.budget_rules import budget_problems
+from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget, MatchRule
+from helmdash.core.budgets.health import Health, HealthReason, assess
+from helmdash.core.budgets.learned_windows import LimitSource
+from helmdash.core.budgets.levels import Level
+from helmdash.queries.budgets import budgets
+from helmdash.queries.calls import CallView
+from helmdash.queries.conversations.conversations import ConversationView
+from helmdash.queries.conversations.curve import CurvePoint, curve_of
+from helmdash.records.models import Budget, Call, Conversation
+
+# The newest calls of the model on which an edit is tried: read in some milliseconds.
+MOST_CALLS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """The model whose budget is looked at, by a call or a conversation. health: as it was judged,
+    `at` that time."""
+
+    model: str
+    model_key: str
+    client_window: int | None
+    health: Health
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Today:
+    """Another level by today's budget; edited_by, edited_at: its newest edit since the call, None:
+    it has none, something else has changed."""
+
+    level: Level
+    budget: EffectiveBudget
+    edited_by: str | None
+    edited_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines:
+    """What the panel edits, in tokens; None: as the default has it, of the window: not known."""
+
+    caution: int | None
+    critical: int | None
+    window: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """So many calls would show another level."""
+
+    before: Level
+    after: Level
+    calls: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineEdit:
+    """An edit that is tried out.
+
+    row: as it would be stored, for the project alone (budget_id None: a new one). calls: the newest
+    calls of the model that told their prompt, MOST_CALLS at most; shifts: those of another level.
+    problems: (field, sentence); with any, nothing is judged.
+    """
+
+    row: BudgetSpec
+    before: EffectiveBudget
+    after: EffectiveBudget
+    problems: tuple[tuple[str, str], ...]
+    calls: int
+    shifts: tuple[Shift, ...]
+
+
+def subject_of_conversation(found: ConversationView) -> Subject:
+    """The model of its newest call."""
+    return Subject(
+        model=found.model,
+        model_key=found.model_key,
+        client_window=found.client_window,
+        health=found.health,
+        at=found.latest_at,
+    )
+
+
+def subject_of_call(call: CallView) -> Subject:
+    """The model of a call."""
+    return Subject(
+        model=call.model,
+        model_key=call.model_key,
+        client_window=call.client_window,
+        health=call.health,
+        at=call.recorded_at,
+    )
+
+
+def judged_today(subject: Subject, budget: EffectiveBudget) -> Today | None:
+    """The level by today's budget, where it is another than the one that is stored. None: it is the
+    same, or nothing can be said. A query where it is another."""
+    health = subject.health
+    if health.prompt_tokens is None or health.reason is HealthReason.SUSPECTED_CUT:
+        return None
+    if health.limit_source is LimitSource.SERVER is not budget.limit_source:
+        return None  # judged by the window of a server, which only the call knew
+    level = assess(health.prompt_tokens, budget).level
+    if level in (health.level, Level.UNKNOWN):
+        return None
+    edit = (
+        Budget.history.filter(id=budget.budget_id, history_date__gt=subject.at)
+        .select_related("history_user")
+        .order_by("-history_id")
+        .first()
+    )
+    return Today(
+        level=level,
+        budget=budget,
+        edited_by=str(edit.history_user or edit.history_change_reason or "") if edit else None,
+        edited_at=edit.history_date if edit else None,
+    )
+
+
+def edited_row(*, project_id: int, subject: Subject, lines: Lines) -> BudgetSpec:
+    """The row that an edit of the model's lines stores: the project's own, changed, or a new one
+    beside the row of every project; the fallback's figures get the model's id as their key."""
+    table = budgets.table(project_id=project_id)
+    row = table.row_of(subject.model)
+    rule = table.lookup(subject.model).rule
+    is_wide = rule in (MatchRule.FALLBACK, MatchRule.FREE_SUFFIX)
+    is_own = row.project is not None and not is_wide
+    return replace(
+        row,
+        key=subject.model if is_wide else row.key,
+        budget_id=row.budget_id if is_own else None,
+        project=str(project_id),
+        optimal_max_tokens=lines.caution,
+        critical_max_tokens=lines.critical,
+        context_length=lines.window,
+    )
+
+
+def lines_of_row(*, project_id: int, subject: Subject) -> Lines:
+    """The lines that the governing row sets now."""
+    row = budgets.table(project_id=project_id).row_of(subject.model)
+    return Lines(
+        caution=row.optimal_max_tokens,
+        critical=row.critical_max_tokens,
+        window=row.context_length,
+    )
+
+
+def try_lines(*, project_id: int, subject: Subject, lines: Lines) -> LineEdit:
+    """What an edit would change among the newest calls of the model. Two queries."""
+    row = edited_row(project_id=project_id, subject=subject, lines=lines)
+    table = budgets.table(project_id=project_id)
+    before = _lookup(project_id, subject)
+    after = table.with_row(row).lookup(
+        subject.model, key=subject.model_key, client_window=subject.client_window
+    )
+    problems = budget_problems(row)
+    if problems:
+        return LineEdit(row=row, before=before, after=after, problems=problems, calls=0, shifts=())
+    prompts = list(
+        Call.objects.filter(project_id=project_id, model_key=subject.model_key)
+        .order_by("-started_at", "-id")
+        .values_list("prompt_tokens", flat=True)[:MOST_CALLS]
+    )
+    told = [each for each in prompts if each is not None]
+    moves = Counter((assess(each, before).level, assess(each, after).level) for each in told)
+    return LineEdit(
+        row=row,
+        before=before,
+        after=after,
+        problems=(),
+        calls=len(told),
+        shifts=tuple(
+            Shift(before=was, after=now, calls=count)
+            for (was, now), count in sorted(moves.items())
+            if was is not now
+        ),
+    )
+
+
+def level_by(subject: Subject, budget: EffectiveBudget) -> Level:
+    """The level of the subject's prompt by a budget; as it is where its count is not trusted."""
+    health = subject.health
+    if health.reason is HealthReason.SUSPECTED_CUT:
+        return health.level
+    return assess(health.prompt_tokens, budget).level
+
+
+def rejudged(
+    points: Sequence[CurvePoint], subject: Subject, budget: EffectiveBudget
+) -> list[CurvePoint]:
+    """The points of a curve as the budget would have them, as far as they are of its model."""
+    return [
+        replace(
+            point,
+            level=assess(point.prompt_tokens, budget).level if point.is_trusted else point.level,
+            limit_tokens=budget.limit_tokens,
+            optimal_max_tokens=budget.optimal_max_tokens,
+            critical_max_tokens=budget.critical_max_tokens,
+        )
+        if point.model == subject.model
+        else point
+        for point in points
+    ]
+
+
+def points_of(*, project_id: int, conversation: str | None) -> tuple[CurvePoint, ...]:
+    """The curve of a conversation; empty where there is none. Two queries."""
+    row = Conversation.objects.filter(project_id=project_id, name=conversation or "").first()
+    return curve_of(row) if row else ()
+
+
+def _lookup(project_id: int, subject: Subject) -> EffectiveBudget:
+    return budgets.table(project_id=project_id).lookup(
+        subject.model, key=subject.model_key, client_window=subject.client_window
+    )

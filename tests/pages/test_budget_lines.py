@@ -1,0 +1,109 @@
+"""The fix loop: what today's budget says of a recorded prompt, and moving its lines on the spot."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from helmdash.core.access.permissions import SHELL
+from helmdash.core.budgets.health import HealthReason
+from helmdash.operations.budgets.editing import change_budget
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.budgets import budgets
+from helmdash.records.models import Budget, Call, Conversation
+from tests.factories import make_capture, record
+from tests.pages.hygiene import faults
+
+PANEL, OF_CALL = "/budgets/of-conversation/talk/", "/budgets/of-call/one/"
+PAGES = ("/conversations/talk/", "/calls/one/")
+
+
+@pytest.fixture
+def red(project: ProjectInfo) -> ProjectInfo:
+    """A conversation of one call, caution by the shipped row: 105,000 of 128,000 tokens."""
+    usage = {"prompt_tokens": 105_000}
+    record(make_capture(id="one", usage=usage), project=project)
+    record(make_capture(id="other", conversation="other"), project=project)
+    return project
+
+
+def edit_globally(project: ProjectInfo, **changes: int) -> None:
+    budget_id = budgets.table(project_id=project.id).lookup("openai/gpt-4o").budget_id
+    assert budget_id is not None
+    change_budget(actor=SHELL, budget_id=budget_id, project_id=project.id, changes=changes)
+
+
+def test_a_page_says_where_todays_budget_judges_otherwise(owner: Client, red: ProjectInfo) -> None:
+    before = [owner.get(path).content.decode() for path in PAGES]
+
+    edit_globally(red, optimal_max_tokens=50_000, critical_max_tokens=90_000)
+    after = [owner.get(path).content.decode() for path in PAGES]
+
+    assert not any("With today" in html for html in before)
+    for html in after:
+        said = html.split("With today", 1)[1].split("</p>", 1)[0]
+        assert "Critical" in said
+        assert "edited by the command line" in said
+        assert faults(html) == []
+    Conversation.objects.update(level_reason=HealthReason.SUSPECTED_CUT.value)
+    assert "With today" not in owner.get(PAGES[0]).content.decode()
+
+
+@pytest.mark.parametrize("panel", [PANEL, OF_CALL])
+def test_lines_are_tried_out_and_saved_for_the_project_alone(
+    owner: Client, red: ProjectInfo, panel: str
+) -> None:
+    lines = {"caution": "110000", "critical": "120000", "window": "128000"}
+
+    opened = owner.get(panel)
+    tried = owner.post(panel, {**lines, "do": "preview"})
+    kept = list(Budget.objects.filter(project_id=red.id))
+    saved = owner.post(panel, {**lines, "do": "save"})
+
+    assert (opened.status_code, faults(opened.content.decode())) == (200, [])
+    html = tried.content.decode()
+    assert (tried.status_code, faults(html), kept) == (200, [], [])
+    assert "1 would be healthy instead of caution" in html
+    assert saved["Location"].split("?")[0] in PAGES
+    row = Budget.objects.get(project_id=red.id)
+    assert (row.key, row.optimal_max_tokens, row.critical_max_tokens) == (
+        *("openai/gpt-4o", 110_000),
+        120_000,
+    )
+    assert "With today" in owner.get(saved["Location"]).content.decode()
+    owner.post(panel, {**lines, "caution": "", "do": "save"})
+    row = Budget.objects.get(project_id=red.id)
+    assert row.optimal_max_tokens is None
+    assert not Call.objects.exclude(level__in=["healthy", "caution"]).exists()
+
+
+WRONG = [
+    ({"caution": "0"}, "Caution above, tokens"),
+    ({"caution": "x"}, "Caution above, tokens"),
+    ({"caution": "9" * 12}, "Caution above, tokens"),
+    ({"critical": "200000"}, "is above the limit"),
+    ({"caution": "119000", "critical": "100"}, "must be below"),
+]
+
+
+@pytest.mark.parametrize(("lines", "said"), WRONG)
+def test_lines_that_make_no_sense_are_told_and_not_saved(
+    owner: Client, red: ProjectInfo, lines: dict[str, str], said: str
+) -> None:
+    sent = {"window": "128000", **lines}
+
+    for do in ("preview", "save"):
+        answer = owner.post(PANEL, {**sent, "do": do})
+        assert (answer.status_code, said in answer.content.decode()) == (422, True)
+    as_script = owner.post(PANEL, {**sent, "do": "preview"}, headers={"HX-Request": "true"})
+    assert as_script.status_code == 200
+    assert not Budget.objects.filter(project_id=red.id).exists()
+
+
+def test_a_model_of_the_fallback_gets_a_row_of_its_own(owner: Client, project: ProjectInfo) -> None:
+    record(make_capture(model="newvendor/atlas-1"), project=project)
+
+    owner.post(PANEL, {"window": "64000", "do": "save"})
+
+    assert Budget.objects.get(project_id=project.id).key == "newvendor/atlas-1"
+    assert "With today" in owner.get(PAGES[0]).content.decode()
