@@ -21,7 +21,7 @@ from helmdash.core.calls.finish import FinishReason
 from helmdash.core.catalog.catalog import CatalogError, parse_catalog
 from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
 from helmdash.queries.access import SCOPES
-from helmdash.queries.calls import CallFilters
+from helmdash.queries.calls import ANY_CAUSE, CallFilters
 from helmdash.queries.conversations.conversations import ConversationFilters
 from helmdash.queries.failures import GroupState
 from helmdash.queries.line_edits import Lines
@@ -177,7 +177,7 @@ class ConversationFilterForm(ClientForm):
 class CallFilterForm(ClientForm):
     """The filters of the page of calls, as its address has them."""
 
-    cause = one_of(FailureCause)
+    cause = one_of((ANY_CAUSE, *FailureCause))
     level_reason = one_of(HealthReason, label="Why unknown")
     finish_reason = one_of(FinishReason, label="Finish reason")
     purpose = forms.CharField(required=False, max_length=32)

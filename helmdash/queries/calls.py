@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from django.db.models import Q, QuerySet
 
@@ -48,12 +48,16 @@ _SEARCHED_CONVERSATIONS = 100
 _SORTED_CALLS = 10_000
 
 
+ANY_CAUSE: Final = "any"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallFilters:
     """What a list of calls is narrowed to; None leaves a filter out.
 
     `model` is any spelling of it; `client` the name of a program (core.conversations.clients).
-    `q` is the beginning of a call's, a conversation's or a correlation id.
+    `q` is the beginning of a call's, a conversation's or a correlation id. `cause` may be
+    ANY_CAUSE: every call that failed.
     """
 
     conversation: str | None = None
@@ -396,7 +400,7 @@ def filtered(project_id: int, filters: CallFilters) -> QuerySet[Call]:
     rows = Call.objects.filter(project_id=project_id)
     for name in ("level", "cause", "finish_reason", "purpose", "pack"):
         value = getattr(filters, name)
-        if value is not None:
+        if value is not None and (name, value) != ("cause", ANY_CAUSE):
             rows = rows.filter(**{name: value})
     if filters.model is not None:
         rows = rows.filter(model_key__in=model_keys(project_id=project_id, model=filters.model))

@@ -28,7 +28,7 @@ from helmdash.core.rollups.periods import (
     quarter_of,
 )
 from helmdash.queries import rollups
-from helmdash.queries.calls import CallFilters, filtered, ways_to_find
+from helmdash.queries.calls import ANY_CAUSE, CallFilters, filtered, ways_to_find
 from helmdash.queries.distinct_values import model_keys
 from helmdash.records.models import Call, Rollup, RollupState
 from helmdash.records.rollup_rows import read_spans
@@ -159,9 +159,11 @@ def _marginal_of(project_id: int, filters: CallFilters) -> tuple[Only, bool]:
     name = next((name for name in _MARGINALS if given.get(name)), None)
     if name is None:
         return Only(marginal=Marginal.ALL), not given
-    words: tuple[str, ...] = (given[name],)
+    words: tuple[str, ...] | None = (given[name],)
     if name == "model":
         words = model_keys(project_id=project_id, model=given[name])
+    if name == "cause" and given[name] == ANY_CAUSE:
+        words = None
     if name == "client":
         words = (given[name].strip().lower(),)
     return Only(marginal=_MARGINALS[name], words=words), len(given) == 1
