@@ -8,9 +8,10 @@ from datetime import datetime
 from helmdash.core.budgets.levels import Level
 from helmdash.queries import calls, failures
 from helmdash.queries.calls import CallFilters, CallView
-from helmdash.queries.conversations import care, conversations
+from helmdash.queries.conversations import care, conversations, under_way
 from helmdash.queries.conversations.care import NeedsAttention
 from helmdash.queries.conversations.conversations import ConversationFilters, ConversationView
+from helmdash.queries.conversations.under_way import UnderWay
 from helmdash.queries.failures import Failing
 
 _SHOWN = 10
@@ -23,6 +24,7 @@ class Overview:
     counters: dict[Level, int]
     needs_attention: tuple[NeedsAttention, ...]
     needs_attention_count: int
+    under_way: tuple[UnderWay, ...]
     failing: Failing
     recent: tuple[ConversationView, ...]
     latest_calls: tuple[CallView, ...]
@@ -34,7 +36,7 @@ class Overview:
 
 
 def overview(*, project_id: int, now: datetime) -> Overview:
-    """Thirteen queries at most."""
+    """Fifteen queries at most."""
     everything = ConversationFilters()
     recent = conversations.page(project_id=project_id, filters=everything, limit=_SHOWN)
     latest = calls.page(project_id=project_id, filters=CallFilters(), limit=_SHOWN)
@@ -46,6 +48,7 @@ def overview(*, project_id: int, now: datetime) -> Overview:
         needs_attention_count=care.count_needs_attention(project_id=project_id)
         if is_full
         else len(needs_attention),
+        under_way=under_way.under_way(project_id=project_id, now=now, limit=_SHOWN),
         failing=failures.failing(project_id=project_id, now=now),
         recent=recent.items,
         latest_calls=latest.items,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import floor
 from typing import assert_never
 
@@ -272,6 +272,11 @@ def why_missing(exception: object) -> str:
     text = str(exception or "")
     is_ours = bool(text) and not text.startswith(("{", "Resolver404"))
     return text if is_ours else "No page has this address."
+
+
+def span(length: timedelta) -> str:
+    """A length of time in the largest unit that fits."""
+    return _span(max(int(length.total_seconds()), 0))
 
 
 def _span(seconds: int) -> str:

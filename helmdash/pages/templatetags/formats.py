@@ -37,6 +37,7 @@ for plain in (
     words.removed_share,
     words.rounded,
     words.seconds,
+    words.span,
     words.trend,
     words.variant_task,
     words.verdict,

@@ -126,6 +126,8 @@ class NeedsAttention:
     # A hard guidance of the open round was not answered by a reminder, though its generation ended.
     is_unfollowed: bool
     latest_at: datetime
+    # No call in the last RECENT.
+    is_quiet: bool = False
 
 
 def care_of(*, project_id: int, conversation: str) -> CareView:
@@ -230,7 +232,7 @@ def needs_attention(
     found = list(rows.filter(latest_at__gte=now - RECENT)[:limit])
     if len(found) < limit:
         found += rows.filter(latest_at__lt=now - RECENT)[: limit - len(found)]
-    return tuple(_needs_attention(row) for row in found)
+    return tuple(_needs_attention(row, now) for row in found)
 
 
 def count_needs_attention(*, project_id: int) -> int:
@@ -254,7 +256,7 @@ def _watched(project_id: int) -> QuerySet[Conversation]:
     )
 
 
-def _needs_attention(row: Conversation) -> NeedsAttention:
+def _needs_attention(row: Conversation, now: datetime) -> NeedsAttention:
     stored: object = getattr(row, "care", None)
     unfollowed: int | None = getattr(row, "unfollowed_from", None)
     care = care_view(
@@ -274,6 +276,7 @@ def _needs_attention(row: Conversation) -> NeedsAttention:
         care=care,
         is_unfollowed=unfollowed is not None and not is_early,
         latest_at=row.latest_at,
+        is_quiet=row.latest_at < now - RECENT,
     )
 
 

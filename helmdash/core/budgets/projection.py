@@ -1,0 +1,70 @@
+"""How soon a prompt passes its next line, by how fast it grew lately.
+
+Rule: of the newest prompts since the last fall, the median growth by generation; a single large
+result of a tool moves it little. Nothing is said by fewer than three prompts, of one that does not
+grow, or above the last line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from statistics import median
+from typing import Final, NamedTuple
+
+from helmdash.core.budgets.levels import HELD, HasLines, Level, line_of
+
+# So many prompts tell the recent slope; more would tell of what the agent did before.
+NEWEST_PROMPTS: Final = 8
+_LEAST_PROMPTS: Final = 3
+
+
+class Prompt(NamedTuple):
+    """One generation whose prompt was told, in tokens."""
+
+    generation: int
+    at: datetime
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Projection:
+    """The next line, and how far it is: generations until a prompt is above it (1: the next one),
+    and about how long these take at the pace of late."""
+
+    level: Level
+    line: int
+    generations: int
+    time: timedelta
+
+
+def project(prompts: Sequence[Prompt], lines: HasLines) -> Projection | None:
+    """The next line of prompts of one round, oldest first; None: nothing can be said."""
+    recent = _since_fall(prompts[-NEWEST_PROMPTS:])
+    if len(recent) < _LEAST_PROMPTS:
+        return None
+    newest = recent[-1]
+    passed = ((line_of(level, lines), level) for level in HELD)
+    ahead = [(line, level) for line, level in passed if line is not None and line >= newest.tokens]
+    growth = median(
+        (after.tokens - before.tokens) / max(after.generation - before.generation, 1)
+        for before, after in pairwise(recent)
+    )
+    if not ahead or growth <= 0:
+        return None
+    line, level = min(ahead, key=lambda each: each[0])
+    generations = int((line - newest.tokens) // growth) + 1
+    span = newest.generation - recent[0].generation
+    pace = (newest.at - recent[0].at) / max(span, 1)
+    return Projection(level=level, line=line, generations=generations, time=pace * generations)
+
+
+def _since_fall(prompts: Sequence[Prompt]) -> Sequence[Prompt]:
+    """Those after the last time that the prompt became smaller."""
+    start = 0
+    for at, (before, after) in enumerate(pairwise(prompts), start=1):
+        if after.tokens < before.tokens:
+            start = at
+    return prompts[start:]

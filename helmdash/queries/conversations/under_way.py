@@ -1,0 +1,100 @@
+"""What goes on now: conversations that fill up, and those that have stopped in the middle."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db.models import F
+
+from helmdash.core.budgets.health import Health, HealthReason
+from helmdash.core.budgets.projection import NEWEST_PROMPTS, Projection, Prompt, project
+from helmdash.core.calls.finish import FinishReason
+from helmdash.queries.calls import health_of
+from helmdash.queries.conversations.care import RECENT
+from helmdash.records.models import Call, Conversation
+
+# An agent that works asks again within minutes, and nothing is projected for one that does not.
+ACTIVE: Final = timedelta(minutes=30)
+# The next move is the agent's: it was asked to call tools. Longer than most tools run.
+STALLED_AFTER: Final = timedelta(minutes=10)
+# Far off, a slope says nothing.
+_GENERATIONS_AHEAD: Final = 20
+# The newest conversations that are looked at; each costs its newest calls.
+_LOOKED_AT: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnderWay:
+    """A conversation that fills up (projection), or that has stopped (None): its newest reply asked
+    for tools, and no call came since."""
+
+    id: str
+    model: str
+    health: Health
+    projection: Projection | None
+    latest_at: datetime
+
+
+def under_way(*, project_id: int, now: datetime, limit: int) -> tuple[UnderWay, ...]:
+    """Those that fill up, the nearest to a line first; then those that stand still, the newest
+    first. Of the newest conversations of the last day. Two queries."""
+    rows = {
+        row.pk: row
+        for row in Conversation.objects.filter(
+            project_id=project_id, latest_at__gte=now - RECENT
+        ).order_by("-latest_at", "-id")[:_LOOKED_AT]
+    }
+    newest = (
+        Call.objects.filter(
+            project_id=project_id,
+            conversation_id__in=rows,
+            generation__gt=F("conversation__generation") - NEWEST_PROMPTS,
+            round_number=F("conversation__round_number"),
+        )
+        .order_by("conversation_id", "generation")
+        .values_list(
+            "conversation_id",
+            "generation",
+            "started_at",
+            "prompt_tokens",
+            "level_reason",
+            "finish_reason",
+        )
+    )
+    prompts: defaultdict[int, list[Prompt]] = defaultdict(list)
+    endings: dict[int, str] = {}
+    for pk, generation, at, tokens, reason, ending in newest if rows else ():
+        endings[pk] = ending
+        is_trusted = reason != HealthReason.SUSPECTED_CUT.value
+        if generation is not None and tokens is not None and is_trusted:
+            prompts[pk].append(Prompt(generation, at, tokens))
+    filling: list[UnderWay] = []
+    stalled: list[UnderWay] = []
+    for pk, row in rows.items():
+        if now - row.latest_at < ACTIVE:
+            ahead = project(prompts[pk], row)
+            if ahead is not None and ahead.generations <= _GENERATIONS_AHEAD:
+                filling.append(_view(row, ahead))
+                continue
+        is_asked = endings.get(pk) == FinishReason.TOOL_CALLS.value
+        if is_asked and now - row.latest_at >= STALLED_AFTER:
+            stalled.append(_view(row, None))
+    filling.sort(key=_nearness)
+    return tuple([*filling, *stalled][:limit])
+
+
+def _nearness(item: UnderWay) -> int:
+    return item.projection.generations if item.projection else _GENERATIONS_AHEAD
+
+
+def _view(row: Conversation, projection: Projection | None) -> UnderWay:
+    return UnderWay(
+        id=row.name,
+        model=row.model,
+        health=health_of(row),
+        projection=projection,
+        latest_at=row.latest_at,
+    )
