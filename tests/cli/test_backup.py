@@ -29,6 +29,7 @@ from tests.recorder.test_outages import House, assert_every_row_adds_up
 from tests.support import environment
 from tests.support.postgres import create_database, drop_database
 from tests.support.processes import kill, run_python
+from tests.support.template import copy_tables, template_database
 
 KEY = "hd_test_of_backups"
 PASSWORD = "a password of backups"
@@ -97,16 +98,23 @@ def done(house: House, *arguments: str, code: int = 0) -> str:
 
 
 @pytest.fixture
-def new_house(tmp_path: Path) -> Iterator[Callable[[str], House]]:
-    """A function that makes an empty place for a HelmDash, on the database of this run."""
+def new_house(tmp_path: Path) -> Iterator[Callable[..., House]]:
+    """A function that makes a place for a HelmDash, on the database of this run: an empty one, or
+    (with_tables=True) one with the tables of the run's template."""
     made: list[House] = []
+    run, given = Path(os.environ["HELMDASH_DATA_DIR"]), environment.clean()
 
-    def make(name: str) -> House:
-        url = ""
+    def make(name: str, *, with_tables: bool = False) -> House:
+        house = House(data_dir=tmp_path / name)
         if environment.database() == "postgres":
-            url = create_database(os.environ["DATABASE_URL"], f"backup_{uuid4().hex}")
-        made.append(House(data_dir=tmp_path / name, database_url=url))
-        return made[-1]
+            server = os.environ["DATABASE_URL"]
+            template = template_database(server, run, given) if with_tables else "template1"
+            house.database_url = create_database(server, f"backup_{uuid4().hex}", template=template)
+        elif with_tables:
+            house.data_dir.mkdir()
+            copy_tables(house.database, run, given)
+        made.append(house)
+        return house
 
     yield make
     for house in made:
@@ -123,9 +131,9 @@ def rows_in(said: str) -> int:
 
 @pytest.mark.slow
 def test_a_backup_under_load_is_restored_elsewhere_with_every_call_once(
-    new_house: Callable[[str], House], tmp_path: Path
+    new_house: Callable[..., House], tmp_path: Path
 ) -> None:
-    house, other = new_house("here"), new_house("there")
+    house, other = new_house("here", with_tables=True), new_house("there")
     python(house, SEED)
     process = house.load("a")
     archive = tmp_path / "backup.zip"
@@ -183,9 +191,9 @@ def spoiled(archive: Path, bad: Path) -> Path:
 
 
 def test_a_restore_that_fails_leaves_what_was_there(
-    new_house: Callable[[str], House], tmp_path: Path
+    new_house: Callable[..., House], tmp_path: Path
 ) -> None:
-    house, archive = new_house("here"), tmp_path / "backup.zip"
+    house, archive = new_house("here", with_tables=True), tmp_path / "backup.zip"
     python(house, SEED)
     done(house, "manage.py", "backup", str(archive))
     # Tables of another version, as far as anybody can tell.

@@ -20,6 +20,7 @@ import pytest
 from tests.support import environment
 from tests.support.postgres import Postgres, create_database
 from tests.support.processes import Process, kill, run_python, spawn_python
+from tests.support.template import copy_tables
 
 # Each starts and ends several processes.
 pytestmark = pytest.mark.slow
@@ -92,7 +93,8 @@ class House:
 @pytest.fixture(scope="module")
 def ready_made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data directory with a database in which nothing is recorded; to be copied."""
-    made = House(data_dir=tmp_path_factory.mktemp("ready") / "data")
+    made = House(data_dir=tmp_path_factory.mktemp("ready"))
+    copy_tables(made.database, Path(os.environ["HELMDASH_DATA_DIR"]), environment.clean())
     made.run("setup")
     return made.data_dir
 
