@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from django.apps import apps
-from django.db import connection, migrations
+from django.contrib.postgres.operations import AddConstraintNotValid, AddIndexConcurrently
+from django.db import connection, migrations, models
 from django.db.migrations.loader import MigrationLoader
 
 from helmdash import places
@@ -23,6 +24,22 @@ _TAKES_AWAY = (
     migrations.RenameModel,
     migrations.AlterModelTable,
 )
+
+# Tables that grow with the calls: who alters one of them as a whole holds up all hosts meanwhile.
+_BIG = {
+    *("call", "callname", "callpayload", "conversation", "conversationmark", "storedmessage"),
+    *("round", "healthchange", "fit", "planrecord", "planstep", "planattempt", "rollup"),
+}
+_AS_A_WHOLE = (
+    migrations.AlterField,
+    migrations.AddIndex,
+    migrations.AddConstraint,
+    migrations.AlterUniqueTogether,
+    migrations.RunSQL,
+    migrations.RunPython,
+    migrations.SeparateDatabaseAndState,
+)
+_IN_PASSING = (AddIndexConcurrently, AddConstraintNotValid)
 
 
 def ours() -> list[tuple[str, Any]]:
@@ -50,6 +67,61 @@ def test_code_of_the_release_before_can_write_every_row() -> None:
 
     assert added
     assert [str(each) for each in added if not each.null and not each.has_db_default()] == []
+
+
+def holds_up(operation: Any) -> bool:
+    """Whether an operation may rewrite a big table, or read the whole of it under its lock.
+
+    What runs by itself (RunSQL, RunPython) is not to be seen through: it has no place in a release
+    that hosts take one after the other. A new table has nobody waiting for it.
+    """
+    table = getattr(operation, "model_name_lower", None)
+    if table is not None and table not in _BIG:
+        return False
+    if isinstance(operation, migrations.AddField):
+        # Constant defaults are noted beside the table; a key or an index is built from its rows.
+        field: Any = operation.field
+        return bool(field.db_index or field.unique)
+    return isinstance(operation, _AS_A_WHOLE) and not isinstance(operation, _IN_PASSING)
+
+
+_INDEX = models.Index(fields=["project", "id"], name="later")
+_CHECK = models.CheckConstraint(condition=models.Q(id__gt=0), name="positive")
+# operation, whether it holds up who records
+OPERATIONS: list[tuple[Any, bool]] = [
+    (migrations.AddField("call", "later", models.TextField(null=True)), False),
+    (migrations.AddField("call", "later", models.IntegerField(db_default=0)), False),
+    (migrations.AddField("call", "later", models.IntegerField(null=True, db_index=True)), True),
+    (migrations.AddField("knock", "later", models.IntegerField(null=True, db_index=True)), False),
+    (migrations.AlterField("call", "model", models.TextField()), True),
+    (migrations.AddIndex("call", _INDEX), True),
+    (migrations.AddIndex("knock", _INDEX), False),
+    (AddIndexConcurrently("call", _INDEX), False),
+    (migrations.AddConstraint("call", _CHECK), True),
+    (AddConstraintNotValid("call", _CHECK), False),
+    (migrations.CreateModel("Later", [("id", models.BigAutoField(primary_key=True))]), False),
+    (migrations.RunSQL("UPDATE records_call SET model = ''"), True),
+    (migrations.RunPython(migrations.RunPython.noop), True),
+]
+
+
+@pytest.mark.parametrize(("operation", "is_held_up"), OPERATIONS)
+def test_what_holds_up_other_hosts_is_known(operation: Any, is_held_up: bool) -> None:
+    assert holds_up(operation) is is_held_up
+
+
+def test_hosts_can_take_a_release_one_after_the_other() -> None:
+    """Of releases since the oldest code that still works: those before it were taken at once."""
+    disk = MigrationLoader(None).disk_migrations or {}
+    last = _LAST.get(places.OLDEST_CODE)
+    names = [name for app, name in disk if app == "records" and last is not None and name > last]
+
+    assert [
+        (name, type(each).__name__)
+        for name in sorted(names)
+        for each in disk["records", name].operations
+        if holds_up(each)
+    ] == []
 
 
 @pytest.mark.django_db
