@@ -38,6 +38,8 @@ from helmdash.queries.conversations.conversations import ConversationFilters  # 
 
 TIMES = 20
 _KEY_NAME = "bench"
+# The first conversation that the first part of bench.large makes.
+LONG_CONVERSATION = "t0-agent-000000"
 
 
 def main() -> None:
@@ -47,6 +49,8 @@ def main() -> None:
         match command["do"]:
             case "prepare":
                 answer: Any = _prepare(command["calls"])
+            case "measure_large":
+                answer = list(_measure(_more_pages))
             case _:
                 answer = list(_measure())
         # The commands of Django print; the protocol has stdout to itself.
@@ -63,11 +67,16 @@ def _prepare(count: int) -> dict[str, Any]:
     return {"seconds": time.perf_counter() - began}
 
 
-def _measure() -> Iterator[dict[str, Any]]:
+_Named = Iterator[tuple[str, str]]
+
+
+def _measure(
+    more: Callable[[ProjectInfo], _Named] = lambda project: iter(()),
+) -> Iterator[dict[str, Any]]:
     project = find_project(slug=generating.GENERATED_SLUG)
     assert project is not None
     page = _page_reader(project)
-    for name, path in _pages(project):
+    for name, path in (*_pages(project), *more(project)):
         yield _time(name, "page", partial(page, path))
     api = _api_reader(project)
     for name, path in _lists(project):
@@ -80,15 +89,18 @@ def _time(name: str, kind: str, read: Callable[[], None]) -> dict[str, Any]:
         read()
         # Now, because each further request begins by forgetting them.
         count = len(queries)
-    taken = []
+    taken, worked = [], []
     for _ in range(TIMES):
-        began = time.perf_counter()
+        began, before = time.perf_counter(), time.process_time()
         read()
+        worked.append(time.process_time() - before)
         taken.append(time.perf_counter() - began)
     return {
         "name": name,
         "kind": kind,
         "ms": statistics.median(taken) * 1000,
+        "least_ms": min(taken) * 1000,
+        "least_cpu_ms": min(worked) * 1000,
         "queries": count,
     }
 
@@ -125,6 +137,20 @@ def _pages(project: ProjectInfo) -> Iterator[tuple[str, str]]:
     yield "calls, one model and cause", "/calls/?model=openai%2Fgpt-4o&cause=refused"
     yield "calls, search", "/calls/?q=call-0001"
     yield "one call", f"/calls/{call.id}/"
+
+
+def _more_pages(project: ProjectInfo) -> _Named:
+    """What else a project of a year has."""
+    now = timezone.now()
+    for days in (1, 30, 365):
+        yield f"models, {days} days", f"/models/?since={24 * days}h"
+    yield "models", "/models/"
+    yield "trims", "/trims/"
+    yield "plans", "/plans/"
+    yield "settings", "/settings/"
+    half = urlencode({"until": (now - timedelta(days=180)).isoformat()})
+    yield "calls of half a year ago", f"/calls/?{half}"
+    yield "conversations, one name", f"/conversations/?q={LONG_CONVERSATION}"
 
 
 def _lists(project: ProjectInfo) -> Iterator[tuple[str, str]]:
@@ -172,7 +198,10 @@ def _lists(project: ProjectInfo) -> Iterator[tuple[str, str]]:
 
 
 def _longest_conversation(project: ProjectInfo) -> str:
-    """The longest of the newest 500."""
+    """The one of a large load that is made long; else the longest of the newest 500."""
+    made = conversations.standing(project_id=project.id, conversation_id=LONG_CONVERSATION)
+    if made is not None:
+        return made.id
     newest = conversations.page(
         project_id=project.id, filters=ConversationFilters(), limit=500
     ).items

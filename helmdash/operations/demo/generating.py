@@ -65,11 +65,16 @@ def generate_calls(
     or when it is the default or the demo project, and Forbidden: it may make a project.
     """
     require(actor, Right.ADMINISTER, project_id=None)
-    project, tag = _project(slug, force)
+    project = project_to_fill(slug)
+    mark = newest_mark(project_id=project.id)
+    if mark and not force:
+        raise GenerateError(f"{slug} has calls already; add more with --force, or name another")
+    tag = f"{mark:x}-" if mark else ""
     count = min(calls, conversations or max(1, calls // CALLS_PER_CONVERSATION))
     chance = random.Random(seed)  # noqa: S311  (made-up data, and the same for the same seed)
     done = 0
-    for chunk in _chunks(_calls(chance, calls, count, tag, now)):
+    made = made_calls(chance, calls=calls, conversations=count, tag=tag, now=now)
+    for chunk in chunks(made):
         at = chunk[-1].started_at
         assert at is not None
         record_calls(project=project, captures=chunk, caller=_CALLER, now=at)
@@ -81,20 +86,18 @@ def generate_calls(
     return Generated(project=project, calls=done, conversations=count)
 
 
-def _project(slug: str, force: bool) -> tuple[ProjectInfo, str]:
-    """The project to fill, and what begins the ids of this run so that none is an older one's."""
+def project_to_fill(slug: str) -> ProjectInfo:
+    """The project of made-up calls, made if it is missing. Raises GenerateError."""
     row, _ = Project.objects.get_or_create(
         slug=slug, defaults={"name": slug.title(), "payload": Payload.FULL.value}
     )
     if row.is_default or row.is_demo:
         raise GenerateError(f"{slug} holds calls that are not made up; name another with --project")
-    mark = newest_mark(project_id=row.pk)
-    if mark and not force:
-        raise GenerateError(f"{slug} has calls already; add more with --force, or name another")
-    return project_info(row), f"{mark:x}-" if mark else ""
+    return project_info(row)
 
 
-def _chunks(calls: Iterator[Capture]) -> Iterator[list[Capture]]:
+def chunks(calls: Iterator[Capture]) -> Iterator[list[Capture]]:
+    """The calls in lists that one transaction each holds well."""
     chunk: list[Capture] = []
     for call in calls:
         chunk.append(call)
@@ -149,7 +152,7 @@ _PACKS = ("research", "browser", "coder", "mailer", "reports", "triage", "archiv
 # (purpose, share): most calls are chat, a plan comes with its filter pass.
 _PURPOSES = {"chat": 80, "plan": 9, "route": 6, "filter": 3, "verify": 2}
 _TRIMMED_SHARE = 0.12
-_PAYLOAD_SHARE = 0.10
+_TEXT_SHARE = 0.10
 # Of so many series of calls, one names no conversation.
 _ONE_LONE_IN = 50
 _CARELESS_SHARE = 0.25
@@ -190,22 +193,35 @@ class _Talk:
     number: int = 0
 
 
-def _calls(
-    chance: random.Random, calls: int, conversations: int, tag: str, now: datetime
+def made_calls(
+    chance: random.Random,
+    *,
+    calls: int,
+    tag: str,
+    now: datetime,
+    conversations: int | None = None,
+    days: int = _DAYS,
+    text_share: float = _TEXT_SHARE,
+    longest: int | None = None,
 ) -> Iterator[Capture]:
-    """Calls in the order of their times: a heap of the conversations that are under way."""
-    start = now - timedelta(days=_DAYS)
+    """Made-up calls in the order of their times: a heap of the conversations that are under way.
+
+    tag: what begins every name. text_share: of how many there are texts. longest: calls of the
+    first conversation, whose length is left to chance else. The same for the same arguments.
+    """
+    start, seconds = now - timedelta(days=days), days * 86_400
     due: list[tuple[float, int, _Talk]] = []
-    for order, length in enumerate(_lengths(chance, calls, conversations)):
+    count = conversations or max(1, calls // CALLS_PER_CONVERSATION)
+    for order, length in enumerate(_lengths(chance, calls, count, longest)):
         is_lone = order % _ONE_LONE_IN == _ONE_LONE_IN - 1
         talk = _talk(chance, None if is_lone else f"{tag}agent-{order:06d}", length)
-        span = _DAYS * 86_400 - talk.pause * length * 1.2
+        span = seconds - talk.pause * length * 1.2
         heapq.heappush(due, (chance.random() * max(span, 3600.0), order, talk))
     for number in range(calls):
         at, order, talk = due[0]
         # The last call of a long conversation may drift past the end; time stops at `now`.
         moment = min(start + timedelta(seconds=at), now)
-        yield _call(chance, talk, f"{tag}call-{number:08d}", moment)
+        yield _call(chance, talk, f"{tag}call-{number:08d}", moment, text_share)
         talk.left -= 1
         if talk.left:
             pause = chance.expovariate(1 / talk.pause)
@@ -214,8 +230,13 @@ def _calls(
             heapq.heappop(due)
 
 
-def _lengths(chance: random.Random, calls: int, conversations: int) -> list[int]:
+def _lengths(
+    chance: random.Random, calls: int, conversations: int, longest: int | None
+) -> list[int]:
     """Lengths that add up to `calls`: most conversations short, a few very long."""
+    if longest is not None and conversations > 1 and longest + conversations <= calls:
+        rest = _lengths(chance, calls - longest, conversations - 1, None)
+        return [longest, *rest]
     weights = [chance.lognormvariate(0, 1.1) for _ in range(conversations)]
     spare = calls - conversations
     total = sum(weights)
@@ -237,7 +258,9 @@ def _talk(chance: random.Random, name: str | None, length: int) -> _Talk:
     )
 
 
-def _call(chance: random.Random, talk: _Talk, name: str, at: datetime) -> Capture:
+def _call(
+    chance: random.Random, talk: _Talk, name: str, at: datetime, text_share: float
+) -> Capture:
     talk.number += 1
     trim = _grow(chance, talk)
     purpose = chance.choices(list(_PURPOSES), list(_PURPOSES.values()))[0]
@@ -261,7 +284,7 @@ def _call(chance: random.Random, talk: _Talk, name: str, at: datetime) -> Captur
         metadata={"step": talk.number},
         started_at=at,
     )
-    if chance.random() < _PAYLOAD_SHARE:
+    if chance.random() < text_share:
         call = replace(call, **_texts(chance, talk, call.purpose))
     kind = chance.choices(range(len(_FAILURE_WEIGHTS)), _FAILURE_WEIGHTS)[0]
     if kind < len(_FAILURES):
