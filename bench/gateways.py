@@ -50,7 +50,7 @@ def ground() -> Iterator[Ground]:
         os.environ["HELMDASH_DATA_DIR"] = str(parent)
         place = Place(database="sqlite", url="", data_dir=parent / "own")
         place.data_dir.mkdir()
-        upstream_port, upstream = _start(stack, parent, "upstream", "bench.upstream_stub")
+        upstream_port, upstream = start_module(stack, parent, "upstream", "bench.upstream_stub")
         upstream_url = f"http://127.0.0.1:{upstream_port}/v1"
         direct = Target(
             name=DIRECT, url=f"http://127.0.0.1:{upstream_port}{_COMPLETIONS}", pids=[upstream.pid]
@@ -113,10 +113,10 @@ def start_floor(
 ) -> tuple[int, Process]:
     """Start a module of bench.floors, until the stack closes; gives its port and process."""
     uvicorn = ("uvicorn", f"bench.floors.{module}:app", *_UVICORN, "--log-level", "warning")
-    return _start(stack, parent, module, *uvicorn, "--port", env=env)
+    return start_module(stack, parent, module, *uvicorn, "--port", env=env)
 
 
-def _start(
+def start_module(
     stack: ExitStack,
     parent: Path,
     name: str,

@@ -30,6 +30,9 @@ _LEAST_EVENTS = 49
 _PATIENCE_SECONDS = 20
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _HOLE = b"0000000000"
+_HISTORY = "A turn of a history that is sent again with each request, as agents do. "
+_TURNS = 10
+_TURN_BYTES = len('{"role": "assistant", "content": ""}, ')
 
 
 @dataclass(slots=True, kw_only=True)
@@ -147,7 +150,7 @@ async def _measure(command: dict[str, Any]) -> dict[str, Any]:
     loop = asyncio.get_running_loop()
     run = _Run(
         head=b"",
-        body=_body(command["model"], command["stream"]),
+        body=request_body(command["model"], command["stream"], command.get("bytes")),
         is_stream=command["stream"],
         most=command.get("count") or sys.maxsize,
     )
@@ -196,19 +199,32 @@ def _head(host: str, path: str, headers: dict[str, str], length: int) -> bytes:
     return "\r\n".join(lines).encode() + b"\r\n\r\n"
 
 
-def _body(model: str, is_stream: bool) -> bytes:
-    """A question with a hole for its number: no two of a bench are the same conversation."""
+def request_body(model: str, is_stream: bool, size: int | None = None) -> bytes:
+    """A question with a hole for its number: no two of a bench are the same conversation.
+
+    size: bytes that a history of messages fills; None: there is none, and it is 0.9 kB.
+    """
     question = f"Question {_HOLE.decode()}: what should be measured in front of a gateway, and why?"
+    system = {"role": "system", "content": "You answer in short and plain sentences. " * 5}
+    first = {"role": "user", "content": question + " Say how you would find out." * 8}
     request: dict[str, object] = {
         "model": model,
-        "messages": [
-            {"role": "system", "content": "You answer in short and plain sentences. " * 5},
-            {"role": "user", "content": question + " Say how you would find out." * 8},
-        ],
+        "messages": [system, first],
         "temperature": 0.2,
         "max_tokens": 400,
     }
-    return json.dumps({**request, "stream": True} if is_stream else request).encode()
+    if is_stream:
+        request["stream"] = True
+    body = json.dumps(request).encode()
+    if size is None:
+        return body
+    each = (size - len(body)) // _TURNS - _TURN_BYTES
+    words = (_HISTORY * (each // len(_HISTORY) + 1))[:each]
+    history = [
+        {"role": "assistant" if number % 2 else "user", "content": words}
+        for number in range(_TURNS)
+    ]
+    return json.dumps({**request, "messages": [system, *history, first]}).encode()
 
 
 def main() -> None:

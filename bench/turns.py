@@ -24,12 +24,15 @@ class Case:
     is_stream: bool = False
     is_slow: bool = False
     """Whether the upstream waits 20 ms before it answers."""
+    size: int | None = None
+    """Bytes of a request; None: 0.9 kB, of two messages."""
 
     @property
     def name(self) -> str:
         """Such as `stream, c=16`."""
         kind = "stream" if self.is_stream else "plain"
-        return f"{kind}{' at 20 ms' if self.is_slow else ''}, c={self.concurrency}"
+        size = f" of {self.size // 1000} kB" if self.size is not None else ""
+        return f"{kind}{size}{' at 20 ms' if self.is_slow else ''}, c={self.concurrency}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,6 +103,7 @@ def take_turn(
         concurrency=case.concurrency,
         seconds=seconds,
         count=count,
+        bytes=case.size,
     )
     if found["errors"] or not found["whole_ms"]:
         raise RuntimeError(f"{target.name}, {case.name}: {found['errors'] or 'no reply'}")

@@ -45,12 +45,17 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         return
     body = orjson.loads(await read_body(receive))
     given = body["calls"] if scope["path"].endswith("/batch") else [body]
-    stored = asyncio.get_running_loop().create_future()
-    _waiting.put(([_row(call) for call in given], stored))
-    await stored
+    await store(given)
     answer = orjson.dumps({"ids": [call["id"] for call in given]})
     await start(send, 200, {**_JSON, "content-length": str(len(answer))})
     await finish(send, answer)
+
+
+def store(calls: list[dict[str, Any]]) -> asyncio.Future[None]:
+    """Have calls stored with whatever else waits; done when their group is committed."""
+    stored = asyncio.get_running_loop().create_future()
+    _waiting.put(([_row(call) for call in calls], stored))
+    return stored
 
 
 def _row(call: dict[str, Any]) -> tuple[Any, ...]:
