@@ -20,6 +20,7 @@ from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.catalog.catalog import CatalogError, parse_catalog
 from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
+from helmdash.operations.triage import Word
 from helmdash.queries.access import SCOPES
 from helmdash.queries.calls import ANY_CAUSE, CallFilters
 from helmdash.queries.conversations.conversations import ConversationFilters
@@ -250,7 +251,16 @@ _LINES = {
 }
 
 
-class FailureMarkForm(forms.Form):
+class SaidForm(forms.Form):
+    """A small form whose faults are told in one line."""
+
+    @property
+    def problems(self) -> list[str]:
+        """A sentence with its field for each thing wrong."""
+        return [f"{name}: {error}" for name, errors in self.errors.items() for error in errors]
+
+
+class FailureMarkForm(SaidForm):
     """What somebody says of a model's calls that failed for a cause."""
 
     cause = forms.TypedChoiceField(
@@ -261,10 +271,16 @@ class FailureMarkForm(forms.Form):
         choices=[(each.value, each.value) for each in GroupState], coerce=GroupState
     )
 
-    @property
-    def problems(self) -> list[str]:
-        """A sentence with its field for each thing wrong."""
-        return [f"{name}: {error}" for name, errors in self.errors.items() for error in errors]
+
+class TriageForm(SaidForm):
+    """What somebody says of a conversation; text: the words of a note."""
+
+    word = forms.TypedChoiceField(choices=[(each.value, each.value) for each in Word], coerce=Word)
+    text = forms.CharField(required=False, max_length=500)
+
+    def clean(self) -> None:
+        if self.cleaned_data.get("word") is Word.NOTE and not self.cleaned_data.get("text"):
+            self.add_error("text", "write what the next one should know")
 
 
 class PlanFilterForm(SearchForm):

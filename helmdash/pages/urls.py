@@ -58,6 +58,7 @@ _care = [
     path("care/change/<any:name>/", care.change_reminders, name="change-reminders"),
     path("care/clear/<any:name>/", care.clear_now, name="clear-now"),
     path("care/go-on/<any:name>/", care.go_on, name="go-on"),
+    path("care/triage/<any:name>/", triage.mark_conversation, name="triage"),
     path("care/erase/<any:name>/", care.erase, name="erase-conversation"),
 ]
 _gateway = [

@@ -78,6 +78,7 @@ PAGES: dict[str, Page] = {
     "go-on": form("editor", "talk"),
     "conversation-budget": Page("editor", ("talk",)),
     "call-budget": Page("editor", ("call-0",)),
+    "triage": form("editor", "talk", word="note", text="Look at this."),
     "mark-failures": form("editor", cause="timed_out", model="openai/gpt-4o", state="muted"),
     "plan-followed": form("editor", "plan-1", followed="yes"),
     "theme": form("signed in", theme="dark"),

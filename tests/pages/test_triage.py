@@ -5,18 +5,22 @@ from __future__ import annotations
 from django.test import Client
 
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.models import FailureMark
+from helmdash.records.models import FailureMark, TriageWord
 from tests.factories import make_capture, record
 from tests.pages.hygiene import faults
 
 GROUP = {"cause": "rate_limited", "model": "openai/gpt-4o"}
 
 
-def failing(client: Client) -> str:
-    """The strip of the overview."""
+def part(client: Client, name: str) -> str:
+    """One section of the overview."""
     html = client.get("/").content.decode()
     assert faults(html) == []
-    return html.split('id="failing"', 1)[1].split("</section>", 1)[0]
+    return html.split(f'id="{name}"', 1)[1].split("</section>", 1)[0]
+
+
+def failing(client: Client) -> str:
+    return part(client, "failing")
 
 
 def test_what_fails_is_resolved_on_the_overview_and_comes_back(
@@ -49,3 +53,44 @@ def test_a_mark_that_makes_no_sense_is_told_and_not_kept(
 
         assert f"{next(iter(wrong))}: " in answer.content.decode()
     assert not FailureMark.objects.exists()
+
+
+def test_a_conversation_is_seen_to_from_the_overview_and_its_page(
+    owner: Client, viewer: Client, project: ProjectInfo
+) -> None:
+    failed = {"http_status": 500, "finish_reason": None, "usage": None}
+    record(make_capture(**failed), project=project)
+    address, page = "/care/triage/talk/", "/conversations/talk/"
+
+    noted = owner.post(address, {"word": "note", "text": "<b>Bob looks"}, follow=True)
+    needs = part(owner, "needs-attention")
+    read = part(viewer, "needs-attention")
+    done = owner.post(address, {"word": "done", "back": "overview"})
+
+    assert (faults(noted.content.decode()), "Noted." in noted.content.decode()) == ([], True)
+    assert "Note: &lt;b&gt;Bob looks" in needs
+    assert ("Snooze" in needs, "Snooze" in read) == (True, False)
+    assert done["Location"].startswith("/?")
+    assert "/conversations/talk/" not in part(owner, "needs-attention")
+    seen = viewer.get(page).content.decode().split('id="triage"', 1)[1].split("</section>", 1)[0]
+    assert ("owner" in seen, "<strong>done</strong>" in seen, "<button" in seen) == (
+        *(True, True),
+        False,
+    )
+
+
+def test_a_word_that_makes_no_sense_is_told_and_not_kept(
+    owner: Client, project: ProjectInfo
+) -> None:
+    record(make_capture(), project=project)
+
+    cases = [
+        ({"word": "gone"}, "word: "),
+        ({"word": "note"}, "text: write what"),
+        ({"word": "note", "text": "x" * 501}, "text: "),
+    ]
+    for wrong, told in cases:
+        answer = owner.post("/care/triage/talk/", wrong, follow=True).content.decode()
+        assert told in answer
+    assert owner.post("/care/triage/nobody/", {"word": "done"}).status_code == 404
+    assert not TriageWord.objects.exists()

@@ -180,7 +180,7 @@ def test_what_is_missing_or_forbidden_is_told_within_the_frame(
 QUERIES = {
     "/": 23,
     "/conversations/": 9,
-    "/conversations/talk/": 23,
+    "/conversations/talk/": 25,
     "/calls/": 10,
     "/calls/talk-0/": 11,
     "/calls/cut/": 13,

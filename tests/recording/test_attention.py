@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 from importlib import import_module
 from types import SimpleNamespace
 
@@ -13,7 +14,9 @@ from django.db import connection
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture
 from helmdash.core.conversations.attention import AttentionReason, rank_of
+from helmdash.operations import triage
 from helmdash.operations.care.clearing import clear
+from helmdash.operations.triage import SNOOZE, Word, is_any_over, wake
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import conversations
 from helmdash.queries.conversations.conversations import ConversationFilters
@@ -28,6 +31,10 @@ def ok(tokens: int | None = HEALTHY) -> Capture:
 
 def failed(tokens: int | None = None) -> Capture:
     return prompt(tokens, http_status=500, finish_reason=None)
+
+
+def say(project: ProjectInfo, word: Word, at: datetime) -> None:
+    triage.say(actor=SHELL, project=project, conversation="talk", word=word, now=at)
 
 
 def reasons(project: ProjectInfo) -> list[str]:
@@ -114,3 +121,42 @@ def test_what_was_there_before_is_judged_like_what_is_recorded(project: ProjectI
 
     assert {row.name: kept(row) for row in Conversation.objects.all()} == told
     assert len(set(told.values())) > len(AttentionReason) - 2
+
+
+# --- what people say
+
+
+def test_what_is_done_needs_nobody_until_a_call_gives_a_reason_again(
+    project: ProjectInfo,
+) -> None:
+    record(project, failed(), failed(), failed())
+    Conversation.objects.update(cut_generation=2)
+
+    say(project, Word.DONE, NOW)
+    done = reasons(project)
+    record(project, ok())
+    well = reasons(project)
+    record(project, failed())
+
+    assert done == well == []
+    assert reasons(project) == ["newest_failed"]
+
+
+def test_a_snooze_ends_with_its_hour_and_with_anything_worse(project: ProjectInfo) -> None:
+    record(project, failed())
+
+    def snooze_and_call(*calls: Capture, after: timedelta = timedelta(minutes=1)) -> list[str]:
+        say(project, Word.SNOOZED, NOW)
+        assert reasons(project) == []
+        record(project, *(replace(call, started_at=NOW + after) for call in calls))
+        found = reasons(project)
+        say(project, Word.OPEN, NOW)
+        return found
+
+    assert snooze_and_call(failed()) == []
+    assert snooze_and_call(ok(CRITICAL)) == ["critical"]
+    assert snooze_and_call(ok(CRITICAL), after=SNOOZE) == ["critical"]
+    say(project, Word.SNOOZED, NOW)
+    assert (is_any_over(NOW), wake(now=NOW), reasons(project)) == (False, 0, [])
+    assert (is_any_over(NOW + SNOOZE), wake(now=NOW + SNOOZE)) == (True, 1)
+    assert (wake(now=NOW + SNOOZE), reasons(project)) == (0, ["critical"])

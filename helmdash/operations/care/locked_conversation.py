@@ -23,7 +23,7 @@ _SHARE_OF_REFUSED = 0.7
 # What tells why somebody should look, besides the level held.
 _STANDING = (
     *("level", "known_level", "prompt_tokens", "optimal_max_tokens", "critical_max_tokens"),
-    *("recent_failures", "latest_cause", "cut_generation"),
+    *("recent_failures", "latest_cause", "cut_generation", "attention", "snoozed_until"),
 )
 
 
@@ -69,7 +69,8 @@ class LockedConversation:
         should look for that. Two queries."""
         self.row.refresh_from_db(fields=_STANDING)
         self.row.held_level = level.value if level else None
-        self.row.attention = rank_of(self.row)
+        if self.row.snoozed_until is None:
+            self.row.attention = rank_of(self.row)
         self.row.save(update_fields=["held_level", "attention"])
 
 

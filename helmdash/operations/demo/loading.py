@@ -38,6 +38,7 @@ from helmdash.records.models import (
     Rollup,
     Round,
     StoredMessage,
+    TriageWord,
     UncountedCalls,
 )
 
@@ -109,6 +110,7 @@ def remove_demo(*, actor: Actor) -> bool:
             PendingPrompt,
             Round,
             ConversationMark,
+            TriageWord,
             Guidance,
             Reminder,
             PendingPrompt,

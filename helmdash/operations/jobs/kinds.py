@@ -10,6 +10,7 @@ from functools import cache, partial
 
 from helmdash import conf
 from helmdash.core.access.permissions import SHELL
+from helmdash.operations import triage
 from helmdash.operations.database import statistics
 from helmdash.operations.jobs.leases import Done
 from helmdash.operations.jobs.running import JobKind, JobThread, Run, run_now
@@ -31,6 +32,14 @@ def _fold(run: Run) -> Done:
         calls += added
         run.go_on()
     return Done(told=f"added {calls} calls", due_at=None)
+
+
+def _wake(run: Run) -> Done:
+    woken = 0
+    while some := triage.wake(now=run.now):
+        woken += some
+        run.go_on()
+    return Done(told=f"showed {woken} conversations again", due_at=None)
 
 
 def _count_older(run: Run) -> Done:
@@ -87,6 +96,13 @@ QUICK = (
         run=_fold,
         first_due=lambda now: None,
         is_wanted=folding.is_due,
+    ),
+    JobKind(
+        name="snoozes",
+        words="Show conversations again whose snooze is over",
+        run=_wake,
+        first_due=lambda now: None,
+        is_wanted=triage.is_any_over,
     ),
     JobKind(
         name="older-calls",

@@ -52,6 +52,8 @@ _MOVING = (
     "latest_cause",
     "cut_generation",
     "held_level",
+    "snoozed_until",
+    "snoozed_rank",
     "failures",
     "trims",
     "started_at",
@@ -94,6 +96,8 @@ class ConversationRow:
     latest_cause: str | None
     cut_generation: int | None
     held_level: str | None
+    snoozed_until: datetime | None
+    snoozed_rank: int | None
     failures: int
     trims: int
     started_at: datetime
@@ -152,6 +156,8 @@ def make_row(*, pk: int, project_id: int, name: str, item: Judged) -> Conversati
         latest_cause=None,
         cut_generation=None,
         held_level=None,
+        snoozed_until=None,
+        snoozed_rank=None,
         failures=0,
         trims=0,
         started_at=item.started_at,
@@ -400,6 +406,11 @@ def _apply(row: ConversationRow, after: ConversationState, item: Judged) -> None
     if health.reason is HealthReason.SUSPECTED_CUT:
         row.cut_generation = row.generation
     row.attention = rank_of(row)
+    if row.snoozed_until is not None:
+        if item.started_at >= row.snoozed_until or row.attention > (row.snoozed_rank or 0):
+            row.snoozed_until = row.snoozed_rank = None  # news
+        else:
+            row.attention = 0
     _count(row, item)
 
 

@@ -33,6 +33,7 @@ from helmdash.records.models import (
     Reminder,
     Round,
     StoredMessage,
+    TriageWord,
 )
 
 # A batch of this size holds SQLite's write lock for some tens of milliseconds.
@@ -162,7 +163,7 @@ def _delete_conversations(project_id: int, before: datetime, batch: int) -> int:
         Round.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
         ConversationMark.objects.filter(conversation_id__in=ids)._raw_delete(connection.alias)
         HealthChange.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
-        for model in (Guidance, Reminder):
+        for model in (Guidance, Reminder, TriageWord):
             model.objects.filter(conversation_id__in=ids)._raw_delete(connection.alias)
         Conversation.objects.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)

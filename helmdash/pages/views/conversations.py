@@ -15,7 +15,7 @@ from helmdash.pages.parts import care, charts, composition
 from helmdash.pages.parts.one_shots import grouped
 from helmdash.pages.parts.reminders import notes_at
 from helmdash.pages.render import PageRequest, live, live_with, show
-from helmdash.queries import calls, distinct_values, line_edits
+from helmdash.queries import calls, distinct_values, line_edits, triage
 from helmdash.queries.budgets import budgets
 from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations import conversations, dropped_context
@@ -104,6 +104,7 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
         ),
     }
     if not request.htmx:
+        context["triage"] = triage.triage_of(project_id=project.id, conversation=name)
         context["notes"] = notes_at(
             found.conversation, found.reminders, budget=windows, now=request.now
         )

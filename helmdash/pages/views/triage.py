@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils import timezone
 
 from helmdash.core.access.permissions import Right
 from helmdash.operations import triage
+from helmdash.operations.triage import NoSuchConversation, Word
 from helmdash.pages import scope
-from helmdash.pages.forms import FailureMarkForm
-from helmdash.pages.guards import post_only, takes
+from helmdash.pages.forms import FailureMarkForm, TriageForm
+from helmdash.pages.guards import post_only, require_storable, takes
 from helmdash.pages.render import PageRequest
 
+_OF_CONVERSATIONS = {
+    Word.DONE: "Done: it comes back when a call gives a reason again.",
+    Word.SNOOZED: "Snoozed for an hour, unless it gets worse.",
+    Word.OPEN: "Open again.",
+    Word.NOTE: "Noted.",
+}
 _SAID = {
     "resolved": "Resolved: it comes back with the next call that fails so.",
     "muted": "Muted for a day.",
@@ -40,3 +48,31 @@ def mark_failures(request: PageRequest) -> HttpResponse:
     else:
         messages.error(request, "; ".join(form.problems))
     return HttpResponseRedirect(f"{request.page}#failing")
+
+
+@post_only("conversation")
+@takes(Right.TRIAGE)
+def mark_conversation(request: PageRequest, name: str) -> HttpResponse:
+    """Say of a conversation that it is done, snoozed or open, or leave a note. Raises Http404 for
+    one that does not exist."""
+    require_storable(name)
+    scoped = scope.read(request)
+    form = TriageForm(request.POST)
+    if form.is_valid():
+        word = form.cleaned_data["word"]
+        try:
+            triage.say(
+                actor=scoped.actor,
+                project=scoped.project,
+                conversation=name,
+                word=word,
+                text=form.cleaned_data["text"],
+                now=timezone.now(),
+            )
+        except NoSuchConversation as error:
+            raise Http404(str(error)) from None
+        messages.success(request, _OF_CONVERSATIONS[word])
+    else:
+        messages.error(request, "; ".join(form.problems))
+    is_of_overview = request.POST.get("back") == "overview"
+    return HttpResponseRedirect(reverse("overview") if is_of_overview else f"{request.page}#triage")

@@ -15,7 +15,7 @@ from helmdash.core.budgets.levels import HELD, Level
 from helmdash.core.care.remediation import COUNTDOWN, CareState, Strength, next_hard_in
 from helmdash.core.conversations.attention import Attention, attention_of
 from helmdash.queries.calls import health_of
-from helmdash.records.models import Conversation, Guidance, Project, Reminder, Round
+from helmdash.records.models import Conversation, Guidance, Project, Reminder, Round, TriageWord
 
 # The newest ones tell where a conversation stands; the timeline has the rest.
 SHOWN_GUIDANCE = 50
@@ -126,6 +126,8 @@ class NeedsAttention:
     # A hard guidance of the open round was not answered by a reminder, though its generation ended.
     is_unfollowed: bool
     latest_at: datetime
+    # The newest note on it; "" where there is none.
+    note: str = ""
     # No call in the last RECENT.
     is_quiet: bool = False
 
@@ -250,9 +252,13 @@ def _watched(project_id: int) -> QuerySet[Conversation]:
     unfollowed = _unfollowed(project_id).order_by("generation").values("generation")[:1]
     rows = Conversation.objects.filter(project_id=project_id)
     # A join would come first for SQLite, which then sorts all rows instead of taking the index's.
+    notes = TriageWord.objects.filter(conversation=OuterRef("pk"), word="note")
     enabled = Project.objects.filter(pk=OuterRef("project_id")).values("remediation")
     return rows.annotate(
-        care=_open_care(), unfollowed_from=Subquery(unfollowed), is_enabled=Subquery(enabled)
+        care=_open_care(),
+        unfollowed_from=Subquery(unfollowed),
+        is_enabled=Subquery(enabled),
+        note=Subquery(notes.order_by("-id").values("text")[:1]),
     )
 
 
@@ -276,6 +282,7 @@ def _needs_attention(row: Conversation, now: datetime) -> NeedsAttention:
         care=care,
         is_unfollowed=unfollowed is not None and not is_early,
         latest_at=row.latest_at,
+        note=getattr(row, "note", "") or "",
         is_quiet=row.latest_at < now - RECENT,
     )
 

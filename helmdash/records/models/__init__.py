@@ -36,7 +36,7 @@ from helmdash.records.models.recorder import RecorderLedger
 from helmdash.records.models.rollups import Rollup, RollupState, UncountedCalls
 from helmdash.records.models.rules import RuleSet
 from helmdash.records.models.schema import SchemaMark
-from helmdash.records.models.triage import FailureMark
+from helmdash.records.models.triage import FailureMark, TriageWord
 from helmdash.records.models.upstreams import Upstream
 from helmdash.records.models.windows import LearnedWindow
 
@@ -78,6 +78,7 @@ __all__ = [
     "ScopeChoices",
     "SignInThrottle",
     "StoredMessage",
+    "TriageWord",
     "UncountedCalls",
     "Upstream",
 ]

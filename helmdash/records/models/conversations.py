@@ -62,6 +62,8 @@ class Conversation(models.Model):
     latest_cause = name_field(24, "Failure cause of the newest call.")
     cut_generation = count_field("The newest call of the open round that was probably cut.")
     held_level = name_field(10, "Level that care holds in the open round.")
+    snoozed_until = models.DateTimeField(null=True, help_text="Until then nobody is to look at it.")
+    snoozed_rank = models.PositiveSmallIntegerField(null=True, help_text="Its attention before.")
     failures = models.PositiveBigIntegerField(default=0, help_text="Calls with a failure cause.")
     trims = models.PositiveBigIntegerField(default=0, help_text="Calls whose prompt was cut.")
     started_at = models.DateTimeField()
@@ -108,6 +110,12 @@ class Conversation(models.Model):
                 fields=["project", "client_name", "latest_at", "id"],
                 condition=Q(client_name__isnull=False),
                 name="conversation_by_client",
+            ),
+            # Snoozes that are over, in any project.
+            models.Index(
+                fields=["snoozed_until"],
+                condition=Q(snoozed_until__isnull=False),
+                name="conversation_by_snooze",
             ),
             # More than one call, newest first, also of one level: calls of scripts that ask one
             # question are soon the most by far.
