@@ -54,6 +54,9 @@ def _statement(vendor: str) -> str:
     conversation, opened, call, told = (
         quote(model._meta.db_table) for model in (Conversation, Round, Call, Guidance)
     )
+    # Where calls lie in partitions: in those that the conversation reaches over.
+    within = " AND {0}.started_at BETWEEN c.started_at AND c.latest_at"
+    within = within if vendor == "postgresql" else ""
     same = "x.conversation_id = c.id AND x.project_id = c.project_id"
     return (
         "SELECT c.round_number, c.generation, c.is_round_empty, r.care, r.restart,"
@@ -63,8 +66,9 @@ def _statement(vendor: str) -> str:
         f" FROM {conversation} c"
         f" LEFT JOIN {opened} r ON r.conversation_id = c.id AND r.number = c.round_number"
         " AND r.project_id = c.project_id"
-        f" LEFT JOIN {call} k ON k.id = (SELECT x.id FROM {call} x WHERE {same}"
-        " AND x.round_number = c.round_number ORDER BY x.generation DESC LIMIT 1)"
+        f" LEFT JOIN {call} k ON k.project_id = c.project_id AND k.conversation_id = c.id"
+        f" AND k.generation = (SELECT MAX(x.generation) FROM {call} x WHERE {same}"
+        f" AND x.round_number = c.round_number{within.format('x')}){within.format('k')}"
         " WHERE c.project_id = %s AND c.name = %s"
     )
 

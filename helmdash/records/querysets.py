@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from django.db import connection
 from django.db.models import Model, Q, QuerySet
@@ -101,6 +101,25 @@ def in_partitions(rows: QuerySet[_M], first: datetime, last: datetime) -> QueryS
     if connection.vendor != "postgresql":
         return rows
     return rows.filter(started_at__gte=first, started_at__lte=last)
+
+
+class Spanning(Protocol):
+    """A conversation, and from when to when its calls started."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def project_id(self) -> int: ...
+    @property
+    def started_at(self) -> datetime: ...
+    @property
+    def latest_at(self) -> datetime: ...
+
+
+def calls_of(conversation: Spanning) -> QuerySet[Call]:
+    """The calls of a conversation, in the partitions that it reaches over."""
+    rows = Call.objects.filter(project_id=conversation.project_id, conversation_id=conversation.id)
+    return in_partitions(rows, conversation.started_at, conversation.latest_at)
 
 
 def moment(value: datetime | str) -> datetime:

@@ -25,7 +25,8 @@ from helmdash.operations.care.problems import NoConversation
 from helmdash.operations.care.values import ClientHistory
 from helmdash.operations.database.transactions import write
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.models import Call, Conversation, Reminder
+from helmdash.records.models import Conversation, Reminder
+from helmdash.records.querysets import calls_of
 
 _DIGEST_BYTES = 8
 # A thousand steps at twenty in a round. Steps that are new each time may lead nowhere too; so many
@@ -116,9 +117,7 @@ def _digest(values: object) -> str:
 
 def _is_answered(row: Conversation, rounds: int) -> bool:
     """Whether a reply of the newest rounds was an answer: it did not end in calls of tools."""
-    calls = Call.objects.filter(
-        project_id=row.project_id,
-        conversation=row,
+    calls = calls_of(row).filter(
         round_number__gt=row.round_number - rounds,
         status="success",
         cause="",

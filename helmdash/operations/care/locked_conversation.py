@@ -15,6 +15,7 @@ from helmdash.core.care.stored import whole_of
 from helmdash.core.conversations.attention import rank_of
 from helmdash.operations.care.values import Newest
 from helmdash.records.models import Call, Conversation, Round
+from helmdash.records.querysets import calls_of
 from helmdash.records.steps import find_newest_call, find_opened, lock_conversation, store_care
 
 # An overflow says nothing about a request that is so much smaller than the one that was refused:
@@ -233,7 +234,5 @@ def _is_fresh(row: Conversation) -> bool:
 
 def _has_fitted(row: Conversation) -> bool:
     """Whether any call of the round was not too long: otherwise a clear would free nothing."""
-    fitted = Call.objects.filter(
-        project_id=row.project_id, conversation=row, round_number=row.round_number
-    ).exclude(cause=FailureCause.CONTEXT_OVERFLOW.value)
-    return fitted.exists()
+    calls = calls_of(row).filter(round_number=row.round_number)
+    return calls.exclude(cause=FailureCause.CONTEXT_OVERFLOW.value).exists()

@@ -11,7 +11,8 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from helmdash.core.calls.finish import FinishReason
-from helmdash.records.models import Call, Conversation, PendingPrompt
+from helmdash.records.models import Conversation, PendingPrompt
+from helmdash.records.querysets import calls_of
 from helmdash.records.secrets import seal, unseal
 
 # A caller that is further ahead of its reports than this numbers its generations in its own way.
@@ -65,13 +66,8 @@ def forget_answered(row: Conversation, *, first: int | None) -> None:
     if first is None:
         return
     answered = (
-        Call.objects.filter(
-            project_id=row.project_id,
-            conversation=row,
-            generation__gte=first,
-            status="success",
-            cause="",
-        )
+        calls_of(row)
+        .filter(generation__gte=first, status="success", cause="")
         .exclude(finish_reason=FinishReason.TOOL_CALLS.value)
         .order_by("-generation")
         .values_list("generation", flat=True)

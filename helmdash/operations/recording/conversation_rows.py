@@ -27,7 +27,8 @@ from helmdash.core.conversations.placement import (
 from helmdash.operations.recording.judging import Judged
 from helmdash.records.bulk import allocate_ids, insert_rows, update_rows
 from helmdash.records.locking import lock_rows
-from helmdash.records.models import Call, Conversation, HealthChange, Round
+from helmdash.records.models import Conversation, HealthChange, Round
+from helmdash.records.querysets import calls_of
 
 # What a call changes.
 _MOVING = (
@@ -374,12 +375,7 @@ def is_late_call(row: ConversationRow, item: Judged) -> bool:
 
 def _prompt_before(row: ConversationRow) -> int | None:
     """The newest reported prompt of the round before the open one."""
-    calls = Call.objects.filter(
-        project_id=row.project_id,
-        conversation_id=row.id,
-        round_number=row.round_number - 1,
-        prompt_tokens__isnull=False,
-    )
+    calls = calls_of(row).filter(round_number=row.round_number - 1, prompt_tokens__isnull=False)
     return calls.order_by("-generation").values_list("prompt_tokens", flat=True).first()
 
 

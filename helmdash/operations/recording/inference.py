@@ -35,7 +35,7 @@ from helmdash.records.fingerprints import (
     find_fingerprints,
     store_fingerprints,
 )
-from helmdash.records.models import Call
+from helmdash.records.querysets import calls_of
 
 # How far back a branch is recognized as one: so many calls. Old fingerprints go when the count
 # passes a multiple of the second number, for a statement with every call would cost more than they
@@ -140,9 +140,7 @@ class Inference:
         known = self._ends.get(row.id)
         if known is not None:
             return known
-        stored = Call.objects.filter(
-            project_id=self._project_id, conversation_id=row.id, generation=row.generation
-        )
+        stored = calls_of(row).filter(generation=row.generation)
         found = stored.values_list("started_at", "latency_ms").first()
         return found if found is not None else (row.latest_at, None)
 
@@ -176,9 +174,7 @@ class Inference:
         known = self._sizes.get(row.id)
         if known is not None:
             return known
-        stored = Call.objects.filter(
-            project_id=self._project_id, conversation_id=row.id, generation=row.generation
-        )
+        stored = calls_of(row).filter(generation=row.generation)
         messages, size = stored.values_list("sent_messages", "sent_bytes").first() or (None, None)
         return Size(messages=messages, bytes=size, tokens=row.prompt_tokens)
 

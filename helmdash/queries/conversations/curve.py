@@ -10,6 +10,7 @@ from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.composition import Composition
 from helmdash.queries.calls import COMPOSITION_COLUMNS, CallView, composition_of
 from helmdash.records.models import Call, Conversation
+from helmdash.records.querysets import calls_of
 
 # A curve of more points than a wide screen has pixels shows nothing more.
 CURVE_POINTS = 600
@@ -44,7 +45,8 @@ class CurvePoint:
 def curve_of(row: Conversation) -> tuple[CurvePoint, ...]:
     """Its newest generations, CURVE_POINTS at most, oldest first. One query."""
     newest = (
-        Call.objects.filter(project_id=row.project_id, conversation=row, generation__isnull=False)
+        calls_of(row)
+        .filter(generation__isnull=False)
         .order_by("-generation")
         .values_list(
             "generation",

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 
 from django.db.models import Count, F, Max
 
-from helmdash.records.models import Call, Conversation, Guidance, Round
+from helmdash.records.models import Conversation, Guidance, Round
+from helmdash.records.querysets import calls_of
 
 # Older ones are on the calls page; a conversation of 600 generations clears some dozens of times.
 MOST_STARTS: Final = 50
@@ -85,16 +86,19 @@ class DroppedContext:
 
 
 def dropped_context(*, project_id: int, conversation: str) -> DroppedContext:
-    """Fresh starts with what went, and the newest Trims. Three queries."""
-    rows = Round.objects.filter(project_id=project_id, conversation__name=conversation)
+    """Fresh starts with what went, and the newest Trims. Four queries."""
+    row = Conversation.objects.filter(project_id=project_id, name=conversation).first()
+    if row is None:
+        return DroppedContext(starts=(), trims=(), clears=0, compactions=0)
+    rows = Round.objects.filter(project_id=project_id, conversation=row)
     rounds = [_Span(*row) for row in rows.order_by("number").values_list(*_Span._fields)]
     shown = rounds[-(MOST_STARTS + 1) :]
-    edges = _edges(project_id, conversation, shown)
+    edges = _edges(row, shown)
     starts = [_start(ended, begun, edges) for ended, begun in pairwise(shown)]
     openers = [each.opened_by for each in rounds]
     return DroppedContext(
         starts=tuple(reversed(starts)),
-        trims=_trims(project_id, conversation),
+        trims=_trims(row),
         clears=openers.count("clear"),
         compactions=openers.count("compaction"),
     )
@@ -122,21 +126,18 @@ class _Span(NamedTuple):
     restart: object
 
 
-def _edges(project_id: int, conversation: str, rounds: Sequence[_Span]) -> dict[int, Edge]:
+def _edges(row: Conversation, rounds: Sequence[_Span]) -> dict[int, Edge]:
     """The first and the last call of each round, by generation."""
     ends = {
         (each.number, generation)
         for each in rounds
         for generation in (each.first_generation, each.latest_generation)
     }
-    calls = Call.objects.filter(
-        project_id=project_id,
-        conversation__name=conversation,
-        generation__in={generation for _, generation in ends},
-    ).values_list("generation", "round_number", "prompt_tokens", "sent_messages")
+    calls = calls_of(row).filter(generation__in={generation for _, generation in ends})
+    figures = calls.values_list("generation", "round_number", "prompt_tokens", "sent_messages")
     return {
         generation: Edge(prompt_tokens=prompt, messages=messages)
-        for generation, number, prompt, messages in calls
+        for generation, number, prompt, messages in figures
         # A late call of the round before may stand where a round without a call will begin.
         if generation is not None and (number, generation) in ends
     }
@@ -162,12 +163,9 @@ def _carried(restart: object) -> int | None:
     return len(carried) if isinstance(carried, list) else None
 
 
-def _trims(project_id: int, conversation: str) -> tuple[TrimmedCall, ...]:
-    calls = Call.objects.filter(
-        project_id=project_id,
-        conversation__name=conversation,
-        generation__isnull=False,
-        trim_after_bytes__lt=F("trim_before_bytes"),
+def _trims(row: Conversation) -> tuple[TrimmedCall, ...]:
+    calls = calls_of(row).filter(
+        generation__isnull=False, trim_after_bytes__lt=F("trim_before_bytes")
     )
     shown = calls.order_by("-generation").values_list(
         "generation", "name", "trim_before_bytes", "trim_after_bytes", "started_at"

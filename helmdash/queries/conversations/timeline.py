@@ -12,6 +12,7 @@ from helmdash.core.budgets.levels import Level
 from helmdash.core.conversations.chains import COMPACTED
 from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.records.models import Call, Conversation, Round
+from helmdash.records.querysets import calls_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ def timeline(
     if row is None:
         return None
     shown_up_to = decode_number_cursor(cursor) if cursor else 0
-    calls = Call.objects.filter(project_id=project_id, conversation=row)
+    calls = calls_of(row)
     # One call more at each end: the one before tells a model change, the one after a next page.
     found = list(calls.filter(generation__gte=shown_up_to).order_by("generation")[: limit + 2])
     before = found.pop(0) if found and found[0].generation == shown_up_to else None
