@@ -204,7 +204,7 @@ def _rows(count: int, run: str) -> Rows:
         )
         row |= {"conversation_id": talk.pk, "round_number": 1, "generation": talk.generation}
         side, stored = call_rows.payload_row(
-            placed, call_id=number, payload=project.payload, masker=mask
+            placed, project_id=project.id, call_id=number, payload=project.payload, masker=mask
         )
         rows.calls.append({**row, "id": number})
         messages.update(stored)

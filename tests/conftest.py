@@ -156,6 +156,7 @@ def _fresh_budgets() -> None:
     from helmdash.operations.recording import truncation
     from helmdash.queries import upstreams
     from helmdash.queries.budgets import budgets
+    from helmdash.records import partitions
 
     truncation.forget()
     rule_sets.forget()
@@ -163,6 +164,7 @@ def _fresh_budgets() -> None:
     key_limits.cache_clear()
     budgets.forget_cache()
     upstreams.forget_cache()
+    partitions.forget()
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
 from helmdash.records.call_names import calls_at, find_beginning, find_call, find_places
 from helmdash.records.models import Call, CallPayload, Conversation, StoredMessage
-from helmdash.records.querysets import starts_with
+from helmdash.records.querysets import calls_of, starts_with
 
 # What fills a prompt, in the order of core.calls.composition.
 COMPOSITION_COLUMNS = (
@@ -244,12 +244,14 @@ def export(*, project_id: int, filters: CallFilters) -> Iterator[CallView]:
 
 
 def find(*, project_id: int, call_id: str) -> CallDetail | None:
-    """One call, its payload, and the other calls of its correlation id. At most five queries. None
+    """One call, its payload, and the other calls of its correlation id. At most six queries. None
     if it does not exist in the project."""
-    row = find_call(project_id, call_id).select_related("conversation", "payload", "rules").first()
+    row = find_call(project_id, call_id).select_related("conversation", "rules").first()
     if row is None:
         return None
-    payload: CallPayload | None = getattr(row, "payload", None)
+    payload = CallPayload.objects.filter(
+        project_id=project_id, started_at=row.started_at, call_id=row.pk
+    ).first()
     related: tuple[CallView, ...] = ()
     if row.correlation_id:
         others = (
@@ -416,7 +418,8 @@ def filtered(project_id: int, filters: CallFilters) -> QuerySet[Call]:
         rows = rows.filter(~Q(finish_reason="stop"))
     if filters.conversation is not None:
         named = Conversation.objects.filter(project_id=project_id, name=filters.conversation)
-        rows = rows.filter(conversation_id__in=list(named.values_list("id", flat=True)))
+        found = named.first()
+        rows = rows.none() if found is None else rows & calls_of(found)
     if filters.since is not None:
         rows = rows.filter(started_at__gte=filters.since)
     if filters.until is not None:

@@ -22,6 +22,8 @@ from typing import Any, cast
 import orjson
 from django.db import connection, models
 
+from helmdash.records import partitions
+
 Converter = Callable[[Any], Any]
 
 # How JSON writes the one character that PostgreSQL stores in no text and in no jsonb.
@@ -60,6 +62,8 @@ def insert_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) ->
     """
     if not rows:
         return
+    if model._meta.db_table in partitions.TABLES:
+        partitions.provide(row["started_at"] for row in rows)
     names = tuple(rows[0])
     _, converters = _columns(model, names)
     values = _values(rows, names, converters)

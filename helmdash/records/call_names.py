@@ -11,10 +11,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from helmdash.records.bulk import insert_rows
-from helmdash.records.models import Call, CallName
+from helmdash.records.models import Call, CallName, CallPayload
 from helmdash.records.querysets import in_partitions, starts_with
 
 
@@ -54,6 +54,17 @@ def calls_at(
     return in_partitions(rows, min(times), max(times))
 
 
+def payloads_at(project_id: int, places: Iterable[Place]) -> QuerySet[CallPayload]:
+    """What hangs on the calls that lie there."""
+    found = list(places)
+    if not found:
+        return CallPayload.objects.none()
+    times = [place.started_at for place in found]
+    ids = [place.call_id for place in found]
+    rows = CallPayload.objects.filter(project_id=project_id, call_id__in=ids)
+    return in_partitions(rows, min(times), max(times))
+
+
 def find_call(project_id: int, name: str) -> QuerySet[Call]:
     """The call of this name, none or one. One query, and another once it is read."""
     return calls_at(project_id, find_places(project_id, [name]).values())
@@ -84,3 +95,16 @@ def delete_names(project_id: int, names: Collection[str]) -> None:
     if names:
         rows = CallName.objects.filter(project_id=project_id, name__in=list(names))
         rows._raw_delete(connection.alias)
+
+
+def delete_names_of(project_id: int, times: Q, after: str, most: int) -> str | None:
+    """Forget names of calls that started at some times, among the next `most` behind `after`.
+
+    Gives the last that was looked at; None where there are no more. Along the key: times have no
+    index, which every call would pay for.
+    """
+    rows = CallName.objects.filter(project_id=project_id, name__gt=after).order_by("name")
+    last = rows.values_list("name", flat=True)[most - 1 : most].first()
+    some = rows.order_by() if last is None else rows.order_by().filter(name__lte=last)
+    some.filter(times)._raw_delete(connection.alias)
+    return last

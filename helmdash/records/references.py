@@ -16,14 +16,13 @@ from helmdash.records.models import Call, CallPayload
 _PAYLOADS = CallPayload._meta.db_table
 _CALLS = Call._meta.db_table
 _POSTGRES = f"""
-    SELECT DISTINCT each.value FROM {_PAYLOADS} p JOIN {_CALLS} c ON c.id = p.call_id
+    SELECT DISTINCT each.value FROM {_PAYLOADS} p
     CROSS JOIN LATERAL jsonb_array_elements_text(p.message_hashes) AS each(value)
-    WHERE c.project_id = %s AND jsonb_typeof(p.message_hashes) = 'array' AND each.value = ANY(%s)
+    WHERE p.project_id = %s AND jsonb_typeof(p.message_hashes) = 'array' AND each.value = ANY(%s)
 """
 _SQLITE = f"""
-    SELECT DISTINCT each.value FROM {_PAYLOADS} p JOIN {_CALLS} c ON c.id = p.call_id,
-    json_each(p.message_hashes) each
-    WHERE c.project_id = %s AND p.message_hashes IS NOT NULL
+    SELECT DISTINCT each.value FROM {_PAYLOADS} p, json_each(p.message_hashes) each
+    WHERE p.project_id = %s AND p.message_hashes IS NOT NULL
     AND each.value IN (SELECT value FROM json_each(%s))
 """
 

@@ -204,8 +204,8 @@ def test_a_parameter_given_twice_is_refused(recorded: Door) -> None:
         # the conversation, its calls, its clears
         ("/conversations/alpha/timeline", 4),
         ("/conversations/alpha/reminders", 3),
-        ("/calls/a1", 3),
-        ("/calls/b2", 4),
+        ("/calls/a1", 4),
+        ("/calls/b2", 5),
         ("/budgets", 2),
         ("/budgets/resolve?model=m", 2),
         ("/context-budgets", 3),

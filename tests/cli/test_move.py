@@ -171,7 +171,10 @@ def total(url: str) -> int:
 
 
 def tables(target: psycopg.Connection[Any]) -> list[str]:
-    found = target.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    found = target.execute(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+        " AND relkind IN ('r', 'p') AND NOT relispartition"
+    )
     return sorted(name for (name,) in found if name != "django_migrations")
 
 

@@ -180,10 +180,10 @@ def test_what_is_missing_or_forbidden_is_told_within_the_frame(
 QUERIES = {
     "/": 23,
     "/conversations/": 9,
-    "/conversations/talk/": 25,
+    "/conversations/talk/": 26,
     "/calls/": 10,
-    "/calls/talk-0/": 11,
-    "/calls/cut/": 13,
+    "/calls/talk-0/": 12,
+    "/calls/cut/": 14,
     "/plans/": 7,
     "/plans/plan-1/": 11,
     "/models/": 17,

@@ -26,7 +26,11 @@ from tests.support.postgres import create_database
 _SECONDS = 300
 _MIGRATE = (
     "import django; django.setup(); from django.core.management import call_command; "
-    "call_command('migrate', interactive=False, verbosity=0)"
+    "call_command('migrate', interactive=False, verbosity=0); "
+    # The months that most tests tell of, which each would make for itself.
+    "from helmdash.records import partitions; from tests.factories import NOW; "
+    "from datetime import timedelta; "
+    "partitions.provide(NOW + timedelta(days=30 * n) for n in (-3, -2, -1, 0, 1))"
 )
 # The names of PostgreSQL's template databases.
 SERVED_DATABASE = "served_template"

@@ -15,8 +15,10 @@ from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
 
 from helmdash.operations.backup.archive import Progress, Table
+from helmdash.records import partitions
 
 _HISTORY = "django_migrations"
+_NAMES = "records_callname"
 # Somebody else who works on the tables keeps a restore from beginning; it says so after this.
 _LOCK_WAIT = "10s"
 
@@ -40,7 +42,9 @@ def tables() -> dict[str, Table]:
 def copy_out(name: str, table: Table, write: Callable[[bytes], None]) -> int:
     """Give a table's rows to `write`, as COPY writes them; gives how many there are."""
     with connection.cursor() as cursor:
-        with cursor.copy(f"COPY {_quoted(name)} ({_columns(table)}) TO STDOUT") as copy:
+        # A table of partitions has no rows of its own that it could be copied by.
+        rows = f"SELECT {_columns(table)} FROM {_quoted(name)}"
+        with cursor.copy(f"COPY ({rows}) TO STDOUT") as copy:
             for piece in copy:
                 write(bytes(piece))
         return int(cursor.rowcount)
@@ -103,7 +107,10 @@ def _fill(
     rows_of: Callable[[str], Iterable[bytes]],
     progress: Progress,
 ) -> None:
-    names = [name for name in told if name != _HISTORY]
+    # Names of calls come first: they tell for which months there have to be partitions.
+    names = sorted((name for name in told if name != _HISTORY), key=lambda name: name != _NAMES)
+    partitions.forget()
+    is_partitioned = bool(partitions.existing())
     cursor.execute(f"TRUNCATE {', '.join(map(_quoted, names))} CASCADE")
     for name in names:
         table = told[name]
@@ -113,6 +120,9 @@ def _fill(
                 copy.write(piece)
         if cursor.rowcount != table.rows:
             raise ValueError(f"{name} has {cursor.rowcount} rows instead of {table.rows}")
+        if name == _NAMES and is_partitioned:
+            cursor.execute(f"SELECT DISTINCT date_trunc('month', started_at, 'UTC') FROM {name}")
+            partitions.provide([at for (at,) in cursor.fetchall()])
         if table.sequence is not None:
             cursor.execute(
                 "SELECT setval(pg_get_serial_sequence(%s, 'id'), %s)", [name, table.sequence]

@@ -15,6 +15,7 @@ from typing import TypeVar
 from django.db import IntegrityError, OperationalError, connection, transaction
 
 from helmdash.operations.database import timeouts
+from helmdash.records import partitions
 
 Result = TypeVar("Result")
 
@@ -64,8 +65,11 @@ def writer_lock() -> Iterator[None]:
 
 
 def _is_collision(error: Exception) -> bool:
-    """True when another writer was first (same id), or the database broke a deadlock.
+    """True when another writer was first (same id), the database broke a deadlock, or the month of
+    a row was dropped meanwhile.
 
     SQLite lets one writer in at a time: there an error of integrity is never one of these.
     """
-    return isinstance(error, Collision) or getattr(error.__cause__, "sqlstate", None) in _COLLISIONS
+    if isinstance(error, Collision) or partitions.is_missing(error):
+        return True
+    return getattr(error.__cause__, "sqlstate", None) in _COLLISIONS

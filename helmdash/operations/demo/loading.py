@@ -96,11 +96,10 @@ def remove_demo(*, actor: Actor) -> bool:
         project = Project.objects.filter(slug=DEMO_SLUG, is_demo=True).first()
         if project is None:
             return False
-        calls = Call.objects.filter(project=project)
-        CallPayload.objects.filter(call__in=calls.values("id")).delete()
         # In the order of their foreign keys; none of these rows is referred to from elsewhere.
         for model in (
             CallName,
+            CallPayload,
             Call,
             Rollup,
             UncountedCalls,

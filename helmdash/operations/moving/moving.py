@@ -81,6 +81,7 @@ def _move(source: SqliteSource, target: Target, url: str, progress: Progress) ->
     if begun is None or begun.state != wanted.state:
         target.begin(wanted, counts)
     resumed = sum(target.reached(table)[1] for table in counts)
+    target.make_months(source.months())
     for table, rows in counts.items():
         _copy(source, target, table, rows, progress)
     _compare(target, counts)

@@ -6,10 +6,12 @@ import contextlib
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from helmdash.operations.backup import sqlite
+from helmdash.records.partitions import Month, month_of
 
 # Of Django's own, and filled by the migrations of the target.
 HISTORY = "django_migrations"
@@ -43,6 +45,13 @@ class SqliteSource:
             str(name): int(self._handle.execute(f'SELECT COUNT(*) FROM "{name}"').fetchone()[0])
             for (name,) in names
         }
+
+    def months(self) -> set[Month]:
+        """The months that calls are of."""
+        found = self._handle.execute(
+            "SELECT DISTINCT substr(started_at, 1, 7) FROM records_callname"
+        )
+        return {month_of(datetime.fromisoformat(f"{at}-01T00:00:00+00:00")) for (at,) in found}
 
     def sequence(self, table: str) -> int | None:
         """The last id that a table gave; None where it gave none."""

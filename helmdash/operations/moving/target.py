@@ -16,6 +16,7 @@ from psycopg import sql
 
 from helmdash.operations.moving.source import HISTORY
 from helmdash.places import UNFINISHED_MOVE
+from helmdash.records import partitions
 
 _BEGUN = "begun"
 _FOREIGN_KEYS = "foreign keys"
@@ -77,6 +78,15 @@ class Target:
                 sql.SQL("DELETE FROM {} WHERE note IS NULL").format(sql.Identifier(UNFINISHED_MOVE))
             )
             self._put_note(_BEGUN, f"{mark.state}\n{mark.migrations}")
+
+    def make_months(self, months: Iterable[partitions.Month]) -> None:
+        """Make the partitions of calls that are not there yet."""
+        there = self.tables()
+        table = partitions.TABLES[0]
+        missing = [each for each in months if partitions.partition_of(table, each) not in there]
+        with self._handle.transaction():
+            for statement in partitions.statements(missing):
+                self._handle.execute(statement.encode())
 
     def types(self, table: str) -> Mapping[str, str]:
         """The columns that are written to, each with its type."""

@@ -112,7 +112,7 @@ def call_row(
 
 
 def payload_row(
-    placed: Placed, *, call_id: int, payload: str, masker: Masker
+    placed: Placed, *, project_id: int, call_id: int, payload: str, masker: Masker
 ) -> tuple[dict[str, object] | None, Mapping[str, object]]:
     """The side row (None when there is nothing to keep) and the messages to store, by hash.
 
@@ -127,7 +127,6 @@ def payload_row(
             messages[key] = masker.value(message) if is_redacted else dict(message)
     content = capture.content if keeps_text else None
     row: dict[str, object] = {
-        "call_id": call_id,
         "usage_raw": dict(capture.usage) if capture.usage is not None else None,
         "metadata": _metadata(placed),
         "trim_dropped": list(capture.trim.dropped) if capture.trim else None,
@@ -137,8 +136,10 @@ def payload_row(
         "cut": dict(item.cut) if item.cut else None,
         "content": masker.text(content) if content is not None and is_redacted else content,
     }
-    is_empty = all(value is None for name, value in row.items() if name != "call_id")
-    return (None if is_empty else row), messages
+    if all(value is None for value in row.values()):
+        return None, messages
+    row.update(project_id=project_id, started_at=item.started_at, call_id=call_id)
+    return row, messages
 
 
 def _estimate(item: Judged) -> int | None:

@@ -233,7 +233,9 @@ class _Batch:
         payloads: list[dict[str, object]] = []
         messages: dict[str, object] = {}
         for (placed, mask), pk in zip(self._taken, ids, strict=True):
-            row, stored = call_rows.payload_row(placed, call_id=pk, payload=kept, masker=mask)
+            row, stored = call_rows.payload_row(
+                placed, project_id=self._project.id, call_id=pk, payload=kept, masker=mask
+            )
             messages.update(stored)
             if row is not None:
                 payloads.append(row)

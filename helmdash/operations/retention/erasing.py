@@ -25,16 +25,16 @@ from helmdash.operations.recorder import recorder
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.operations.rollups.noting import note_erased
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.call_names import delete_names
+from helmdash.records.call_names import Place, calls_at, delete_names, payloads_at
 from helmdash.records.models import (
     Call,
     CallName,
-    CallPayload,
     Conversation,
     Fit,
     PendingPrompt,
     StoredMessage,
 )
+from helmdash.records.querysets import calls_of
 from helmdash.records.references import referred_to, wait_for_writers
 
 # As retention does: a batch of this size holds SQLite's write lock for some tens of milliseconds.
@@ -83,11 +83,12 @@ def erase_conversation(
     row = Conversation.objects.filter(project_id=project.id, name=conversation).first()
     erased = Erased()
     while row is not None:
-        while ids := _some_calls(row, batch):
-            erased += _erase_calls(project.id, ids, now)
+        while calls := _some_calls(row, batch):
+            erased += _erase_calls(project.id, calls, now)
         # A call may have come in since; then there is more to erase.
         if write(partial(_delete_if_empty, row)):
             break
+        row = Conversation.objects.filter(pk=row.pk).first()
     idempotency.withhold(project_id=project.id)
     waiting = PendingPrompt.objects.filter(project_id=project.id, conversation_name=conversation)
     prompts, _ = waiting.delete()
@@ -104,21 +105,21 @@ def finish_broken_off(*, project_id: int, now: datetime) -> int:
     return _delete_unused(project_id, seen, now) if seen else 0
 
 
-def _some_calls(row: Conversation, batch: int) -> list[int]:
-    rows = Call.objects.filter(project_id=row.project_id, conversation_id=row.pk)
-    return list(rows.order_by("-started_at", "-id").values_list("id", flat=True)[:batch])
+def _some_calls(row: Conversation, batch: int) -> list[Place]:
+    rows = calls_of(row).order_by("-started_at", "-id")
+    return [Place(*found) for found in rows.values_list("id", "started_at")[:batch]]
 
 
-def _erase_calls(project_id: int, ids: list[int], now: datetime) -> Erased:
+def _erase_calls(project_id: int, places: list[Place], now: datetime) -> Erased:
     """Calls, the fits made for them, and the messages that only they carried."""
-    calls = Call.objects.filter(id__in=ids)
+    calls = calls_at(project_id, places)
     fits = frozenset(calls.exclude(fit_name="").values_list("fit_name", flat=True))
-    kept = CallPayload.objects.filter(call_id__in=ids, message_hashes__isnull=False)
+    kept = payloads_at(project_id, places).filter(message_hashes__isnull=False)
     lists = kept.values_list("message_hashes", flat=True)
     hashes = frozenset(each for listed in lists for each in listed or ())
     # First the messages: whatever breaks this off later, they are found by the calls again.
     seen = _unsee(project_id, hashes)
-    gone = write(partial(_delete_calls, project_id, ids, fits, now))
+    gone = write(partial(_delete_calls, project_id, places, fits, now))
     return gone + Erased(messages=_delete_unused(project_id, seen, now))
 
 
@@ -142,11 +143,13 @@ def _unsee(project_id: int, hashes: frozenset[str]) -> dict[str, datetime]:
     return seen
 
 
-def _delete_calls(project_id: int, ids: list[int], fits: frozenset[str], now: datetime) -> Erased:
-    calls = Call.objects.filter(id__in=ids)
+def _delete_calls(
+    project_id: int, places: list[Place], fits: frozenset[str], now: datetime
+) -> Erased:
+    calls = calls_at(project_id, places)
     note_erased(project_id, calls, now=now)
     delete_names(project_id, list(calls.values_list("name", flat=True)))
-    _delete_what_refers_to(Call, ids)
+    _delete(payloads_at(project_id, places))
     made_for = Fit.objects.filter(project_id=project_id, name__in=fits)
     return Erased(calls=_delete(calls), fits=_delete(made_for))
 
@@ -172,7 +175,8 @@ def _delete_if_empty(row: Conversation) -> bool:
     Locked, as whoever records a call for it does first.
     """
     locked = Conversation.objects.select_for_update().filter(pk=row.pk)
-    if locked.exists() and Call.objects.filter(conversation_id=row.pk).exists():
+    calls = Call.objects.filter(project_id=row.project_id, conversation_id=row.pk)
+    if locked.exists() and calls.exists():
         return False
     _delete_what_refers_to(Conversation, [row.pk], besides=Call)
     # Those of its calls that retention took away, and second names.

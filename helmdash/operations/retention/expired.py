@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import connection, transaction
+from django.db.models import Exists, OuterRef
 
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
 from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
 from helmdash.operations.rollups import noting, old_rollups
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.call_names import delete_names
+from helmdash.records.call_names import Place, calls_at, delete_names, payloads_at
 from helmdash.records.models import (
     Call,
-    CallPayload,
     Conversation,
     ConversationMark,
     Fit,
@@ -140,10 +140,11 @@ def _delete_calls(project_id: int, before: datetime, batch: int) -> int:
     with transaction.atomic():
         noting.note_retained(project_id, before)
         rows = Call.objects.filter(project_id=project_id, started_at__lt=before)
-        found = dict(rows.order_by("started_at", "id").values_list("id", "name")[:batch])
-        CallPayload.objects.filter(call_id__in=found)._raw_delete(connection.alias)
-        Call.objects.filter(id__in=found)._raw_delete(connection.alias)
-        delete_names(project_id, found.values())
+        oldest = rows.order_by("started_at", "id").values_list("name", "id", "started_at")[:batch]
+        found = {name: Place(pk, at) for name, pk, at in oldest}
+        payloads_at(project_id, found.values())._raw_delete(connection.alias)
+        calls_at(project_id, found.values())._raw_delete(connection.alias)
+        delete_names(project_id, found)
     return len(found)
 
 
@@ -151,15 +152,18 @@ def _delete_conversations(project_id: int, before: datetime, batch: int) -> int:
     """Conversations whose newest call is too old; a call of theirs may still be younger by its
     own clock, and then the conversation stays."""
     with transaction.atomic():
+        used = Call.objects.filter(project_id=project_id, started_at__lt=before)
         rows = Conversation.objects.filter(
-            project_id=project_id, latest_at__lt=before, calls__isnull=True
+            ~Exists(used.filter(conversation_id=OuterRef("pk"))),
+            project_id=project_id,
+            latest_at__lt=before,
         )
         found = list(rows.order_by("latest_at", "id").values_list("id", flat=True)[:batch])
         # Locked, as whoever records a call for one does first, and then asked once more.
         locked = Conversation.objects.select_for_update().filter(project_id=project_id)
         found = list(locked.filter(id__in=found).order_by("id").values_list("id", flat=True))
-        used = Call.objects.filter(project_id=project_id, conversation_id__in=found)
-        ids = [*{*found} - {*used.values_list("conversation_id", flat=True)}]
+        calls = Call.objects.filter(project_id=project_id, conversation_id__in=found)
+        ids = [*{*found} - {*calls.values_list("conversation_id", flat=True)}]
         Round.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
         ConversationMark.objects.filter(conversation_id__in=ids)._raw_delete(connection.alias)
         HealthChange.objects.filter(project_id=project_id, conversation_id__in=ids).delete()

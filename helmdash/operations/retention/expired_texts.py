@@ -19,6 +19,7 @@ from helmdash.operations.database.transactions import write
 from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
 from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
 from helmdash.queries.access import ProjectInfo
+from helmdash.records.call_names import Place, calls_at, payloads_at
 from helmdash.records.models import (
     Call,
     CallPayload,
@@ -58,7 +59,7 @@ def count_old_texts(*, project: ProjectInfo, now: datetime) -> TextsGone:
         return TextsGone()
     return TextsGone(
         calls=CallPayload.objects.filter(
-            _PAYLOAD_TEXTS, call__project_id=project.id, call__started_at__lt=before
+            _PAYLOAD_TEXTS, project_id=project.id, started_at__lt=before
         ).count(),
         plans=_plans(project.id, before).exclude(intent="").count(),
         fits=Fit.objects.filter(project_id=project.id, created_at__lt=before)
@@ -91,24 +92,24 @@ def _of_calls(project_id: int, before: datetime, batch: int) -> int:
     done, after = 0, None
     rows = Call.objects.filter(project_id=project_id, started_at__lt=before)
     while found := _next(rows, after, batch):
-        after, ids = found[-1], [pk for _, pk in found]
+        after, places = found[-1], [Place(pk, at) for at, pk in found]
 
-        def empty(ids: list[int] = ids) -> int:
-            Call.objects.filter(id__in=ids).exclude(error_message="").update(error_message="")
-            _quiet_attempts(ids)
-            payloads = CallPayload.objects.filter(_PAYLOAD_TEXTS, call_id__in=ids)
-            return payloads.update(content=None, message_hashes=None)
+        def empty(places: list[Place] = places) -> int:
+            calls_at(project_id, places).exclude(error_message="").update(error_message="")
+            payloads = payloads_at(project_id, places)
+            _quiet_attempts(payloads)
+            return payloads.filter(_PAYLOAD_TEXTS).update(content=None, message_hashes=None)
 
         done += write(empty)
     return done
 
 
-def _quiet_attempts(ids: list[int]) -> None:
+def _quiet_attempts(payloads: QuerySet[CallPayload]) -> None:
     """Of what providers said of failed attempts stays what stays where no texts are kept."""
-    for row in CallPayload.objects.filter(call_id__in=ids, attempts__isnull=False):
+    for row in payloads.filter(attempts__isnull=False):
         kept = [dict(attempt_without_words(each)) for each in row.attempts or ()]
         if kept != row.attempts:
-            CallPayload.objects.filter(pk=row.pk).update(attempts=kept)
+            payloads.filter(pk=row.pk, started_at=row.started_at).update(attempts=kept)
 
 
 def _next(

@@ -401,8 +401,14 @@ class ConversationMark(models.Model):
 class CallPayload(models.Model):
     """What no list needs: raw usage, metadata, cut labels, attempts and, if kept, the texts."""
 
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
+    started_at = models.DateTimeField(help_text="The call's: in which partition it is.")
     call = models.OneToOneField(
-        Call, primary_key=True, on_delete=models.CASCADE, related_name="payload"
+        Call,
+        primary_key=True,
+        on_delete=models.CASCADE,
+        related_name="payload",
+        db_constraint=False,
     )
     usage_raw = models.JSONField(null=True)
     metadata = models.JSONField(null=True)

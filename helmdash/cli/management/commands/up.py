@@ -28,6 +28,7 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.installation import SHELL_COMMAND
 from helmdash.operations.access import keys, members, project_settings, sign_in_links
 from helmdash.operations.budgets import shipped
+from helmdash.operations.database.months import make_ahead
 from helmdash.operations.demo.fixtures import read_fixture
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.queries.access import default_project
@@ -59,6 +60,7 @@ class Command(BaseCommand):
         # What is made from here on (database, spool, keys) is its owner's alone.
         os.umask(0o077)
         call_command("migrate", interactive=False, verbosity=0)
+        make_ahead(now=timezone.now())
         project_settings.ensure_project()
         loaded = shipped.load_budgets()
         self._load_demo_catalog()
