@@ -186,10 +186,12 @@ def test_retention_runs_by_itself_at_its_hour() -> None:
     project = make_project(slug="short", retention_days=30)
     old = timezone.now() - timedelta(days=40)
     record(make_capture(started_at=old), make_capture(id="young"), project=project)
+    # A month goes whole where nobody keeps a call of it, as those do that are empty.
+    record(make_capture(started_at=old), project=make_project(slug="long"))
     thread = JobThread(kinds.LONG, holder="one")
 
     thread.look_once()  # it is not yet the hour
-    assert Call.objects.count() == 2
+    assert Call.objects.count() == 3
     first = state().due_at
     assert first is not None
     assert (first.hour, first.minute) == (3, 0)
@@ -197,8 +199,8 @@ def test_retention_runs_by_itself_at_its_hour() -> None:
     Job.objects.update(due_at=PAST)
     thread.look_once()
 
-    assert Call.objects.count() == 1
-    assert state().told == "deleted 1 calls, 0 conversations, the texts of 0 calls"
+    assert Call.objects.count() == 2
+    assert state().told.endswith("deleted 1 calls, 0 conversations, the texts of 0 calls")
     assert state().due_at == first
 
 

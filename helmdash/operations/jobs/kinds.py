@@ -16,7 +16,7 @@ from helmdash.operations.jobs.leases import Done
 from helmdash.operations.jobs.running import JobKind, JobThread, Run, run_now
 from helmdash.operations.recorder import recorder
 from helmdash.operations.retention import retaining
-from helmdash.operations.retention.retaining import ProjectRetained, Swept
+from helmdash.operations.retention.retaining import MonthsDropped, ProjectRetained, Swept
 from helmdash.operations.rollups import folding, rebuilding
 
 # After an upgrade, each time that a process looks for jobs: a tenth of a thread's time, in which a
@@ -64,8 +64,14 @@ def _refresh_statistics(run: Run) -> Done:
     )
 
 
-def _retain(run: Run, tell: Callable[[ProjectRetained | Swept], None] | None = None) -> Done:
+def _retain(
+    run: Run, tell: Callable[[MonthsDropped | ProjectRetained | Swept], None] | None = None
+) -> Done:
     calls = texts = conversations = 0
+    dropped = retaining.drop_months(actor=SHELL, now=run.now)
+    if tell is not None:
+        tell(dropped)
+    run.go_on()
     for done in retaining.retain(actor=SHELL, now=run.now):
         if done.rows is not None:
             calls += done.rows.calls
@@ -77,8 +83,10 @@ def _retain(run: Run, tell: Callable[[ProjectRetained | Swept], None] | None = N
     swept = retaining.sweep(now=run.now)
     if tell is not None:
         tell(swept)
+    months = f"dropped {len(dropped.months)} months, " if dropped.months else ""
+    rows = f"deleted {calls} calls, {conversations} conversations"
     return Done(
-        told=f"deleted {calls} calls, {conversations} conversations, the texts of {texts} calls",
+        told=f"{months}{rows}, the texts of {texts} calls",
         due_at=next_retention(run.now),
     )
 
@@ -129,7 +137,7 @@ LONG = (_RETENTION,)
 WORDS = {kind.name: kind.words for kind in (*QUICK, *LONG)}
 
 
-def retain_now(tell: Callable[[ProjectRetained | Swept], None]) -> bool:
+def retain_now(tell: Callable[[MonthsDropped | ProjectRetained | Swept], None]) -> bool:
     """Delete what projects keep no longer, now. False: a server is at it.
 
     tell: hears of each project, and in the end of what belongs to none.

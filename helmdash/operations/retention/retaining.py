@@ -9,10 +9,12 @@ from datetime import datetime
 from helmdash.core.access.permissions import Actor
 from helmdash.operations import idempotency
 from helmdash.operations.access import sign_in_throttle
+from helmdash.operations.database.months import make_ahead
 from helmdash.operations.database.scrubbing import scrub
 from helmdash.operations.retention import expired, expired_texts
 from helmdash.operations.retention.expired import Retained
 from helmdash.operations.retention.expired_texts import TextsGone
+from helmdash.operations.retention.months import drop_expired_months
 from helmdash.queries.access import ProjectInfo, projects
 
 
@@ -26,12 +28,28 @@ class ProjectRetained:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MonthsDropped:
+    """Months of calls that went at once, every project's."""
+
+    months: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
     """What went besides: answers that nobody fetched, kept responses, rows on wrong passwords."""
 
     answers: int
     kept: int
     tries: int
+
+
+def drop_months(*, actor: Actor, now: datetime) -> MonthsDropped:
+    """Drop the months of calls that no project keeps any more, and make those to come.
+
+    Nothing on SQLite. Raises Forbidden.
+    """
+    make_ahead(now=now)
+    return MonthsDropped(months=drop_expired_months(actor=actor, now=now))
 
 
 def retain(*, actor: Actor, now: datetime) -> Iterator[ProjectRetained]:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from helmdash.cli.base import BaseCommand
 from helmdash.operations.jobs import kinds
 from helmdash.operations.retention import retaining
-from helmdash.operations.retention.retaining import ProjectRetained, Swept
+from helmdash.operations.retention.retaining import MonthsDropped, ProjectRetained, Swept
 
 
 class Command(BaseCommand):
@@ -29,7 +29,11 @@ class Command(BaseCommand):
         elif not kinds.retain_now(self._tell):
             self.stdout.write("a server is at it at this moment; nothing was done here")
 
-    def _tell(self, done: ProjectRetained | Swept) -> None:
+    def _tell(self, done: MonthsDropped | ProjectRetained | Swept) -> None:
+        if isinstance(done, MonthsDropped):
+            for month in done.months:
+                self.stdout.write(f"dropped the calls of {month.replace('_', '-')}, all projects'")
+            return
         if isinstance(done, ProjectRetained):
             self._tell_project(done, "deleted")
             return

@@ -1,0 +1,78 @@
+"""Dropping whole months of calls, where every project that has calls of it keeps them no longer.
+
+A partition goes in a moment and gives its disk back, whatever it holds; where one project keeps its
+calls, those of the others go in bounded steps (`expired`). SQLite has no partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.db import connection
+from django.db.models import Q
+
+from helmdash.core.access.permissions import Actor, Right, require
+from helmdash.operations.database.transactions import write
+from helmdash.operations.rollups import noting
+from helmdash.records import partitions
+from helmdash.records.call_names import delete_names_of
+from helmdash.records.models import Call, Project
+
+# Names that one step looks at: some tens of milliseconds.
+_BATCH_NAMES = 20_000
+
+
+def drop_expired_months(*, actor: Actor, now: datetime) -> tuple[str, ...]:
+    """Drop what no project keeps any more; gives the dropped months, as their partitions are named.
+
+    Nothing on SQLite. Raises Forbidden: it takes the right to erase in every project.
+    """
+    require(actor, Right.ERASE, project_id=None)
+    kept = dict(Project.objects.values_list("pk", "retention_days"))
+    lines = {pk: None if days is None else now - timedelta(days=days) for pk, days in kept.items()}
+    dropped: list[str] = []
+    for month in partitions.existing():
+        end = partitions.month_after(month)
+        going = {pk for pk, line in lines.items() if line is not None and line >= end}
+        is_dropped = bool(going) and write(partial(_drop, month, going))
+        if is_dropped:
+            dropped.append(partitions.partition_of("", month).strip("_"))
+    if dropped:
+        _forget_names(lines)
+    return tuple(dropped)
+
+
+def _drop(month: partitions.Month, going: set[int]) -> bool:
+    """Drop a month unless a call of another project is in it."""
+    calls = Call.objects.filter(started_at__lt=partitions.month_after(month))
+    if month is not None:
+        calls = calls.filter(started_at__gte=month)
+    # Asked before anybody has to wait, and again when nobody can write.
+    if calls.exclude(project_id__in=going).exists():
+        return False
+    with connection.cursor() as cursor:
+        cursor.execute(f"LOCK TABLE ONLY {partitions.TABLES[0]} IN ACCESS EXCLUSIVE MODE")
+        if calls.exclude(project_id__in=going).exists():
+            return False
+        for project_id in sorted(going):
+            if calls.filter(project_id=project_id).exists():
+                noting.note_retained(project_id, partitions.month_after(month))
+        for table in reversed(partitions.TABLES):
+            cursor.execute(f"DROP TABLE IF EXISTS {partitions.partition_of(table, month)}")
+    partitions.forget()
+    return True
+
+
+def _forget_names(lines: Mapping[int, datetime | None]) -> None:
+    """Of calls that are gone with their month; in steps, so that others write in between."""
+    there = Q()
+    for month in partitions.existing():
+        since = Q() if month is None else Q(started_at__gte=month)
+        there |= since & Q(started_at__lt=partitions.month_after(month))
+    for project_id, line in lines.items():
+        after: str | None = "" if line is not None else None
+        while line is not None and after is not None:
+            gone = Q(started_at__lt=line) & ~there
+            after = write(partial(delete_names_of, project_id, gone, after, _BATCH_NAMES))
