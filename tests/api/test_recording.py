@@ -343,6 +343,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("no such day", {"started_at": "2026-02-30T00:00:00Z"}, "started_at"),
     ("a broken clock", {"started_at": "1970-01-01T00:00:00Z"}, "started_at"),
     ("the far future", {"started_at": "2101-01-01T00:00:00Z"}, "started_at"),
+    ("a time to come", {"started_at": "2099-12-31T23:59:59Z"}, "started_at"),
     ("a week", {"started_at": "2026-W01-1T00:00:00Z"}, "started_at"),
     # unknown members are not dropped in silence
     ("a misspelt member", {"promt_variant": "x"}, "promt_variant"),

@@ -6,9 +6,10 @@ What is checked here natively by pydantic is also what the OpenAPI says, so the 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
+from django.utils import timezone
 from pydantic import (
     BeforeValidator,
     ConfigDict,
@@ -91,6 +92,8 @@ Milliseconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _EARLIEST, _LATEST = 2000, 2100  # a clock outside these years is broken
+# As far as clocks and their time zones go wrong; what is later would begin months of its own.
+_AHEAD = timedelta(days=1)
 _MOMENT_SENTENCE = "must be an RFC 3339 time with an offset, such as 2026-01-31T12:00:00Z"
 
 
@@ -110,6 +113,8 @@ def _parse_started_at(value: object) -> datetime:
         raise PydanticCustomError(
             "moment", f"must lie in the years {_EARLIEST} to {_LATEST}; is the clock right?"
         )
+    if moment > timezone.now() + _AHEAD:
+        raise PydanticCustomError("moment", "lies in the future; is the clock right?")
     return moment.astimezone(UTC)
 
 
