@@ -157,7 +157,6 @@ def model_rows(
         marginal=Marginal.MODEL,
         since=since,
         until=until,
-        leave_out=_UNTOLD,
     )
     if found is None:
         table = _read(calls, MOST_CALLS)
@@ -215,9 +214,9 @@ class _Table:
 
 def _added_up(found: rollups.RangeFigures, keys: Sequence[str] | None) -> _Table:
     """From rollups. Of two spellings that one piece of time has, the more frequent is the newer."""
-    totals = found.totals()
     if keys is not None:
-        totals = {key: counts for key, counts in totals.items() if key[0] in keys}
+        found.pieces = {key: told for key, told in found.pieces.items() if key[0] in keys}
+    totals = found.totals(leave_out=_UNTOLD)
     spelt: dict[str, set[str]] = {}
     for key, total in totals.items():
         spelt.setdefault(key[0], set()).update(under(total, "s"))

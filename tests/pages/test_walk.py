@@ -190,7 +190,7 @@ QUERIES = {
     "/trims/": 5,
     "/try/plan/": 7,
     "/budgets/": 5,
-    "/settings/": 8,
+    "/settings/": 10,
     "/settings/care/": 5,
     "/settings/gateway/": 7,
     "/settings/upstreams/": 5,

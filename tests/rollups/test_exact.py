@@ -26,6 +26,7 @@ from helmdash.operations.rollups.rebuilding import Rebuilt, rebuild, rebuild_som
 from helmdash.queries import rollups
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.queries.budgets.budgets import forget_cache
+from helmdash.queries.database.sizes import row_counts
 from helmdash.records.call_facts import facts_of, load_changes
 from helmdash.records.models import Budget, Call, Project, Rollup, RollupState, UncountedCalls
 from helmdash.records.rollup_rows import Slot, key_text
@@ -257,6 +258,7 @@ def test_after_an_upgrade_older_calls_are_counted_step_by_step(project: ProjectI
             record(project, make_capture(started_at=NOW - timedelta(hours=40 * len(reached))))
         folding.fold(most_groups=1)
         (counting,) = rollups.countings()
+        assert row_counts(project_id=project.id).calls == Call.objects.count()
         assert counting.down_to is not None
         reached.append(counting.down_to)
         inside = Call.objects.filter(project_id=project.id, started_at__gte=counting.down_to)
@@ -296,6 +298,9 @@ def test_what_retention_deleted_is_counted_until_it_is_too_old_itself(
     assert Call.objects.count() == 3
     assert found is not None
     assert (found.totals()[()]["n"], found.has_calls) == (4, False)
+    assert row_counts(project_id=project.id).calls == 3
+    record(kept, make_capture(started_at=NOW - timedelta(days=10)))
+    assert row_counts(project_id=project.id).calls == 4
     cut = rollups.figures(
         project_id=project.id,
         marginal=Marginal.ALL,

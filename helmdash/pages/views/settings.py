@@ -96,7 +96,6 @@ def _show(
         "scopes": grantable(scoped.actor, project_id=project.id, is_default=project.is_default),
         "ticked": set(form["scopes"].value() or ()),
         "counts": sizes.row_counts(project_id=project.id),
-        "most": sizes.MOST_COUNTED,
         "recorder_state": recorder().state().value,
         "recorder_waiting": recorder().waiting(),
     }

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Model, QuerySet
 
+from helmdash.queries import rollups
 from helmdash.records.models import Call, Conversation, Fit
 
 # Counting stops here: "more than 100,000" is all a settings page has to say.
@@ -15,19 +16,30 @@ MOST_COUNTED = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
-    """Rows of a project; each number stops at MOST_COUNTED."""
+    """Rows of a project. bounded: the names of those that were counted no further than
+    MOST_COUNTED, and are more."""
 
     calls: int
     conversations: int
     fits: int
+    bounded: frozenset[str]
 
 
 def row_counts(*, project_id: int) -> RowCounts:
-    """Rows of a project. Three queries that read MOST_COUNTED index entries at most."""
+    """Rows of a project: calls from rollups, the others, and calls where rollups are not made yet,
+    from MOST_COUNTED index entries at most. Six queries at most."""
+    calls = rollups.held_calls(project_id=project_id)
+    counted = {
+        "conversations": _bounded(Conversation.objects.filter(project_id=project_id)),
+        "fits": _bounded(Fit.objects.filter(project_id=project_id)),
+    }
+    if calls is None:
+        calls = counted["calls"] = _bounded(Call.objects.filter(project_id=project_id))
     return RowCounts(
-        calls=_bounded(Call.objects.filter(project_id=project_id)),
-        conversations=_bounded(Conversation.objects.filter(project_id=project_id)),
-        fits=_bounded(Fit.objects.filter(project_id=project_id)),
+        calls=calls,
+        conversations=counted["conversations"],
+        fits=counted["fits"],
+        bounded=frozenset(name for name, rows in counted.items() if rows >= MOST_COUNTED),
     )
 
 
