@@ -1,10 +1,9 @@
-"""Fast row writing for the hot path: COPY and arrays on PostgreSQL, executemany on SQLite.
+"""Fast row writing for the hot path: COPY and JSON on PostgreSQL, executemany on SQLite.
 
 Django's bulk_create costs several times as much for rows this wide (spec: performance); the
 columns still come from the models, so a changed model changes the statement.
 
-On PostgreSQL a statement over many rows takes one array for each column (`unnest`): its text stays
-the same for any number of rows, and the driver binds a dozen values instead of thousands.
+On PostgreSQL a statement over several rows takes them as one text (`json_rows`).
 """
 
 from __future__ import annotations
@@ -12,17 +11,21 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 from itertools import chain
+from operator import itemgetter
 from typing import Any, cast
 
 import orjson
 from django.db import connection, models
+from psycopg.pq import PipelineStatus
 
 from helmdash.records import partitions
+from helmdash.records.json_rows import rows_as_json, rows_source
 
 Converter = Callable[[Any], Any]
 
@@ -53,6 +56,9 @@ def allocate_ids(model: type[models.Model], count: int) -> Sequence[int]:
 _STEPS = (64, 16, 4, 1)
 # SQLite's own bound since 3.32.
 _MOST_VARIABLES = 32_766
+# COPY waits for the server's answer three times for each table; for so few rows that is dearer than
+# what it saves.
+_FEW = 8
 
 
 def insert_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) -> None:
@@ -67,11 +73,36 @@ def insert_rows(model: type[models.Model], rows: Sequence[Mapping[str, Any]]) ->
     names = tuple(rows[0])
     _, converters = _columns(model, names)
     values = _values(rows, names, converters)
+    if connection.vendor == "postgresql" and (len(rows) <= _FEW or _is_gathering()):
+        _execute(_insertion_of_json(model, names), rows_as_json(model, names, values))
+        return
     statement = _insertion(connection.vendor, model, names)
     if connection.vendor == "postgresql":
         _copy(statement, values)
         return
     _insert_in_steps(statement, list(values))
+
+
+@contextmanager
+def sent_together(rows: int) -> Iterator[None]:
+    """Send the statements of the block at once and wait for all answers at its end: PostgreSQL, and
+    where rows are few.
+
+    Nobody should read an answer within. Raises the first error of them at the end or before. For
+    many rows COPY is faster, which must wait for its turn.
+    """
+    if connection.vendor != "postgresql" or rows > _FEW:
+        yield
+        return
+    connection.ensure_connection()
+    with connection.wrap_database_errors, connection.connection.pipeline():
+        yield
+
+
+def _is_gathering() -> bool:
+    """Within `sent_together`, where there is no COPY."""
+    driver = connection.connection
+    return driver is not None and driver.pgconn.pipeline_status != PipelineStatus.OFF
 
 
 def find_existing(
@@ -105,13 +136,36 @@ def upsert_rows(
         f" ON CONFLICT ({', '.join(map(quote, unique))})"
         f" DO UPDATE SET {quote(update)} = excluded.{quote(update)}"
     )
-    values = list(_values(rows, names, converters))
+    values = _values(rows, names, converters)
     if connection.vendor == "postgresql":
-        arrays = [list(column) for column in zip(*values, strict=True)]
-        _execute(f"{head} SELECT * FROM {_source(model, names)}{tail}", arrays)
+        given = rows_as_json(model, names, values)
+        _execute(f"{head} SELECT * FROM {rows_source(model, names)}{tail}", given)
         return
     holes = ", ".join(["%s"] * len(columns))
-    execute_many(f"{head} VALUES ({holes}){tail}", values)
+    execute_many(f"{head} VALUES ({holes}){tail}", list(values))
+
+
+def insert_missing(
+    model: type[models.Model], rows: Sequence[Mapping[str, Any]], *, unique: Sequence[str]
+) -> Mapping[Any, int]:
+    """Insert those rows that have no like by the unique columns; gives the primary keys of those,
+    by the last of the unique columns. PostgreSQL alone: on SQLite nobody else writes meanwhile.
+
+    Rows must come in one order from every writer, and without doubles.
+    """
+    names = tuple(rows[0])
+    columns, converters = _columns(model, names)
+    quote = connection.ops.quote_name
+    statement = (
+        f"INSERT INTO {quote(model._meta.db_table)} ({', '.join(map(quote, columns))})"
+        f" SELECT * FROM {rows_source(model, names)}"
+        f" ON CONFLICT ({', '.join(map(quote, unique))}) DO NOTHING"
+        f" RETURNING {quote(unique[-1])}, id"
+    )
+    given = rows_as_json(model, names, _values(rows, names, converters))
+    with connection.cursor() as cursor:
+        cursor.execute(statement, given)
+        return dict(cursor.fetchall())
 
 
 def update_rows(
@@ -129,11 +183,11 @@ def update_rows(
     if not rows:
         return
     update = _update(connection.vendor, model, tuple(names), tuple(keys), tuple(only_upwards))
-    values = list(_values(rows, update.taken, update.converters))
+    values = _values(rows, update.taken, update.converters)
     if connection.vendor == "postgresql":
-        _execute(update.statement, [list(column) for column in zip(*values, strict=True)])
+        _execute(update.statement, rows_as_json(model, update.taken, values))
         return
-    execute_many(update.statement, values)
+    execute_many(update.statement, list(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +221,7 @@ def _update(
             for name, c in zip(names, columns, strict=False)
         ]
         found = [f"{table}.{quote(c)} = v.{quote(c)}" for c in columns[len(names) :]]
-        source = _source(model, everything)
+        source = rows_source(model, everything)
         statement = (
             f"UPDATE {table} SET {', '.join(sets)} FROM {source} WHERE {' AND '.join(found)}"
         )
@@ -243,39 +297,6 @@ def _search(
     return f"{found} WHERE {' AND '.join(conditions)}", converters
 
 
-@cache
-def _source(model: type[models.Model], names: tuple[str, ...]) -> str:
-    """`(SELECT ... FROM unnest(...)) v` with typed columns, of one array for each column."""
-    quote = connection.ops.quote_name
-    columns, types, bodies = _array_types(model, names)
-    shown = ", ".join(
-        f"{quote(column)}::jsonb AS {quote(column)}" if is_json else quote(column)
-        for column, is_json in zip(columns, bodies, strict=True)
-    )
-    holes = ", ".join(f"%s::{kind}[]" for kind in types)
-    named = ", ".join(map(quote, columns))
-    return f"(SELECT {shown} FROM unnest({holes}) AS u({named})) v"
-
-
-def _array_types(
-    model: type[models.Model], names: tuple[str, ...]
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[bool, ...]]:
-    by_name = {field.attname: field for field in model._meta.concrete_fields}
-    fields = [by_name[name] for name in names]
-    return (
-        tuple(str(field.column) for field in fields),
-        tuple(map(_array_type, fields)),
-        tuple(isinstance(field, models.JSONField) for field in fields),
-    )
-
-
-def _array_type(field: models.Field[Any, Any]) -> str:
-    # Text without a length: a cast to varchar(n) would cut a value that is too long in silence.
-    if isinstance(field, models.JSONField | models.CharField | models.TextField):
-        return "text"
-    return str(field.rel_db_type(connection))
-
-
 def _copy(statement: str, rows: Iterable[Sequence[Any]]) -> None:
     with (
         connection.wrap_database_errors,
@@ -313,13 +334,19 @@ def _insert_in_steps(statement: str, rows: list[list[Any]]) -> None:
 def _values(
     rows: Sequence[Mapping[str, Any]], names: Sequence[str], converters: Sequence[Converter | None]
 ) -> Iterable[list[Any]]:
-    """The rows as the driver wants them; only columns that need it are converted."""
-    plan = list(zip(names, converters, strict=True))
+    """The rows as the driver wants them; only columns that need it are converted.
+
+    There are two names at least. A call has dozens of words, most of them empty.
+    """
+    values_of = itemgetter(*names)
+    plan = [(place, convert) for place, convert in enumerate(converters) if convert is not None]
     for row in rows:
-        yield [
-            value if (value := row[name]) is None or convert is None else convert(value)
-            for name, convert in plan
-        ]
+        values = list(values_of(row))
+        for place, convert in plan:
+            value = values[place]
+            if value is not None and (value != "" or convert is _to_json):
+                values[place] = convert(value)
+        yield values
 
 
 def _to_json(value: Any) -> str:
@@ -356,6 +383,14 @@ def storable(value: Any) -> Any:
             return None  # as orjson writes it
         case _:
             return value
+
+
+@cache
+def _insertion_of_json(model: type[models.Model], names: tuple[str, ...]) -> str:
+    columns, _ = _columns(model, names)
+    quoted = ", ".join(map(connection.ops.quote_name, columns))
+    table = connection.ops.quote_name(model._meta.db_table)
+    return f"INSERT INTO {table} ({quoted}) SELECT {quoted} FROM {rows_source(model, names)}"
 
 
 # Asked once for each shape of row: quoting some dozens of names costs more than a small insert.

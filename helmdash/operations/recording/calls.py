@@ -49,7 +49,14 @@ from helmdash.operations.rollups.noting import note_recorded
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.calls import view
-from helmdash.records.bulk import allocate_ids, find_existing, insert_rows, upsert_rows
+from helmdash.records import partitions
+from helmdash.records.bulk import (
+    allocate_ids,
+    find_existing,
+    insert_rows,
+    sent_together,
+    upsert_rows,
+)
 from helmdash.records.call_names import calls_at, delete_names, find_places, insert_names
 from helmdash.records.models import Call, CallName, CallPayload, Payload, StoredMessage
 
@@ -189,17 +196,28 @@ class _Batch:
         """Insert and update everything. Raises IntegrityError when another writer was first."""
         if not self._call_rows:
             return
-        self._cutting.write()
-        self._standings.write()
-        self._inference.write(self._now)
+        # All that is asked comes first: what is only told need not wait for single answers.
         ids = allocate_ids(Call, len(self._call_rows))
         for row, pk in zip(self._call_rows, ids, strict=True):
             row["id"] = pk
-        insert_names(self._call_rows)
-        insert_rows(Call, self._call_rows)
-        self._write_payloads(ids)
-        # The one line by which recording and rollups know each other (ADR 32).
-        note_recorded(self._project.id, self._call_rows, now=self._now)
+        payloads, messages = self._payload_rows(ids)
+        self._cutting.write()
+        # A month that has no partition yet gets one by a transaction within this one.
+        partitions.provide(item.started_at for item in self.items)
+        with sent_together(len(self._call_rows)):
+            self._standings.write()
+            self._inference.write(self._now)
+            insert_names(self._call_rows)
+            insert_rows(Call, self._call_rows)
+            insert_rows(CallPayload, payloads)
+            upsert_rows(
+                StoredMessage,
+                messages,
+                unique=("project_id", "hash"),
+                update="latest_seen_at",
+            )
+            # The one line by which recording and rollups know each other (ADR 32).
+            note_recorded(self._project.id, self._call_rows, now=self._now)
 
     def _place(self, item: Judged) -> Placed:
         links = item.capture.links
@@ -228,7 +246,10 @@ class _Batch:
         number = self._standings.take(row, item)
         return Placed(item=item, conversation=row, round_number=number, placed_by="named")
 
-    def _write_payloads(self, ids: Sequence[int]) -> None:
+    def _payload_rows(
+        self, ids: Sequence[int]
+    ) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+        """The rows beside the calls, and those of their messages."""
         kept = self._project.payload
         payloads: list[dict[str, object]] = []
         messages: dict[str, object] = {}
@@ -239,31 +260,25 @@ class _Batch:
             messages.update(stored)
             if row is not None:
                 payloads.append(row)
-        insert_rows(CallPayload, payloads)
-        self._write_messages(messages)
+        return payloads, self._message_rows(messages)
 
-    def _write_messages(self, messages: dict[str, object]) -> None:
-        """Store messages not seen lately; clients resend their history, so most have been."""
+    def _message_rows(self, messages: dict[str, object]) -> list[dict[str, object]]:
+        """Messages not seen lately; clients resend their history, so most have been."""
         if not messages:
-            return
+            return []
         project_id = self._project.id
         seen = {"project_id": project_id, "latest_seen_at": self._now - MESSAGE_SEEN_PRECISION}
         fresh = find_existing(StoredMessage, "hash", list(messages), seen)
         # In one order, so that two batches with common messages cannot wait for each other.
-        upsert_rows(
-            StoredMessage,
-            [
-                {
-                    "project_id": project_id,
-                    "hash": key,
-                    "body": messages[key],
-                    "latest_seen_at": self._now,
-                }
-                for key in sorted(messages.keys() - fresh)
-            ],
-            unique=("project_id", "hash"),
-            update="latest_seen_at",
-        )
+        return [
+            {
+                "project_id": project_id,
+                "hash": key,
+                "body": messages[key],
+                "latest_seen_at": self._now,
+            }
+            for key in sorted(messages.keys() - fresh)
+        ]
 
 
 def _is_nameless(item: Judged) -> bool:

@@ -25,7 +25,7 @@ from helmdash.core.conversations.placement import (
     take_call,
 )
 from helmdash.operations.recording.judging import Judged
-from helmdash.records.bulk import allocate_ids, insert_rows, update_rows
+from helmdash.records.bulk import allocate_ids, insert_missing, insert_rows, update_rows
 from helmdash.records.locking import lock_rows
 from helmdash.records.models import Conversation, HealthChange, Round
 from helmdash.records.querysets import calls_of
@@ -193,21 +193,18 @@ def make_named(
             name: make_row(pk=ids.take(), project_id=project_id, name=name, item=firsts[name])
             for name in sorted(firsts)
         }
-    Conversation.objects.bulk_create(
-        [
-            Conversation(
-                project_id=project_id,
-                name=name,
-                model=firsts[name].capture.model,
-                started_at=firsts[name].started_at,
-                latest_at=firsts[name].started_at,
-            )
-            for name in sorted(firsts)
-        ],
-        ignore_conflicts=True,
-    )
-    # The ones another writer has just made are read and locked here as well.
-    return {row.name: row for row in lock_by_name(project_id, firsts)}
+    made = {
+        name: make_row(pk=0, project_id=project_id, name=name, item=firsts[name])
+        for name in sorted(firsts)
+    }
+    values = [_values(row, _COLUMNS[1:]) for row in made.values()]
+    keys = insert_missing(Conversation, values, unique=("project_id", "name"))
+    for name, pk in keys.items():
+        made[name].id, made[name].is_new = pk, False
+    others = firsts.keys() - keys.keys()
+    # Those that another writer has just made are read and locked.
+    locked = {row.name: row for row in lock_by_name(project_id, others)} if others else {}
+    return {name: made[name] for name in keys} | locked
 
 
 def delete_unused(rows: Iterable[ConversationRow]) -> None:
