@@ -39,6 +39,5 @@ def message_hash(message: Mapping[str, object], parent: str | None = None) -> st
 def canonical_hash(text: bytes, parent: str | None = None) -> str:
     """Hash a message whose canonical JSON is at hand: what `message_hash` gives for the message.
     parent None: nothing stands before it."""
-    digest = blake2b(f"{parent or ''}\n".encode(), digest_size=_DIGEST_BYTES)
-    digest.update(text)
-    return _TAG + digest.hexdigest()
+    whole = b"%s\n%s" % ((parent or "").encode(), text)
+    return _TAG + blake2b(whole, digest_size=_DIGEST_BYTES).hexdigest()

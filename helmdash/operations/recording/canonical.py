@@ -6,6 +6,8 @@ import orjson
 
 from helmdash.core.text.messages import canonical_bytes
 
+_ALIKE = frozenset({str, int, bool, type(None)})
+
 
 def canonical(value: object) -> bytes:
     """What `canonical_bytes` gives, in a tenth of the time."""
@@ -20,8 +22,11 @@ def canonical(value: object) -> bytes:
 def _is_plain(value: object) -> bool:
     """Whether every writer of JSON writes the value alike: numbers with a point differ."""
     kind = type(value)
-    if kind is str or kind is int or value is None or kind is bool:
+    if kind in _ALIKE:
         return True
     if kind is dict:
-        return all(map(_is_plain, value.values()))  # type: ignore[attr-defined]
+        # Most messages are words under names.
+        return _ALIKE.issuperset(map(type, value.values())) or all(  # type: ignore[attr-defined]
+            map(_is_plain, value.values())  # type: ignore[attr-defined]
+        )
     return kind in (list, tuple) and all(map(_is_plain, value))  # type: ignore[call-overload]

@@ -54,6 +54,7 @@ _TEXT_PARTS = frozenset(
 
 _NO_BAND = Band()
 _CACHED_NAMES = ("cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens")
+_CACHED_IN = frozenset({*_CACHED_NAMES, "prompt_tokens_details"})
 
 _Key = tuple[int, str, str]  # project, model, upstream's own name of it
 
@@ -240,6 +241,8 @@ def _told_cached(item: Judged) -> int | None:
     """Tokens told as cached, where the prompt count cannot include them: it is smaller."""
     usage, prompt = item.capture.usage, item.usage.prompt_tokens
     if usage is None or prompt is None or item.usage.cached_tokens is not None:
+        return None
+    if _CACHED_IN.isdisjoint(usage):
         return None
     details = usage.get("prompt_tokens_details")
     told = [usage.get(name) for name in _CACHED_NAMES]
