@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 import pytest
 from django.db import DataError, IntegrityError, OperationalError, connection, transaction
+from django.test import override_settings
 
 from helmdash.core.budgets.budget_table import MissingFallback
 from helmdash.core.calls.capture import CapturedTrim, SentSizes
@@ -24,6 +25,7 @@ from helmdash.core.calls.composition import Composition
 from helmdash.operations import ledger as operations
 from helmdash.operations.database.sqlite_file import DatabaseFileGone
 from helmdash.operations.recorder import Recorder, RecorderFull, RecorderState, group_commit
+from helmdash.operations.recorder.kept_texts import OTHER_KEY
 from helmdash.operations.recording.calls import Recorded, record_calls
 from helmdash.queries import ledger
 from helmdash.queries.access import ProjectInfo, project_info
@@ -437,6 +439,41 @@ def test_the_spool_holds_no_text_that_the_project_does_not_keep(
     assert dead.settle()
     lengths = Call.objects.order_by("id").values_list("raw_content_bytes", "cause")
     assert list(lengths) == [(14, ""), (14, "bad_request")]
+
+
+@pytest.mark.parametrize(
+    ("read_with", "text", "metadata"),
+    [
+        ("the same key", "mail [email]", None),
+        ("another key", None, {"not_stored": OTHER_KEY}),
+    ],
+)
+def test_what_is_kept_masked_waits_sealed(
+    project: ProjectInfo,
+    make_recorder: Make,
+    tmp_path: Path,
+    read_with: str,
+    text: str | None,
+    metadata: object,
+) -> None:
+    Project.objects.filter(pk=project.id).update(payload="redacted")
+    dead = make_recorder()
+    dead._intake.open()
+    masked = replace(project, payload="redacted")
+    submit(dead, masked, 1, content="mail ann@example.org", error_message="no: ann@example.org")
+
+    spooled = b"".join(path.read_bytes() for path in (tmp_path / "spool").iterdir())
+    assert b"call-00001" in spooled
+    assert b"ann@" not in spooled
+    dead._intake.close()
+    following = make_recorder()
+    key = {"SECRET_KEY": "another"} if read_with == "another key" else {}
+    with override_settings(**key):
+        following.start()
+        assert following.settle()
+    row = Call.objects.select_related("payload").get(name="call-00001")
+    assert (row.payload.content, row.payload.metadata) == (text, metadata)
+    assert row.raw_content_bytes == len("mail ann@example.org")
 
 
 def test_the_ledger_adds_up_over_processes(

@@ -25,10 +25,9 @@ from helmdash.operations.recorder.capture_json import (
     dump_capture,
     has_texts,
     make_storable,
-    without_texts,
 )
 from helmdash.operations.recorder.damaged_lines import DamagedLines
-from helmdash.operations.recorder.kept_texts import as_spooled
+from helmdash.operations.recorder.kept_texts import spooled, spooled_figures
 from helmdash.operations.recorder.orphaned_segments import Adoption, OrphanedSegments, adopt
 from helmdash.operations.recorder.spool import Entry, Spool
 from helmdash.operations.recorder.spool_lines import read_line
@@ -102,9 +101,9 @@ class Intake:
     ) -> None:
         """Take a call in: write it to the spool, then queue it or leave it there."""
         capture = make_storable(completed(capture, caller=caller, at=at))
-        capture, body = _written(capture, project)
+        capture, body = spooled(capture, project)
         if self._spool.is_short and has_texts(capture):
-            body = dump_capture(without_texts(as_spooled(capture, project)))[1]
+            body = spooled_figures(capture, project)
         unit = Unit(
             project_id=project.id,
             project=project,
@@ -117,7 +116,7 @@ class Intake:
             self._counts.accepted += 1
             unit.entry = self._write_down(unit, body)
             if unit.entry is None and not self._may_queue(unit):
-                self._make_bare(unit)
+                self._make_bare(unit, project)
             if self._may_queue(unit):
                 self._put_into_queue(unit)
             elif unit.entry is not None:
@@ -135,10 +134,11 @@ class Intake:
         (capture,) = unit.captures
         return self._spool.add(project_id=unit.project_id, capture=body, call_id=capture.id or "")
 
-    def _make_bare(self, unit: Unit) -> None:
+    def _make_bare(self, unit: Unit, project: ProjectInfo) -> None:
         """Neither disk nor memory has room for the call as it is: perhaps for its figures."""
         (capture,) = unit.captures
-        capture, body = dump_capture(bare_capture(capture, why="too large to wait"))
+        capture = dump_capture(bare_capture(capture, why="too large to wait"))[0]
+        body = spooled_figures(capture, project)
         unit.captures, unit.size, unit.is_bare = (capture,), len(body), True
         unit.entry = self._write_down(unit, body)
 
@@ -576,18 +576,6 @@ def _count(counts: Counts, outcomes: Sequence[Outcome]) -> None:
             counts.bare += number - repeats if outcome.unit.is_bare else 0
         else:
             counts.rejected += number
-
-
-def _written(capture: Capture, project: ProjectInfo) -> tuple[Capture, bytes]:
-    """The capture as it can be stored, and its line: no file holds what the project does not keep.
-
-    The capture itself keeps its texts for as long as it is in memory: verdicts are by them.
-    """
-    kept = as_spooled(capture, project)
-    if kept is capture:
-        return dump_capture(capture)
-    mended, line = dump_capture(kept)
-    return (capture if mended is kept else dump_capture(capture)[0]), line
 
 
 def _after(entry: Entry) -> Entry:

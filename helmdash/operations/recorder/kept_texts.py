@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
+
+import orjson
 
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.withheld import without_words
 from helmdash.core.text.redaction import Masker
 from helmdash.core.text.tokens import utf8_bytes
+from helmdash.operations.recorder.capture_json import NOT_STORED, dump_capture, without_texts
 from helmdash.operations.recording.masking import masker
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import Payload
+from helmdash.records.secrets import seal_text, unseal_text
 
 _TEXTS = ("messages", "content")
+_SEALED = "sealed"
+OTHER_KEY = "its texts waited in the spool, sealed under another secret key"
 
 
 def as_kept(capture: Capture, project: ProjectInfo) -> Capture:
@@ -28,13 +35,41 @@ def as_kept(capture: Capture, project: ProjectInfo) -> Capture:
     return capture
 
 
-def as_spooled(capture: Capture, project: ProjectInfo) -> Capture:
-    """The capture as it may wait in the spool; itself where the project keeps texts.
+def spooled(capture: Capture, project: ProjectInfo) -> tuple[Capture, bytes]:
+    """The capture as it can be stored, and its line: no file holds what the project does not keep.
 
-    Masking takes up to some milliseconds, and whoever writes to the spool is the event loop: texts
-    of a project that keeps them masked wait as they are, until they are stored.
+    The capture itself keeps its texts for as long as it is in memory: verdicts are by them. Where
+    texts are kept masked they wait sealed, for masking takes up to some milliseconds, and whoever
+    writes to the spool is the event loop.
     """
-    return withheld(capture) if project.payload == Payload.OFF.value else capture
+    if project.payload == Payload.OFF.value:
+        kept = withheld(capture)
+        mended, line = dump_capture(kept)
+        return (capture if mended is kept else dump_capture(capture)[0]), line
+    mended, whole = dump_capture(capture)
+    if project.payload != Payload.REDACTED.value:
+        return mended, whole
+    figures = dump_capture(withheld(mended))[1]
+    return mended, b'%s,"%s":"%s"}' % (figures[:-1], _SEALED.encode(), seal_text(whole))
+
+
+def spooled_figures(capture: Capture, project: ProjectInfo) -> bytes:
+    """The line of a capture without what was said, for a spool that is running full."""
+    is_full = project.payload == Payload.FULL.value
+    return dump_capture(without_texts(capture) if is_full else withheld(capture))[1]
+
+
+def opened(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a line of the spool tells of a capture, its seal broken.
+
+    Its figures alone, and a remark, where it was sealed under another signing key.
+    """
+    if _SEALED not in told:
+        return told
+    whole = unseal_text(str(told[_SEALED]))
+    if whole is not None:
+        return cast("Mapping[str, Any]", orjson.loads(whole))
+    return {**told, "metadata": {**(told.get("metadata") or {}), NOT_STORED: OTHER_KEY}}
 
 
 def withheld(capture: Capture) -> Capture:

@@ -13,6 +13,7 @@ import orjson
 from helmdash.core.calls.capture import Capture
 from helmdash.operations.ids import new_id
 from helmdash.operations.recorder.capture_json import load_capture
+from helmdash.operations.recorder.kept_texts import opened
 from helmdash.operations.recorder.spool import Entry
 from helmdash.operations.recorder.spool_lines import Line, Written
 from helmdash.operations.recording.calls import Recorded
@@ -88,7 +89,7 @@ def unit_of(told: Line | None, entry: Entry | None) -> Unit | None:
     if not isinstance(told, Written):
         return None
     try:
-        capture = load_capture(told.capture)
+        capture = load_capture(opened(told.capture))
     except (TypeError, ValueError, KeyError, AttributeError):
         return None
     return Unit(
