@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from django import forms
@@ -20,6 +19,7 @@ from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.catalog.catalog import CatalogError, parse_catalog
 from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
+from helmdash.core.text.time_ranges import BadRange, TimeRange, parse_moment, parse_range
 from helmdash.operations.triage import Word
 from helmdash.queries.access import SCOPES
 from helmdash.queries.calls import ANY_CAUSE, CallFilters
@@ -35,22 +35,8 @@ MOST_OUTPUT_TOKENS = 1_000_000
 # A thousand times what the largest windows hold.
 _MOST_TOKENS = 1_000_000_000
 
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_RELATIVE = re.compile(r"(\d{1,4})\s*([mhdw])", re.IGNORECASE)
-_HOW = "write 30m, 24h, 7d, or a date such as 2026-09-01 or 2026-09-01T12:00Z (UTC)"
-
-
-def parse_moment(text: str, now: datetime) -> datetime:
-    """A moment as people write it: so long ago, or a date. Raises ValueError with the fix."""
-    relative = _RELATIVE.fullmatch(text.strip())
-    if relative:
-        amount, unit = int(relative[1]), _UNITS[relative[2].lower()]
-        return now - timedelta(**{unit: amount})
-    try:
-        at = datetime.fromisoformat(text.strip())
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise ValueError(_HOW) from None
+# What the time control offers by one click, and what it is called.
+PRESETS = (("1h", "1 h"), ("24h", "24 h"), ("7d", "7 d"), ("30d", "30 d"), ("all", "All"))
 
 
 def one_of(values: Iterable[str], *, blank: str = "Any", **options: Any) -> forms.ChoiceField:
@@ -64,22 +50,23 @@ def one_of(values: Iterable[str], *, blank: str = "Any", **options: Any) -> form
     )
 
 
-class FilterForm(forms.Form):
-    """What every list can be narrowed by. Values come from the URL and go back into it."""
+class TimeForm(forms.Form):
+    """The time control, the same on every page: `range` as people write it, or `since` and `until`
+    as a calendar gives them, which go before it. Cleaned, only `since` and `until` are left.
 
-    model = forms.CharField(required=False, max_length=255)
+    default: the range of a page whose address says none.
+    """
+
+    default = "all"
+
+    range = forms.CharField(required=False, max_length=80)
     since = forms.CharField(required=False, max_length=40)
     until = forms.CharField(required=False, max_length=40)
 
-    def __init__(self, data: Mapping[str, Any], *, now: datetime) -> None:
+    def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
         super().__init__(data)
         self._now = now
-        self.fields["model"].widget.attrs |= {"list": "models", "autocomplete": "off"}
-        for name in ("since", "until"):
-            self.fields[name].widget.attrs |= {
-                "placeholder": "24h or 2026-09-01",
-                "list": name + "s",
-            }
+        self._zone = zone
 
     def clean_since(self) -> datetime | None:
         return self._moment("since")
@@ -88,14 +75,50 @@ class FilterForm(forms.Form):
         return self._moment("until")
 
     def clean(self) -> None:
+        typed = self.cleaned_data.pop("range", "")
         since, until = self.cleaned_data.get("since"), self.cleaned_data.get("until")
         if since and until and since >= until:
             self.add_error("until", "must be later than since")
+        if self.data.get("since") or self.data.get("until"):
+            return
+        try:
+            found = parse_range(typed or self.default, now=self._now, zone=self._zone)
+        except BadRange as error:
+            self.add_error("range", str(error))
+        else:
+            self.cleaned_data |= {"since": found.since, "until": found.until}
+
+    @property
+    def presets(self) -> list[tuple[str, str, bool]]:
+        """What is offered by one click: its text, its name, and whether it is in force."""
+        return [(text, name, text == self.range_text) for text, name in PRESETS]
+
+    @property
+    def range_text(self) -> str:
+        """The range in force, as its field shows it."""
+        since, until = (self.data.get(name, "").strip() for name in ("since", "until"))
+        if since or until:
+            return f"{since}..{until}" if until else since
+        return str(self.data.get("range", "")).strip() or self.default
+
+    @property
+    def time_range(self) -> TimeRange:
+        """The range in force; only after is_valid()."""
+        return TimeRange(since=self.cleaned_data["since"], until=self.cleaned_data["until"])
+
+    @property
+    def zone_name(self) -> str:
+        """The zone in which times without one are read."""
+        return getattr(self._zone, "key", "UTC")
 
     @property
     def is_narrowed(self) -> bool:
         """Whether any filter is set: an empty list then means that nothing matches."""
-        return any(self.data.get(name) for name in self.fields)
+        return self.is_any_set(self.fields)
+
+    def is_any_set(self, names: Iterable[str]) -> bool:
+        """Whether one of these fields narrows anything; a range of all time does not."""
+        return any(self.data.get(name) not in (None, "", "all") for name in names)
 
     @property
     def problems(self) -> list[tuple[str, str]]:
@@ -113,9 +136,19 @@ class FilterForm(forms.Form):
         if not text:
             return None
         try:
-            return parse_moment(text, self._now)
+            return parse_moment(text, now=self._now, zone=self._zone)
         except ValueError as error:
             raise forms.ValidationError(str(error)) from None
+
+
+class FilterForm(TimeForm):
+    """What every list can be narrowed by. Values come from the URL and go back into it."""
+
+    model = forms.CharField(required=False, max_length=255)
+
+    def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
+        super().__init__(data, now=now, zone=zone)
+        self.fields["model"].widget.attrs |= {"list": "models", "autocomplete": "off"}
 
 
 class SearchForm(FilterForm):
@@ -140,8 +173,8 @@ class ClientForm(LevelForm):
 
     client = forms.CharField(required=False, max_length=64)
 
-    def __init__(self, data: Mapping[str, Any], *, now: datetime) -> None:
-        super().__init__(data, now=now)
+    def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
+        super().__init__(data, now=now, zone=zone)
         self.fields["client"].widget.attrs |= {"list": "clients", "autocomplete": "off"}
 
 
@@ -163,7 +196,7 @@ class ConversationFilterForm(ClientForm):
 
     @property
     def is_narrowed(self) -> bool:
-        return any(self.data.get(name) for name in self.fields if name != "order")
+        return self.is_any_set(name for name in self.fields if name != "order")
 
     def filters(self) -> ConversationFilters:
         """The filters for the query; only after is_valid()."""
@@ -185,15 +218,15 @@ class CallFilterForm(ClientForm):
     pack = forms.CharField(required=False, max_length=128)
     conversation = forms.CharField(required=False, max_length=255)
 
-    def __init__(self, data: Mapping[str, Any], *, now: datetime) -> None:
-        super().__init__(data, now=now)
+    def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
+        super().__init__(data, now=now, zone=zone)
         for name in ("purpose", "pack"):
             self.fields[name].widget.attrs |= {"list": name + "s", "autocomplete": "off"}
 
     @property
     def has_more(self) -> bool:
         """Whether one of the filters is set that are folded away otherwise."""
-        folded = ("purpose", "pack", "conversation", "until", "level_reason")
+        folded = ("purpose", "pack", "conversation", "level_reason")
         return any(self.data.get(name) for name in folded)
 
     def filters(self) -> CallFilters:
@@ -291,8 +324,8 @@ class PlanFilterForm(SearchForm):
     kind = one_of(PLAN_KINDS)
     tool = forms.CharField(required=False, max_length=255)
 
-    def __init__(self, data: Mapping[str, Any], *, now: datetime) -> None:
-        super().__init__(data, now=now)
+    def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
+        super().__init__(data, now=now, zone=zone)
         self.fields["tool"].widget.attrs |= {"list": "tools", "autocomplete": "off"}
         for name in ("model", "tool"):
             self.fields[name].widget.attrs |= {"placeholder": "whole id", "title": _WHOLE_ID}
@@ -300,7 +333,7 @@ class PlanFilterForm(SearchForm):
     @property
     def has_more(self) -> bool:
         """Whether one of the filters is set that are folded away otherwise."""
-        return any(self.data.get(name) for name in ("kind", "tool", "until"))
+        return any(self.data.get(name) for name in ("kind", "tool"))
 
 
 class ModelFilterForm(FilterForm):
@@ -308,8 +341,8 @@ class ModelFilterForm(FilterForm):
 
     purpose = forms.CharField(required=False, max_length=32)
 
-    def __init__(self, data: Mapping[str, Any], *, now: datetime) -> None:
-        super().__init__(data, now=now)
+    def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
+        super().__init__(data, now=now, zone=zone)
         self.fields["purpose"].widget.attrs |= {"list": "purposes", "autocomplete": "off"}
 
 

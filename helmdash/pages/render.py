@@ -22,6 +22,7 @@ from django_htmx.middleware import HtmxDetails
 
 from helmdash.pages import scope
 from helmdash.pages.addresses import in_project
+from helmdash.pages.zones import reader_zone
 from helmdash.queries import calls
 
 Arguments = ParamSpec("Arguments")
@@ -105,6 +106,7 @@ def _shell(request: HttpRequest) -> dict[str, Any]:
         "now": getattr(request, "now", None) or timezone.now(),
         "etag": getattr(request, "etag", ""),
         "page_address": in_project(page, scoped.project.slug),
+        "zone": reader_zone(request),
     }
 
 

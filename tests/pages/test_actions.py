@@ -165,7 +165,7 @@ def test_a_poll_does_not_switch_the_project_of_other_tabs(
 
     owner.get("/calls/?project=other", headers={"HX-Request": "true"})
 
-    assert "live · Default" in owner.get("/calls/").content.decode()
+    assert 'data-project="default"' in owner.get("/calls/").content.decode()
 
 
 def test_another_project_is_shown_by_its_name_in_the_address(

@@ -386,3 +386,32 @@ def test_what_is_not_there_gets_a_page_of_ours(owner: Client, filled: str) -> No
         html = response.content.decode()
         assert (path, response.status_code, faults(html)) == (path, 404, [])
         assert "There is nothing here" in html
+
+
+# --- time -------------------------------------------------------------------------------------
+
+
+def test_every_list_has_the_time_control_and_reads_the_same_words(
+    owner: Client, filled: str
+) -> None:
+    for path in ("/calls/", "/conversations/", "/plans/", "/models/"):
+        for text in ("25m", "2d", "yesterday", "2026-11-01..2026-11-03", "2026-11-01T09:30Z.."):
+            response = owner.get(path, {"range": text})
+
+            html = response.content.decode()
+            assert (path, text, response.status_code) == (path, text, 200)
+            assert f'name="range" value="{text}"' in html
+        wrong = owner.get(path, {"range": "soon"})
+        assert wrong.status_code == 400
+        assert "write 25m, 24h" in wrong.content.decode()
+
+
+def test_a_range_is_read_in_the_zone_of_its_reader(owner: Client, filled: str) -> None:
+    owner.cookies["helmdash_zone"] = "Asia/Tokyo"
+    html = owner.get("/calls/?range=2d").content.decode()
+    assert 'title="' in html
+    assert " JST" in html
+    # A name of no zone, and of a folder of them.
+    for name in ("../../etc/passwd", "Asia", "x" * 500):
+        owner.cookies["helmdash_zone"] = name
+        assert " UTC" in owner.get("/calls/").content.decode()

@@ -11,7 +11,7 @@ from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import Alias, BudgetSpec, Tier
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Glyph, Level
-from helmdash.pages.forms import parse_moment
+from helmdash.core.text.time_ranges import parse_moment
 from helmdash.pages.parts import charts, drawings, figure_sources, words
 from helmdash.pages.render import etag
 from helmdash.pages.templatetags import formats
@@ -111,13 +111,13 @@ def test_ages_are_told_in_the_largest_unit_that_fits(seconds: int, text: str) ->
     ],
 )
 def test_a_moment_is_a_distance_or_a_date(text: str, moment: datetime) -> None:
-    assert parse_moment(text, NOW) == moment
+    assert parse_moment(text, now=NOW) == moment
 
 
 @pytest.mark.parametrize("text", ["banana", "24", "-3h", "99999h", "1y", "2026-13-01", "", "∞h"])
 def test_a_moment_that_cannot_be_read_says_how_to_write_one(text: str) -> None:
     with pytest.raises(ValueError, match="write 30m, 24h, 7d, or a date such as 2026-09-01"):
-        parse_moment(text, NOW)
+        parse_moment(text, now=NOW)
 
 
 def test_fill_names_percent_tokens_and_denominator() -> None:

@@ -263,14 +263,15 @@ def interval(value: Rate) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def when(context: template.Context, at: datetime | None, why: str = "never") -> SafeString:
-    """How long ago, with the exact moment in UTC behind it; for None a dash that says why."""
+    """How long ago, with the exact moment in the reader's zone behind it; for None a dash that says
+    why."""
     if at is None:
         return dash(why)
     moment = at.astimezone(UTC)
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         moment.isoformat(timespec="seconds"),
-        moment.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        moment.astimezone(context.get("zone", UTC)).strftime("%Y-%m-%d %H:%M:%S %Z"),
         words.ago(moment, context["now"]),
     )
 

@@ -11,6 +11,7 @@ from helmdash.pages.guards import require_storable
 from helmdash.pages.parts import composition, snippets
 from helmdash.pages.parts.call_groups import plans_among
 from helmdash.pages.render import PageRequest, live, show
+from helmdash.pages.zones import reader_zone
 from helmdash.queries import calls, distinct_values, fitting, line_edits
 from helmdash.queries.budgets import budgets
 from helmdash.queries.conversations.curve import call_before
@@ -22,12 +23,13 @@ from helmdash.queries.paging import BadCursor
 def call_list(request: PageRequest) -> HttpResponse:
     """The page of calls, or the fragment of its rows; the newest first."""
     project = scope.current_project(request)
-    form = CallFilterForm(request.GET, now=request.now)
+    form = CallFilterForm(request.GET, now=request.now, zone=reader_zone(request))
     context: dict[str, object] = {"form": form}
     if form.is_valid():
+        filters = form.filters()
         try:
             context["page"] = calls.page(
-                project_id=project.id, filters=form.filters(), cursor=request.GET.get("cursor")
+                project_id=project.id, filters=filters, cursor=request.GET.get("cursor")
             )
         except BadCursor:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")

@@ -15,6 +15,7 @@ from helmdash.pages.parts import care, charts, composition
 from helmdash.pages.parts.one_shots import grouped
 from helmdash.pages.parts.reminders import notes_at
 from helmdash.pages.render import PageRequest, live, live_with, show
+from helmdash.pages.zones import reader_zone
 from helmdash.queries import calls, distinct_values, line_edits, triage
 from helmdash.queries.budgets import budgets
 from helmdash.queries.calls import CallFilters
@@ -36,7 +37,7 @@ _GUIDANCE_SHOWN = 30
 def conversation_list(request: PageRequest) -> HttpResponse:
     """Conversations, those that need somebody first."""
     project = scope.current_project(request)
-    form = ConversationFilterForm(request.GET, now=request.now)
+    form = ConversationFilterForm(request.GET, now=request.now, zone=reader_zone(request))
     context: dict[str, object] = {"form": form}
     if form.is_valid():
         try:

@@ -15,6 +15,7 @@ from helmdash.pages import scope
 from helmdash.pages.forms import ModelFilterForm
 from helmdash.pages.parts.call_groups import plans_among
 from helmdash.pages.render import PageRequest, show
+from helmdash.pages.zones import reader_zone
 from helmdash.queries import distinct_values, models
 from helmdash.queries.models import ModelRow, RecentCall
 
@@ -42,7 +43,7 @@ def model_page(request: PageRequest) -> HttpResponse:
     """Rates with their intervals, and the newest calls of one model."""
     request.now = timezone.now()
     project = scope.current_project(request)
-    form = ModelFilterForm(request.GET, now=request.now)
+    form = ModelFilterForm(request.GET, now=request.now, zone=reader_zone(request))
     context: dict[str, object] = {"form": form, "most": models.MOST_CALLS}
     if form.is_valid():
         wanted = form.values()

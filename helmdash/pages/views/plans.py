@@ -27,6 +27,7 @@ from helmdash.pages.render import (
     show,
     unless_known,
 )
+from helmdash.pages.zones import reader_zone
 from helmdash.queries import catalog, distinct_values, plans
 from helmdash.queries.paging import BadCursor, Page
 from helmdash.queries.plans import PlanItem, PlanView
@@ -39,7 +40,7 @@ def plan_list(request: PageRequest) -> HttpResponse:
     """The page of plans and routes, or the fragment of its rows; the newest first."""
     request.now = timezone.now()
     project = scope.current_project(request)
-    form = PlanFilterForm(request.GET, now=request.now)
+    form = PlanFilterForm(request.GET, now=request.now, zone=reader_zone(request))
     context: dict[str, object] = {"form": form}
     if form.is_valid():
         try:
