@@ -141,6 +141,12 @@ class TimeForm(forms.Form):
             raise forms.ValidationError(str(error)) from None
 
 
+class OverviewForm(TimeForm):
+    """What the first page is about: the newest day, unless somebody says otherwise."""
+
+    default = "24h"
+
+
 class FilterForm(TimeForm):
     """What every list can be narrowed by. Values come from the URL and go back into it."""
 

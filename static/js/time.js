@@ -1,4 +1,4 @@
-// The time control: extra to their links and fields, which work without it.
+// The time control, and bars over time: extra to their links and fields, which work without it.
 "use strict";
 
 // Times without a zone are the reader's own.
@@ -30,4 +30,58 @@ document.addEventListener("click", (event) => {
 
 document.addEventListener("change", ({ target }) => {
   if (target.matches("[data-time]")) showRange(target.value.trim());
+});
+
+let drag = null;
+
+function momentAt(chart, x) {
+  const box = chart.getBoundingClientRect();
+  const share = Math.min(Math.max((x - box.left) / box.width, 0), 1);
+  const first = Number(chart.dataset.first);
+  return new Date(first + share * (Number(chart.dataset.end) - first));
+}
+
+document.addEventListener("pointerdown", (event) => {
+  const chart = event.target.closest("[data-zoom]");
+  if (!chart || event.button) return;
+  const brush = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  brush.setAttribute("class", "brush");
+  drag = { chart, brush, from: event.clientX };
+});
+
+document.addEventListener("pointermove", (event) => {
+  if (!drag || Math.abs(event.clientX - drag.from) < 5) return;
+  const box = drag.chart.getBoundingClientRect();
+  const [left, right] = [drag.from, event.clientX].sort((a, b) => a - b);
+  drag.chart.append(drag.brush);
+  drag.brush.setAttribute("x", left - box.left);
+  drag.brush.setAttribute("width", right - left);
+  drag.brush.setAttribute("height", "74");
+});
+
+document.addEventListener("pointerup", (event) => {
+  if (!drag) return;
+  const { chart, brush, from } = drag;
+  drag = null;
+  if (!brush.isConnected) return;
+  brush.remove();
+  // The end of a drag is no click on the bar below it.
+  const swallow = (click) => {
+    click.stopPropagation();
+    click.preventDefault();
+  };
+  addEventListener("click", swallow, { capture: true, once: true });
+  setTimeout(() => removeEventListener("click", swallow, { capture: true }));
+  const minute = (moment) => moment.toISOString().slice(0, 16) + "Z";
+  const [first, end] = [momentAt(chart, from), momentAt(chart, event.clientX)].sort((a, b) => a - b);
+  if (end - first >= 60_000) showRange(minute(first) + ".." + minute(end));
+});
+
+// Bars are many: one of them takes the focus, the arrows go on to its neighbors.
+document.addEventListener("keydown", (event) => {
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  const chart = event.target.closest("[data-zoom]");
+  if (!step || !chart) return;
+  const bars = [...chart.querySelectorAll("a")];
+  bars[bars.indexOf(event.target.closest("a")) + step]?.focus();
 });

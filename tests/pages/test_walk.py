@@ -178,10 +178,10 @@ def test_what_is_missing_or_forbidden_is_told_within_the_frame(
 
 # session, user, projects, newest call of the project, newest call of all; then the page's own
 QUERIES = {
-    "/": 23,
+    "/": 27,
     "/conversations/": 9,
     "/conversations/talk/": 26,
-    "/calls/": 10,
+    "/calls/": 16,
     "/calls/talk-0/": 12,
     "/calls/cut/": 14,
     "/plans/": 7,
@@ -415,3 +415,22 @@ def test_a_range_is_read_in_the_zone_of_its_reader(owner: Client, filled: str) -
     for name in ("../../etc/passwd", "Asia", "x" * 500):
         owner.cookies["helmdash_zone"] = name
         assert " UTC" in owner.get("/calls/").content.decode()
+
+
+def test_the_bars_above_calls_are_their_number_and_lead_to_their_time(
+    owner: Client, filled: str
+) -> None:
+    html = owner.get("/calls/?range=2h").content.decode()
+    narrowed = owner.get("/calls/?range=2h&level=critical").content.decode()
+
+    bars = re.findall(
+        r'data-range="([^"]+Z)" tabindex="[-\d]+" aria-label="[^"]*: (\d+) calls', html
+    )
+    assert sum(int(count) for _, count in bars) == 8
+    inside = [rows_of(owner.get("/calls/", {"range": bar}).content.decode()) for bar, _ in bars]
+    assert [len(rows) for rows in inside] == [int(count) for _, count in bars]
+    assert "<strong>1</strong> calls" in narrowed
+
+
+def rows_of(html: str) -> list[str]:
+    return re.findall(r"data-row", html)

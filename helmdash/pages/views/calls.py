@@ -6,6 +6,7 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from helmdash.pages import scope
+from helmdash.pages.call_bars import call_bars
 from helmdash.pages.forms import CallFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.parts import composition, snippets
@@ -27,9 +28,13 @@ def call_list(request: PageRequest) -> HttpResponse:
     context: dict[str, object] = {"form": form}
     if form.is_valid():
         filters = form.filters()
+        zone = reader_zone(request)
         try:
             context["page"] = calls.page(
                 project_id=project.id, filters=filters, cursor=request.GET.get("cursor")
+            )
+            context["bars"] = call_bars(
+                project_id=project.id, filters=filters, now=request.now, zone=zone
             )
         except BadCursor:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")

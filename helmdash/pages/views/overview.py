@@ -12,10 +12,14 @@ from helmdash.core.budgets.levels import LEVELS
 from helmdash.operations.access import keys
 from helmdash.pages import scope
 from helmdash.pages.addresses import in_project
+from helmdash.pages.call_bars import call_bars
+from helmdash.pages.forms import OverviewForm
 from helmdash.pages.guards import takes
 from helmdash.pages.parts import drawings, snippets
 from helmdash.pages.render import PageRequest, etag, live, show, state
+from helmdash.pages.zones import reader_zone
 from helmdash.queries import overview
+from helmdash.queries.calls import CallFilters
 
 # The order people read: what is worst comes first.
 _ORDER = tuple(sorted(LEVELS, key=lambda level: LEVELS[level].position))
@@ -29,14 +33,30 @@ def overview_page(request: PageRequest) -> HttpResponse:
     if not scoped.has_calls:
         return _waiting(request, key=None)
     found = overview.overview(project_id=scoped.project.id, now=request.now)
+    zone = reader_zone(request)
+    form = OverviewForm(request.GET, now=request.now, zone=zone)
     counters = tuple((level, found.counters[level]) for level in _ORDER)
-    context = {
+    context: dict[str, object] = {
         "overview": found,
         "counters": counters,
         "total": sum(count for _, count in counters),
         "shares": drawings.shares(counters),
+        "form": form,
     }
-    return show(request, "pages/overview.html", context, fragment="pages/_overview.html")
+    if form.is_valid():
+        context["bars"] = call_bars(
+            project_id=scoped.project.id,
+            filters=CallFilters(**form.values()),
+            now=request.now,
+            zone=zone,
+        )
+    return show(
+        request,
+        "pages/overview.html",
+        context,
+        fragment="pages/_overview.html",
+        status=200 if form.is_valid() else 400,
+    )
 
 
 @require_POST

@@ -172,6 +172,14 @@ class Round(models.Model):
             ),
             one_of("round", "opened_by", ROUND_OPENERS),
         ]
+        indexes = [
+            # queries.marks: clears within a range of time; few rounds are opened by one.
+            models.Index(
+                fields=["project", "started_at"],
+                condition=models.Q(opened_by="clear"),
+                name="round_clears",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"round {self.number}"

@@ -1,0 +1,72 @@
+"""What happened besides calls, for the axes of time: edits of budgets, and clears."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from django.db.models import Q
+
+from helmdash.records.models import Budget, Round
+
+# More would hide the bars that they stand above; the newest say most.
+MOST_MARKS: Final = 40
+_EDITS: Final = {"+": "added", "~": "edited", "-": "deleted"}
+
+
+class MarkKind(StrEnum):
+    """What a mark stands for."""
+
+    BUDGET = "budget"
+    CLEAR = "clear"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """One thing that happened, in words."""
+
+    at: datetime
+    kind: MarkKind
+    text: str
+
+
+def marks(*, project_id: int, since: datetime, until: datetime) -> tuple[Mark, ...]:
+    """The newest edits of budgets that hold for a project, and the newest clears in it, from
+    `since` to before `until`; oldest first. Two queries, at most MOST_MARKS of each."""
+    found = [*_edits(project_id, since, until), *_clears(project_id, since, until)]
+    return tuple(sorted(found, key=lambda mark: mark.at))
+
+
+def _edits(project_id: int, since: datetime, until: datetime) -> list[Mark]:
+    rows = (
+        Budget.history.filter(
+            Q(project_id=project_id) | Q(project_id=None),
+            history_date__gte=since,
+            history_date__lt=until,
+            # What comes with HelmDash is nobody's edit.
+            history_user__isnull=False,
+        )
+        .order_by("-history_date")
+        .values_list("history_date", "key", "history_type", "history_user__username")[:MOST_MARKS]
+    )
+    return [
+        Mark(
+            at=at,
+            kind=MarkKind.BUDGET,
+            text=f"budget {key or 'fallback'} {_EDITS[kind]} by {user}",
+        )
+        for at, key, kind, user in rows
+    ]
+
+
+def _clears(project_id: int, since: datetime, until: datetime) -> list[Mark]:
+    rows = (
+        Round.objects.filter(
+            project_id=project_id, opened_by="clear", started_at__gte=since, started_at__lt=until
+        )
+        .order_by("-started_at")
+        .values_list("started_at", "conversation__name")[:MOST_MARKS]
+    )
+    return [Mark(at=at, kind=MarkKind.CLEAR, text=f"clear of {name}") for at, name in rows]
