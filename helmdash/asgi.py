@@ -39,6 +39,7 @@ from helmdash.mcp.app import McpApp  # noqa: E402
 from helmdash.operations.jobs import kinds as jobs  # noqa: E402
 from helmdash.operations.recorder import recorder, start, stop  # noqa: E402
 from helmdash.pages.middleware import lead_to_sign_in  # noqa: E402
+from helmdash.pages.stream import LIVE_PATH, Streams  # noqa: E402
 from helmdash.upstream.client import UpstreamClient  # noqa: E402
 from helmdash.upstream.listings import Listings  # noqa: E402
 from helmdash.upstream.sharing import SHARED_KEY, Shared  # noqa: E402
@@ -82,7 +83,14 @@ class Services:
     knocks: Knocks
     gateway: Gateway
     mcp: McpApp
+    streams: Streams
     forwarder: WorkerForwarder
+
+    def app_of(self, path: str) -> App:
+        """What answers at an address: nearly all of them pass the gateway first."""
+        if path == LIVE_PATH:
+            return self.streams
+        return self.mcp if path in _MCP_PATHS else self.gateway
 
 
 class Application:
@@ -100,8 +108,7 @@ class Application:
             services = self._services or self._open_services()
             scope[SHARED_KEY] = services.shared
             scope.setdefault(FORWARDER_KEY, services.forwarder)
-            app = services.mcp if scope["path"] in _MCP_PATHS else services.gateway
-            await app(scope, receive, send)
+            await services.app_of(scope["path"])(scope, receive, send)
         else:
             await self._rest(scope, receive, send)
 
@@ -144,6 +151,7 @@ class Application:
             knocks=knocks,
             gateway=gateway,
             mcp=mcp,
+            streams=Streams(sessions),
             # It costs nothing before the first heavy request; in its worker it is never used.
             forwarder=WorkerForwarder("helmdash.asgi:application"),
         )
@@ -157,6 +165,7 @@ class Application:
         await services.forwarder.stop()
         await services.mcp.stop()
         await services.shared.stop(_BACKGROUND_SECONDS)
+        services.streams.close()
         services.gateway.close()
         services.directory.close()
         services.sessions.close()

@@ -15,6 +15,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 # How a connection is told that somebody with a good key is at its other end: a function in its
 # requests' scopes, where helmdash.doors.http.protocol serves them.
 KNOWN_KEY = "helmdash.known"
+# Likewise, for an answer without an end.
+ENDLESS_KEY = "helmdash.endless"
 
 
 class Disconnected(Exception):
@@ -24,6 +26,13 @@ class Disconnected(Exception):
 def note_known(scope: Scope) -> None:
     """Tell the connection that it is no stranger's: those have fewer."""
     tell = scope.get(KNOWN_KEY)
+    if tell is not None:
+        tell()
+
+
+def note_endless(scope: Scope) -> None:
+    """Tell the connection that its answer has no end: a server that stops does not wait for it."""
+    tell = scope.get(ENDLESS_KEY)
     if tell is not None:
         tell()
 

@@ -1,8 +1,7 @@
-// Keys, copy buttons, dialogs, and the tick that live fragments poll on. Everything here is extra:
+// Keys, copy buttons, dialogs and forms. Everything here is extra:
 // the pages read, filter and send forms without it.
 "use strict";
 
-const TICK_MS = 3000;
 const GO = {
   h: "/",
   c: "/conversations/",
@@ -30,50 +29,6 @@ document.addEventListener("DOMContentLoaded", () => {
   const here = strip?.querySelector("[aria-current]");
   if (here) strip.scrollLeft = here.offsetLeft - (strip.clientWidth - here.offsetWidth) / 2;
 });
-
-// --- live fragments ---------------------------------------------------------------------------
-
-function tick() {
-  if (!document.hidden) document.body.dispatchEvent(new CustomEvent("tick"));
-}
-
-setInterval(tick, TICK_MS);
-document.addEventListener("visibilitychange", tick);
-
-document.addEventListener("htmx:configRequest", (event) => {
-  const { elt, headers, parameters, verb, triggeringEvent } = event.detail;
-  if (triggeringEvent?.type === "tick") headers["If-None-Match"] = elt.dataset.etag;
-  if (verb !== "get") return;
-  // Blank filters stay out of the address.
-  for (const [name, value] of Object.entries(parameters)) if (value === "") delete parameters[name];
-});
-
-// A fragment that came while somebody marks text in it, or reads an opened part, waits its turn;
-// what is marked `data-always` does not, and the page says that the rest waits.
-document.addEventListener("htmx:beforeSwap", (event) => {
-  const { requestConfig, target } = event.detail;
-  if (requestConfig.triggeringEvent?.type !== "tick") return;
-  const selection = document.getSelection();
-  // A page may have a second part that comes along with the first.
-  const parts = target.id === "live" ? [target, document.getElementById("live-rest")] : [target];
-  const isRead = (part) =>
-    part?.querySelector("details[open]") ||
-    (!selection.isCollapsed && part?.contains(selection.anchorNode));
-  const isHeld = parts.some(isRead);
-  document.body.classList.toggle("held-up", isHeld);
-  if (!isHeld) return;
-  event.detail.shouldSwap = false;
-  const news = new DOMParser().parseFromString(event.detail.serverResponse, "text/html");
-  for (const part of news.querySelectorAll("[data-always]")) {
-    const shown = document.getElementById(part.id);
-    if (shown && shown.innerHTML !== part.innerHTML) shown.replaceChildren(...part.childNodes);
-  }
-});
-
-for (const name of ["htmx:sendError", "htmx:responseError"]) {
-  document.addEventListener(name, () => document.body.classList.add("stale"));
-}
-document.addEventListener("htmx:afterOnLoad", () => document.body.classList.remove("stale"));
 
 // What a form says of a field it judges while somebody types in it.
 document.addEventListener("htmx:afterRequest", () => {

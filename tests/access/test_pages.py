@@ -53,6 +53,7 @@ PAGES: dict[str, Page] = {
     "budgets": Page("viewer"),
     "catalog": Page("viewer"),
     "help": Page("viewer"),
+    "reds": Page("viewer"),
     "settings": Page("viewer"),
     "care-settings": Page("viewer"),
     "reminders": Page("viewer", ("talk",)),

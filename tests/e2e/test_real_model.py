@@ -105,4 +105,4 @@ def _sign_in(browser: BrowserPage, served: Served) -> None:
     browser.fill("input[name=username]", "admin")
     browser.fill("input[name=password]", served.admin_password)
     browser.click("form:has(input[name=password]) button")
-    browser.wait_for_url(f"{served.base_url}/")
+    browser.wait_for_url(f"{served.base_url}/?project=default")

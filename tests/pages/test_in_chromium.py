@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -126,7 +129,7 @@ def test_the_sign_in_page_is_clean_in_both_schemes(
 def test_keys_move_search_and_help(demo: BrowserPage, served: Served) -> None:
     demo.keyboard.press("g")
     demo.keyboard.press("l")
-    demo.wait_for_url("**/calls/")
+    demo.wait_for_url("**/calls/?project=demo")
 
     rows = demo.locator("[data-row]")
     demo.keyboard.press("j")
@@ -156,7 +159,7 @@ def test_a_filter_changes_the_list_and_the_address(demo: BrowserPage, served: Se
     everything = demo.locator("[data-row]").count()
 
     demo.select_option("#id_level", "critical")
-    demo.wait_for_url("**/calls/?level=critical")
+    demo.wait_for_url(re.compile(r"/calls/\?.*project=demo&level=critical$"))
 
     levels = demo.locator("#live tbody .level").all_inner_texts()
     assert levels
@@ -181,7 +184,7 @@ def test_a_list_shows_a_new_call_by_itself_and_keeps_the_focus(
 
     browser_page.wait_for_selector("text=after-it", timeout=30_000)
     focused = "document.activeElement.getAttribute('href')"
-    assert browser_page.evaluate(focused) == "/calls/before-it/"
+    assert browser_page.evaluate(focused) == "/calls/before-it/?project=default"
     assert browser_page.problems() == []
 
 
@@ -189,12 +192,54 @@ def test_a_page_that_lost_its_server_says_so(served: Served, browser_page: Brows
     record(served, conversation="live")
     sign_in(browser_page, served)
     browser_page.goto(f"{served.base_url}/calls/?project=default")
+    expect(browser_page.page.get_by_role("status")).to_have_text("Live")
 
-    browser_page.context.set_offline(True)
-    browser_page.wait_for_selector("body.stale", timeout=30_000)
+    # Not set_offline: it leaves open streams alone.
+    os.kill(served.process.pid, signal.SIGSTOP)
+    try:
+        browser_page.wait_for_selector(".away", state="visible", timeout=30_000)
+    finally:
+        os.kill(served.process.pid, signal.SIGCONT)
+    browser_page.wait_for_selector(".away", state="hidden", timeout=30_000)
 
-    browser_page.context.set_offline(False)
-    browser_page.wait_for_selector("body:not(.stale)", timeout=30_000)
+
+def test_a_tab_says_how_much_is_critical_and_may_be_paused(
+    served: Served, browser_page: BrowserPage
+) -> None:
+    full = {"prompt_tokens": 127_000}
+    record(served, conversation="first", usage=full)
+    sign_in(browser_page, served)
+    expect(browser_page.page).to_have_title("(1) Overview · HelmDash", timeout=30_000)
+    browser_page.click("text=Pause")
+
+    record(served, conversation="second", usage=full)
+    # A stream tells of it within two seconds; nobody asks for it.
+    browser_page.wait_for_timeout(3_000)
+    assert browser_page.locator("text=second").count() == 0
+
+    browser_page.click("text=Go on")
+    browser_page.wait_for_selector("#live >> text=second", timeout=30_000)
+    expect(browser_page.page).to_have_title("(2) Overview · HelmDash", timeout=30_000)
+    assert browser_page.problems() == []
+
+
+def test_dragging_over_bars_looks_closer_and_back_is_exact(
+    demo: BrowserPage, served: Served
+) -> None:
+    demo.goto(f"{served.base_url}/calls/?project=demo&range=24h")
+    box = demo.locator(".histogram > svg").bounding_box()
+    y = box["y"] + 30
+
+    demo.mouse.move(box["x"] + box["width"] * 0.8, y)
+    demo.mouse.down()
+    demo.mouse.move(box["x"] + box["width"] * 0.95, y, steps=4)
+    demo.mouse.up()
+
+    demo.wait_for_url(re.compile(r"range=\d{4}-[^.]+Z\.\.\d{4}-[^.]+Z&project=demo"))
+    demo.go_back()
+    demo.wait_for_url("**/calls/?project=demo&range=24h")
+    expect(demo.page.locator("[data-time]")).to_have_value("24h")
+    assert demo.problems() == []
 
 
 def test_a_chosen_scheme_survives_a_reload(served: Served, browser_page: BrowserPage) -> None:

@@ -50,7 +50,7 @@ def test_a_plan_is_followed_while_it_is_made(place: Served, browser_page: Browse
     sign_in(page, place)
     page.keyboard.press("g")
     page.keyboard.press("y")
-    page.wait_for_url("**/try/plan/")
+    page.wait_for_url("**/try/plan/?project=*")
     page.fill("#id_intent", "Do the thing number 1, and then something that nobody has made up")
     page.fill("#id_model", "nobody/has-it")
     if not page.is_visible("#id_catalog"):
@@ -65,7 +65,7 @@ def test_a_plan_is_followed_while_it_is_made(place: Served, browser_page: Browse
     page.fill("#id_model", "openrouter/openai/gpt-4o")
     page.select_option("#id_prompt_variant", "full_steps")
     page.click("main .main-button")
-    page.wait_for_url("**/plans/plan_*/")
+    page.wait_for_url("**/plans/plan_*/?project=*")
 
     page.wait_for_selector("h2:text-is('Under way')")
     page.wait_for_selector("h2:text-is('Steps')", timeout=30_000)
@@ -89,7 +89,7 @@ def test_the_pages_of_plans_are_clean_in_both_schemes_and_fit_320_px(
             browser_page.click("summary:has-text('More')")
         browser_page.fill("#id_catalog", json.dumps(CATALOG))
         browser_page.click("main .main-button")
-        browser_page.wait_for_url("**/plans/plan_*/")
+        browser_page.wait_for_url("**/plans/plan_*/?project=*")
         browser_page.wait_for_selector("#live:not([data-etag])", timeout=30_000)
     browser_page.goto(f"{place.base_url}/plans/")
     rows = browser_page.locator("[data-row]")
@@ -113,7 +113,7 @@ def test_a_plan_can_be_tried_without_scripts(
         page.click("summary:has-text('More')")
     page.fill("#id_catalog", json.dumps(CATALOG))
     page.click("main .main-button")
-    page.wait_for_url("**/plans/plan_*/")
+    page.wait_for_url("**/plans/plan_*/?project=*")
 
     for _ in range(40):
         if not page.is_visible("text=Look again"):

@@ -28,7 +28,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from helmdash.core.access.client_address import counted_as, is_trusted
-from helmdash.doors.asgi import KNOWN_KEY
+from helmdash.doors.asgi import ENDLESS_KEY, KNOWN_KEY
 from helmdash.doors.http.limits import connection_limits
 from helmdash.doors.http.request_head import (
     TELLING_HEADERS,
@@ -69,6 +69,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._most_line_bytes = self.limits.header_line_bytes
         self._address = ""
         self._is_counted = False
+        self._is_endless = False
         # Bytes of this request that were no body: its headers, and what frames its pieces.
         self._framing_bytes = 0
         self._body_bytes = 0
@@ -124,6 +125,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self.cycle = None  # type: ignore[assignment]
         self.scope = None  # type: ignore[assignment]
         self.pipeline.clear()
+
+    def note_endless(self) -> None:
+        """The answer goes on until its client leaves."""
+        self._is_endless = True
 
     def note_known(self) -> None:
         """Whoever is at the other end may have more connections than strangers."""
@@ -181,6 +186,7 @@ class BoundedProtocol(HttpToolsProtocol):
             raise HeadRefused(400, "Too many requests at once on one connection.")
         super().on_message_begin()
         self.scope[KNOWN_KEY] = self.note_known  # type: ignore[literal-required]
+        self.scope[ENDLESS_KEY] = self.note_endless  # type: ignore[literal-required]
         self._body_bytes = 0
         self._header_bytes = 0
         self._telling = []
@@ -276,8 +282,9 @@ class BoundedProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def shutdown(self) -> None:
-        """The server stops: a connection that only waits is closed at once."""
-        if self._is_deaf:
+        """The server stops: a connection that only waits, or whose answer has no end, is closed at
+        once."""
+        if self._is_deaf or self._is_endless:
             self.transport.close()
         else:
             super().shutdown()
