@@ -14,6 +14,7 @@ from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import BY_SEVERITY, HELD, LEVELS, Glyph, Level, line_of
 from helmdash.pages.parts.axes import Tick, ticks, x_scale, x_ticks
 from helmdash.pages.parts.clear_markers import ClearMarker, clear_markers
+from helmdash.pages.parts.curve_events import unexplained_falls
 from helmdash.pages.parts.drawings import outline, short
 from helmdash.queries.conversations.conversations import RoundView
 from helmdash.queries.conversations.curve import CurvePoint
@@ -64,6 +65,8 @@ class Curve:
     markers: tuple[Marker, ...]
     trims: tuple[str, ...]
     clear_markers: tuple[ClearMarker, ...]
+    failures: tuple[str, ...] = ()
+    falls: tuple[Tick, ...] = ()
     has_untrusted: bool = False
 
     @property
@@ -107,13 +110,23 @@ def curve(
         bottom=bottom,
         y_ticks=tuple(Tick(at=y(value), label=short(value)) for value in ticks(y_max)),
         x_ticks=x_ticks(points, x, most=10 if roomy else 4),
-        lines=_spread(tuple(_line(name, of, points, x, y) for name, of in shown.items())),
+        lines=_spread(
+            tuple(_line(name, of, points, x, y, y_max=y_max) for name, of in shown.items())
+        ),
         above=above,
         segments=tuple("M" + " L".join(f"{a},{b}" for a, b in run) for run in runs),
         areas=tuple(_area(run, bottom) for run in runs),
         markers=_markers(points, x, y, bottom, spacing=(right - left) / max(len(points), 1)),
         trims=tuple(f"M{x(p.generation) - 4},{top - 8} h8 l-4,6 z" for p in points if p.is_trimmed),
         has_untrusted=any(p.prompt_tokens is not None and not p.is_trusted for p in points),
+        failures=tuple(_cross(x(p.generation), _height(p, y, bottom)) for p in points if p.cause),
+        falls=tuple(
+            Tick(
+                at=x(each.generation),
+                label=f"Generation {each.generation:,}: {each.gone:,} tokens fewer",
+            )
+            for each in unexplained_falls(points)
+        ),
         clear_markers=clear_markers(points, rounds, x=x, y=y, top=top, bottom=bottom, right=right),
     )
 
@@ -194,19 +207,33 @@ def _line(
     points: Sequence[CurvePoint],
     x: Callable[[float], float],
     y: Callable[[float], float],
+    *,
+    y_max: float,
 ) -> Line:
-    """A threshold as steps, since a change of model moves it."""
-    known = [(p.generation, value) for p in points if (value := value_of(p)) is not None]
+    """A threshold as steps, since a change of model moves it; broken off where it is not known, and
+    where it lies above the drawing."""
+    runs = groupby(points, key=lambda p: (v := value_of(p)) is not None and v <= y_max)
+    path = " ".join(_steps(list(run), value_of, x, y) for is_drawn, run in runs if is_drawn)
+    newest = next(value for p in reversed(points) if (value := value_of(p)) is not None)
+    return Line(name=name, path=path, value=newest, label_y=max(y(newest), 8.0))
+
+
+def _steps(
+    run: Sequence[CurvePoint],
+    value_of: ValueOf,
+    x: Callable[[float], float],
+    y: Callable[[float], float],
+) -> str:
     path: list[str] = []
-    for index, (generation, value) in enumerate(known):
-        at, height = x(generation), max(y(value), 0.0)
-        if index == 0:
+    height = 0.0
+    for point in run:
+        at, before, height = x(point.generation), height, y(value_of(point) or 0)
+        if not path:
             path.append(f"M{at - 8},{height} L{at},{height}")
-        elif value != known[index - 1][1]:
+        elif height != before:
             path.append(f"H{at} V{height}")
-    path.append(f"H{x(known[-1][0]) + 8}")
-    newest = known[-1][1]
-    return Line(name=name, path=" ".join(path), value=newest, label_y=max(y(newest), 8.0))
+    path.append(f"H{x(run[-1].generation) + 8}")
+    return " ".join(path)
 
 
 def _spread(lines: tuple[Line, ...], gap: float = 13.0) -> tuple[Line, ...]:
@@ -234,7 +261,7 @@ def _markers(
         is_edge = index in (0, len(points) - 1) or point.level is not points[index - 1].level
         if not (is_edge or index % step == 0 or point.cause):
             continue
-        height = bottom if point.prompt_tokens is None else y(point.prompt_tokens)
+        height = _height(point, y, bottom)
         row = LEVELS[point.level]
         found.append(
             Marker(
@@ -245,6 +272,14 @@ def _markers(
             )
         )
     return tuple(found)
+
+
+def _height(point: CurvePoint, y: Callable[[float], float], bottom: float) -> float:
+    return bottom if point.prompt_tokens is None else y(point.prompt_tokens)
+
+
+def _cross(at: float, height: float) -> str:
+    return f"M{at - 5:.1f},{height - 5:.1f} l10,10 m0,-10 l-10,10"
 
 
 def _text(point: CurvePoint) -> str:

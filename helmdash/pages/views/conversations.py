@@ -11,7 +11,7 @@ from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.pages import scope
 from helmdash.pages.forms import ConversationFilterForm
 from helmdash.pages.guards import require_storable
-from helmdash.pages.parts import care, charts, composition
+from helmdash.pages.parts import care, charts, composition, curve_events
 from helmdash.pages.parts.one_shots import grouped
 from helmdash.pages.parts.reminders import notes_at
 from helmdash.pages.render import PageRequest, live, live_with, show
@@ -21,13 +21,17 @@ from helmdash.queries.budgets import budgets
 from helmdash.queries.calls import CallFilters
 from helmdash.queries.conversations import conversations, dropped_context
 from helmdash.queries.conversations.conversations import ConversationDetail
-from helmdash.queries.conversations.curve import CurvePoint
+from helmdash.queries.conversations.curve import CURVE_POINTS, CurvePoint
 from helmdash.queries.paging import BadCursor
 
 # The newest calls below the curve; the calls page has the rest.
 _CALLS_SHOWN = 20
 # The curve as a table; longer than this it is searched on the calls page.
 _TABLE_ROWS = 100
+# What the curve marks, in words; the newest of the drawing.
+_EVENTS_SHOWN = 50
+# No conversation has a billion generations, and no database takes any number.
+_MOST_DIGITS = 9
 # A caution that goes on for long gives one in ten generations; the newest tell how it stands.
 _GUIDANCE_SHOWN = 30
 
@@ -80,7 +84,8 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
     """One conversation: how it filled up, what was done about it, and what survives a clear."""
     require_storable(name)
     project = scope.current_project(request)
-    found = conversations.find(project_id=project.id, conversation_id=name)
+    up_to = _generation(request.GET.get("to", ""))
+    found = conversations.find(project_id=project.id, conversation_id=name, up_to=up_to)
     if found is None:
         return scope.elsewhere(request, "conversation", name)
     newest = found.conversation
@@ -99,6 +104,9 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
         "untold": care.untold(found.care, found.conversation.health.level),
         "gone": dropped_context.dropped_context(project_id=project.id, conversation=name),
         "table": found.curve[-_TABLE_ROWS:],
+        "events": curve_events.events(found.curve, found.rounds)[:_EVENTS_SHOWN],
+        "falls": curve_events.unexplained_falls(found.curve)[::-1][:_EVENTS_SHOWN],
+        **_neighbours(found),
         **_composition(found.curve),
         "page": calls.page(
             project_id=project.id, filters=CallFilters(conversation=name), limit=_CALLS_SHOWN
@@ -110,6 +118,24 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
             found.conversation, found.reminders, budget=windows, now=request.now
         )
     return show(request, "pages/conversation.html", context, fragment="pages/_conversation.html")
+
+
+def _generation(text: str) -> int | None:
+    """A generation out of the address; None for what is none: then the newest are shown."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+    return int(text) if is_number and int(text) else None
+
+
+def _neighbours(found: ConversationDetail) -> dict[str, object]:
+    """Up to which generation the curve goes with the one before, and with the one after (None:
+    there is none)."""
+    curve, newest = found.curve, found.conversation.generation
+    first, last = (curve[0].generation, curve[-1].generation) if curve else (0, 0)
+    return {
+        "older_to": first - 1 if first > 1 else None,
+        "newer_to": min(last + CURVE_POINTS, newest) if curve and last < newest else None,
+        "curve_span": (first, last),
+    }
 
 
 def _composition(points: Sequence[CurvePoint]) -> dict[str, object]:
@@ -145,11 +171,13 @@ def _curves(
         flat["budget"] = windows.input_tokens
     if windows.context_length and windows.context_length != windows.limit_tokens:
         flat["window"] = windows.context_length
+    # Of a part that others follow, the rounds after it are not open.
+    is_newest = not found.curve or found.curve[-1].generation >= found.conversation.generation
+    last = found.conversation.round_number if is_newest else found.curve[-1].round_number
+    rounds = tuple(each for each in found.rounds if each.number <= last)
     return tuple(
         (
-            charts.curve(
-                found.curve, width=width, height=height, rounds=found.rounds, windows=flat
-            ),
+            charts.curve(found.curve, width=width, height=height, rounds=rounds, windows=flat),
             where,
         )
         for width, height, where in ((940, 270, "wide"), (380, 230, "only-narrow"))

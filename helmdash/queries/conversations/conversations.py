@@ -232,8 +232,13 @@ def _newest_first(rows: QuerySet[Conversation], cursor: str | None) -> QuerySet[
     return rows.filter(latest_at__lte=at).exclude(latest_at=at, id__gte=pk)
 
 
-def find(*, project_id: int, conversation_id: str) -> ConversationDetail | None:
-    """One conversation; None if it does not exist in the project. Six queries."""
+def find(
+    *, project_id: int, conversation_id: str, up_to: int | None = None
+) -> ConversationDetail | None:
+    """One conversation; None if it does not exist in the project. Six queries.
+
+    up_to: the generation that its curve ends with; None: the newest.
+    """
     row = (
         Conversation.objects.filter(project_id=project_id, name=conversation_id)
         .select_related("project")
@@ -269,7 +274,7 @@ def find(*, project_id: int, conversation_id: str) -> ConversationDetail | None:
             )
             for item in changes.order_by("-generation")[:50]
         ),
-        curve=curve_of(row),
+        curve=curve_of(row, up_to=up_to),
         care=care.care_view(
             next((item.care for item in rounds if item.number == row.round_number), None),
             round_number=row.round_number,

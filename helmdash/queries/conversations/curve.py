@@ -42,11 +42,14 @@ class CurvePoint:
         return self.prompt_tokens is not None and self.reason is not HealthReason.SUSPECTED_CUT
 
 
-def curve_of(row: Conversation) -> tuple[CurvePoint, ...]:
-    """Its newest generations, CURVE_POINTS at most, oldest first. One query."""
+def curve_of(row: Conversation, *, up_to: int | None = None) -> tuple[CurvePoint, ...]:
+    """Its newest generations (`up_to` one; None: the newest), CURVE_POINTS at most, oldest first.
+    One query."""
+    rows = calls_of(row)
+    if up_to is not None:
+        rows = rows.filter(generation__lte=up_to)
     newest = (
-        calls_of(row)
-        .filter(generation__isnull=False)
+        rows.filter(generation__isnull=False)
         .order_by("-generation")
         .values_list(
             "generation",

@@ -1,0 +1,101 @@
+"""What happened to a conversation's context, generation by generation: what its curve marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from helmdash.queries.conversations.conversations import RoundView
+from helmdash.queries.conversations.curve import CurvePoint
+
+# A client that drops its model's thoughts makes a prompt some percent shorter: no more than this
+# says that something left the context.
+_LEAST_SHARE = 0.1
+_LEAST_TOKENS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fall:
+    """A prompt that became shorter within a round, and nothing told why (tokens)."""
+
+    generation: int
+    call_id: str
+    before: int
+    after: int
+    at: datetime
+
+    @property
+    def gone(self) -> int:
+        """What the prompt lost."""
+        return self.before - self.after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveEvent:
+    """One mark of the curve in words."""
+
+    generation: int
+    call_id: str
+    text: str
+    at: datetime
+
+
+def unexplained_falls(points: Sequence[CurvePoint]) -> tuple[Fall, ...]:
+    """Falls within a round that no Trim and no other model explains, oldest first.
+
+    Another model counts tokens in another way. Counts that are not trusted say nothing.
+    """
+    found: list[Fall] = []
+    before: CurvePoint | None = None
+    for point in points:
+        if not point.is_trusted or point.prompt_tokens is None:
+            continue
+        if before is not None and _is_unexplained(before, point):
+            found.append(
+                Fall(
+                    generation=point.generation,
+                    call_id=point.call_id,
+                    before=before.prompt_tokens or 0,
+                    after=point.prompt_tokens,
+                    at=point.at,
+                )
+            )
+        before = point
+    return tuple(found)
+
+
+def events(points: Sequence[CurvePoint], rounds: Sequence[RoundView]) -> tuple[CurveEvent, ...]:
+    """Failures, fresh starts, Trims and unexplained falls among the points, newest first."""
+    openers = {each.first_generation: each for each in rounds if each.opened_by}
+    falls = {each.generation: each for each in unexplained_falls(points)}
+    return tuple(
+        CurveEvent(
+            generation=point.generation, call_id=point.call_id, text="; ".join(told), at=point.at
+        )
+        for point in reversed(points)
+        if (told := list(_told(point, openers, falls)))
+    )
+
+
+def _is_unexplained(before: CurvePoint, point: CurvePoint) -> bool:
+    was, now = before.prompt_tokens or 0, point.prompt_tokens or 0
+    is_fall = was - now > max(was * _LEAST_SHARE, _LEAST_TOKENS)
+    is_same = (before.round_number, before.model) == (point.round_number, point.model)
+    return is_fall and is_same and not point.is_trimmed
+
+
+def _told(
+    point: CurvePoint, openers: Mapping[int, RoundView], falls: Mapping[int, Fall]
+) -> Iterator[str]:
+    opened = openers.get(point.generation)
+    if opened is not None:
+        by = "the client's compaction" if opened.opened_by == "compaction" else opened.opened_by
+        yield f"round {opened.number} begins, opened by {by}"
+    if point.is_trimmed:
+        yield "the prompt was trimmed"
+    fall = falls.get(point.generation)
+    if fall is not None:
+        yield f"{fall.gone:,} tokens fewer than the call before, and nothing told why"
+    if point.cause:
+        yield f"failed: {point.cause}"
