@@ -14,7 +14,7 @@ from django.db import connection
 
 from helmdash.core.access.permissions import SHELL, Forbidden, KeyHolder
 from helmdash.core.conversations.fingerprints import ChatTurn, links_of
-from helmdash.operations import care
+from helmdash.operations import care, triage
 from helmdash.operations.recorder import recorder
 from helmdash.operations.recorder.units import Unit
 from helmdash.operations.retention.erasing import (
@@ -65,6 +65,14 @@ def fill(project: ProjectInfo, name: str) -> None:
     for number, tokens in enumerate((20_000, 110_000, 110_000, 120_000)):
         talk.advance(has_user_prompt=True, user_prompt=f"{name} asks {number}")
         talk.call(tokens, messages=(SYSTEM, user(f"{name} says {number}")), content=f"{name} hears")
+    triage.say(
+        actor=SHELL,
+        project=project,
+        conversation=name,
+        word=triage.Word.NOTE,
+        text=f"Look at {name}.",
+        now=NOW,
+    )
     care.add_reminder(
         actor=SHELL, project=project, conversation=name, content=f"{name} notes", now=talk.tick()
     )
