@@ -127,12 +127,12 @@ def test_the_level_goes_on_while_a_part_is_open(served: Served, browser_page: Br
     browser_page.wait_for_selector("#live-level .is-caution", timeout=30_000)
 
     # The parts ask by themselves, the level before or after the one that is held.
-    browser_page.wait_for_selector(".live .held")
+    browser_page.wait_for_selector(".live.held")
     assert browser_page.locator("#live details[open]").count() == 1
     assert browser_page.locator("#live a[href^='/calls/open-2/?']").count() == 0
     browser_page.click("#live summary:text-is('As a table')")
     browser_page.wait_for_selector("#live a[href^='/calls/open-2/?']", state="attached")
-    browser_page.wait_for_selector(".live .held", state="hidden")
+    browser_page.wait_for_selector(".live.held", state="hidden")
 
 
 def test_a_faulty_text_is_marked_while_it_is_typed(
