@@ -107,6 +107,12 @@ class TimeForm(forms.Form):
         return TimeRange(since=self.cleaned_data["since"], until=self.cleaned_data["until"])
 
     @property
+    def range_elsewhere(self) -> str:
+        """The range in force as text that means it on every other page; only after is_valid()."""
+        is_of_calendar = self.data.get("since") or self.data.get("until")
+        return self.time_range.exact if is_of_calendar else self.range_text
+
+    @property
     def zone_name(self) -> str:
         """The zone in which times without one are read."""
         return getattr(self._zone, "key", "UTC")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -18,14 +18,12 @@ from django.db.models import OuterRef, Subquery
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.rollups.figures import Marginal, under
-from helmdash.core.rollups.periods import moment_of, quarter_of
+from helmdash.core.rollups.periods import moment_of
 from helmdash.queries import rollups
 from helmdash.queries.budgets import budgets
 from helmdash.queries.rollups import RangeFigures
 from helmdash.records.models import Call, FailureMark, Project
 
-# A day tells what fails now from what failed once; it is compared with the day before.
-RANGE: Final = timedelta(days=1)
 # More groups than a person reads; the page of calls has the rest.
 MOST_GROUPS: Final = 12
 
@@ -52,15 +50,16 @@ class GroupMark:
 class FailureGroup:
     """A model's calls that failed for one cause.
 
-    calls: so many in the range, `before` in the one before it. first_at, latest_at: the first and
-    the newest of the range; known to a period of the rollups where the calls are gone.
-    mark: what was said of it last; None: nothing, or that it is open.
+    calls: so many in the range, `before` in the one of the same length before it (None: it is not
+    known, or the range has no beginning). first_at, latest_at: the first and the newest of the
+    range; known to a period of the rollups where the calls are gone. mark: what was said of it
+    last; None: nothing, or that it is open.
     """
 
     cause: FailureCause
     model_key: str
     calls: int
-    before: int
+    before: int | None
     first_at: datetime
     latest_at: datetime
     mark: GroupMark | None = None
@@ -79,13 +78,14 @@ class Failing:
 
     settled: resolved, and none failed since, or muted. more: further groups, which are not looked
     at. has_rollups: False where the calls from before there were rollups are still to be counted.
+    is_rounded: an edge has too many calls to read, and is counted to its quarter-hour.
     """
 
-    since: datetime
     open: tuple[FailureGroup, ...] = ()
     settled: tuple[FailureGroup, ...] = ()
     more: int = 0
     has_rollups: bool = True
+    is_rounded: bool = False
 
 
 class _Group(NamedTuple):
@@ -102,29 +102,28 @@ class _Seen:
     latest: int | None = None
 
 
-def failing(*, project_id: int, now: datetime) -> Failing:
-    """What failed from RANGE before `now`, counted from the quarter-hour. Seven queries at most,
+def failing(
+    *, project_id: int, now: datetime, since: datetime | None, until: datetime | None = None
+) -> Failing:
+    """What failed from `since` to before `until`; None: without that bound. Eleven queries at most,
     and some more after an edit of a budget."""
-    start = quarter_of(now - RANGE)
-    since = moment_of(start)
-    found = _figures(project_id, since, None)
+    found = _figures(project_id, since, until)
     if found is None:
-        return Failing(since=since, has_rollups=False)
+        return Failing(has_rollups=False)
     table = budgets.table(project_id=project_id)
     groups = _grouped(table, found)
     if not groups:
-        return Failing(since=since)
-    earlier = _figures(project_id, since - RANGE, since)
-    before = _grouped(table, earlier) if earlier is not None else {}
+        return Failing(is_rounded=found.is_rounded)
+    before = _before(project_id, table, since, min(until or now, now))
     shown = sorted(groups, key=lambda each: (-groups[each].calls, each))[:MOST_GROUPS]
     marks = _marks(project_id, shown)
-    times = _times(project_id, {each: groups[each] for each in shown})
+    times = _times(project_id, {each: groups[each] for each in shown}, since, until)
     all_of_them = [
         FailureGroup(
             cause=FailureCause(each.cause),
             model_key=each.model_key,
             calls=groups[each].calls,
-            before=before[each].calls if each in before else 0,
+            before=None if before is None else before[each].calls if each in before else 0,
             first_at=times[each][0],
             latest_at=times[each][1],
             mark=marks.get(each),
@@ -133,11 +132,26 @@ def failing(*, project_id: int, now: datetime) -> Failing:
     ]
     settled = tuple(each for each in all_of_them if _is_settled(each, now))
     return Failing(
-        since=since,
         open=tuple(each for each in all_of_them if each not in settled),
         settled=settled,
         more=len(groups) - len(shown),
+        is_rounded=found.is_rounded,
     )
+
+
+def _before(
+    project_id: int, table: BudgetTable, since: datetime | None, end: datetime
+) -> dict[_Group, _Seen] | None:
+    """The groups of the range that is as long and ends where this one begins; None: there is none,
+    or its calls are not counted yet."""
+    if since is None or end <= since:
+        return None
+    try:
+        start = since - (end - since)
+    except OverflowError:  # before the first year
+        return None
+    found = _figures(project_id, start, since)
+    return None if found is None else _grouped(table, found)
 
 
 def _is_settled(group: FailureGroup, now: datetime) -> bool:
@@ -149,7 +163,9 @@ def _is_settled(group: FailureGroup, now: datetime) -> bool:
     return mark.state is GroupState.RESOLVED and not group.has_returned
 
 
-def _figures(project_id: int, since: datetime, until: datetime | None) -> RangeFigures | None:
+def _figures(
+    project_id: int, since: datetime | None, until: datetime | None
+) -> RangeFigures | None:
     return rollups.figures(project_id=project_id, marginal=Marginal.CAUSE, since=since, until=until)
 
 
@@ -171,19 +187,23 @@ def _grouped(table: BudgetTable, found: RangeFigures) -> dict[_Group, _Seen]:
 
 
 def _times(
-    project_id: int, groups: Mapping[_Group, _Seen]
+    project_id: int,
+    groups: Mapping[_Group, _Seen],
+    since: datetime | None,
+    until: datetime | None,
 ) -> dict[_Group, tuple[datetime, datetime]]:
     """When the first and the newest call of each group started. One statement: for each a step into
-    the index of causes, from the beginning of the period that has it."""
+    the index of causes, within the range and from the beginning of the period that has it."""
     asked: dict[str, Subquery] = {}
     bounds = {
-        each: (moment_of(seen.first or 0), moment_of(seen.latest or 0))
+        each: (_within(seen.first or 0, since), _within(seen.latest or 0, since))
         for each, seen in groups.items()
     }
     for at, (group, (first, latest)) in enumerate(bounds.items()):
         calls = Call.objects.filter(
             project_id=OuterRef("pk"), cause=group.cause, model_key=group.model_key
         ).values("started_at")
+        calls = calls if until is None else calls.filter(started_at__lt=until)
         asked[f"first_{at}"] = Subquery(
             calls.filter(started_at__gte=first).order_by("started_at", "id")[:1]
         )
@@ -195,6 +215,12 @@ def _times(
         group: (told.get(f"first_{at}") or first, told.get(f"latest_{at}") or latest)
         for at, (group, (first, latest)) in enumerate(bounds.items())
     }
+
+
+def _within(quarter: int, since: datetime | None) -> datetime:
+    """When a period begins, as far as it is in the range."""
+    start = moment_of(quarter)
+    return start if since is None else max(start, since)
 
 
 def _marks(project_id: int, groups: Iterable[_Group]) -> dict[_Group, GroupMark]:

@@ -35,8 +35,11 @@ class Overview:
         return not self.latest_calls
 
 
-def overview(*, project_id: int, now: datetime) -> Overview:
-    """Fifteen queries at most."""
+def overview(
+    *, project_id: int, now: datetime, since: datetime | None, until: datetime | None
+) -> Overview:
+    """The first page; what fails is that of a range, from `since` to before `until`. Nineteen
+    queries at most."""
     everything = ConversationFilters()
     recent = conversations.page(project_id=project_id, filters=everything, limit=_SHOWN)
     latest = calls.page(project_id=project_id, filters=CallFilters(), limit=_SHOWN)
@@ -49,7 +52,7 @@ def overview(*, project_id: int, now: datetime) -> Overview:
         if is_full
         else len(needs_attention),
         under_way=under_way.under_way(project_id=project_id, now=now, limit=_SHOWN),
-        failing=failures.failing(project_id=project_id, now=now),
+        failing=failures.failing(project_id=project_id, now=now, since=since, until=until),
         recent=recent.items,
         latest_calls=latest.items,
     )

@@ -41,7 +41,7 @@ def say(project: ProjectInfo, group: FailureGroup, state: GroupState, at: dateti
 
 
 def find(project: ProjectInfo, now: datetime = NOW) -> Failing:
-    return failing(project_id=project.id, now=now)
+    return failing(project_id=project.id, now=now, since=now - 24 * HOUR)
 
 
 @pytest.mark.parametrize("is_folded", [False, True])
@@ -59,7 +59,7 @@ def test_calls_that_fail_are_grouped_by_cause_and_model(
 
     find(project)  # which reads the budgets, for the names of models
 
-    with django_assert_max_num_queries(7):
+    with django_assert_max_num_queries(10):
         found = find(project)
 
     told = [
@@ -101,6 +101,28 @@ def test_what_is_muted_comes_back_after_a_day_if_it_still_fails(project: Project
     assert find(project, NOW + HOUR).open == ()
     (later,) = find(project, NOW + MUTE).open
     assert (later.mark and later.mark.state, later.has_returned) == (GroupState.MUTED, False)
+
+
+@pytest.mark.parametrize("is_folded", [False, True])
+def test_a_range_is_counted_exactly_and_beside_the_one_as_long_before_it(
+    project: ProjectInfo, is_folded: bool
+) -> None:
+    minute = timedelta(minutes=1)
+    for minutes in (1, 11, 12, 20, 33, 34, 35, 59):
+        fail(project, NOW - minutes * minute)
+    if is_folded:
+        fold_all()
+
+    def told(since: datetime | None, until: datetime | None) -> tuple[object, ...]:
+        (group,) = failing(project_id=project.id, now=NOW, since=since, until=until).open
+        return group.calls, group.before, group.first_at, group.latest_at
+
+    half, until = NOW - 31 * minute, NOW - 10 * minute
+    assert told(half, until) == (3, 3, NOW - 20 * minute, NOW - 11 * minute)
+    # A range that is not over yet has the length of what is over of it.
+    assert told(half, NOW + 600 * minute) == (4, 4, NOW - 20 * minute, NOW - minute)
+    assert told(None, None) == (8, None, NOW - 59 * minute, NOW - minute)
+    assert told(NOW - 365 * 24 * HOUR, None)[:2] == (8, 0)
 
 
 def test_nothing_fails_where_every_call_gave_something(project: ProjectInfo) -> None:

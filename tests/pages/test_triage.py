@@ -30,16 +30,18 @@ def test_what_fails_is_resolved_on_the_overview_and_comes_back(
     record(make_capture(**failed), project=project)
     before, read = failing(owner), failing(viewer)
 
-    answer = owner.post("/failures/mark/", {**GROUP, "state": "resolved"}, follow=True)
+    said = {**GROUP, "state": "resolved", "range": "7d"}
+    answer = owner.post("/failures/mark/", said, follow=True)
     resolved = failing(owner)
     record(make_capture(**failed), project=project)
     again = failing(owner)
 
     assert "The provider&#x27;s rate limit was reached" in before
-    assert "/calls/?cause=rate_limited&amp;model=openai%2Fgpt-4o&amp;since=24h" in before
+    assert "/calls/?cause=rate_limited&amp;model=openai%2Fgpt-4o&amp;range=24h" in before
     assert "Resolve" in before
     assert "Resolve" not in read
     assert "Resolved: it comes back" in answer.content.decode()
+    assert "range=7d" in answer.redirect_chain[0][0]
     assert "Nothing fails" in resolved
     assert "resolved by owner" in resolved
     assert "came back" in again

@@ -178,7 +178,7 @@ def test_what_is_missing_or_forbidden_is_told_within_the_frame(
 
 # session, user, projects, newest call of the project, newest call of all; then the page's own
 QUERIES = {
-    "/": 27,
+    "/": 30,
     "/conversations/": 9,
     "/conversations/talk/": 26,
     "/calls/": 16,

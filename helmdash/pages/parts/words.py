@@ -194,13 +194,16 @@ def cause_sentence(cause: FailureCause) -> str:
 
 
 def trend(group: FailureGroup) -> str:
-    """How many calls of a group there were in the range before, beside those of this one."""
+    """How many calls of a group there were in the range before, beside those of this one; "" where
+    that is not known."""
+    if group.before is None:
+        return ""
     if not group.before:
-        return "none the day before"
+        return "none in the range before"
     if group.calls == group.before:
-        return "as the day before"
+        return "as in the range before"
     direction = "up" if group.calls > group.before else "down"
-    return f"{direction} from {group.before:,} the day before"
+    return f"{direction} from {group.before:,} in the range before"
 
 
 def advice(value: Advice) -> str:

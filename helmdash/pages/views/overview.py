@@ -9,6 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from helmdash.core.access.permissions import Right
 from helmdash.core.budgets.levels import LEVELS
+from helmdash.core.text.time_ranges import parse_range
 from helmdash.operations.access import keys
 from helmdash.pages import scope
 from helmdash.pages.addresses import in_project
@@ -32,9 +33,12 @@ def overview_page(request: PageRequest) -> HttpResponse:
     scoped = scope.read(request)
     if not scoped.has_calls:
         return _waiting(request, key=None)
-    found = overview.overview(project_id=scoped.project.id, now=request.now)
     zone = reader_zone(request)
     form = OverviewForm(request.GET, now=request.now, zone=zone)
+    asked = form.time_range if form.is_valid() else parse_range(form.default, now=request.now)
+    found = overview.overview(
+        project_id=scoped.project.id, now=request.now, since=asked.since, until=asked.until
+    )
     counters = tuple((level, found.counters[level]) for level in _ORDER)
     context: dict[str, object] = {
         "overview": found,
@@ -42,6 +46,7 @@ def overview_page(request: PageRequest) -> HttpResponse:
         "total": sum(count for _, count in counters),
         "shares": drawings.shares(counters),
         "form": form,
+        "range": form.range_elsewhere if form.is_valid() else form.default,
     }
     if form.is_valid():
         context["bars"] = call_bars(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.contrib import messages
 from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -47,7 +49,9 @@ def mark_failures(request: PageRequest) -> HttpResponse:
         messages.success(request, _SAID[state])
     else:
         messages.error(request, "; ".join(form.problems))
-    return HttpResponseRedirect(f"{request.page}#failing")
+    asked = request.POST.get("range")
+    query = f"?{urlencode({'range': asked})}" if asked else ""
+    return HttpResponseRedirect(f"{request.page}{query}#failing")
 
 
 @post_only("conversation")
