@@ -60,7 +60,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     # A page of 100 kB becomes 12. What BREACH guesses at is masked anew in every page (the CSRF
     # token), and up to 100 random bytes blur each length (ADR 6).
-    "django.middleware.gzip.GZipMiddleware",
+    "helmdash.pages.middleware.CompressPagesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

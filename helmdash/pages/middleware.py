@@ -9,6 +9,8 @@ from collections.abc import Callable
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -25,6 +27,18 @@ _OPEN_PREFIXES = ("/login/", "/static/", "/api/")
 _UNTYPED = frozenset(
     {"csrfmiddlewaretoken", scope.FORM_FIELD, "id", "do", "position", "updated_at"}
 )
+
+
+class CompressPagesMiddleware(GZipMiddleware):
+    """Compresses what people read. What programs get stays as it is: a report is answered beside
+    Django (api.fast) with the same headers, and an export is written as it is read."""
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        if not response.headers.get("Content-Type", "").startswith("text/html"):
+            return response
+        return super().process_response(request, response)
 
 
 class SignInRequiredMiddleware:
