@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 
 from tests.pages.test_in_chromium import PAGES, all_pages, record, sign_in
-from tests.support import chromium
+from tests.support import chromium, environment
 from tests.support.browser import BrowserPage, SharedBrowser
 from tests.support.server import Served
 
@@ -42,6 +42,7 @@ def main() -> None:
     TARGET.mkdir(parents=True, exist_ok=True)
     for old in TARGET.glob("*.png"):
         old.unlink()
+    environment.prepare()
     browser = SharedBrowser()
     with tempfile.TemporaryDirectory(prefix="helmdash-shots-") as folder:
         served = Served(data_dir=Path(folder) / "data")
@@ -54,6 +55,7 @@ def main() -> None:
         finally:
             browser.stop()
             served.close()
+            environment.finish()
     figures = "".join(
         f'<figure><a href="{escape(shot.name)}"><img loading="lazy" src="{escape(shot.name)}" '
         f'alt=""></a><figcaption>{escape(shot.stem)}</figcaption></figure>\n'
