@@ -123,6 +123,20 @@ def test_what_was_there_before_is_judged_like_what_is_recorded(project: ProjectI
     assert len(set(told.values())) > len(AttentionReason) - 2
 
 
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL plans by what it counted")
+@pytest.mark.parametrize("statement", ["FAILURES", "CAUSES"])
+def test_each_conversation_is_judged_by_its_own_calls(db: None, statement: str) -> None:
+    """The migration walks through all calls for none of them: that would take hours."""
+    migration = import_module("helmdash.records.migrations.0017_attention")
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {getattr(migration, statement)}")
+        plan = [detail for *_, detail in cursor.fetchall()]
+
+    asked = [detail for detail in plan if " c " in detail]
+    assert asked
+    assert all("SEARCH" in each and "conversation_id=?" in each for each in asked), plan
+
+
 # --- what people say
 
 

@@ -7,18 +7,21 @@ from django.db.models import Case, Exists, F, Max, OuterRef, Q, Subquery, When
 from django.db.models.fields.json import KeyTextTransform
 
 HELD = ("critical", "caution")
-# The newest five calls as bits, the newest lowest.
+# The newest five calls as bits, the newest lowest. The project finds a conversation's calls, here and
+# below: indexes begin with it, and without it each conversation would walk through all calls.
 FAILURES = """
     UPDATE records_conversation SET recent_failures = COALESCE((
         SELECT SUM(CASE records_conversation.generation - c.generation
             WHEN 0 THEN 1 WHEN 1 THEN 2 WHEN 2 THEN 4 WHEN 3 THEN 8 ELSE 16 END)
-        FROM records_call c WHERE c.conversation_id = records_conversation.id
+        FROM records_call c WHERE c.project_id = records_conversation.project_id
+        AND c.conversation_id = records_conversation.id
         AND c.generation > records_conversation.generation - 5 AND c.cause <> ''
     ), 0) WHERE failures > 0
 """
 CAUSES = """
     UPDATE records_conversation SET latest_cause = (
-        SELECT c.cause FROM records_call c WHERE c.conversation_id = records_conversation.id
+        SELECT c.cause FROM records_call c WHERE c.project_id = records_conversation.project_id
+        AND c.conversation_id = records_conversation.id
         AND c.generation = records_conversation.generation
     ) WHERE recent_failures % 2 = 1
 """
