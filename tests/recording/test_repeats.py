@@ -8,6 +8,7 @@ from datetime import timedelta
 from helmdash.core.budgets.levels import Level
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
+from helmdash.records.call_names import delete_names, find_places
 from helmdash.records.models import Budget, Call, CallName, Conversation
 from tests.factories import NOW, make_capture
 from tests.recording.support import CRITICAL, conversation, make_ruled_project, prompt, record
@@ -131,3 +132,16 @@ def test_a_name_that_outlived_its_call_is_free(project: ProjectInfo) -> None:
 
     assert (answer.duplicate, answer.generation) == (False, 2)
     assert CallName.objects.get().call_id == Call.objects.get().pk
+
+
+def test_a_name_that_another_writer_has_just_taken_is_not_forgotten(project: ProjectInfo) -> None:
+    """Of two that bring a name whose call is gone, the second would store the call once more."""
+    record(project, make_capture(id="one"))
+    Call.objects.all()._raw_delete("default")
+    seen = find_places(project.id, ["one"])
+    record(project, make_capture(id="one"))
+
+    delete_names(project.id, seen)
+
+    assert find_places(project.id, ["one"]).keys() == {"one"}
+    assert find_places(project.id, ["one"]) != seen

@@ -319,7 +319,8 @@ def _known_calls(project_id: int, names: Sequence[str]) -> dict[str, Recorded]:
     rows = calls_at(project_id, places.values()).select_related("conversation")
     answers = {row.pk: _first_answer(row) for row in rows}
     # A name may outlive its call by a little, and is free then.
-    delete_names(project_id, [name for name, at in places.items() if at.call_id not in answers])
+    gone = {name: at for name, at in places.items() if at.call_id not in answers}
+    delete_names(project_id, gone)
     return {
         name: replace(answers[at.call_id], id=name)
         for name, at in places.items()

@@ -148,7 +148,8 @@ def _delete_calls(
 ) -> Erased:
     calls = calls_at(project_id, places)
     note_erased(project_id, calls, now=now)
-    delete_names(project_id, list(calls.values_list("name", flat=True)))
+    named = calls.values_list("name", "id", "started_at")
+    delete_names(project_id, {name: Place(pk, at) for name, pk, at in named})
     _delete(payloads_at(project_id, places))
     made_for = Fit.objects.filter(project_id=project_id, name__in=fits)
     return Erased(calls=_delete(calls), fits=_delete(made_for))
