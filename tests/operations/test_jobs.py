@@ -117,6 +117,24 @@ def test_a_failed_job_is_tried_again_later_each_time_and_tells_no_value() -> Non
 
 
 @pytest.mark.django_db
+def test_a_job_that_cannot_tell_whether_it_is_wanted_keeps_no_other_from_its_turn() -> None:
+    def fail(now: object) -> bool:
+        raise ValueError
+
+    def ask_and_do(run: Run) -> Done:
+        fail(run.now)
+        return quiet(run)
+
+    first = JobKind(
+        name="first", words="", run=ask_and_do, first_due=lambda now: None, is_wanted=fail
+    )
+
+    JobThread((first, kind(quiet)), holder="one").look_once()
+
+    assert {job.name: job.outcome for job in jobs()} == {"first": "failed", "sweep": "done"}
+
+
+@pytest.mark.django_db
 def test_who_stops_gives_its_job_back_between_two_steps() -> None:
     steps = []
 

@@ -18,6 +18,7 @@ from django.db import connections
 from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.operations.jobs import leases
 from helmdash.operations.jobs.leases import Done, LeaseLost, Seen, Turn
+from helmdash.operations.recorder.group_commit import is_unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -95,9 +96,10 @@ class JobThread:
             try:
                 with thread_connection():
                     self.look_once()
-            except Exception:
+            except Exception as error:
                 # Who needs the database says that it is away; a lease that is held runs out.
-                logger.debug("the jobs could not be looked at", exc_info=True)
+                level = logging.DEBUG if is_unavailable(error) else logging.ERROR
+                logger.log(level, "the jobs could not be looked at", exc_info=True)
         connections.close_all()
 
     def _carry_out(self, kind: JobKind, turn: Turn, seen: Seen) -> None:
@@ -110,8 +112,19 @@ class JobThread:
 
 
 def _is_wanted(kind: JobKind, seen: Seen) -> bool:
-    """There is something to do; what failed waits for its time all the same."""
-    return kind.is_wanted is not None and not seen.has_failed and kind.is_wanted(seen.now)
+    """There is something to do; what failed waits for its time all the same.
+
+    A job that cannot tell is done: its fault is told in its row, and keeps no other from its turn.
+    Raises what the database raises when it is unavailable.
+    """
+    if kind.is_wanted is None or seen.has_failed:
+        return False
+    try:
+        return kind.is_wanted(seen.now)
+    except Exception as error:
+        if is_unavailable(error):
+            raise
+        return True
 
 
 def run_now(kind: JobKind, *, holder: str) -> bool:
