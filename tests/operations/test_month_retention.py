@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from django.db import connection
+from django.db import connection, connections
+from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.rollups.figures import Marginal
@@ -59,6 +60,42 @@ def test_a_month_is_dropped_once_no_project_keeps_it(
     assert set(CallName.objects.values_list("name", flat=True)) == {"2", "3", "kept"}
     assert told(short) == before
     assert drop_expired_months(actor=SHELL, now=datetime(2024, 4, 20, tzinfo=UTC)) == ()
+
+
+@pytest.mark.usefixtures("grown")
+def test_a_drop_keeps_nobody_waiting() -> None:
+    """It waits for others before it locks calls, and walks through none of them then."""
+    with CaptureQueriesContext(connection) as asked:
+        drop_expired_months(actor=SHELL, now=datetime(2024, 4, 20, tzinfo=UTC))
+
+    told = [each["sql"] for each in asked]
+    (locked,) = [at for at, each in enumerate(told) if "ACCESS EXCLUSIVE" in each]
+    (dropped, *_) = [at for at, each in enumerate(told) if each.startswith("DROP TABLE")]
+    held = told[locked + 1 : dropped]
+    assert not any("rollupstate" in each for each in held)
+    (look,) = [each for each in held if "records_call" in each]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {look.replace('2024_01', '2024_02')}")
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "Index Cond: (project_id = p.id)" in plan, plan
+
+
+def test_a_month_that_is_read_for_long_stays_till_the_next_time(
+    grown: tuple[ProjectInfo, ProjectInfo],
+) -> None:
+    short, _ = grown
+    when = datetime(2024, 4, 20, tzinfo=UTC)
+    reader = connections.create_connection(connection.alias)
+    try:
+        with reader.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("LOCK TABLE ONLY records_call IN ACCESS SHARE MODE")
+
+        assert drop_expired_months(actor=SHELL, now=when) == ()
+        assert Call.objects.filter(project_id=short.id).count() == 3
+    finally:
+        reader.close()
+    assert drop_expired_months(actor=SHELL, now=when) == ("2024_01",)
 
 
 def test_a_conversation_over_several_months_is_erased(
