@@ -23,7 +23,8 @@ _ADDRESSES = re.compile(
     r'(?P<searched><form\b[^>]*\bmethod="get"[^>]*>)'
     r'|(?P<before>\b(?:href|action|formaction|hx-get|hx-post)=")(?P<address>/[^"]*)"'
 )
-_NAMED = re.compile(r"[?&;]project=")
+# Of a query; as HTML has it, `;` ends an `&amp;`.
+_NAMED = re.compile(r"(?:^|[&;])project=")
 
 
 class AddressesMiddleware:
@@ -66,8 +67,9 @@ def name_project(page: str, slug: str) -> str:
 def _named(address: str, slug: str, *, joint: str) -> str:
     parts = urlsplit(address)
     is_ours = not parts.netloc and address.startswith("/")
-    if not is_ours or address.startswith(_OF_NO_PROJECT) or _NAMED.search(address):
-        return address
     whole, mark, fragment = address.partition("#")
+    # A conversation's name may hold what looks like a query.
     path, _, query = whole.partition("?")
+    if not is_ours or address.startswith(_OF_NO_PROJECT) or _NAMED.search(query):
+        return address
     return f"{path}?{query + joint if query else ''}project={quote(slug)}{mark}{fragment}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.encoding import escape_uri_path
 
 from helmdash.core.access.permissions import Forbidden, Person, Right, may, readable
 from helmdash.queries import access, calls
@@ -113,7 +114,8 @@ def elsewhere(request: HttpRequest, kind: Kind, name: str) -> HttpResponse:
         among = readable(current_actor(request))
         slug = find_project_of(kind=kind, name=name, besides=project.id, among=among)
         if slug is not None:
-            return redirect(f"{request.path}?project={slug}")
+            # Quoted: the name may hold a `?`.
+            return redirect(f"{escape_uri_path(request.path)}?project={slug}")
     raise Http404(f"There is no {kind} {name} in {project.name}.")
 
 

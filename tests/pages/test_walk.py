@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from typing import Any
 from urllib.parse import quote
 
@@ -150,6 +151,26 @@ def test_every_address_of_a_page_names_the_project(owner: Client, filled: str) -
             assert elsewhere == {"/?project=default"}  # the switch
             assert [each for each in searches if 'value="other"' not in each] == []
             assert len(named) > 10
+
+
+@pytest.mark.parametrize("name", ["why?", "a#b", "50%25", "a&project=x", "a;project=x"])
+def test_a_name_that_looks_like_a_query_is_found_in_its_project(
+    owner: Client, project: ProjectInfo, name: str
+) -> None:
+    record(make_capture(conversation=name), project=make_project(slug="other"))
+    page = f"/conversations/{quote(name, safe='')}/"
+    panel = f"/budgets/of-conversation/{quote(name, safe='')}/"
+
+    led = owner.get(page, follow=True)
+    own = owner.get(page, {"project": "other", "to": "1"}).content.decode()
+    edited = owner.get(panel, {"project": "other"}).content.decode()
+
+    assert led.status_code == 200
+    assert 'data-project="other"' in led.content.decode()
+    links = [each for each in ADDRESSES.findall(own + edited) if not OF_NO_PROJECT.match(each)]
+    assert [each for each in links if "project=other" not in each] == [*["/?project=default"] * 2]
+    (action,) = re.findall(r'class="card-body" method="post" action="([^"]*)"', edited)
+    assert owner.get(unescape(action)).status_code == 200
 
 
 def test_pages_are_sent_compressed(owner: Client, filled: str) -> None:

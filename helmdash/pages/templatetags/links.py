@@ -5,6 +5,7 @@ from __future__ import annotations
 from django import template
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.encoding import escape_uri_path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -32,7 +33,8 @@ def same_page(context: template.Context, **changes: str | None) -> str:
         query.pop(name, None)
         if value is not None:
             query[name] = value
-    return f"{request.path}?{query.urlencode()}" if query else request.path
+    path = escape_uri_path(request.path)
+    return f"{path}?{query.urlencode()}" if query else path
 
 
 @register.filter
