@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final
@@ -35,6 +35,10 @@ from helmdash.records.rollup_rows import read_spans
 
 # A bar of ten pixels on a wide screen.
 MOST_BARS: Final = 120
+# What is drawn at all (a quarter-hour, and after now): no call is from before 1970, none starts
+# more than a day ahead, and bars over thousands of years would leave none to those with calls.
+_EARLIEST: Final = 0
+_MOST_AHEAD: Final = timedelta(days=366)
 # Calls that are read one by one where filters are no marginal: some tens of milliseconds.
 MOST_READ: Final = 10_000
 
@@ -111,8 +115,8 @@ def series(
     filter that is no marginal has no series here. No bars where the range is empty or the project
     has no calls.
     """
-    start = _first_quarter(project_id) if since is None else quarter_of(since)
-    end = quarter_of(now) + 1 if until is None else _end_of(until)
+    start = _first_quarter(project_id) if since is None else max(quarter_of(since), _EARLIEST)
+    end = quarter_of(now) + 1 if until is None else _end_of(min(until, now + _MOST_AHEAD))
     if start is None or start >= end:
         return Series(bars=(), is_behind=False)
     width, edges = bars(start, end, most=MOST_BARS)

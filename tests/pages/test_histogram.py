@@ -49,6 +49,12 @@ def test_a_bar_leads_to_its_time_and_says_what_it_counts() -> None:
     assert (found.total, found.is_whole, found.is_estimate) == (19, True, True)
 
 
+def test_a_long_bar_says_its_year() -> None:
+    year = Bar(since=START, until=START.replace(year=2027), calls=3)
+
+    assert drawn(year).columns[0].text == "Nov 1 2026, 00:00 to Nov 1 2027, 00:00: 3 calls"
+
+
 def test_what_is_not_counted_yet_is_unknown_and_never_zero() -> None:
     found = drawn(bar(0, None), bar(1, 3))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise, product
 from typing import Any
 
@@ -150,6 +150,25 @@ def test_where_more_fit_than_are_read_older_bars_are_estimates(
         project_id=project.id, filters=wide, now=NOW, split=Split.OUTCOME
     ).bars
     assert (latest.calls, latest.parts, latest.is_estimate) == (40, {"clean": 40}, True)
+
+
+# Years of `since` and `until`, and how many of three calls are in the bars.
+@pytest.mark.parametrize(("first", "last", "calls"), [(2020, 9999, 3), (1, None, 3), (1, 2, 0)])
+def test_ranges_beyond_all_calls_still_have_bars_that_hold_them(
+    project: ProjectInfo, first: int, last: int | None, calls: int
+) -> None:
+    _fill(project, 0, 1, 50)
+
+    bars = _series(
+        project,
+        None,
+        since=datetime(first, 1, 1, tzinfo=UTC),
+        until=None if last is None else datetime(last, 12, 31, tzinfo=UTC),
+    ).bars
+
+    assert sum(bar.calls or 0 for bar in bars) == calls
+    # A reader's zone moves them by a day at most.
+    assert all(1900 < bar.since.year < bar.until.year + 1 < 2200 for bar in bars)
 
 
 def test_a_range_with_nothing_in_it_has_no_bars(project: ProjectInfo) -> None:

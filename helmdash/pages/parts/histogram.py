@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from typing import Final
 
 from helmdash.core.text.time_ranges import TimeRange
@@ -24,6 +24,7 @@ _GAP: Final = 0.16
 _LEAST_PX: Final = 1.5
 _MOST_LABELS: Final = 6
 _DAY_S: Final = 86_400
+_WEEK: Final = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +191,9 @@ def _parts(bar: Bar, most: int, words: Mapping[str, tuple[str, str]]) -> tuple[P
 def _text(bar: Bar, words: Mapping[str, tuple[str, str]], noun: str, zone: tzinfo) -> str:
     begins, ends = bar.since.astimezone(zone), bar.until.astimezone(zone)
     same_day = begins.date() == ends.date()
-    when = f"{begins:%b %-d, %H:%M} to {ends:{'%H:%M' if same_day else '%b %-d, %H:%M'}}"
+    # Weeks, months and years begin on one day of many years.
+    form = "%b %-d %Y, %H:%M" if bar.until - bar.since >= _WEEK else "%b %-d, %H:%M"
+    when = f"{begins:{form}} to {ends:{'%H:%M' if same_day else form}}"
     if bar.calls is None:
         return f"{when}: not counted yet"
     told = [
