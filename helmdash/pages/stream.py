@@ -17,7 +17,7 @@ from typing import Final
 
 from django.db import DatabaseError
 
-from helmdash.doors.asgi import Receive, Scope, Send, headers_of, note_endless
+from helmdash.doors.asgi import Receive, Scope, Send, headers_of, note_endless, note_known
 from helmdash.doors.faults import SessionsUnavailable
 from helmdash.doors.sessions import Sessions
 from helmdash.operations.database.sqlite_file import thread_connection
@@ -39,6 +39,8 @@ _HEADERS: Final = [
     # nginx would keep the beats until it has 4 kB of them.
     (b"x-accel-buffering", b"no"),
 ]
+# Browsers wait 3 to 5 s of themselves: longer than a page believes in a server that says nothing.
+_FIRST: Final = b"retry: 1000\n\n"
 _BEAT: Final = b"event: beat\ndata:\n\n"
 _NEWS: Final = b"data: news\n\n"
 
@@ -69,6 +71,7 @@ class Streams:
             await send({"type": "http.response.start", "status": status, "headers": []})
             await send({"type": "http.response.body"})
             return
+        note_known(scope)
         note_endless(scope)
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         self._open += 1
@@ -97,6 +100,7 @@ class Streams:
         ends = loop.time() + _LIFE_S
         # What changed while there was no stream is news to who comes back.
         told = -1
+        await send({"type": "http.response.body", "body": _FIRST, "more_body": True})
         while not gone.done() and loop.time() < ends:
             said, told = (_BEAT if told == self._count else _NEWS), self._count
             await send({"type": "http.response.body", "body": said, "more_body": True})

@@ -5,8 +5,9 @@
 
 // The server beats each 1.5 s; nothing for this long, and it is away.
 const SILENT_MS = 3500;
-// Without a stream (a proxy holds it back) parts are asked for this often.
-const POLL_MS = 3000;
+// Without a stream (a proxy holds it back) parts are asked for this often: a second later they are,
+// at the latest, and an answer is here before the server is called away.
+const POLL_MS = 2000;
 // Relative times move, and what changed without a new row is seen.
 const MINUTE_MS = 60_000;
 const contact = document.getElementById("contact");
@@ -26,6 +27,11 @@ function ask() {
   isNews = false;
   askedAt = Date.now();
   document.body.dispatchEvent(new CustomEvent("tick"));
+}
+
+function glance() {
+  askedAt = Date.now();
+  document.body.dispatchEvent(new CustomEvent("glance"));
 }
 
 function heard() {
@@ -71,13 +77,16 @@ setInterval(() => {
   if (isSilent && (!stream || stream.readyState === EventSource.CLOSED)) open();
   const isRunning = document.querySelector("[data-running]") !== null;
   const wait = isSilent || isRunning ? POLL_MS : MINUTE_MS;
-  if (!isPaused && (isNews || now - askedAt > wait)) ask();
+  const isDue = now - askedAt > wait;
+  if (!isPaused && (isNews || isDue)) ask();
+  // A page that stands still must know, too, whether the server is there.
+  else if (isSilent && isDue) glance();
   show();
 }, 1000);
 
 // A tab that nobody looks at holds no connection; its title asks twice a minute.
 setInterval(() => {
-  if (document.hidden) document.body.dispatchEvent(new CustomEvent("glance"));
+  if (document.hidden) glance();
 }, 30_000);
 
 document.addEventListener("visibilitychange", () => {

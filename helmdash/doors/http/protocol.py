@@ -242,6 +242,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
+        self._is_endless = False
         super()._start_asgi_task(cycle, app)
 
     def on_body(self, body: bytes) -> None:
