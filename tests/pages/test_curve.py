@@ -15,6 +15,7 @@ from helmdash.pages.parts.charts import curve
 from helmdash.pages.parts.curve_events import events, unexplained_falls
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations.curve import CURVE_POINTS, CurvePoint
+from helmdash.records.models import Call
 from tests.factories import NOW, make_capture, record
 from tests.pages.hygiene import faults
 
@@ -105,6 +106,20 @@ def test_every_generation_of_a_long_conversation_can_be_reached(
     assert re.search(r'to=602[^"]*#curve-title">newer', oldest)
     for odd in ("0", "x", "9" * 30, "²"):
         assert "3 to 602" in owner.get("/conversations/talk/", {"to": odd}).content.decode()
+
+
+def test_from_generations_that_are_not_kept_a_link_leads_to_the_newest(
+    owner: Client, project: ProjectInfo
+) -> None:
+    record(*(make_capture(id=f"n{n}") for n in range(1, 4)), project=project)
+    Call.objects.filter(generation__lt=3).delete()
+
+    html = owner.get("/conversations/talk/", {"to": "2"}).content.decode()
+
+    assert faults(html) == []
+    assert "none of these are kept" in html
+    assert re.search(r'href="/conversations/talk/\?project=default#curve-title">newest', html)
+    assert ">newest<" not in owner.get("/conversations/talk/").content.decode()
 
 
 def test_a_fall_stands_among_what_left_the_context(owner: Client, project: ProjectInfo) -> None:

@@ -106,7 +106,7 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
         "table": found.curve[-_TABLE_ROWS:],
         "events": curve_events.events(found.curve, found.rounds)[:_EVENTS_SHOWN],
         "falls": curve_events.unexplained_falls(found.curve)[::-1][:_EVENTS_SHOWN],
-        **_neighbours(found),
+        **_neighbours(found, up_to),
         **_composition(found.curve),
         "page": calls.page(
             project_id=project.id, filters=CallFilters(conversation=name), limit=_CALLS_SHOWN
@@ -126,7 +126,7 @@ def _generation(text: str) -> int | None:
     return int(text) if is_number and int(text) else None
 
 
-def _neighbours(found: ConversationDetail) -> dict[str, object]:
+def _neighbours(found: ConversationDetail, up_to: int | None) -> dict[str, object]:
     """Up to which generation the curve goes with the one before, and with the one after (None:
     there is none)."""
     curve, newest = found.curve, found.conversation.generation
@@ -134,6 +134,8 @@ def _neighbours(found: ConversationDetail) -> dict[str, object]:
     return {
         "older_to": first - 1 if first > 1 else None,
         "newer_to": min(last + CURVE_POINTS, newest) if curve and last < newest else None,
+        # Also where none of them are kept any more: somebody was led here by `older`.
+        "is_older": up_to is not None and last < newest,
         "curve_span": (first, last),
     }
 
