@@ -19,7 +19,13 @@ from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.catalog.catalog import CatalogError, parse_catalog
 from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
-from helmdash.core.text.time_ranges import BadRange, TimeRange, parse_moment, parse_range
+from helmdash.core.text.time_ranges import (
+    BadRange,
+    TimeRange,
+    bound_text,
+    parse_moment,
+    parse_range,
+)
 from helmdash.operations.triage import Word
 from helmdash.queries.access import SCOPES
 from helmdash.queries.calls import ANY_CAUSE, CallFilters
@@ -96,7 +102,7 @@ class TimeForm(forms.Form):
     @property
     def range_text(self) -> str:
         """The range in force, as its field shows it."""
-        since, until = (self.data.get(name, "").strip() for name in ("since", "until"))
+        since, until = (bound_text(self.data.get(name, "").strip()) for name in ("since", "until"))
         if since or until:
             return f"{since}..{until}" if until else since
         return str(self.data.get("range", "")).strip() or self.default

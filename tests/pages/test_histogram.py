@@ -38,15 +38,15 @@ def test_parts_stand_on_each_other_as_high_as_they_count() -> None:
 
 
 def test_a_bar_leads_to_its_time_and_says_what_it_counts() -> None:
-    found = drawn(bar(0, 0), bar(1, 12, critical=2), bar(2, 7, is_estimate=True), zone="Asia/Tokyo")
+    found = drawn(bar(0, 0), bar(1, 12, critical=2), bar(2, 1, is_estimate=True), zone="Asia/Tokyo")
 
     empty, full, estimate = found.columns
     assert empty.parts == ()
     assert full.range == "2026-11-01T01:00Z..2026-11-01T02:00Z"
     assert full.text == "Nov 1, 10:00 to 11:00: 12 calls · 2 critical"
-    assert estimate.text == "Nov 1, 11:00 to 12:00: about 7 calls"
+    assert estimate.text == "Nov 1, 11:00 to 12:00: about 1 call"
     assert [column.is_first for column in found.columns] == [False, True, False]
-    assert (found.total, found.is_whole, found.is_estimate) == (19, True, True)
+    assert (found.total, found.is_whole, found.is_estimate) == (13, True, True)
 
 
 def test_a_long_bar_says_its_year() -> None:

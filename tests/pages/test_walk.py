@@ -6,6 +6,7 @@ import re
 from html import unescape
 from typing import Any
 from urllib.parse import quote
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import connection
@@ -13,9 +14,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.calls.capture import Capture
+from helmdash.pages.forms import CallFilterForm
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets.budgets import forget_cache
-from tests.factories import make_capture, make_project, record
+from tests.factories import NOW, make_capture, make_project, record
 from tests.pages.hygiene import faults
 
 PAGES = [
@@ -151,6 +153,20 @@ def test_every_address_of_a_page_names_the_project(owner: Client, filled: str) -
             assert elsewhere == {"/?project=default"}  # the switch
             assert [each for each in searches if 'value="other"' not in each] == []
             assert len(named) > 10
+
+
+@pytest.mark.parametrize(
+    ("since", "until"),
+    [("2026-11-01", ""), ("2026-11-01", "2026-11-03"), ("", "2026-11-03"), ("7d", "2h")],
+)
+def test_the_field_of_a_range_says_what_the_calendars_fields_mean(since: str, until: str) -> None:
+    zone = ZoneInfo("Asia/Tokyo")
+    shown = CallFilterForm({"since": since, "until": until}, now=NOW, zone=zone)
+
+    sent = CallFilterForm({"range": shown.range_text}, now=NOW, zone=zone)
+
+    assert (shown.problems, sent.problems) == ([], [])
+    assert sent.time_range == shown.time_range
 
 
 @pytest.mark.parametrize("name", ["why?", "a#b", "50%25", "a&project=x", "a;project=x"])

@@ -82,6 +82,16 @@ def parse_moment(text: str, *, now: datetime, zone: tzinfo = UTC) -> datetime:
         raise ValueError(_MOMENT_HOW) from None
 
 
+def bound_text(text: str) -> str:
+    """What parse_moment reads, as text of a range: a day, which is all of it there, as its
+    beginning.
+
+    >>> bound_text("2026-11-03")
+    '2026-11-03T00:00'
+    """
+    return f"{text}T00:00" if _DAY.fullmatch(text) else text
+
+
 def _single(text: str, now: datetime, zone: tzinfo) -> TimeRange:
     if (days := _days(text, now, zone)) is not None:
         first, end = days

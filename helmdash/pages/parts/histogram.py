@@ -201,8 +201,9 @@ def _text(bar: Bar, words: Mapping[str, tuple[str, str]], noun: str, zone: tzinf
         for word, (_, name) in reversed(tuple(words.items()))
         if bar.parts.get(word)
     ]
+    counted = noun.removesuffix("s") if bar.calls == 1 else noun
     about = "about " if bar.is_estimate else ""
-    return " · ".join([f"{when}: {about}{bar.calls:,} {noun}", *told])
+    return " · ".join([f"{when}: {about}{bar.calls:,} {counted}", *told])
 
 
 def _times(bars: Sequence[Bar], zone: tzinfo) -> tuple[Label, ...]:
