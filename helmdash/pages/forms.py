@@ -32,6 +32,7 @@ from helmdash.queries.calls import ANY_CAUSE, CallFilters
 from helmdash.queries.conversations.conversations import ConversationFilters
 from helmdash.queries.failures import GroupState
 from helmdash.queries.line_edits import Lines
+from helmdash.queries.trims import TrimFilters, TrimOutcome
 
 PLAN_KINDS = ("plan", "route")
 PLAN_OUTCOMES = ("running", "ok", "gap", "partial", "failed")
@@ -111,12 +112,6 @@ class TimeForm(forms.Form):
     def time_range(self) -> TimeRange:
         """The range in force; only after is_valid()."""
         return TimeRange(since=self.cleaned_data["since"], until=self.cleaned_data["until"])
-
-    @property
-    def range_elsewhere(self) -> str:
-        """The range in force as text that means it on every other page; only after is_valid()."""
-        is_of_calendar = self.data.get("since") or self.data.get("until")
-        return self.time_range.exact if is_of_calendar else self.range_text
 
     @property
     def zone_name(self) -> str:
@@ -352,6 +347,24 @@ class PlanFilterForm(SearchForm):
     def has_more(self) -> bool:
         """Whether one of the filters is set that are folded away otherwise."""
         return any(self.data.get(name) for name in ("kind", "tool"))
+
+
+class TrimFilterForm(FilterForm):
+    """The filters of the page of fits, as its address has them."""
+
+    client = forms.CharField(required=False, max_length=128)
+    catalog = forms.CharField(required=False, max_length=120)
+    cut = forms.CharField(required=False, max_length=64, label="What was cut")
+    outcome = one_of(TrimOutcome)
+
+    def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
+        super().__init__(data, now=now, zone=zone)
+        for name in ("client", "catalog", "cut"):
+            self.fields[name].widget.attrs |= {"list": name + "s", "autocomplete": "off"}
+
+    def filters(self) -> TrimFilters:
+        """The filters for the query; only after is_valid()."""
+        return TrimFilters(**self.values())
 
 
 class ModelFilterForm(FilterForm):

@@ -55,10 +55,10 @@ def find(*, project_id: int, name: str | None = None) -> CatalogInfo | None:
     none."""
     if name is None:
         project = Project.objects.select_related("current_catalog").get(pk=project_id)
-        return _info(project.current_catalog) if project.current_catalog else None
+        return info(project.current_catalog) if project.current_catalog else None
     newest = CatalogRevision.objects.filter(project_id=project_id, name=name).order_by("-number")
     row = newest.defer("body").first()
-    return _info(row) if row else None
+    return info(row) if row else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def size(*, project_id: int | None, name: str | None = None) -> CatalogSize:
     current = Project.objects.values("current_catalog_id")
     rows = rows.filter(pk__in=current) if name is None else rows.filter(name=name)
     # Every row is read past its body: a name with many revisions is judged by the newest.
-    found = [_size(_info(row)) for row in rows[:_MOST_WEIGHED]]
+    found = [_size(info(row)) for row in rows[:_MOST_WEIGHED]]
     return max(found, key=lambda each: each.entries, default=CatalogSize())
 
 
@@ -93,7 +93,7 @@ def revisions(*, project_id: int, limit: int = 50) -> CatalogList:
     """The imported catalogs of a project, without their bodies, newest first."""
     rows = CatalogRevision.objects.filter(project_id=project_id).defer("body")
     found = rows.order_by("-created_at", "-id")[:limit]
-    return CatalogList(items=tuple(_info(row) for row in found))
+    return CatalogList(items=tuple(info(row) for row in found))
 
 
 def body(*, revision_id: int) -> Mapping[str, Any]:
@@ -120,7 +120,8 @@ def _size(info: CatalogInfo | None) -> CatalogSize:
     return CatalogSize(entries=info.packs + info.pipelines, bytes=info.bytes)
 
 
-def _info(row: CatalogRevision) -> CatalogInfo:
+def info(row: CatalogRevision) -> CatalogInfo:
+    """The value behind a row."""
     return CatalogInfo(
         id=row.pk,
         name=row.name,

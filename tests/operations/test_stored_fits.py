@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.core.ranking.ranking import PastPlan
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import Fitted, NoCatalog, fit_catalog
-from helmdash.queries import fitting
+from helmdash.queries import fit_uses, fitting, trims
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.trims import TrimFilters
 from helmdash.records.models import Budget, Fit
-from tests.factories import NOW
+from tests.factories import NOW, make_capture, record
+from tests.plan_rows import add_attempt, make_plan
 from tests.recording.support import make_ruled_project
 
 CATALOG = {
@@ -104,7 +107,86 @@ def test_another_project_does_not_see_it(project: ProjectInfo) -> None:
     done = fit(project)
 
     assert fitting.find(project_id=stranger.id, fit_id=done.fit_id) is None
-    assert fitting.page(project_id=stranger.id).items == ()
+    assert trims.page(project_id=stranger.id, filters=TrimFilters()).items == ()
+
+
+def test_figures_are_of_the_newest_fits_and_the_list_goes_on_behind_them(
+    project: ProjectInfo, django_assert_num_queries: Any
+) -> None:
+    def stored(number: int) -> Fit:
+        is_cut = number % 100 == 0
+        return Fit(
+            project_id=project.id,
+            name=f"fit-{number}",
+            model="openai/gpt-4o" if number else "rare",
+            catalog_digest="0" * 64,
+            intent_sha="",
+            before_bytes=1_000,
+            after_bytes=400 if is_cut else 1_000,
+            fits=number != 100,
+            trim={"steps": [{"label": "lexical.top_n", "entries": 3, "bytes_saved": 600}]}
+            if is_cut
+            else {"steps": "of another version"},
+            budget={},
+            created_at=NOW + timedelta(seconds=number),
+        )
+
+    Fit.objects.bulk_create(map(stored, range(trims.MOST_READ + 10)), batch_size=200)
+
+    with django_assert_num_queries(2):
+        found = trims.page(project_id=project.id, filters=TrimFilters(cut="lexical.top_n"), limit=9)
+    totals = found.totals
+    assert totals is not None
+    assert (totals.is_sample, totals.first_at) == (True, NOW + timedelta(seconds=10))
+    assert (totals.all.fits, totals.all.over, totals.all.saved_bytes) == (20, 1, 12_000)
+    assert [(cut.name, cut.fits, cut.entries) for cut in totals.cuts] == [("lexical.top_n", 20, 60)]
+    names = [fit.id for fit in found.items]
+    while found.next:
+        found = trims.page(
+            project_id=project.id,
+            filters=TrimFilters(cut="lexical.top_n"),
+            cursor=found.next,
+            limit=9,
+        )
+        names += [fit.id for fit in found.items]
+    assert names == [f"fit-{number}" for number in range(2000, -1, -100)]
+    rare = trims.page(project_id=project.id, filters=TrimFilters(model="rare"))
+    assert (rare.items, rare.totals, rare.next is None) == ((), None, False)
+    since = TrimFilters(since=NOW, until=NOW + timedelta(seconds=150))
+    exact = trims.page(project_id=project.id, filters=since).totals
+    assert exact is not None
+    assert (exact.is_sample, exact.all.fits, exact.all.cut) == (False, 150, 2)
+
+
+def test_a_fit_leads_to_the_calls_the_plan_and_the_edit_of_its_time(
+    project: ProjectInfo, django_assert_max_num_queries: Any
+) -> None:
+    import_catalog(actor=SHELL, project_id=project.id, name="demo", body=CATALOG, now=NOW)
+    row = Budget.objects.get(key="openai/gpt-4o")
+    for tier, days in (("B", -2), ("C", -1), ("A", 1)):
+        row.tier = tier
+        row._history_date = NOW + timedelta(days=days)  # type: ignore[attr-defined]
+        row.save()
+    done = fit(project, catalog=None)
+    add_attempt(make_plan(project, days=0, fit_name=done.fit_id), fit_name=done.fit_id)
+    minute = timedelta(minutes=1)
+    for name, after in (("early", -5), ("skewed", -0.5), ("used", 1), ("again", 59), ("late", 61)):
+        at = NOW + after * minute
+        record(make_capture(id=name, fit_id=done.fit_id, started_at=at), project=project)
+    record(make_capture(id="other", started_at=NOW + minute), project=project)
+    kept = fitting.find(project_id=project.id, fit_id=done.fit_id)
+    assert kept is not None
+    fit_uses.uses(project_id=project.id, fit=kept)
+
+    with django_assert_max_num_queries(6):
+        found = fit_uses.uses(project_id=project.id, fit=kept)
+
+    assert [call.id for call in found.calls] == ["skewed", "used", "again"]
+    assert found.plans == ("plan-1",)
+    assert found.edit is not None
+    assert (found.edit.at, found.edit.budget_id) == (NOW - timedelta(days=1), row.pk)
+    assert found.words.keys() == kept.removed_ids
+    assert all(words.startswith("Does the work of number") for words in found.words.values())
 
 
 def test_without_a_catalog_the_current_one_is_fitted(project: ProjectInfo) -> None:

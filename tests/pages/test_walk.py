@@ -17,6 +17,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.pages.forms import CallFilterForm
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets.budgets import forget_cache
+from helmdash.records.models import Fit
 from tests.factories import NOW, make_capture, make_project, record
 from tests.pages.hygiene import faults
 
@@ -95,6 +96,54 @@ def test_the_fit_of_a_call_is_one_link_away(owner: Client, filled: str) -> None:
     assert "Removed" in call or "Kept" in call
     assert fit.status_code == 200
     assert faults(fit.content.decode()) == []
+    assert "/calls/cut/" in fit.content.decode()
+
+
+def lose_an_entry(name: str) -> None:
+    """Let a stored fit tell that it left one out."""
+    row = Fit.objects.get(name=name)
+    row.before_bytes, row.after_bytes = 1_000, 600
+    row.trim |= {
+        "before_bytes": 1_000,
+        "after_bytes": 600,
+        "limit_bytes": 700,
+        "steps": [{"label": "lexical.top_n", "entries": 1, "bytes_saved": 400}],
+        "removed": [{"id": "tool.3", "kind": "pack", "rank": 40, "score": 0.0}],
+    }
+    row.save()
+
+
+def test_the_words_that_the_model_lost_are_struck_through(owner: Client, filled: str) -> None:
+    lose_an_entry(filled)
+
+    html = owner.get(f"/trims/{filled}/").content.decode()
+
+    assert '<del class="id" title="tool.3">tool.3</del>' in html
+    assert "Does the thing number 3. And it says so at some length.</del>" in html
+    assert '<rect class="bar-step" x="60.0" width="40.0" height="6"/>' in html
+    assert html.count('<line class="bar-room" x1="70.0"') == 3
+    assert "\N{MINUS SIGN}400" in html
+    assert "no plan was made with it" in html
+
+
+def test_what_is_cut_most_and_for_whom_leads_to_those_fits(owner: Client, filled: str) -> None:
+    lose_an_entry(filled)
+    label = "lexical.top_n"
+
+    html = owner.get("/trims/?range=1h").content.decode()
+
+    assert f"/trims/?range=1h&amp;cut={label}" in html
+    assert "all fits of the range" in html
+    for query, is_there in (
+        ({"cut": label, "model": "SOME/free-model:free", "client": "owner"}, True),
+        ({"cut": "pipeline.steps[].body"}, False),
+        ({"client": "somebody"}, False),
+        ({"outcome": "whole"}, False),
+        ({"range": "2020-01-01"}, False),
+    ):
+        found = owner.get("/trims/", query).content.decode()
+        assert (query, f"/trims/{filled}/" in found) == (query, is_there)
+        assert ("Nothing matches these filters" in found) is not is_there
 
 
 def test_htmx_gets_the_fragment_alone(owner: Client, filled: str) -> None:
@@ -224,7 +273,7 @@ QUERIES = {
     "/plans/": 7,
     "/plans/plan-1/": 11,
     "/models/": 17,
-    "/trims/": 5,
+    "/trims/": 6,
     "/try/plan/": 7,
     "/budgets/": 5,
     "/settings/": 10,
@@ -238,9 +287,12 @@ QUERIES = {
 def test_a_page_asks_the_same_number_of_questions_however_much_there_is(
     owner: Client, filled: str, project: ProjectInfo
 ) -> None:
+    # The fit, its calls (how many are near it, and those that name it), plans, the budget's edit.
+    expected = {**QUERIES, f"/trims/{filled}/": 9}
+
     def asked() -> dict[str, int]:
         found = {}
-        for path in QUERIES:
+        for path in expected:
             # Budgets are cached for a second; without them the number is the same each time.
             forget_cache()
             with CaptureQueriesContext(connection) as queries:
@@ -253,8 +305,8 @@ def test_a_page_asks_the_same_number_of_questions_however_much_there_is(
     record(*(make_capture(conversation=f"c{n}") for n in range(40)), project=project)
     record(*(make_capture(correlation_id="story") for _ in range(9)), project=project)
 
-    assert few == QUERIES
-    assert asked() == QUERIES
+    assert few == expected
+    assert asked() == expected
 
 
 WRONG_FILTERS = [
@@ -270,6 +322,7 @@ WRONG_FILTERS = [
     ("/conversations/?q=%00", ("q", "Null")),
     ("/calls/?since=0001-01-01T00:00%2B14:00", ("since", "24h")),
     ("/trims/?cursor=zzz", ("cursor", "start at the top")),
+    ("/trims/?outcome=red", ("outcome", "whole")),
     ("/models/?since=banana", ("since", "24h")),
     ("/models/?since=1h&until=2h", ("until", "later than since")),
     ("/models/?purpose=%00", ("purpose", "Null")),
@@ -431,7 +484,7 @@ def test_what_is_not_there_gets_a_page_of_ours(owner: Client, filled: str) -> No
 def test_every_list_has_the_time_control_and_reads_the_same_words(
     owner: Client, filled: str
 ) -> None:
-    for path in ("/calls/", "/conversations/", "/plans/", "/models/"):
+    for path in ("/calls/", "/conversations/", "/plans/", "/models/", "/trims/"):
         for text in ("25m", "2d", "yesterday", "2026-11-01..2026-11-03", "2026-11-01T09:30Z.."):
             response = owner.get(path, {"range": text})
 

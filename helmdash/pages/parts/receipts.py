@@ -1,4 +1,4 @@
-"""What a Trim's receipt says beside its steps: labels that saved no bytes, in words.
+"""What a Trim's receipt says: its steps as a waterfall, labels that saved no bytes in words.
 
 A receipt may have been written by another version: what is missing or of another form is left
 out or shown as it is, never an error.
@@ -22,6 +22,72 @@ class Flag:
 
     label: str
     words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fall:
+    """A bar of the waterfall, in percent of its width.
+
+    label: "" for what there was and what is left, which begin at 0. bytes: what it stands for, of
+    a step the change. entries: those that a step went over; None: it is no step.
+    """
+
+    label: str
+    start: float
+    width: float
+    bytes: int
+    entries: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waterfall:
+    """What there was, what each step took, what is left; room: where the room ends, in percent;
+    None: it is larger than the drawing, or has no end."""
+
+    before: Fall
+    steps: tuple[Fall, ...]
+    after: Fall
+    room: float | None
+
+
+def waterfall(trim: object) -> Waterfall | None:
+    """The steps of a receipt from before to after; None where it does not tell its sizes."""
+    if not isinstance(trim, Mapping):
+        return None
+    before, after = trim.get("before_bytes"), trim.get("after_bytes")
+    if not isinstance(before, int) or not isinstance(after, int):
+        return None
+    limit = trim.get("limit_bytes")
+    scale = max(before, after, 1)
+
+    def share(size: int) -> float:
+        return round(100 * size / scale, 1)
+
+    steps, left = [], before
+    for each in _list(trim.get("steps")):
+        if not isinstance(each, Mapping):
+            continue
+        saved, entries = each.get("bytes_saved"), each.get("entries")
+        if not isinstance(saved, int) or not isinstance(entries, int):
+            continue
+        left -= saved
+        # A step may cost some bytes, what it puts in the place of what it took.
+        edge = min(left, left + saved)
+        steps.append(
+            Fall(
+                label=str(each.get("label", "")),
+                start=share(edge),
+                width=share(abs(saved)),
+                bytes=-saved,
+                entries=entries,
+            )
+        )
+    return Waterfall(
+        before=Fall(label="", start=0.0, width=share(before), bytes=before),
+        steps=tuple(steps),
+        after=Fall(label="", start=0.0, width=share(after), bytes=after),
+        room=share(limit) if isinstance(limit, int) and limit <= scale else None,
+    )
 
 
 def flags(trim: object) -> tuple[Flag, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from django import template
@@ -16,7 +17,7 @@ from helmdash.core.text.tokens import compact_json
 from helmdash.pages.parts import drawings, words
 from helmdash.pages.parts.attempts import tries
 from helmdash.pages.parts.care import countdown
-from helmdash.pages.parts.receipts import flags
+from helmdash.pages.parts.receipts import flags, waterfall
 from helmdash.queries.ledger import ProcessLedger
 from helmdash.queries.models import Rate
 
@@ -50,6 +51,7 @@ register.filter("countdown", countdown)
 register.filter("flags", flags)
 register.filter("slug", slugify)
 register.filter("tries", tries)
+register.filter("waterfall", waterfall)
 
 # A process is called HOST-PID-START; the start has a column of its own.
 _START_IN_NAME = re.compile(r"-\d{8}T\d{6,}$")
@@ -292,6 +294,12 @@ def signed(value: int) -> str:
 def share_of(part: int, whole: int) -> str:
     """As `rounded` has it; the whole must not be zero."""
     return words.rounded(part / whole)
+
+
+@register.filter
+def said_of(words: Mapping[str, str] | str, name: str) -> str:
+    """What is told of a name; "" for nothing, and where nothing is told of any."""
+    return words.get(name, "") if isinstance(words, Mapping) else ""
 
 
 @register.filter

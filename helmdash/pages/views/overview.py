@@ -46,7 +46,7 @@ def overview_page(request: PageRequest) -> HttpResponse:
         "total": sum(count for _, count in counters),
         "shares": drawings.shares(counters),
         "form": form,
-        "range": form.range_elsewhere if form.is_valid() else form.default,
+        "range": form.range_text if form.is_valid() else form.default,
     }
     if form.is_valid():
         context["bars"] = call_bars(

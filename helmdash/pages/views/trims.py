@@ -1,4 +1,4 @@
-"""Fits: what was cut from a catalog to make it fit, and by which budget."""
+"""Fits: what was cut from a catalog to make it fit, for whom, and by which budget."""
 
 from __future__ import annotations
 
@@ -6,40 +6,54 @@ from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from helmdash.core.access.permissions import Right, may
 from helmdash.pages import scope
+from helmdash.pages.forms import TrimFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries import fitting
+from helmdash.pages.zones import reader_zone
+from helmdash.queries import fit_uses, fitting, trims
 from helmdash.queries.paging import BadCursor
 
 
 @require_safe
 def trim_list(request: PageRequest) -> HttpResponse:
-    """The page of recorded fits, or the fragment of its rows; the newest first."""
+    """The page of recorded fits, or the fragment of its figures and rows; the newest first."""
     project = scope.current_project(request)
     request.now = timezone.now()
-    context: dict[str, object] = {}
-    try:
-        context["page"] = fitting.page(
-            project_id=project.id, cursor=request.GET.get("cursor") or None
-        )
-    except BadCursor:
-        context["problem"] = "cursor: this link does not lead anywhere; start at the top"
+    form = TrimFilterForm(request.GET, now=request.now, zone=reader_zone(request))
+    context: dict[str, object] = {"form": form, "most": trims.MOST_READ}
+    if form.is_valid():
+        try:
+            context["page"] = trims.page(
+                project_id=project.id,
+                filters=form.filters(),
+                cursor=request.GET.get("cursor") or None,
+            )
+        except BadCursor:
+            form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
     return show(
         request,
         "pages/trims.html",
         context,
         fragment="pages/_trims.html",
-        status=400 if "problem" in context else 200,
+        status=200 if form.is_valid() else 400,
     )
 
 
 @require_safe
 def trim_page(request: PageRequest, name: str) -> HttpResponse:
-    """One fit with its whole Trim."""
+    """One fit with its whole Trim, and what it was for."""
     require_storable(name)
     project = scope.current_project(request)
     fit = fitting.find(project_id=project.id, fit_id=name)
     if fit is None:
         return scope.elsewhere(request, "fit", name)
-    return show(request, "pages/trim.html", {"fit": fit})
+    uses = fit_uses.uses(project_id=project.id, fit=fit)
+    owner = uses.edit.project_id if uses.edit else None
+    context = {
+        "fit": fit,
+        "uses": uses,
+        "may_see_edits": may(scope.current_actor(request), Right.CHANGE_BUDGETS, project_id=owner),
+    }
+    return show(request, "pages/trim.html", context)

@@ -1,0 +1,283 @@
+"""The fits of a range: which of them cut something, what is cut most, and for whom.
+
+Figures and filters read the newest MOST_READ fits of a range and no more: what a range costs does
+not depend on how many it has. With more of them the figures are of the newest, and say so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from django.db.models import QuerySet
+
+from helmdash.queries.budgets import budgets
+from helmdash.queries.fitting import FitView, view
+from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
+from helmdash.records.models import Fit
+
+# Their steps are taken out of Trims of some ten kilobytes each: a tenth of a second.
+MOST_READ: Final = 2_000
+# What fills a table that a person reads.
+_MOST_ROWS: Final = 8
+
+
+class TrimOutcome(StrEnum):
+    """What a fit came to."""
+
+    CUT = "cut"
+    WHOLE = "whole"
+    OVER = "over"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimFilters:
+    """What the list is narrowed to; None leaves a filter out.
+
+    `model` is any spelling of it, `client` the caller as its fit named it, `cut` the label of a
+    step (core.catalog.compaction).
+    """
+
+    model: str | None = None
+    client: str | None = None
+    catalog: str | None = None
+    cut: str | None = None
+    outcome: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(slots=True)
+class CutTotal:
+    """What one step did to all fits together: how many it was needed for, the entries it went
+    over, the bytes it saved."""
+
+    name: str
+    fits: int = 0
+    entries: int = 0
+    saved_bytes: int = 0
+
+
+@dataclass(slots=True)
+class FitTotal:
+    """Fits together (of a model, or all): how many, how many lost something, how many were too
+    large even so, and their catalogs' bytes."""
+
+    name: str = ""
+    fits: int = 0
+    cut: int = 0
+    over: int = 0
+    before_bytes: int = 0
+    after_bytes: int = 0
+
+    @property
+    def saved_bytes(self) -> int:
+        """What was cut."""
+        return self.before_bytes - self.after_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimTotals:
+    """The figures of the fits that were read.
+
+    cuts: what is cut most first; models: for whom most is cut first, as `clients`. is_sample: the
+    range has more than MOST_READ fits, and these are the newest, from `first_at` on.
+    """
+
+    all: FitTotal
+    cuts: tuple[CutTotal, ...]
+    models: tuple[FitTotal, ...]
+    clients: tuple[FitTotal, ...]
+    is_sample: bool
+    first_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimPage(Page[FitView]):
+    """A page of fits, newest first.
+
+    `next` may follow a page that is not full: MOST_READ fits were looked at for it. totals: those
+    of the range, on its first page only, and where there is any. offered: the values that the fits
+    which were read have, by the name of their filter.
+    """
+
+    totals: TrimTotals | None
+    offered: dict[str, tuple[str, ...]]
+
+
+class _Step(NamedTuple):
+    label: str
+    entries: int
+    saved_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    """A fit without its entries."""
+
+    id: int
+    created_at: datetime
+    model: str
+    client: str
+    catalog: str
+    before_bytes: int
+    after_bytes: int
+    fits: bool
+    steps: tuple[_Step, ...] = field(default=())
+
+    @property
+    def outcome(self) -> TrimOutcome:
+        if not self.fits:
+            return TrimOutcome.OVER
+        return TrimOutcome.CUT if self.after_bytes != self.before_bytes else TrimOutcome.WHOLE
+
+
+def page(
+    *, project_id: int, filters: TrimFilters, cursor: str | None = None, limit: int = 50
+) -> TrimPage:
+    """Fits that fit the filters, newest first. Two queries, and those for the names of models where
+    one is asked for.
+
+    cursor None: from the newest. Raises BadCursor for one that no page of this list gave.
+    """
+    rows = _in_range(project_id, filters)
+    if cursor:
+        at, pk = decode_time_cursor(cursor)
+        rows = rows.filter(created_at__lte=at).exclude(created_at=at, id__gte=pk)
+    read = [*map(_facts, rows.values_list(*_COLUMNS)[: MOST_READ + 1])]
+    is_more, read = len(read) > MOST_READ, read[:MOST_READ]
+    wanted = _matcher(project_id, filters)
+    found = [each for each in read if wanted(each)]
+    shown = found[:limit]
+    last = shown[-1] if len(found) > limit else read[-1] if is_more else None
+    return TrimPage(
+        items=_views(shown),
+        next=encode_cursor(last.created_at, last.id) if last else None,
+        totals=_totals(found, read, is_more) if found and not cursor else None,
+        offered=_offered(read),
+    )
+
+
+_COLUMNS: Final = (
+    "id",
+    "created_at",
+    "model",
+    "caller",
+    "catalog_name",
+    "before_bytes",
+    "after_bytes",
+    "fits",
+    "trim__steps",
+)
+
+
+def _in_range(project_id: int, filters: TrimFilters) -> QuerySet[Fit]:
+    rows = Fit.objects.filter(project_id=project_id)
+    if filters.since is not None:
+        rows = rows.filter(created_at__gte=filters.since)
+    if filters.until is not None:
+        rows = rows.filter(created_at__lt=filters.until)
+    return rows.order_by("-created_at", "-id")
+
+
+def _facts(row: tuple[Any, ...]) -> _Facts:
+    pk, at, model, caller, catalog, before, after, fits, steps = row
+    return _Facts(
+        id=pk,
+        created_at=at,
+        model=model,
+        client=caller,
+        catalog=catalog,
+        before_bytes=before,
+        after_bytes=after,
+        fits=fits,
+        steps=tuple(_steps(steps)),
+    )
+
+
+def _steps(told: object) -> Iterator[_Step]:
+    """Those that a receipt tells of; another version may have written it otherwise."""
+    for each in told if isinstance(told, list) else ():
+        match each:
+            case {"label": str(label), "entries": int(entries), "bytes_saved": int(saved)}:
+                yield _Step(label, entries, saved)
+
+
+def _matcher(project_id: int, filters: TrimFilters) -> Callable[[_Facts], bool]:
+    tests: list[Callable[[_Facts], bool]] = []
+    if filters.model is not None:
+        key_of = budgets.table(project_id=project_id).key_of
+        model = key_of(filters.model)
+        keys: dict[str, str] = {}
+        tests.append(
+            lambda fit: (
+                (keys.get(fit.model) or keys.setdefault(fit.model, key_of(fit.model))) == model
+            )
+        )
+    if filters.cut is not None:
+        tests.append(lambda fit: any(step.label == filters.cut for step in fit.steps))
+    for name in ("client", "catalog", "outcome"):
+        value = getattr(filters, name)
+        if value is not None:
+            tests.append(lambda fit, name=name, value=value: getattr(fit, name) == value)  # type: ignore[misc]
+    return lambda fit: all(test(fit) for test in tests)
+
+
+def _views(facts: Iterable[_Facts]) -> tuple[FitView, ...]:
+    ids = [each.id for each in facts]
+    rows = Fit.objects.in_bulk(ids)
+    return tuple(view(rows[pk]) for pk in ids if pk in rows)
+
+
+def _totals(found: list[_Facts], read: list[_Facts], is_sample: bool) -> TrimTotals:
+    whole = FitTotal()
+    cuts: dict[str, CutTotal] = {}
+    models: dict[str, FitTotal] = {}
+    clients: dict[str, FitTotal] = {}
+    for fit in found:
+        for total in (
+            whole,
+            models.setdefault(fit.model, FitTotal(fit.model)),
+            clients.setdefault(fit.client, FitTotal(fit.client)),
+        ):
+            total.fits += 1
+            total.cut += fit.after_bytes != fit.before_bytes
+            total.over += not fit.fits
+            total.before_bytes += fit.before_bytes
+            total.after_bytes += fit.after_bytes
+        for step in fit.steps:
+            cut = cuts.setdefault(step.label, CutTotal(step.label))
+            cut.fits += 1
+            cut.entries += step.entries
+            cut.saved_bytes += step.saved_bytes
+    return TrimTotals(
+        all=whole,
+        cuts=tuple(sorted(cuts.values(), key=lambda each: (-each.saved_bytes, each.name))),
+        models=_most_cut(models.values()),
+        clients=_most_cut(clients.values()),
+        is_sample=is_sample,
+        first_at=read[-1].created_at,
+    )
+
+
+def _most_cut(totals: Iterable[FitTotal]) -> tuple[FitTotal, ...]:
+    return tuple(sorted(totals, key=lambda each: (-each.saved_bytes, each.name))[:_MOST_ROWS])
+
+
+def _offered(read: Iterable[_Facts]) -> dict[str, tuple[str, ...]]:
+    """The values to choose from, the frequent ones first."""
+    found: dict[str, Counter[str]] = {
+        name: Counter() for name in ("model", "client", "catalog", "cut")
+    }
+    for fit in read:
+        found["cut"].update(step.label for step in fit.steps)
+        for name in ("model", "client", "catalog"):
+            found[name][getattr(fit, name)] += 1
+    return {
+        name: tuple(value for value, _ in counts.most_common(200) if value)
+        for name, counts in found.items()
+    }
