@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.access.permissions import SHELL
+from helmdash.operations.database.transactions import write, write_and_pause
 from helmdash.operations.retention.expired import (
     Retained,
     count_expired,
@@ -277,3 +280,29 @@ def test_an_answer_that_waited_is_kept_as_its_project_keeps_texts(
     waits = plans.find(project_id=project.id, plan_id="waits", now=NOW)
     assert waits is not None
     assert waits.result == answer
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has more than one writer")
+@pytest.mark.django_db(transaction=True)
+def test_who_waits_to_write_has_its_turn_between_two_steps() -> None:
+    done: list[str] = []
+
+    def record_one() -> None:
+        try:
+            write(lambda: done.append("other"))
+        finally:
+            connection.close()
+
+    other = threading.Thread(target=record_one)
+
+    def step() -> None:
+        if not done:
+            other.start()
+            time.sleep(0.1)  # it waits now, and the pause will be as long
+        done.append("step")
+
+    write_and_pause(step)
+    write_and_pause(step)
+    other.join()
+
+    assert done == ["step", "other", "step"]

@@ -8,6 +8,7 @@ starts again and finds it.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -22,6 +23,8 @@ Result = TypeVar("Result")
 # Two writers that meet start again. Each meeting settles at least one id or conversation, so that
 # many in a row happen only to large batches of repeats that several writers send at once.
 ATTEMPTS = 10
+# Longer than SQLite's busy handler sleeps between two tries.
+_MOST_PAUSE_S = 0.15
 # unique_violation, deadlock_detected, serialization_failure
 _COLLISIONS = frozenset({"23505", "40P01", "40001"})
 # SQLite has one writer; waiting in line here is fair, its own busy handler is not.
@@ -45,6 +48,19 @@ def write(work: Callable[[], Result]) -> Result:
             if attempt == ATTEMPTS or not _is_collision(error):
                 raise
     raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def write_and_pause(work: Callable[[], Result]) -> Result:
+    """A step of many: `write`, after which others have as long as it took to write themselves.
+
+    SQLite's lock goes to whoever asks when it is free, and who waits asks now and then: steps that
+    follow each other at once keep everybody out until the last.
+    """
+    began = time.monotonic()
+    done = write(work)
+    if connection.vendor == "sqlite":
+        time.sleep(min(time.monotonic() - began, _MOST_PAUSE_S))
+    return done
 
 
 @contextmanager

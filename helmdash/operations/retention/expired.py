@@ -6,13 +6,16 @@ with the number of calls.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models import Exists, OuterRef
 
 from helmdash.core.access.permissions import Actor, Right, require
+from helmdash.operations.database.transactions import write_and_pause
 from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
 from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
 from helmdash.operations.rollups import noting, old_rollups
@@ -85,24 +88,15 @@ def delete_expired(
     before = _line(project, now)
     if before is None:
         return Retained(calls=0, conversations=0, fits=0)
-    calls = 0
-    while done := _delete_calls(project.id, before, batch):
-        calls += done
-    old_rollups.delete_before(project.id, before, batch)
-    conversations = 0
-    while done := _delete_conversations(project.id, before, batch):
-        conversations += done
-    fits = 0
-    while done := _delete_fits(project.id, before, batch):
-        fits += done
-    plans = 0
-    while done := _delete_plans(project.id, before, batch):
-        plans += done
+    where = (project.id, before, batch)
+    calls = _in_steps(_delete_calls, *where)
+    old_rollups.delete_before(*where)
+    conversations = _in_steps(_delete_conversations, *where)
+    fits = _in_steps(_delete_fits, *where)
+    plans = _in_steps(_delete_plans, *where)
     finish_broken_off(project_id=project.id, now=now)
-    while _delete_messages(project.id, before, batch):
-        pass
-    while _delete_catalogs(project.id, before, batch):
-        pass
+    _in_steps(_delete_messages, *where)
+    _in_steps(_delete_catalogs, *where)
     return Retained(calls=calls, conversations=conversations, fits=fits, plans=plans)
 
 
@@ -124,10 +118,7 @@ def forget_pending(*, project: ProjectInfo, now: datetime, batch: int = BATCH_RO
     kept = (project.retention_days, project.text_days, PENDING_DAYS)
     days = min(each for each in kept if each is not None)
     before = now - timedelta(days=days)
-    forgotten = 0
-    while done := _delete_pending(project.id, before, batch):
-        forgotten += done
-    return forgotten
+    return _in_steps(_delete_pending, project.id, before, batch)
 
 
 def _line(project: ProjectInfo, now: datetime) -> datetime | None:
@@ -136,86 +127,89 @@ def _line(project: ProjectInfo, now: datetime) -> datetime | None:
     return now - timedelta(days=project.retention_days)
 
 
+def _in_steps(
+    delete: Callable[[int, datetime, int], int], project_id: int, before: datetime, batch: int
+) -> int:
+    """Delete batch by batch, each in a transaction of its own; how many in all."""
+    total = 0
+    while done := write_and_pause(partial(delete, project_id, before, batch)):
+        total += done
+    return total
+
+
 def _delete_calls(project_id: int, before: datetime, batch: int) -> int:
-    with transaction.atomic():
-        noting.note_retained(project_id, before)
-        rows = Call.objects.filter(project_id=project_id, started_at__lt=before)
-        oldest = rows.order_by("started_at", "id").values_list("name", "id", "started_at")[:batch]
-        found = {name: Place(pk, at) for name, pk, at in oldest}
-        payloads_at(project_id, found.values())._raw_delete(connection.alias)
-        calls_at(project_id, found.values())._raw_delete(connection.alias)
-        delete_names(project_id, found)
+    noting.note_retained(project_id, before)
+    rows = Call.objects.filter(project_id=project_id, started_at__lt=before)
+    oldest = rows.order_by("started_at", "id").values_list("name", "id", "started_at")[:batch]
+    found = {name: Place(pk, at) for name, pk, at in oldest}
+    payloads_at(project_id, found.values())._raw_delete(connection.alias)
+    calls_at(project_id, found.values())._raw_delete(connection.alias)
+    delete_names(project_id, found)
     return len(found)
 
 
 def _delete_conversations(project_id: int, before: datetime, batch: int) -> int:
     """Conversations whose newest call is too old; a call of theirs may still be younger by its
     own clock, and then the conversation stays."""
-    with transaction.atomic():
-        used = Call.objects.filter(project_id=project_id, started_at__lt=before)
-        rows = Conversation.objects.filter(
-            ~Exists(used.filter(conversation_id=OuterRef("pk"))),
-            project_id=project_id,
-            latest_at__lt=before,
-        )
-        found = list(rows.order_by("latest_at", "id").values_list("id", flat=True)[:batch])
-        # Locked, as whoever records a call for one does first, and then asked once more.
-        locked = Conversation.objects.select_for_update().filter(project_id=project_id)
-        found = list(locked.filter(id__in=found).order_by("id").values_list("id", flat=True))
-        calls = Call.objects.filter(project_id=project_id, conversation_id__in=found)
-        ids = [*{*found} - {*calls.values_list("conversation_id", flat=True)}]
-        Round.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
-        ConversationMark.objects.filter(conversation_id__in=ids)._raw_delete(connection.alias)
-        HealthChange.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
-        for model in (Guidance, Reminder, TriageWord):
-            model.objects.filter(conversation_id__in=ids)._raw_delete(connection.alias)
-        Conversation.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    used = Call.objects.filter(project_id=project_id, started_at__lt=before)
+    rows = Conversation.objects.filter(
+        ~Exists(used.filter(conversation_id=OuterRef("pk"))),
+        project_id=project_id,
+        latest_at__lt=before,
+    )
+    found = list(rows.order_by("latest_at", "id").values_list("id", flat=True)[:batch])
+    # Locked, as whoever records a call for one does first, and then asked once more.
+    locked = Conversation.objects.select_for_update().filter(project_id=project_id)
+    found = list(locked.filter(id__in=found).order_by("id").values_list("id", flat=True))
+    calls = Call.objects.filter(project_id=project_id, conversation_id__in=found)
+    ids = [*{*found} - {*calls.values_list("conversation_id", flat=True)}]
+    Round.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
+    ConversationMark.objects.filter(conversation_id__in=ids)._raw_delete(connection.alias)
+    HealthChange.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
+    for model in (Guidance, Reminder, TriageWord):
+        model.objects.filter(conversation_id__in=ids)._raw_delete(connection.alias)
+    Conversation.objects.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)
 
 
 def _delete_pending(project_id: int, before: datetime, batch: int) -> int:
-    with transaction.atomic():
-        rows = PendingPrompt.objects.filter(project_id=project_id, at__lt=before)
-        ids = list(rows.order_by("at", "id").values_list("id", flat=True)[:batch])
-        PendingPrompt.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    rows = PendingPrompt.objects.filter(project_id=project_id, at__lt=before)
+    ids = list(rows.order_by("at", "id").values_list("id", flat=True)[:batch])
+    PendingPrompt.objects.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)
 
 
 def _delete_fits(project_id: int, before: datetime, batch: int) -> int:
-    with transaction.atomic():
-        rows = Fit.objects.filter(project_id=project_id, created_at__lt=before)
-        ids = list(rows.order_by("created_at", "id").values_list("id", flat=True)[:batch])
-        Fit.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    rows = Fit.objects.filter(project_id=project_id, created_at__lt=before)
+    ids = list(rows.order_by("created_at", "id").values_list("id", flat=True)[:batch])
+    Fit.objects.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)
 
 
 def _delete_plans(project_id: int, before: datetime, batch: int) -> int:
-    with transaction.atomic():
-        rows = PlanRecord.objects.filter(project_id=project_id, started_at__lt=before)
-        ids = list(rows.order_by("started_at", "id").values_list("id", flat=True)[:batch])
-        PlanStep.objects.filter(plan_id__in=ids)._raw_delete(connection.alias)
-        PlanAttempt.objects.filter(plan_id__in=ids)._raw_delete(connection.alias)
-        PlanRecord.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    rows = PlanRecord.objects.filter(project_id=project_id, started_at__lt=before)
+    ids = list(rows.order_by("started_at", "id").values_list("id", flat=True)[:batch])
+    PlanStep.objects.filter(plan_id__in=ids)._raw_delete(connection.alias)
+    PlanAttempt.objects.filter(plan_id__in=ids)._raw_delete(connection.alias)
+    PlanRecord.objects.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)
 
 
 def _delete_catalogs(project_id: int, before: datetime, batch: int) -> int:
     """Catalogs as they were shown, for plans of before the line only."""
-    with transaction.atomic():
-        rows = PlanCatalog.objects.filter(
-            project_id=project_id, latest_used_at__lt=before - CATALOG_SEEN_PRECISION
-        )
-        ids = list(rows.order_by("latest_used_at", "id").values_list("id", flat=True)[:batch])
-        PlanCatalog.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    rows = PlanCatalog.objects.filter(
+        project_id=project_id, latest_used_at__lt=before - CATALOG_SEEN_PRECISION
+    )
+    ids = list(rows.order_by("latest_used_at", "id").values_list("id", flat=True)[:batch])
+    PlanCatalog.objects.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)
 
 
 def _delete_messages(project_id: int, before: datetime, batch: int) -> int:
     """Messages that no call has carried since the line."""
-    with transaction.atomic():
-        rows = StoredMessage.objects.filter(
-            project_id=project_id, latest_seen_at__lt=before - MESSAGE_SEEN_PRECISION
-        ).exclude(latest_seen_at=UNSEEN)  # being erased at this moment
-        ids = list(rows.order_by("latest_seen_at", "id").values_list("id", flat=True)[:batch])
-        StoredMessage.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    rows = StoredMessage.objects.filter(
+        project_id=project_id, latest_seen_at__lt=before - MESSAGE_SEEN_PRECISION
+    ).exclude(latest_seen_at=UNSEEN)  # being erased at this moment
+    ids = list(rows.order_by("latest_seen_at", "id").values_list("id", flat=True)[:batch])
+    StoredMessage.objects.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)
