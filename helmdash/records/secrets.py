@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import base64
 import os
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from cryptography.exceptions import InvalidTag
 from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from django.conf import settings
 
 from helmdash import conf
 
@@ -56,9 +55,10 @@ def unseal_text(sealed: str) -> bytes | None:
         return None
 
 
+@cache
 def _signing_key() -> str:
-    # As it was when the process started: nobody reads a file for each call.
-    return str(settings.SECRET_KEY)
+    # Read once: nobody opens a file for each call.
+    return conf.secret_key(conf.env())
 
 
 @lru_cache(maxsize=4)

@@ -262,7 +262,11 @@ def test_an_unknown_conversation_that_counts_down_and_a_cut_one_need_somebody(
     play(project, 20_000, CRITICAL, None, name="dim")
     play(project, 20_000, name="shortened")
     Conversation.objects.filter(name="shortened").update(
-        level="unknown", severity=1, level_reason="suspected_cut"
+        level="unknown",
+        severity=1,
+        level_reason="suspected_cut",
+        cut_generation=1,
+        attention=1,
     )
 
     said = part(owner.get("/").content.decode(), "needs-attention")

@@ -212,13 +212,13 @@ def test_a_tab_says_how_much_is_critical_and_may_be_paused(
     expect(browser_page.page).to_have_title("(1) Overview · HelmDash", timeout=30_000)
     browser_page.click("text=Pause")
 
-    record(served, conversation="second", usage=full)
+    record(served, conversation="latecomer", usage=full)
     # A stream tells of it within two seconds; nobody asks for it.
     browser_page.wait_for_timeout(3_000)
-    assert browser_page.locator("text=second").count() == 0
+    assert browser_page.locator("text=latecomer").count() == 0
 
     browser_page.click("text=Go on")
-    browser_page.wait_for_selector("#live >> text=second", timeout=30_000)
+    browser_page.wait_for_selector("#live >> text=latecomer", timeout=30_000)
     expect(browser_page.page).to_have_title("(2) Overview · HelmDash", timeout=30_000)
     assert browser_page.problems() == []
 

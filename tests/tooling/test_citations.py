@@ -61,7 +61,7 @@ def test_every_page_that_is_named_exists() -> None:
     named = {
         f"{name}: {hit}"
         for name, text in TEXTS.items()
-        for hit in re.findall(r"(?<![\"'`/\w.])[\w-]+\.md\b(?![\"'`])", text)
+        for hit in re.findall(r"(?<![\"'`/\w.-])[\w-]+\.md\b(?![\"'`])", text)
         if hit not in known | _OTHERS_FILES
         and name.startswith(("helmdash/", "docs/", "templates/"))
     }

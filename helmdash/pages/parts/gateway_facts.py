@@ -33,6 +33,8 @@ class Served:
 
 HEADERS_IN = (
     Fact("x-helmdash-conversation", "The conversation this call belongs to."),
+    Fact("x-helmdash-parent", "The conversation that this one is a part of, as a sub-agent's is."),
+    Fact("x-helmdash-lane", "side: a call beside its conversation, which stays as it is."),
     Fact("x-helmdash-pack", "The pack the call is made for; kept with it."),
     Fact("x-helmdash-purpose", "What the call is for, such as chat or plan; kept with it."),
     Fact("x-helmdash-correlation-id", "An id of yours that ties calls together; kept with it."),
