@@ -139,6 +139,17 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   }
 });
 
+// What waited is asked for as soon as nobody reads there any more.
+for (const name of ["toggle", "selectionchange", "focusout"]) {
+  document.addEventListener(
+    name,
+    () => {
+      if (document.body.classList.contains("held-up")) isNews = true;
+    },
+    { capture: true },
+  );
+}
+
 document.addEventListener("htmx:sendError", () => {
   isLost = true;
   show();
