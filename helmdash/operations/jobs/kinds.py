@@ -19,8 +19,8 @@ from helmdash.operations.retention import retaining
 from helmdash.operations.retention.retaining import MonthsDropped, ProjectRetained, Swept
 from helmdash.operations.rollups import folding, rebuilding
 
-# After an upgrade, each time that a process looks for jobs: a tenth of a thread's time, in which a
-# million calls take about ten minutes and clients notice nothing.
+# After an upgrade, each time that a process looks for jobs: a tenth of a thread's time, so that
+# the gateway beside it hardly waits.
 _COUNT_SECONDS = 0.2
 # A new database grows fast: the wait doubles from the first to the last.
 _FIRST_STATISTICS, _LAST_STATISTICS = timedelta(seconds=30), timedelta(hours=1)

@@ -1,6 +1,6 @@
 """A table of the ids of calls, apart from the calls: what is unique holds for no partition alone.
 
-Others wait for as long as it copies names: some seconds for a million calls.
+Others wait for as long as it copies names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """On PostgreSQL calls and what hangs on them are kept by months; rows that are there are moved.
 
-In one transaction that keeps everybody else from the calls: about a minute for a million of them
-(docs/scaling.md). SQLite keeps plain tables; there, too, what hangs on a call gets its project and
+In one transaction that keeps everybody else from the calls for as long as it copies them (not
+timed at millions). SQLite keeps plain tables; there, too, what hangs on a call gets its project and
 time.
 """
 
