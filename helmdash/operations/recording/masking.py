@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import thread_time
 
 from helmdash.core.text.redaction import Masker
 from helmdash.queries.access import ProjectInfo
 
+# Of its own CPU: a machine that is busy with other things must not cost a call its texts.
 # Without own patterns there is nothing to count: one for all calls.
-_PLAIN = Masker(seconds=perf_counter)
+_PLAIN = Masker(seconds=thread_time)
 
 
 def masker(project: ProjectInfo) -> Masker:
     """A masker for the texts of one call or plan, which together have its time."""
     if not project.redaction_patterns:
         return _PLAIN
-    return Masker(project.redaction_patterns, seconds=perf_counter)
+    return Masker(project.redaction_patterns, seconds=thread_time)

@@ -76,7 +76,7 @@ REFUSED = [
 
 
 def mask(text: str, *patterns: str) -> str:
-    return Masker(patterns, seconds=time.perf_counter).text(text)
+    return Masker(patterns, seconds=time.thread_time).text(text)
 
 
 @pytest.mark.parametrize(("pattern", "text", "masked"), TAKEN)
@@ -126,10 +126,10 @@ def test_whatever_is_taken_is_fast_on_a_hostile_text(pattern: str) -> None:
     except BadPattern:
         return
     for text in ("a" * 300, "ab" * 150, "a" * 299 + "!", " a" * 150):
-        began = time.perf_counter()
+        began = time.thread_time()
         found.search(text + "\n")
         # An exponential one takes hours; what is taken needs some milliseconds at most.
-        assert time.perf_counter() - began < 1.0, pattern
+        assert time.thread_time() - began < 1.0, pattern
 
 
 @settings(max_examples=200, deadline=None)
@@ -159,12 +159,12 @@ def test_what_takes_too_long_is_not_kept() -> None:
 def test_long_prose_is_fast() -> None:
     text = "The quick brown fox jumps over the lazy dog. EMP-12. " * 20_000  # a million characters
 
-    began = time.perf_counter()
+    began = time.thread_time()
     masked = mask(text, r"EMP-\d+", r"(?i)\bproject bluebird\b")
 
     assert masked.count(OWN_MASK) == 20_000
     assert NOT_CHECKED not in masked
-    assert time.perf_counter() - began < 5
+    assert time.thread_time() - began < 5
 
 
 def test_values_keep_their_shape() -> None:
