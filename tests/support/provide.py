@@ -1,8 +1,9 @@
 """Bring what the suite needs and pip cannot install; `make test` runs this first.
 
-A Chromium: found on the machine, else by Playwright, else by apt. Two small libraries that a bare
-Debian lacks: Playwright's driver and the local model's server are linked to them. apt is asked only
-where nobody has to be: as root. What stays missing is skipped, loudly, by the tests themselves.
+A Chromium: the one without windows from apt, else what is on the machine, else Playwright's. Two
+small libraries that a bare Debian lacks: Playwright's driver and the local model's server are
+linked to them. apt is asked only where nobody has to be: as root. What stays missing is skipped,
+loudly, by the tests themselves.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ def provide() -> None:
     """Install what is missing, as far as this user may."""
     if lacking := [package for name, package in _LIBRARIES.items() if _lacks(name)]:
         _install_with_apt(lacking)
+    if shutil.which(chromium.HEADLESS) is None:
+        _install_with_apt([chromium.HEADLESS])
     if _has_chromium():
         return
     _say("No Chromium here; asking Playwright for one ...")
-    _run([sys.executable, "-m", "playwright", "install", "chromium"], _DOWNLOAD_SECONDS)
+    command = [sys.executable, "-m", "playwright", "install", "chromium", "--only-shell"]
+    _run(command, _DOWNLOAD_SECONDS)
     if not _has_chromium():
         _install_with_apt(["chromium"])
 
