@@ -25,7 +25,6 @@ from helmdash.records.models import RecorderLedger
 from tests import factories
 from tests.factories import NOW
 from tests.recorder.support import counts, expected, names, submit
-from tests.recorder.test_outages import AWAY_SECONDS
 from tests.recording import load
 from tests.support.postgres import Postgres, create_database
 from tests.support.server import Served
@@ -257,7 +256,14 @@ def test_reports_during_an_outage_are_answered_503_and_none_is_lost_or_doubled(
     database = server.data_dir / "helmdash.sqlite3"
     away = server.data_dir / "away.sqlite3"
     is_over = threading.Event()
-    statuses: set[int] = set()
+    statuses: list[int] = []
+
+    def wait_for(count: int, *wanted: int) -> None:
+        """Until so many more reports were answered with one of these."""
+        before, last = len(statuses), time.monotonic() + 60
+        while sum(status in wanted for status in statuses[before:]) < count:
+            assert time.monotonic() < last, statuses
+            time.sleep(0.05)
 
     def write(writer: int) -> list[str]:
         sent: list[str] = []
@@ -265,7 +271,7 @@ def test_reports_during_an_outage_are_answered_503_and_none_is_lost_or_doubled(
             while not is_over.is_set():
                 call = load.call(f"w{writer}-{len(sent)}")
                 answer = client.post(f"{server.base_url}/api/v1/calls", json=call)
-                statuses.add(answer.status_code)
+                statuses.append(answer.status_code)
                 if answer.status_code == 503:
                     assert int(answer.headers["Retry-After"]) > 0
                     assert answer.json()["code"] == "unavailable"
@@ -276,18 +282,19 @@ def test_reports_during_an_outage_are_answered_503_and_none_is_lost_or_doubled(
 
     with ThreadPoolExecutor(4) as pool:
         writing = [pool.submit(write, number) for number in range(4)]
-        time.sleep(1)
+        wait_for(20, 201)
         database.rename(away)
-        time.sleep(AWAY_SECONDS)
+        # Each writer more than once: those under way at that moment, and those that came later.
+        wait_for(20, 503)
         ready = httpx.get(f"{server.base_url}/readyz", timeout=10)
         made_anew = database.exists()
         away.rename(database)
-        time.sleep(2)
+        wait_for(20, 200, 201)
         is_over.set()
         sent = [name for each in writing for name in each.result()]
 
     assert not made_anew
-    assert statuses == {201, 503} or statuses == {200, 201, 503}
+    assert {201, 503} <= set(statuses) <= {200, 201, 503}
     assert ready.status_code == 503
     assert ready.json()["recorder"]["state"] == "spooling"
     scraped = samples(httpx.get(f"{server.base_url}/metrics").text)
@@ -325,10 +332,11 @@ def test_postgresql_is_stopped_and_the_counters_can_be_read_on(
 
     name = "helmdash_recorder_calls_totalstored"
     assert before.status_code == 200
+    # The limit of a report's own answer, on a machine that does other things besides.
     for during, took in asked:
-        assert (during.status_code, took < 1.5) == (200, True)
+        assert (during.status_code, took < 5) == (200, True)
         assert samples(during.text)[name] == samples(before.text)[name] == 1
-    assert (unknown.status_code, unknown_took < 1.5) == (503, True)
-    assert (ready.status_code, ready_took < 1.5) == (503, True)
+    assert (unknown.status_code, unknown_took < 5) == (503, True)
+    assert (ready.status_code, ready_took < 5) == (503, True)
     assert ready.json()["recorder"]["stored"] == 1
     assert refused.status_code == 401
