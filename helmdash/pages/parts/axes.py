@@ -7,6 +7,11 @@ from dataclasses import dataclass
 
 from helmdash.queries.conversations.curve import CurvePoint
 
+# Room beside a drawing (px): for the numbers of its axis, for the names of its lines where it is
+# wide enough to have any, and for the generations below.
+_AXIS, _NAMES, _EDGE, _FOOT = 46.0, 112.0, 6.0, 22.0
+_ROOMY = 600
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
@@ -14,6 +19,50 @@ class Tick:
 
     at: float
     label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """A drawing of this width and height, and what lies within its axes (px). top: left free above
+    them."""
+
+    width: int
+    height: int
+    top: float
+
+    @property
+    def left(self) -> float:
+        """Where the axis of values stands."""
+        return _AXIS
+
+    @property
+    def right(self) -> float:
+        """Where the drawing ends, and the names of lines begin."""
+        return self.width - (_NAMES if self.width > _ROOMY else _EDGE)
+
+    @property
+    def bottom(self) -> float:
+        """Where the axis of generations lies."""
+        return self.height - _FOOT
+
+    @property
+    def across(self) -> float:
+        """The width within the axes."""
+        return self.right - self.left
+
+    @property
+    def tall(self) -> float:
+        """The height within the axes."""
+        return self.bottom - self.top
+
+    @property
+    def most_ticks(self) -> int:
+        """How many generations can be told below without one touching the next."""
+        return 10 if self.width > _ROOMY else 4
+
+    def y_scale(self, y_max: float) -> Callable[[float], float]:
+        """The place of a value, of which `y_max` stands at the top."""
+        return lambda value: round(self.bottom - self.tall * value / y_max, 1)
 
 
 def x_scale(

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import BY_SEVERITY, HELD, LEVELS, Glyph, Level, line_of
-from helmdash.pages.parts.axes import Tick, ticks, x_scale, x_ticks
+from helmdash.pages.parts.axes import Frame, Tick, ticks, x_scale, x_ticks
 from helmdash.pages.parts.clear_markers import ClearMarker, clear_markers
 from helmdash.pages.parts.curve_events import unexplained_falls
 from helmdash.pages.parts.drawings import outline, short
@@ -47,15 +47,9 @@ class Marker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class Curve(Frame):
     """A fill curve, laid out for one width (px)."""
 
-    width: int
-    height: int
-    left: float
-    right: float
-    top: float
-    bottom: float
     y_ticks: tuple[Tick, ...]
     x_ticks: tuple[Tick, ...]
     lines: tuple[Line, ...]
@@ -88,35 +82,28 @@ def curve(
     rounds: what opened them is told where they begin; one without a call yet stands at the end.
     windows: lines of one height besides those of the calls, by their names (tokens); None: none.
     """
-    roomy = width > 600
-    left, right = 46.0, width - (112.0 if roomy else 6.0)
-    top, bottom = 16.0, height - 22.0
+    frame = Frame(width=width, height=height, top=16.0)
+    top, bottom = frame.top, frame.bottom
     levels = {**_LINES, **{name: _flat(value) for name, value in (windows or {}).items()}}
     shown, above = _lines_in_view(points, levels)
     y_max = _y_max(points, shown)
     is_open = _has_open_end(points, rounds)
-    x = x_scale(points, left, right, extra=int(is_open))
-
-    def y(tokens: float) -> float:
-        return round(bottom - (bottom - top) * tokens / y_max, 1)
-
+    x = x_scale(points, frame.left, frame.right, extra=int(is_open))
+    y = frame.y_scale(y_max)
     runs = _runs(points, x, y)
     return Curve(
         width=width,
         height=height,
-        left=left,
-        right=right,
         top=top,
-        bottom=bottom,
         y_ticks=tuple(Tick(at=y(value), label=short(value)) for value in ticks(y_max)),
-        x_ticks=x_ticks(points, x, most=10 if roomy else 4),
+        x_ticks=x_ticks(points, x, most=frame.most_ticks),
         lines=_spread(
             tuple(_line(name, of, points, x, y, y_max=y_max) for name, of in shown.items())
         ),
         above=above,
         segments=tuple("M" + " L".join(f"{a},{b}" for a, b in run) for run in runs),
         areas=tuple(_area(run, bottom) for run in runs),
-        markers=_markers(points, x, y, bottom, spacing=(right - left) / max(len(points), 1)),
+        markers=_markers(points, x, y, bottom, spacing=frame.across / max(len(points), 1)),
         trims=tuple(f"M{x(p.generation) - 4},{top - 8} h8 l-4,6 z" for p in points if p.is_trimmed),
         has_untrusted=any(p.prompt_tokens is not None and not p.is_trusted for p in points),
         failures=tuple(_cross(x(p.generation), _height(p, y, bottom)) for p in points if p.cause),
@@ -127,7 +114,9 @@ def curve(
             )
             for each in unexplained_falls(points)
         ),
-        clear_markers=clear_markers(points, rounds, x=x, y=y, top=top, bottom=bottom, right=right),
+        clear_markers=clear_markers(
+            points, rounds, x=x, y=y, top=top, bottom=bottom, right=frame.right
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from itertools import groupby
 from helmdash.core.calls.composition import MOST_RESULT_TOOLS, Composition
 from helmdash.core.text.tokens import TOKENS_PER_IMAGE, Estimator
 from helmdash.pages.parts import words
-from helmdash.pages.parts.axes import Tick, ticks, x_ticks
+from helmdash.pages.parts.axes import Frame, Tick, ticks, x_ticks
 from helmdash.pages.parts.drawings import short
 from helmdash.queries.conversations.curve import CurvePoint
 
@@ -55,27 +55,16 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stack:
+class Stack(Frame):
     """Columns laid out for one width (px). gaps: where nothing is known. per_column: generations
     that one column stands for, of which the newest is drawn."""
 
-    width: int
-    height: int
-    left: float
-    right: float
-    top: float
-    bottom: float
     y_ticks: tuple[Tick, ...]
     x_ticks: tuple[Tick, ...]
     layers: tuple[Layer, ...]
     gaps: tuple[tuple[float, float], ...]
     columns: tuple[Column, ...]
     per_column: int
-
-    @property
-    def tall(self) -> float:
-        """The height of the drawing without its axis (px)."""
-        return self.bottom - self.top
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +85,8 @@ class FillRow:
 
 def stack(points: Sequence[CurvePoint], *, width: int, height: int, as_share: bool) -> Stack | None:
     """Columns by generation, in bytes or as shares; None where no point tells what fills it."""
-    roomy = width > 600
-    left, right = 46.0, width - (112.0 if roomy else 6.0)
-    top, bottom = 8.0, height - 22.0
-    per_column = max(1, -(-len(points) // int((right - left) / _COLUMN_WIDTH)))
+    frame = Frame(width=width, height=height, top=8.0)
+    per_column = max(1, -(-len(points) // int(frame.across / _COLUMN_WIDTH)))
     # The newest of each, so that the last column is the newest call.
     shown = list(points[::-1][::per_column])[::-1]
     weights = [weights_of(point.composition, point.images) for point in shown]
@@ -107,12 +94,10 @@ def stack(points: Sequence[CurvePoint], *, width: int, height: int, as_share: bo
         return None
     totals = [sum(each.values()) for each in weights]
     y_max = 1.0 if as_share else max(totals) * 1.05 or 1.0
-
-    def y(size: float) -> float:
-        return round(bottom - (bottom - top) * size / y_max, 1)
+    y = frame.y_scale(y_max)
 
     def x(column: float) -> float:
-        return round(left + (right - left) * column / len(shown), 1)
+        return round(frame.left + frame.across * column / len(shown), 1)
 
     columns = [
         _edges(each, total, as_share=as_share, y=y)
@@ -122,12 +107,9 @@ def stack(points: Sequence[CurvePoint], *, width: int, height: int, as_share: bo
     return Stack(
         width=width,
         height=height,
-        left=left,
-        right=right,
-        top=top,
-        bottom=bottom,
+        top=frame.top,
         y_ticks=_y_ticks(y, y_max, as_share=as_share),
-        x_ticks=x_ticks(shown, lambda g: x(places[int(g)] + 0.5), most=10 if roomy else 4),
+        x_ticks=x_ticks(shown, lambda g: x(places[int(g)] + 0.5), most=frame.most_ticks),
         layers=tuple(_layers(columns, x)),
         gaps=tuple(
             (x(run[0]), round(x(run[-1] + 1) - x(run[0]), 1))
