@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.pages import scope
-from helmdash.pages.forms import ConversationFilterForm
+from helmdash.pages.filters import ConversationFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.parts import care, charts, composition, curve_events
 from helmdash.pages.parts.one_shots import grouped

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from helmdash.pages import scope
-from helmdash.pages.forms import ModelFilterForm
+from helmdash.pages.filters import ModelFilterForm
 from helmdash.pages.parts.call_groups import plans_among
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.zones import reader_zone

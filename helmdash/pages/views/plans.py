@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from helmdash.core.access.permissions import Right
 from helmdash.operations.planning import feedback
 from helmdash.pages import scope
-from helmdash.pages.forms import PlanFilterForm
+from helmdash.pages.filters import PlanFilterForm
 from helmdash.pages.guards import require_storable, takes
 from helmdash.pages.parts import snippets
 from helmdash.pages.parts.plans import parts_of

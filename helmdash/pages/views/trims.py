@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from helmdash.core.access.permissions import Right, may
 from helmdash.pages import scope
-from helmdash.pages.forms import TrimFilterForm
+from helmdash.pages.filters import TrimFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.zones import reader_zone
