@@ -13,6 +13,8 @@ from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
+from helmdash.core.calls.lanes import Lane
+from helmdash.core.rollups.facts import BAND_LABELS, NO_VARIANT
 from helmdash.core.text.time_ranges import (
     BadRange,
     TimeRange,
@@ -21,6 +23,7 @@ from helmdash.core.text.time_ranges import (
     parse_range,
 )
 from helmdash.pages.forms import one_of
+from helmdash.pages.parts.heat_map import Rows
 from helmdash.queries.calls import ANY_CAUSE, CallFilters
 from helmdash.queries.conversations.conversations import ConversationFilters
 from helmdash.queries.trims import TrimFilters, TrimOutcome
@@ -196,6 +199,9 @@ class ConversationFilterForm(ClientForm):
         )
 
 
+_FOLDED = ("purpose", "pack", "conversation", "level_reason", "lane", "size", "variant")
+
+
 class CallFilterForm(ClientForm):
     """The filters of the page of calls, as its address has them."""
 
@@ -205,6 +211,9 @@ class CallFilterForm(ClientForm):
     purpose = forms.CharField(required=False, max_length=32)
     pack = forms.CharField(required=False, max_length=128)
     conversation = forms.CharField(required=False, max_length=255)
+    lane = one_of(Lane)
+    size = one_of(BAND_LABELS, label="Prompt size")
+    variant = one_of((*PromptVariant, NO_VARIANT), label="Prompt variant")
 
     def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
         super().__init__(data, now=now, zone=zone)
@@ -214,8 +223,7 @@ class CallFilterForm(ClientForm):
     @property
     def has_more(self) -> bool:
         """Whether one of the filters is set that are folded away otherwise."""
-        folded = ("purpose", "pack", "conversation", "level_reason")
-        return any(self.data.get(name) for name in folded)
+        return any(self.data.get(name) for name in _FOLDED)
 
     def filters(self) -> CallFilters:
         """The filters for the query; only after is_valid()."""
@@ -261,10 +269,22 @@ class TrimFilterForm(FilterForm):
 
 
 class ModelFilterForm(FilterForm):
-    """The filters of the page of models, as its address has them."""
+    """The filters of the page of models, as its address has them; by: what has a row of its own in
+    the map of prompt sizes."""
 
     purpose = forms.CharField(required=False, max_length=32)
+    by = one_of(Rows, widget=forms.HiddenInput())
 
     def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
         super().__init__(data, now=now, zone=zone)
         self.fields["purpose"].widget.attrs |= {"list": "purposes", "autocomplete": "off"}
+
+    @property
+    def is_narrowed(self) -> bool:
+        return self.is_any_set(name for name in self.fields if name != "by")
+
+    @property
+    def carried(self) -> dict[str, str]:
+        """The range and the purpose, as addresses of calls have them."""
+        names = ("range", "since", "until", "purpose")
+        return {name: self.data[name] for name in names if self.data.get(name)}

@@ -22,6 +22,7 @@ from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.routes import split_routes
 from helmdash.core.calls.usage import Usage
 from helmdash.core.conversations.clients import Client
+from helmdash.core.rollups.facts import NO_VARIANT, OTHER, PURPOSES, ROUTE, bounds_of_band
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
 from helmdash.records.call_names import calls_at, find_beginning, find_call, find_places
@@ -57,7 +58,8 @@ class CallFilters:
 
     `model` is any spelling of it; `client` the name of a program (core.conversations.clients).
     `q` is the beginning of a call's, a conversation's or a correlation id. `cause` may be
-    ANY_CAUSE: every call that failed.
+    ANY_CAUSE: every call that failed. `purpose` OTHER: all that are none of PURPOSES; `variant`
+    NO_VARIANT: those without, as routes are. `size` is one of BAND_LABELS, of the bytes sent.
     """
 
     conversation: str | None = None
@@ -72,6 +74,9 @@ class CallFilters:
     q: str | None = None
     level_reason: str | None = None
     client: str | None = None
+    lane: str | None = None
+    size: str | None = None
+    variant: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,8 +407,9 @@ def filtered(project_id: int, filters: CallFilters) -> QuerySet[Call]:
     rows = Call.objects.filter(project_id=project_id)
     for name in ("level", "cause", "finish_reason", "purpose", "pack"):
         value = getattr(filters, name)
-        if value is not None and (name, value) != ("cause", ANY_CAUSE):
+        if value is not None and (name, value) not in _GROUPS:
             rows = rows.filter(**{name: value})
+    rows = _of_kind(rows, filters)
     if filters.model is not None:
         rows = rows.filter(model_key__in=model_keys(project_id=project_id, model=filters.model))
     if filters.client is not None:
@@ -424,6 +430,28 @@ def filtered(project_id: int, filters: CallFilters) -> QuerySet[Call]:
         rows = rows.filter(started_at__gte=filters.since)
     if filters.until is not None:
         rows = rows.filter(started_at__lt=filters.until)
+    return rows
+
+
+# Words that stand for more than one value.
+_GROUPS: Final = (("cause", ANY_CAUSE), ("purpose", OTHER))
+
+
+def _of_kind(rows: QuerySet[Call], filters: CallFilters) -> QuerySet[Call]:
+    """Narrowed by what the models page groups calls by, and by their lane."""
+    if filters.purpose == OTHER:
+        rows = rows.exclude(purpose__in=PURPOSES)
+    if filters.variant == NO_VARIANT:
+        rows = rows.filter(Q(prompt_variant="") | Q(purpose=ROUTE))
+    elif filters.variant is not None:
+        rows = rows.filter(prompt_variant=filters.variant).exclude(purpose=ROUTE)
+    if filters.size is not None:
+        least, end = bounds_of_band(filters.size)
+        rows = rows.filter(sent_bytes__gte=least)
+        rows = rows if end is None else rows.filter(sent_bytes__lt=end)
+    if filters.lane is not None:
+        is_side = Q(lane=Lane.SIDE.value)
+        rows = rows.filter(is_side if filters.lane == Lane.SIDE else ~is_side)
     return rows
 
 

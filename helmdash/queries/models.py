@@ -14,6 +14,8 @@ from typing import Final
 
 from django.db.models import Q, QuerySet
 
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.prices import cost_usd
 from helmdash.core.calls.outcomes import CallOutcome, outcome_of
 from helmdash.core.rollups import buckets as counted
 from helmdash.core.rollups.facts import BAND_LABELS, OTHER, PURPOSES, CallFacts
@@ -25,6 +27,7 @@ from helmdash.core.rollups.figures import (
     Distribution,
     Key,
     Marginal,
+    Tokens,
     add,
     estimate_ratio,
     heads,
@@ -34,6 +37,7 @@ from helmdash.core.rollups.figures import (
 )
 from helmdash.core.text.wilson import wilson
 from helmdash.queries import rollups
+from helmdash.queries.budgets import budgets
 from helmdash.queries.distinct_values import model_keys
 from helmdash.records.call_facts import facts_of
 from helmdash.records.models import Call
@@ -42,9 +46,7 @@ __all__ = ["OTHER", "PURPOSES", "ModelRow", "RecentCall", "model_rows", "recent_
 
 # A range of so few is told from its calls, to the millisecond: they are read in some ten of them.
 FEW_CALLS: Final = 2_000
-_UNTOLD: Final = frozenset(
-    {Distribution.PROMPT_TOKENS, Distribution.FULLNESS, Distribution.TTFT_MS}
-)
+_UNTOLD: Final = frozenset({Distribution.PROMPT_TOKENS, Distribution.FULLNESS})
 # Until calls of before there were rollups are counted: the newest of the range.
 MOST_CALLS: Final = 20_000
 
@@ -78,6 +80,9 @@ class ModelRow:
     tokens the provider counted, over `estimated` calls. cached_share: of all prompt tokens those
     that the provider read from its cache, over the `cache_told` calls that told. Neither is taken
     from a call whose count is not trusted; suspected_cuts tells how many of all `calls` these are.
+    ttft: from the request to the first token, of the `streamed` calls that told it. cost_usd: of
+    the tokens that the `priced` calls reported, by the prices in today's budget of the model; None
+    where it has none, or no call reported any.
     is_exact: latencies and estimate_ratio are of single calls; else they are to within 1 %.
     is_rounded: the range was told in whole quarter-hours. is_behind: the newest calls are not added
     up yet. is_sample: rollups are not made yet, and the range holds more calls than were read
@@ -97,7 +102,11 @@ class ModelRow:
     failed: Rate
     latency_p50_ms: int | None
     latency_p95_ms: int | None
+    latency_p99_ms: int | None
     timed: int
+    ttft_p50_ms: int | None
+    ttft_p95_ms: int | None
+    streamed: int
     finish_reasons: tuple[tuple[str | None, int], ...]
     bands: tuple[SizeBand, ...]
     unsized: int
@@ -105,6 +114,8 @@ class ModelRow:
     estimated: int
     cached_share: float | None
     cache_told: int
+    cost_usd: float | None
+    priced: int
     suspected_cuts: int
     is_exact: bool
     is_rounded: bool
@@ -140,7 +151,7 @@ def model_rows(
 ) -> tuple[ModelRow, ...]:
     """A row for each model, purpose and variant (but for routes), most calls first.
 
-    Two queries and one for each edge of the range; one more where the calls are few (FEW_CALLS),
+    Three queries and one for each edge of the range; one more where the calls are few (FEW_CALLS),
     two more with a model. model: only its rows; None: every model's. since, until: when calls
     started, from the one to before the other; None: no such bound.
     """
@@ -165,7 +176,8 @@ def model_rows(
         if found.has_calls and not found.is_behind and table.calls <= FEW_CALLS:
             table = _read(calls, FEW_CALLS)
     ranked = sorted(table.totals.items(), key=lambda pair: (-pair[1][CALLS], pair[0]))
-    return tuple(_row(key, counts, table) for key, counts in ranked)
+    prices = budgets.table(project_id=project_id)
+    return tuple(_row(key, counts, table, prices) for key, counts in ranked)
 
 
 def recent_calls(
@@ -196,12 +208,13 @@ def recent_calls(
 class _Table:
     """Figures by model, purpose and variant; spellings by the model's key, newest first.
 
-    latencies, ratios: of single calls, in order; None where only their buckets are known.
+    latencies, ttfts, ratios: of single calls; None where only their buckets are known.
     """
 
     totals: dict[Key, Counts] = field(default_factory=dict)
     spellings: dict[str, tuple[str, ...]] = field(default_factory=dict)
     latencies: dict[Key, list[int]] | None = None
+    ttfts: dict[Key, list[int]] | None = None
     ratios: dict[Key, list[float]] | None = None
     is_rounded: bool = False
     is_behind: bool = False
@@ -244,7 +257,7 @@ def _added_up(found: rollups.RangeFigures, keys: Sequence[str] | None) -> _Table
 def _read(calls: QuerySet[Call], most: int) -> _Table:
     """From the newest calls themselves, as many as are wanted at most."""
     found = facts_of(calls.order_by("-started_at", "-id")[: most + 1])
-    table = _Table(latencies={}, ratios={}, is_sample=len(found) > most)
+    table = _Table(latencies={}, ttfts={}, ratios={}, is_sample=len(found) > most)
     spelt: dict[str, dict[str, None]] = {}
     for facts in found[:most]:
         _keep_single(table, facts)
@@ -260,22 +273,26 @@ def _keep_single(table: _Table, facts: CallFacts) -> None:
     key = key_of_model(facts)
     if table.latencies is not None and facts.latency_ms is not None:
         table.latencies.setdefault(key, []).append(facts.latency_ms)
+    if table.ttfts is not None and facts.ttft_ms is not None:
+        table.ttfts.setdefault(key, []).append(facts.ttft_ms)
     ratio = estimate_ratio(facts)
     if table.ratios is not None and ratio is not None:
         table.ratios.setdefault(key, []).append(ratio)
 
 
-def _row(key: Key, counts: Counts, table: _Table) -> ModelRow:
+def _row(key: Key, counts: Counts, table: _Table, prices: BudgetTable) -> ModelRow:
     model_key, purpose, variant = key
     calls = counts[CALLS]
     told_by = heads(counts)
     outcomes = told_by.get("o", {})
     sized, sized_clean = told_by.get("b", {}), told_by.get("ok", {})
     latencies = _buckets(told_by, Distribution.LATENCY_MS)
+    ttfts = _buckets(told_by, Distribution.TTFT_MS)
     ratios = _buckets(told_by, Distribution.ESTIMATE_RATIO)
-    told = counts.get("hit#", 0)
+    told, priced = counts.get("hit#", 0), counts.get(f"{Tokens.PROMPT}#", 0)
+    model = table.spellings[model_key][0]
     return ModelRow(
-        model=table.spellings[model_key][0],
+        model=model,
         model_key=model_key,
         spellings=table.spellings[model_key],
         purpose=purpose,
@@ -286,9 +303,13 @@ def _row(key: Key, counts: Counts, table: _Table) -> ModelRow:
         empty=rate(outcomes.get(CallOutcome.EMPTY, 0), calls),
         undecodable=rate(outcomes.get(CallOutcome.UNDECODABLE, 0), calls),
         failed=rate(outcomes.get(CallOutcome.FAILED, 0), calls),
-        latency_p50_ms=_latency(key, latencies, table, 50),
-        latency_p95_ms=_latency(key, latencies, table, 95),
+        latency_p50_ms=_span(key, latencies, table.latencies, 50),
+        latency_p95_ms=_span(key, latencies, table.latencies, 95),
+        latency_p99_ms=_span(key, latencies, table.latencies, 99),
         timed=sum(latencies.values()),
+        ttft_p50_ms=_span(key, ttfts, table.ttfts, 50),
+        ttft_p95_ms=_span(key, ttfts, table.ttfts, 95),
+        streamed=sum(ttfts.values()),
         finish_reasons=_ranked(told_by.get("f", {})),
         bands=tuple(
             SizeBand(label=label, clean=rate(sized_clean.get(label, 0), sized.get(label, 0)))
@@ -299,6 +320,15 @@ def _row(key: Key, counts: Counts, table: _Table) -> ModelRow:
         estimated=sum(ratios.values()),
         cached_share=counts.get("hit", 0) / counts["hit/"] if told else None,
         cache_told=told,
+        cost_usd=cost_usd(
+            prices.lookup(model, key=model_key),
+            prompt=counts.get(Tokens.PROMPT, 0),
+            cached=counts.get(Tokens.CACHED, 0),
+            completion=counts.get(Tokens.COMPLETION, 0),
+        )
+        if priced
+        else None,
+        priced=priced,
         suspected_cuts=counts.get(CUTS, 0),
         is_exact=table.latencies is not None,
         is_rounded=table.is_rounded,
@@ -311,11 +341,13 @@ def _buckets(told_by: Mapping[str, Mapping[str, int]], what: Distribution) -> di
     return {int(bucket): count for bucket, count in told_by.get(what.value, {}).items()}
 
 
-def _latency(key: Key, buckets: Mapping[int, int], table: _Table, percent: int) -> int | None:
+def _span(
+    key: Key, buckets: Mapping[int, int], singles: Mapping[Key, list[int]] | None, percent: int
+) -> int | None:
     """The nearest-rank percentile: a value that was measured, or the middle of its bucket."""
-    if table.latencies is None:
+    if singles is None:
         return counted.percentile(buckets, percent)
-    ordered = sorted(table.latencies.get(key, ()))
+    ordered = sorted(singles.get(key, ()))
     return ordered[-(-len(ordered) * percent // 100) - 1] if ordered else None
 
 

@@ -17,6 +17,7 @@ from typing import Final
 from django.db.models import Min
 
 from helmdash.core.calls.outcomes import outcome_of
+from helmdash.core.rollups.facts import OTHER
 from helmdash.core.rollups.figures import CALLS, Counts, Marginal, add, tally, under
 from helmdash.core.rollups.periods import (
     Span,
@@ -160,7 +161,9 @@ def _marginal_of(project_id: int, filters: CallFilters) -> tuple[Only, bool]:
         for each in fields(filters)
         if each.name not in ("since", "until") and getattr(filters, each.name) is not None
     }
-    name = next((name for name in _MARGINALS if given.get(name)), None)
+    # The purposes that only some caller knows are no word of a marginal.
+    known = {name: word for name, word in given.items() if (name, word) != ("purpose", OTHER)}
+    name = next((name for name in _MARGINALS if known.get(name)), None)
     if name is None:
         return Only(marginal=Marginal.ALL), not given
     words: tuple[str, ...] | None = (given[name],)
@@ -179,6 +182,7 @@ _MARGINALS: Final = {
     "client": Marginal.CLIENT,
     "model": Marginal.MODEL,
     "purpose": Marginal.PURPOSE,
+    "size": Marginal.SIZE,
     "finish_reason": Marginal.FINISH_REASON,
     "level": Marginal.LEVEL,
 }

@@ -281,6 +281,7 @@ def test_many_calls_are_added_up_to_what_each_of_them_says(
             make_capture(
                 started_at=NOW - timedelta(hours=hours * 1.3),
                 latency_ms=300 + hours,
+                ttft_ms=270 + hours if hours % 5 else None,
                 sent=SentSizes(bytes=hours * 2_000),
                 finish_reason="length" if hours % 3 else "stop",
                 model="openai/gpt-4o" if hours % 2 else "GPT-4o",
@@ -296,17 +297,14 @@ def test_many_calls_are_added_up_to_what_each_of_them_says(
 
     assert all(row.is_exact for row in told)
     assert not any(row.is_exact or row.is_rounded or row.is_sample for row in added_up)
-    blurred: dict[str, Any] = {
-        "latency_p50_ms": 0,
-        "latency_p95_ms": 0,
-        "estimate_ratio": 0,
-        "is_exact": False,
-    }
+    spans = [f"latency_p{percent}_ms" for percent in (50, 95, 99)]
+    near = (*spans, "ttft_p50_ms", "ttft_p95_ms", "estimate_ratio")
+    blurred: dict[str, Any] = {**dict.fromkeys(near, 0), "is_exact": False}
     assert [replace(row, **blurred) for row in added_up] == [
         replace(row, **blurred) for row in told
     ]
     for row, exact in zip(added_up, told, strict=True):
-        for name in ("latency_p50_ms", "latency_p95_ms", "estimate_ratio"):
+        for name in near:
             assert getattr(row, name) == pytest.approx(getattr(exact, name), rel=0.01), name
 
 
@@ -367,7 +365,7 @@ def test_calls_of_no_story_stand_alone_newest_first(project: ProjectInfo) -> Non
     assert [call.id for call in found] == ["call-3", "call-2", "call-1"]
 
 
-def test_figures_take_three_queries_and_recent_calls_four(project: ProjectInfo) -> None:
+def test_figures_and_recent_calls_take_four_queries_each(project: ProjectInfo) -> None:
     record_adr_053(project)
 
     with CaptureQueriesContext(connection) as figures:
@@ -375,4 +373,4 @@ def test_figures_take_three_queries_and_recent_calls_four(project: ProjectInfo) 
     with CaptureQueriesContext(connection) as recent:
         recent_calls(project_id=project.id, model=FREE)
 
-    assert (len(figures), len(recent)) == (3, 4)
+    assert (len(figures), len(recent)) == (4, 4)

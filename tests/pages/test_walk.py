@@ -272,7 +272,7 @@ QUERIES = {
     "/calls/cut/": 14,
     "/plans/": 7,
     "/plans/plan-1/": 11,
-    "/models/": 17,
+    "/models/": 18,
     "/trims/": 6,
     "/try/plan/": 7,
     "/budgets/": 5,

@@ -51,6 +51,9 @@ def test_a_side_call_leaves_its_conversation_as_it_is(project: ProjectInfo) -> N
     told = timeline(project_id=project.id, conversation_id="talk")
     assert told is not None
     assert [item.call_id for item in told.items] == ["m1", "m2"]
+    for lane, ids in ((Lane.MAIN, ["m2", "m1"]), (Lane.SIDE, ["s1"])):
+        only = calls.CallFilters(conversation="talk", lane=lane.value)
+        assert [call.id for call in calls.page(project_id=project.id, filters=only).items] == ids
     filters = calls.CallFilters(conversation="talk")
     shown = calls.page(project_id=project.id, filters=filters).items
     assert {call.id: call.lane for call in shown} == {

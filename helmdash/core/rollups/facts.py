@@ -7,8 +7,10 @@ from typing import Final, NamedTuple
 # Anything else callers invent shares one row on the models page, so that the table stays a table.
 PURPOSES: Final = ("chat", "plan", "route", "filter", "verify")
 OTHER: Final = "other"
+# How a filter asks for the calls without a variant of the prompt.
+NO_VARIANT: Final = "none"
 # Only plans have variants of the prompt: a route's is one, whatever a caller reports.
-_ROUTE: Final = "route"
+ROUTE: Final = "route"
 # Bands of prompt sizes, by their upper ends: around what a tier C catalog takes (10 KB), and far
 # off.
 BANDS: Final = (("under 4 KB", 4_096), ("4 to 16 KB", 16_384), ("16 to 64 KB", 65_536))
@@ -62,7 +64,7 @@ def grouped_purpose(facts: CallFacts) -> str:
 
 def grouped_variant(facts: CallFacts) -> str:
     """The variant of the prompt; empty where none was told, or where it says nothing."""
-    return "" if facts.purpose == _ROUTE else facts.prompt_variant
+    return "" if facts.purpose == ROUTE else facts.prompt_variant
 
 
 def band_of(size: int | None) -> str | None:
@@ -70,3 +72,11 @@ def band_of(size: int | None) -> str | None:
     if size is None:
         return None
     return next((label for label, end in BANDS if size < end), LARGEST_BAND)
+
+
+def bounds_of_band(label: str) -> tuple[int, int | None]:
+    """The bytes from which on, and up to before which, a prompt is in a band; None: any more. The
+    label must be one of BAND_LABELS."""
+    at = BAND_LABELS.index(label)
+    ends = [end for _, end in BANDS]
+    return (ends[at - 1] if at else 0), (ends[at] if at < len(ends) else None)

@@ -251,6 +251,13 @@ def seconds(ms: float | None) -> str:
     return f"{whole // 60} min {whole % 60} s"
 
 
+def dollars(amount: float) -> str:
+    """USD: in cents, and what is less than one in two places that say something."""
+    if 0 < amount < 0.01:
+        return f"{amount:.2g}" if amount >= 0.0001 else "< 0.0001"
+    return f"{amount:,.2f}"
+
+
 def removed_share(before: int, after: int) -> str:
     """The share of bytes that went."""
     return rounded((before - after) / before if before > 0 else None)

@@ -28,6 +28,7 @@ for plain in (
     words.cause_sentence,
     words.claimant,
     words.denominator,
+    words.dollars,
     words.ends,
     words.message_text,
     words.outcome_of_claim,

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from helmdash.pages import scope
 from helmdash.pages.filters import ModelFilterForm
 from helmdash.pages.parts.call_groups import plans_among
+from helmdash.pages.parts.heat_map import LEAST_CALLS, SHADES, Rows, heat_map
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import distinct_values, models
@@ -52,9 +53,14 @@ def model_page(request: PageRequest) -> HttpResponse:
         )
         keys = _keys(project.id, wanted["model"])
         shown = _by_model([row for row in rows if _is_wanted(row, keys, wanted["purpose"])])
+        by = Rows(wanted["by"] or Rows.MODEL)
         latest_of = wanted["model"] or _first(shown)
         context |= {
             "rows": shown,
+            "map": heat_map(shown, by=by, carried=form.carried),
+            "map_rows": [(None if each is Rows.MODEL else each.value, each.value) for each in Rows],
+            "shades": SHADES,
+            "least_calls": LEAST_CALLS,
             "is_sample": any(row.is_sample for row in rows),
             "is_rounded": any(row.is_rounded for row in rows),
             "is_behind": any(row.is_behind for row in rows),
