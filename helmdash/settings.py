@@ -195,11 +195,26 @@ IMPORT_EXPORT_USE_TRANSACTIONS = True
 
 
 class VisibleFormatter(logging.Formatter):
-    """Log lines name models and clients, and are read in terminals: nothing in them is unseen."""
+    """Log lines name models and clients, and are read in terminals: nothing in them is unseen.
+
+    Nor do they hold rows: of what PostgreSQL says only the sentence is told, without the lines
+    (DETAIL, CONTEXT) that quote values.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, or lines with a traceback."""
         return visible_lines(super().format(record))
+
+    def formatException(self, ei: Any) -> str:
+        """The traceback."""
+        told, error, seen = super().formatException(ei), ei[1], set[int]()
+        while error is not None and id(error) not in seen:
+            seen.add(id(error))
+            sentence = getattr(getattr(error, "diag", None), "message_primary", None)
+            if sentence:
+                told = told.replace(str(error), sentence)
+            error = error.__cause__ or error.__context__
+        return told
 
 
 LOGGING = {

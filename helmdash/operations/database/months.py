@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db import connection
 
+from helmdash.operations.database import statistics
 from helmdash.operations.database.transactions import write
 from helmdash.records import partitions
 
@@ -13,11 +14,10 @@ from helmdash.records import partitions
 def make_ahead(*, now: datetime) -> None:
     """Make the partitions of this month and the next ones, so that no report has to wait for it.
 
-    And tell PostgreSQL how all of them are filled together, which its autovacuum does only for each
-    by itself. Does nothing on SQLite.
+    And tell PostgreSQL how all of them are filled together, as far as that is soon done. Does
+    nothing on SQLite.
     """
     if connection.vendor != "postgresql":
         return
     write(lambda: partitions.provide(partitions.months_ahead(now)))
-    with connection.cursor() as cursor:
-        cursor.execute(f"ANALYZE {', '.join(partitions.TABLES)}")
+    statistics.refresh(unseen=statistics.is_dear())

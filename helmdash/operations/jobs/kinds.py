@@ -24,6 +24,8 @@ from helmdash.operations.rollups import folding, rebuilding
 _COUNT_SECONDS = 0.2
 # A new database grows fast: the wait doubles from the first to the last.
 _FIRST_STATISTICS, _LAST_STATISTICS = timedelta(seconds=30), timedelta(hours=1)
+# Where that looks at every month of calls, of which one has changed.
+_LAST_DEAR_STATISTICS = timedelta(days=1)
 
 
 def _fold(run: Run) -> Done:
@@ -55,7 +57,7 @@ def _count_older(run: Run) -> Done:
 
 def _refresh_statistics(run: Run) -> Done:
     wait = timedelta(seconds=float(run.cursor)) if run.cursor else _FIRST_STATISTICS
-    wait = min(2 * wait, _LAST_STATISTICS)
+    wait = min(2 * wait, _LAST_DEAR_STATISTICS if statistics.is_dear() else _LAST_STATISTICS)
     tables = statistics.refresh()
     return Done(
         told=f"looked at {tables} tables",
