@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -33,6 +34,8 @@ _LOOK_S: Final = 1.0
 _LIFE_S: Final = 600.0
 # A tab that is not looked at has none; far more than people look at one server.
 _MOST_STREAMS: Final = 500
+# Windows of one person that are looked at at once: more are forgotten ones, or no browser.
+_MOST_OF_ONE: Final = 50
 _HEADERS: Final = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-store"),
@@ -56,7 +59,7 @@ class Streams:
         # How often there was news, and what wakes those who wait for it.
         self._count = 0
         self._news = asyncio.Event()
-        self._open = 0
+        self._open: Counter[str] = Counter()
 
     def close(self) -> None:
         """Look no more."""
@@ -65,35 +68,39 @@ class Streams:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request: 204, after which browsers ask no more, to who is not signed in."""
-        status = await self._status(scope)
+        """Answer one request: 204, after which browsers ask no more, to who is not signed in; 429
+        to who has more than their share open."""
+        status, user = await self._status(scope)
         if status != 200:
             await send({"type": "http.response.start", "status": status, "headers": []})
             await send({"type": "http.response.body"})
             return
+        self._open[user] += 1
         note_known(scope)
         note_endless(scope)
-        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-        self._open += 1
         gone = asyncio.ensure_future(_until_gone(receive))
         try:
+            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
             if self._looking is None or self._looking.done():
                 self._looking = asyncio.create_task(self._look_for_news())
             await self._tell(gone, send)
         finally:
-            self._open -= 1
+            self._open -= Counter((user,))
             gone.cancel()
 
-    async def _status(self, scope: Scope) -> int:
+    async def _status(self, scope: Scope) -> tuple[int, str]:
+        """What to answer with, and to whom."""
         if scope["method"] != "GET":
-            return 405
-        if self._open >= _MOST_STREAMS:
-            return 503
+            return 405, ""
+        if self._open.total() >= _MOST_STREAMS:
+            return 503, ""
         try:
             user = await self._sessions.find_user(headers_of(scope))
         except SessionsUnavailable:
-            return 503
-        return 204 if user is None else 200
+            return 503, ""
+        if user is None:
+            return 204, ""
+        return (429 if self._open[user] >= _MOST_OF_ONE else 200), user
 
     async def _tell(self, gone: asyncio.Future[None], send: Send) -> None:
         loop = asyncio.get_running_loop()

@@ -135,3 +135,29 @@ def test_an_old_stream_ends_by_itself_and_nobody_else_has_one(
 
     member.logout()
     assert asyncio.run(ask_each((gone, "GET"))) == [204]
+
+
+def test_one_person_leaves_room_for_others(
+    member: Client, django_user_model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "_MOST_OF_ONE", 2)
+    django_user_model.objects.create_user("other")
+    other = sign_in("other", project=make_project(), role=MemberRole.VIEWER)
+
+    async def open_and_leave() -> None:
+        with open_streams() as streams:
+            tabs = [Tab(member), Tab(member), Tab(other)]
+            asked = [asyncio.create_task(tab.ask(streams)) for tab in tabs]
+            for tab in tabs:
+                await tab.hear()
+            assert await Tab(member).ask(streams) == 429
+            for tab in tabs:
+                tab.leaves.set()
+            assert await asyncio.gather(*asked) == [200, 200, 200]
+            again = Tab(member)
+            asked = [asyncio.create_task(again.ask(streams))]
+            await again.hear()
+            again.leaves.set()
+            assert await asyncio.gather(*asked) == [200]
+
+    asyncio.run(open_and_leave())
