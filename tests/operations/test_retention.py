@@ -28,6 +28,7 @@ from helmdash.records.models import (
     CallName,
     CallPayload,
     Conversation,
+    FailureMark,
     Fit,
     HealthChange,
     PlanAttempt,
@@ -156,6 +157,20 @@ def test_messages_that_a_kept_call_carries_stay(project: ProjectInfo) -> None:
     assert kept is not None
     assert kept.messages is not None
     assert kept.messages[0] == SYSTEM
+
+
+def test_words_on_failures_go_with_the_calls_they_were_said_of(project: ProjectInfo) -> None:
+    stranger = make_ruled_project(slug="other", name="Other", retention_days=None)
+    for days, whose in ((31, project), (29, project), (31, stranger)):
+        FailureMark.objects.create(
+            project_id=whose.id, cause="rate_limit", model_key="m", state="resolved", by="ann",
+            at=days_ago(days),
+        )  # fmt: skip
+
+    delete_expired(actor=SHELL, project=project, now=NOW, batch=1)
+
+    left = FailureMark.objects.order_by("at").values_list("project_id", "at")
+    assert list(left) == [(stranger.id, days_ago(31)), (project.id, days_ago(29))]
 
 
 def test_other_projects_are_left_alone(project: ProjectInfo) -> None:

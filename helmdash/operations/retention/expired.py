@@ -25,6 +25,7 @@ from helmdash.records.models import (
     Call,
     Conversation,
     ConversationMark,
+    FailureMark,
     Fit,
     Guidance,
     HealthChange,
@@ -79,7 +80,8 @@ def delete_expired(
     """Delete what is older than the project's retention, with all that nothing refers to then:
 
     calls, fits, plans, emptied conversations with their reminders and guidance, unused messages,
-    catalogs shown for no plan. Texts that wait for a reply go in every project (`forget_pending`).
+    catalogs shown for no plan, words on failures of that time. Texts that wait for a reply go in
+    every project (`forget_pending`).
 
     Raises Forbidden.
     """
@@ -97,6 +99,7 @@ def delete_expired(
     finish_broken_off(project_id=project.id, now=now)
     _in_steps(_delete_messages, *where)
     _in_steps(_delete_catalogs, *where)
+    _in_steps(_delete_failure_marks, *where)
     return Retained(calls=calls, conversations=conversations, fits=fits, plans=plans)
 
 
@@ -202,6 +205,14 @@ def _delete_catalogs(project_id: int, before: datetime, batch: int) -> int:
     )
     ids = list(rows.order_by("latest_used_at", "id").values_list("id", flat=True)[:batch])
     PlanCatalog.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    return len(ids)
+
+
+def _delete_failure_marks(project_id: int, before: datetime, batch: int) -> int:
+    """Words on calls that have gone: each was said of calls from before it."""
+    rows = FailureMark.objects.filter(project_id=project_id, at__lt=before)
+    ids = list(rows.order_by("id").values_list("id", flat=True)[:batch])
+    FailureMark.objects.filter(id__in=ids)._raw_delete(connection.alias)
     return len(ids)
 
 
