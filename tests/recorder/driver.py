@@ -5,6 +5,9 @@
                      on standard output once the recorder has taken it in; SIGTERM ends it cleanly
     wait             start, store what is left in the spool, and end
     list             what is in the database, as JSON
+    expire           store calls that are older than the project keeps them; their deletion is due
+    retain slowly    delete them, and rest after each step, which is noted on standard output
+    retain           try to while another has the job, and then when its lease is over
 
 The environment says which database and data directory.
 """
@@ -35,6 +38,12 @@ def main() -> None:
             _wait()
         case ["list"]:
             _list()
+        case ["expire"]:
+            _expire()
+        case ["retain", "slowly"]:
+            _retain_slowly()
+        case ["retain"]:
+            _retain()
 
 
 def _setup() -> None:
@@ -95,7 +104,8 @@ def _wait() -> None:
 def _list() -> None:
     from django.db import connection
 
-    from helmdash.queries import ledger
+    from helmdash.queries import ledger, rollups
+    from helmdash.queries.access import default_project
     from helmdash.records.models import Call, Conversation
 
     checked = "ok"
@@ -106,6 +116,7 @@ def _list() -> None:
     total = ledger.totals()
     found = {
         "calls": list(Call.objects.order_by("id").values_list("name", flat=True)),
+        "held": rollups.held_calls(project_id=default_project().id),
         "generations": sum(Conversation.objects.values_list("generation", flat=True)),
         "integrity": checked,
         "ledger": {name: getattr(total, name) for name in ledger.COUNTS},
@@ -113,6 +124,58 @@ def _list() -> None:
         "running": sum(each.stopped_at is None for each in ledger.processes()),
     }
     sys.stdout.write(json.dumps(found))
+
+
+def _expire() -> None:
+    from datetime import timedelta
+
+    from django.utils import timezone
+
+    from helmdash.operations.jobs import leases
+    from helmdash.records.models import Project
+    from tests.factories import make_capture, record
+
+    Project.objects.update(retention_days=30)
+    old = timezone.now() - timedelta(days=40)
+    record(*(make_capture(id=f"old-{n}", conversation=f"{n}", started_at=old) for n in range(30)))
+    leases.make_rows({"retention": old})
+
+
+def _retain_slowly() -> None:
+    from collections.abc import Callable
+
+    from helmdash.operations.database.transactions import write_and_pause
+    from helmdash.operations.jobs import kinds
+    from helmdash.operations.jobs.running import JobThread
+    from helmdash.operations.retention import expired
+
+    def write_and_rest(work: Callable[[], int]) -> int:
+        done = write_and_pause(work)
+        if done:
+            sys.stdout.write(f"deleted {done}\n")
+            sys.stdout.flush()
+            time.sleep(60)
+        return done
+
+    vars(expired)["write_and_pause"] = write_and_rest
+    JobThread(kinds.LONG, holder="killed").look_once()
+
+
+def _retain() -> None:
+    from datetime import UTC, datetime
+
+    from helmdash.operations.jobs import kinds
+    from helmdash.operations.jobs.running import JobThread
+    from helmdash.queries.jobs import jobs
+    from helmdash.records.models import Job
+
+    thread = JobThread(kinds.LONG, holder="heir")
+    # Its lease still runs, and has run out: nobody waits for that here.
+    for year in (2100, 2020):
+        Job.objects.filter(until__isnull=False).update(until=datetime(year, 1, 1, tzinfo=UTC))
+        thread.look_once()
+        (job,) = jobs()
+        sys.stdout.write(f"{job.holder} {job.outcome} {job.told}\n")
 
 
 if __name__ == "__main__":

@@ -53,14 +53,18 @@ class House:
 
     def load(self, prefix: str) -> Process:
         """Start a process that records; returns when it has begun to."""
+        return self.start(prefix, "load", prefix, _GAP, until=lambda: len(self.noted(prefix)) >= 50)
+
+    def start(self, prefix: str, *mode: str, until: Callable[[], bool]) -> Process:
+        """Start a process in a mode of the driver; returns when it has come so far."""
         process = spawn_python(
-            *("-m", "tests.recorder.driver", "load", prefix, _GAP),
+            *("-m", "tests.recorder.driver", *mode),
             log=self._log(prefix),
             env=self._environment(),
             forked=True,
         )
         self.processes.append(process)
-        self.wait_for(prefix, lambda: len(self.noted(prefix)) >= 50)
+        self.wait_for(prefix, until)
         return process
 
     def wait_for(self, prefix: str, is_so: Callable[[], bool]) -> None:
@@ -152,7 +156,7 @@ def assert_all_once(found: dict[str, Any], noted: Sequence[str], *, processes: i
     missing = set(noted) - set(found["calls"])
     assert not missing
     assert len(set(found["calls"])) == len(found["calls"]) <= len(noted) + processes
-    assert found["generations"] == len(found["calls"])
+    assert found["generations"] == len(found["calls"]) == found["held"]
     assert found["integrity"] == "ok"
     total = found["ledger"]
     settled = total["stored"] + total["duplicate"] + total["rejected"] + total["dropped"]
@@ -202,6 +206,21 @@ def test_a_process_that_is_asked_to_end_stores_what_waits(house: House) -> None:
     assert found["ledger"]["stored"] == len(found["calls"])
     assert found["ledger"]["in_flight_lost"] == 0
     assert house.spooled() == []
+
+
+def test_a_process_that_is_killed_in_the_middle_of_a_job_leaves_the_rest_to_another(
+    house: House,
+) -> None:
+    house.run("expire")
+    kill(house.start("k", "retain", "slowly", until=lambda: "deleted" in house.said("k")))
+    half_done = house.stored()
+    told = house.run("retain").splitlines()
+
+    assert house.said("k") == "deleted 30\n"
+    assert (half_done["calls"], half_done["generations"]) == ([], 30)
+    # While the lease of the killed one runs, nobody else begins; nothing is deleted twice after it.
+    assert told == ["killed  ", "heir done deleted 0 calls, 30 conversations, the texts of 0 calls"]
+    assert house.stored()["generations"] == 0
 
 
 def move_all(database: Path, away: Path) -> Callable[[], None]:
