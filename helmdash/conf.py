@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from helmdash import installation
@@ -71,6 +71,12 @@ class Env(BaseSettings):
         validation_alias="DATABASE_URL",
         description="postgres://user:password@host:port/name moves everything to PostgreSQL. "
         "Empty: SQLite in the data directory.",
+    )
+    replica_url: str = Field(
+        "",
+        description="A replica of DATABASE_URL by streaming, written like it. Pages and reads of "
+        "the API take what was recorded from there, while it has all that the primary has. Empty: "
+        "all is read from DATABASE_URL.",
     )
     data_dir: Path = Field(
         installation.default_data_dir(),
@@ -291,6 +297,18 @@ class Env(BaseSettings):
         if problem:
             raise ValueError(problem)
         return value.strip()
+
+    @field_validator("replica_url")
+    @classmethod
+    def _replica_of_postgres(cls, value: str, info: ValidationInfo) -> str:
+        value = value.strip()
+        # Wrong itself, it is not there.
+        if value and not info.data.get("database_url", "postgres").startswith("postgres"):
+            raise ValueError("wants DATABASE_URL on PostgreSQL, too: SQLite has no replica")
+        problem = database_url_problem(value)
+        if problem or value.startswith("sqlite"):
+            raise ValueError(problem or "must start with postgres://")
+        return value
 
     @field_validator("public_url")
     @classmethod

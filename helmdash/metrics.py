@@ -7,7 +7,7 @@ told by its ledger instead, which all processes share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from prometheus_client import (
     CollectorRegistry,
@@ -22,7 +22,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from helmdash.core.access.wrong_addresses import Dialect
+from helmdash.operations.database.replica import ReplicaState
 from helmdash.operations.recorder import RecorderState
+from helmdash.queries.jobs import JobState
 from helmdash.queries.ledger import LedgerCounts
 from helmdash.queries.rollups import Waiting
 
@@ -51,38 +53,97 @@ def exposition(
     state: RecorderState,
     is_database_available: bool,
     waiting: Waiting | None,
+    jobs: Sequence[JobState] = (),
+    replica: ReplicaState | None = None,
 ) -> bytes:
     """Everything in Prometheus' text format.
 
     counts: of all processes together. state: what this process's recorder does now. waiting: for
-    the rollups; None: not known.
+    the rollups; None: not known. jobs: as far as they are known. replica: None where there is none.
     """
-    recorder = CollectorRegistry()
-    recorder.register(_RecorderCollector(counts, state, is_database_available))
+    shared = CollectorRegistry()
+    shared.register(_RecorderCollector(counts, state, is_database_available))
     if waiting is not None:
-        recorder.register(_RollupsCollector(waiting))
-    return generate_latest(recorder) + generate_latest(_process)
+        shared.register(_Told(lambda: _of_rollups(waiting)))
+    shared.register(_Told(lambda: _of_jobs(jobs)))
+    if replica is not None:
+        shared.register(_Told(lambda: _of_replica(replica)))
+    return generate_latest(shared) + generate_latest(_process)
 
 
-class _RollupsCollector(Collector):
-    def __init__(self, waiting: Waiting) -> None:
-        self._waiting = waiting
+class _Told(Collector):
+    """What a function tells."""
+
+    def __init__(self, tell: Callable[[], Iterator[Metric]]) -> None:
+        self._tell = tell
 
     def describe(self) -> Iterator[Metric]:
         """Nothing, as below."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        for name, says, value in (
-            ("calls", "Calls that are stored and not in the rollups yet.", self._waiting.calls),
-            ("seconds", "Since the oldest of these was stored.", self._waiting.age_s),
-            (
-                "projects",
-                "Projects with calls from before there were rollups left to count.",
-                self._waiting.projects,
-            ),
-        ):
-            yield GaugeMetricFamily(f"helmdash_rollups_waiting_{name}", says, value=value)
+        return self._tell()
+
+
+def _of_rollups(waiting: Waiting) -> Iterator[Metric]:
+    for name, says, value in (
+        ("calls", "Calls that are stored and not in the rollups yet.", waiting.calls),
+        ("seconds", "Since the oldest of these was stored.", waiting.age_s),
+        (
+            "projects",
+            "Projects with calls from before there were rollups left to count.",
+            waiting.projects,
+        ),
+    ):
+        yield GaugeMetricFamily(f"helmdash_rollups_waiting_{name}", says, value=value)
+
+
+def _of_jobs(jobs: Sequence[JobState]) -> Iterator[Metric]:
+    """Of each job what is known: one that has never run has no last run."""
+    for name, says, value_of in _JOB_GAUGES:
+        gauge = GaugeMetricFamily(f"helmdash_job_{name}", says, labels=["job"])
+        for job in jobs:
+            if (value := value_of(job)) is not None:
+                gauge.add_metric([job.name], value)
+        yield gauge
+
+
+_JOB_GAUGES: tuple[tuple[str, str, Callable[[JobState], float | None]], ...] = (
+    (
+        "last_start_timestamp_seconds",
+        "When a process took the job last, by the database's clock.",
+        lambda job: job.started_at.timestamp() if job.started_at else None,
+    ),
+    (
+        "last_duration_seconds",
+        "How long its last run took; none while it runs, or where that was broken off.",
+        lambda job: job.took.total_seconds() if job.took is not None else None,
+    ),
+    ("failures", "Runs that failed in a row; 0 after a success.", lambda job: job.failures),
+    (
+        "overdue_seconds",
+        "Since it was due, while nobody is at it; none for a job that has no time.",
+        lambda job: job.overdue.total_seconds() if job.overdue is not None else None,
+    ),
+)
+
+
+def _of_replica(replica: ReplicaState) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "helmdash_replica_usable",
+        "1 where this process read from the replica when it was asked last.",
+        value=float(not replica.problem),
+    )
+    requests = CounterMetricFamily(
+        "helmdash_replica_requests",
+        "Requests to this process that read what was recorded: from the replica, from the "
+        "primary instead; and those that failed on the replica and were done again.",
+        labels=["outcome"],
+    )
+    requests.add_metric(["replica"], replica.from_replica)
+    requests.add_metric(["primary"], replica.from_primary)
+    requests.add_metric(["failed"], replica.failed)
+    yield requests
 
 
 class _RecorderCollector(Collector):

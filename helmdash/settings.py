@@ -72,8 +72,10 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "simple_history.middleware.HistoryRequestMiddleware",
     "helmdash.pages.addresses.AddressesMiddleware",
-    # Innermost: it changes what a page says, and those around it count its bytes.
+    # It changes what a page says, and those around it count its bytes.
     "helmdash.pages.visibility.VisibilityMiddleware",
+    # Innermost: who asks is known, and what fails at the replica is done again.
+    "helmdash.doors.replica.ReplicaMiddleware",
 ]
 
 ROOT_URLCONF = "helmdash.urls"
@@ -112,28 +114,39 @@ _POOL_MAX = max(4, 60 // ENV.workers)
 # restart.
 _PATIENCE_SECONDS = 5
 
-DATABASES: dict[str, dict[str, Any]] = {"default": {}}
-if ENV.database_url.startswith("postgres"):
-    DATABASES["default"] = dict(dj_database_url.parse(ENV.database_url))
+
+def _postgres(url: str, *, patience_s: int, silence_s: int, ready: int) -> dict[str, Any]:
+    """Settings of a PostgreSQL database with a pool of connections, `ready` of them always open.
+
+    patience_s: for a connection. silence_s: until a server that vanished without a word (a cut
+    cable, a host that lost power) is given up, which else takes hours.
+    """
+    found: dict[str, Any] = dict(dj_database_url.parse(url))
     # A pooler may give each transaction another connection (docs/scaling.md), and a cursor of the
     # server's outlives none.
-    DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = True
-    DATABASES["default"]["OPTIONS"] = {
-        "connect_timeout": _PATIENCE_SECONDS,
-        # A server that vanished without a word (a cut cable, a host that lost power) is noticed in
-        # about 20 seconds instead of hours.
-        "keepalives_idle": 10,
-        "keepalives_interval": 5,
+    found["DISABLE_SERVER_SIDE_CURSORS"] = True
+    found["OPTIONS"] = {
+        "connect_timeout": patience_s,
+        "keepalives_idle": silence_s // 2,
+        "keepalives_interval": silence_s // 4,
         "keepalives_count": 2,
-        "tcp_user_timeout": 20_000,
-        **DATABASES["default"].get("OPTIONS", {}),
+        "tcp_user_timeout": silence_s * 1000,
+        **found.get("OPTIONS", {}),
         "pool": {
-            "min_size": 1,
+            "min_size": ready,
             "max_size": _POOL_MAX,
-            "timeout": _PATIENCE_SECONDS,
-            "reconnect_timeout": _PATIENCE_SECONDS,
+            "timeout": patience_s,
+            "reconnect_timeout": patience_s,
         },
     }
+    return found
+
+
+DATABASES: dict[str, dict[str, Any]] = {"default": {}}
+if ENV.database_url.startswith("postgres"):
+    DATABASES["default"] = _postgres(
+        ENV.database_url, patience_s=_PATIENCE_SECONDS, silence_s=20, ready=1
+    )
 else:
     DATABASES["default"] = {
         "ENGINE": "django.db.backends.sqlite3",
@@ -141,6 +154,11 @@ else:
         or str(ENV.data_dir / "helmdash.sqlite3"),
         "OPTIONS": _SQLITE_OPTIONS,
     }
+if ENV.replica_url:
+    # What it does not answer soon, the primary does. No connection stands ready: where the replica
+    # is away, nobody is to try again and again.
+    DATABASES["replica"] = _postgres(ENV.replica_url, patience_s=2, silence_s=4, ready=0)
+DATABASE_ROUTERS = ["helmdash.records.replica.ReplicaRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 PASSWORD_HASHERS = ["helmdash.operations.access.password_hashing.QueuedPBKDF2Hasher"]

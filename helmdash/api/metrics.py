@@ -22,9 +22,11 @@ from helmdash.api.auth import Needs, keys_of
 from helmdash.api.handlers import problem_of
 from helmdash.api.problems import Problem, problem_response
 from helmdash.metrics import exposition
+from helmdash.operations.database.replica import replica
 from helmdash.operations.database.timeouts import with_timeout
 from helmdash.operations.recorder import recorder
-from helmdash.queries import ledger, rollups
+from helmdash.queries import jobs, ledger, rollups
+from helmdash.queries.jobs import JobState
 from helmdash.queries.ledger import LedgerCounts
 from helmdash.queries.rollups import Waiting
 
@@ -74,29 +76,36 @@ def metrics(request: HttpRequest) -> HttpResponse:
     """
     is_there = True
     waiting: Waiting | None = None
+    states: tuple[JobState, ...] = ()
     try:
-        others, waiting = with_timeout(partial(_ask_database, request), seconds=_PATIENCE_SECONDS)
+        others, waiting, states = with_timeout(
+            partial(_ask_database, request), seconds=_PATIENCE_SECONDS
+        )
     except (DatabaseError, InterfaceError) as error:
         if not _is_known(request):
             return problem_response(request, problem_of(error))
         others, is_there = ledger.latest_others(recorder().name), False
     except Exception as error:
         return problem_response(request, problem_of(error))
-    own = recorder()
+    own, beside = recorder(), replica()
     told = exposition(
         others + own.own_ledger().counts,
         state=own.state(),
         is_database_available=is_there,
         waiting=waiting,
+        jobs=states,
+        replica=beside.state() if beside is not None else None,
     )
     response = HttpResponse(told, content_type=CONTENT_TYPE_LATEST)
     response["Cache-Control"] = "no-store"
     return response
 
 
-def _ask_database(request: HttpRequest) -> tuple[LedgerCounts, Waiting]:
-    """All processes but this one, and what waits for the rollups. Raises the Problem, or what the
-    database raises."""
+def _ask_database(
+    request: HttpRequest,
+) -> tuple[LedgerCounts, Waiting, tuple[JobState, ...]]:
+    """All processes but this one, what waits for the rollups, and the jobs. Raises the Problem, or
+    what the database raises."""
     if not conf.env().metrics_open:
         keys = keys_of(request)
         try:
@@ -107,7 +116,8 @@ def _ask_database(request: HttpRequest) -> tuple[LedgerCounts, Waiting]:
             raise
         if keys:
             _known_keys.note(keys, is_good=True)
-    return ledger.others(recorder().name), rollups.waiting(now=timezone.now())
+    others = ledger.others(recorder().name)
+    return others, rollups.waiting(now=timezone.now()), jobs.jobs()
 
 
 def _is_known(request: HttpRequest) -> bool:

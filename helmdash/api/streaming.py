@@ -7,6 +7,7 @@ gets an asynchronous one that takes its pieces in the request's own thread.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextvars import Context, copy_context
 from itertools import islice
 
 from asgiref.sync import sync_to_async
@@ -21,13 +22,15 @@ def stream(
     request: HttpRequest, lines: Iterator[bytes], *, content_type: str
 ) -> StreamingHttpResponse:
     """A streamed answer of lines. Closes a generator when the client leaves early."""
+    # They are made when the view is left already, and are to be read from where it would read.
+    pieces = _pieces(lines, copy_context())
     if isinstance(request, ASGIRequest):
-        return StreamingHttpResponse(_asynchronous(lines), content_type=content_type)
-    return StreamingHttpResponse(_pieces(lines), content_type=content_type)
+        return StreamingHttpResponse(_asynchronous(lines, pieces), content_type=content_type)
+    return StreamingHttpResponse(pieces, content_type=content_type)
 
 
-def _pieces(lines: Iterator[bytes]) -> Iterator[bytes]:
-    while piece := b"".join(islice(lines, _LINES)):
+def _pieces(lines: Iterator[bytes], context: Context) -> Iterator[bytes]:
+    while piece := context.run(b"".join, islice(lines, _LINES)):
         yield piece
 
 
@@ -35,8 +38,7 @@ def _next(pieces: Iterator[bytes]) -> bytes:
     return next(pieces, b"")
 
 
-async def _asynchronous(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
-    pieces = _pieces(lines)
+async def _asynchronous(lines: Iterator[bytes], pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     try:
         while (piece := await sync_to_async(_next)(pieces)) != b"":
             yield piece

@@ -24,6 +24,7 @@ from helmdash import __version__, conf, places
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.installation import COMMAND
 from helmdash.operations.backup.spool import is_in_use
+from helmdash.operations.database.replica import replica
 from helmdash.queries import jobs, ledger, rollups
 from helmdash.queries.access import projects
 from helmdash.queries.database import condition
@@ -56,6 +57,7 @@ def examine(*, now: datetime) -> Iterator[Finding]:
     yield schema
     if not schema.problem:
         yield from _guarded("database", lambda: _database(now))
+        yield from _replica()
         yield from _guarded("records", lambda: _records(now))
         yield from _guarded("upstream", _upstreams)
 
@@ -167,6 +169,20 @@ def _database(now: datetime) -> Iterator[Finding]:
         skew = abs((facts.clock - now).total_seconds())
         problem = "set both clocks by NTP" if skew > _MOST_SKEW_SECONDS else ""
         yield Finding(subject="database", name="clock skew", value=f"{skew:.1f} s", problem=problem)
+
+
+def _replica() -> Iterator[Finding]:
+    found = replica()
+    if found is None:
+        return
+    has_all = found.has_all()
+    problem = found.state().problem
+    yield Finding(
+        subject="database",
+        name="replica",
+        value="has all that the primary has" if has_all else "the primary answers for it",
+        problem="" if has_all else f"HELMDASH_REPLICA_URL: {problem}",
+    )
 
 
 def _records(now: datetime) -> Iterator[Finding]:

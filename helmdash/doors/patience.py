@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from helmdash.doors.asgi import App, Receive, Scope, Send
 from helmdash.doors.closable import ClosableSend
 from helmdash.doors.faults import DatabaseUnavailable
+from helmdash.operations.database.replica import Reading, replica
 from helmdash.operations.database.timeouts import is_answering
 
 log = logging.getLogger(__name__)
@@ -26,8 +27,10 @@ _ASK_AFTER_S = 2.5
 _ASK_AGAIN_S = 2.0
 # While it is silent: how soon after its return everybody is let in again.
 _LOOK_S = 0.5
+# In the scope of a request that only reads: where it does.
+READING_KEY = "helmdash.reading"
 # They tell how the database is.
-_LIVENESS = frozenset({"/healthz", "/readyz", "/metrics"})
+LIVENESS = frozenset({"/healthz", "/readyz", "/metrics"})
 # Whoever stores reports bounds them already (operations.recorder).
 _REPORTS = frozenset({"/api/v1/calls", "/api/v1/calls/batch"})
 
@@ -53,9 +56,12 @@ class DatabaseWatch:
             self._asking = asyncio.create_task(self._answer())
         return await asyncio.shield(self._asking)
 
-    async def run(self, work: Callable[[Send], Awaitable[None]], send: Send) -> None:
+    async def run(
+        self, work: Callable[[Send], Awaitable[None]], send: Send, scope: Scope | None = None
+    ) -> None:
         """Let `work` answer a request. Raises DatabaseUnavailable, with nothing sent, where the
-        database does not respond.
+        database does not respond, or the replica that this request reads from (by its scope):
+        others go on then, for they are answered by the primary.
 
         Work that is given up on goes on by itself: it may be inside a statement.
         """
@@ -67,7 +73,8 @@ class DatabaseWatch:
             wait = _ASK_AFTER_S
             while not await _has_ended(task, wait) and not answer.has_begun:
                 wait = _ASK_AGAIN_S
-                if not await self.is_answering() and answer.close():
+                is_served = await self._replica_answers(scope) and await self.is_answering()
+                if not is_served and answer.close():
                     self._let_go(task)
                     raise DatabaseUnavailable
         except asyncio.CancelledError:
@@ -80,6 +87,14 @@ class DatabaseWatch:
         if self._looking is not None:
             self._looking.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _replica_answers(self, scope: Scope | None) -> bool:
+        """True as well where it is not asked."""
+        reading: Reading | None = (scope or {}).get(READING_KEY)
+        found = replica()
+        if found is None or reading is None or not reading.is_on_replica:
+            return True
+        return await asyncio.get_running_loop().run_in_executor(self._thread, found.responds)
 
     async def _answer(self) -> bool:
         loop = asyncio.get_running_loop()
@@ -121,12 +136,12 @@ class Patient:
         if scope["type"] != "http" or _is_exempt(scope):
             await self._app(scope, receive, send)
             return
-        await self._watch.run(lambda out: self._app(scope, receive, out), send)
+        await self._watch.run(lambda out: self._app(scope, receive, out), send, scope)
 
 
 def _is_exempt(scope: Scope) -> bool:
     path = scope["path"]
-    return path in _LIVENESS or (path in _REPORTS and scope["method"] == "POST")
+    return path in LIVENESS or (path in _REPORTS and scope["method"] == "POST")
 
 
 async def _has_ended(task: asyncio.Task[None], seconds: float) -> bool:

@@ -43,6 +43,13 @@ class JobState:
             return None
         return self.ended_at - self.started_at
 
+    @property
+    def overdue(self) -> timedelta | None:
+        """For how long it should have begun; None where it has no time."""
+        if self.due_at is None:
+            return None
+        return timedelta() if self.is_running else max(self.now - self.due_at, timedelta())
+
 
 def jobs() -> tuple[JobState, ...]:
     """All of them, by name. One query."""

@@ -12,6 +12,7 @@ from django.db.models import Model, Q, QuerySet
 from django.utils.dateparse import parse_datetime
 
 from helmdash.records.models.conversations import Call
+from helmdash.records.replica import connection_for
 
 Column = Literal["model", "model_key", "client_name", "pack", "purpose"]
 _M = TypeVar("_M", bound=Model)
@@ -40,7 +41,7 @@ def distinct_values(
     """
     limit = "" if most is None else f" LIMIT {most}"
     table = connection.ops.quote_name(of._meta.db_table)
-    with connection.cursor() as cursor:
+    with connection_for(of).cursor() as cursor:
         cursor.execute(
             f"WITH RECURSIVE step(value) AS ("
             f" SELECT MIN({column}) FROM {table} WHERE project_id = %s AND {column} IS NOT NULL"
@@ -63,7 +64,7 @@ def models_seen(project_ids: Sequence[int], since: datetime) -> tuple[SeenInProj
         return ()
     table = connection.ops.quote_name(Call._meta.db_table)
     starts = " UNION ALL ".join(["SELECT CAST(%s AS BIGINT) AS id"] * len(project_ids))
-    with connection.cursor() as cursor:
+    with connection_for(Call).cursor() as cursor:
         cursor.execute(
             f"WITH RECURSIVE step(project_id, value) AS ("
             f" SELECT p.id, (SELECT MIN(c.model_key) FROM {table} c WHERE c.project_id = p.id)"

@@ -20,6 +20,7 @@ from helmdash.core.rollups.periods import Span, Width, moment_of
 from helmdash.records.call_facts import facts_of_values, load_changes
 from helmdash.records.models import Call, Rollup, UncountedCalls
 from helmdash.records.querysets import moment
+from helmdash.records.replica import connection_for
 
 _ROLLUPS = Rollup._meta.db_table
 _UNCOUNTED = UncountedCalls._meta.db_table
@@ -171,7 +172,7 @@ def _by_slot(rows: Iterable[Sequence[Any]]) -> dict[Slot, tuple[int, Counts]]:
 
 
 def _rows(statement: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
-    with connection.cursor() as cursor:
+    with connection_for(Rollup).cursor() as cursor:
         cursor.execute(statement, values)
         found: Sequence[Sequence[Any]] = cursor.fetchall()
         return found

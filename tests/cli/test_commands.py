@@ -252,6 +252,7 @@ def test_settings_help_lists_every_setting() -> None:
         ("PORT", "eighty", "PORT='eighty'"),
         ("PORT", "70000", "PORT='70000'"),
         ("DATABASE_URL", "mysql://x", "must start with postgres://"),
+        ("HELMDASH_REPLICA_URL", "postgres://h", "HELMDASH_REPLICA_URL='postgres://h'"),
         ("HELMDASH_WORKERS", "0", "HELMDASH_WORKERS='0'"),
         ("HELMDASH_LOG_LEVEL", "LOUD", "HELMDASH_LOG_LEVEL='LOUD'"),
         ("HELMDASH_PUBLIC_URL", "example.org", "must start with http"),
@@ -268,6 +269,14 @@ def test_a_bad_setting_is_named(
 
     assert sentence in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_there_is_no_replica_of_sqlite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "")
+    monkeypatch.setenv("HELMDASH_REPLICA_URL", "postgres://h/d")
+
+    with pytest.raises(BadSetting, match="wants DATABASE_URL on PostgreSQL"):
+        read_env()
 
 
 def test_a_misspelt_setting_is_pointed_out(monkeypatch: pytest.MonkeyPatch) -> None:

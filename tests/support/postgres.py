@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 import psycopg
 
@@ -69,6 +69,32 @@ class Postgres:
             shutil.rmtree(home, ignore_errors=True)
             raise
         return server
+
+    @classmethod
+    def running_at(cls, url: str) -> Self:
+        """The server that a URL of its `url` is of. Raises NoPostgres where none is installed."""
+        home = unquote(urlsplit(url).netloc.rpartition("@")[2])
+        return cls(binaries=find_binaries(), home=Path(home))
+
+    def copy(self, *, follows: bool) -> Self:
+        """Another server with the same data, which follows this one or goes its own way.
+
+        Raises NoPostgres.
+        """
+        home = Path(tempfile.mkdtemp(prefix="hd-pg-", dir=_short_temporary_directory()))
+        try:
+            _give_away(home)
+            made = type(self)(binaries=_usable(self.binaries, home), home=home)
+            made._run(
+                "pg_basebackup",
+                *("-h", str(self.home), "-U", _SUPERUSER, "-D", str(home / "data")),
+                *("-c", "fast", "-X", "stream", *(["-R"] if follows else [])),
+            )
+            made._start()
+        except BaseException:
+            shutil.rmtree(home, ignore_errors=True)
+            raise
+        return made
 
     def url(self, database: str) -> str:
         """The DATABASE_URL of a database of this server."""

@@ -13,9 +13,11 @@ from django.core.management import get_commands, load_command_class
 
 from helmdash.conf import Env, variable_name
 from helmdash.metrics import exposition
+from helmdash.operations.database.replica import ReplicaState
 from helmdash.operations.recorder import RecorderState
 from helmdash.queries.ledger import LedgerCounts
 from helmdash.queries.rollups import Waiting
+from tests.doors.test_metrics import JOBS
 from tests.support import ROOT
 
 PAGES = {
@@ -98,6 +100,8 @@ def test_what_to_watch_names_each_metric_of_ours() -> None:
         state=RecorderState.STORING,
         is_database_available=True,
         waiting=Waiting(calls=0, transactions=0, age_s=0.0, projects=0),
+        jobs=[JOBS["late"]],
+        replica=ReplicaState(problem="", from_replica=0, from_primary=0, failed=0),
     )
     ours = {
         re.split(r"[{ ]", line)[0]

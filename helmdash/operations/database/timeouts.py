@@ -20,6 +20,7 @@ from django.db import (
     connection,
     connections,
 )
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from helmdash.operations.database.sqlite_file import database_file
 from helmdash.records.models import Project
@@ -109,11 +110,17 @@ def is_answering(*, seconds: float = 0.8) -> bool:
     return True
 
 
-def _ping() -> None:
-    own = connections.create_connection(DEFAULT_DB_ALIAS)
+def connection_beside_pool(alias: str = DEFAULT_DB_ALIAS) -> BaseDatabaseWrapper:
+    """A connection that no pool knows; whoever asks for it closes it."""
+    own = connections.create_connection(alias)
     settings = dict(own.settings_dict)
     options = {name: value for name, value in settings["OPTIONS"].items() if name != "pool"}
     own.settings_dict = {**settings, "OPTIONS": options}
+    return own
+
+
+def _ping() -> None:
+    own = connection_beside_pool()
     try:
         with own.cursor() as cursor:
             # Of a table: SQLite opens its file for nothing less.

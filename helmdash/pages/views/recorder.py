@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from helmdash import conf
 from helmdash.core.budgets.levels import Level
+from helmdash.operations.database.replica import replica
 from helmdash.operations.recorder import RecorderState, recorder
 from helmdash.pages.parts.jobs import job_row
 from helmdash.pages.render import PageRequest, etag, show, unless_known
@@ -81,12 +82,17 @@ def recorder_page(request: PageRequest) -> HttpResponse:
     waiting = rollups.waiting(now=request.now)
     countings = rollups.countings() if waiting.projects else ()
     still = [replace(each, now=_EPOCH) for each in states]
-    request.etag = etag(request.path, repr((mark, still, waiting.calls, countings)))
+    found = replica()
+    beside = found.state() if found is not None else None
+    request.etag = etag(
+        request.path, repr((mark, still, waiting.calls, countings, beside and beside.problem))
+    )
     context = {
         "state": _STATES[state],
         "totals": totals,
         "for_rollups": waiting,
         "countings": countings,
+        "replica": beside,
         "is_empty": not totals.accepted and not totals.in_flight_lost,
         "rows": [_row(process, request.now) for process in processes],
         "jobs": [job_row(each) for each in states],
