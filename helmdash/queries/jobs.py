@@ -14,7 +14,8 @@ from helmdash.records.models import Job
 class JobState:
     """One job. Times are the database's, as is `now`.
 
-    outcome: of the last run that said so: done, interrupted or failed; "" before the first.
+    outcome: of the last run that said so: done, interrupted, cancelled or failed; "" before the
+    first. step, steps_done and steps_all: how far the run under way is, where it says so.
     due_at: None for one that is done when there is something to do.
     """
 
@@ -28,6 +29,11 @@ class JobState:
     told: str
     failures: int
     now: datetime
+    step: str = ""
+    steps_done: int | None = None
+    steps_all: int | None = None
+    is_ending: bool = False
+    """Somebody has asked for it."""
 
     @property
     def is_broken_off(self) -> bool:
@@ -65,6 +71,10 @@ def jobs() -> tuple[JobState, ...]:
             told=row.told,
             failures=row.failures,
             now=row.clock,
+            step=row.step,
+            steps_done=row.steps_done,
+            steps_all=row.steps_all,
+            is_ending=bool(row.cancel_by),
         )
         for row in Job.objects.annotate(clock=Now()).order_by("name")
     )

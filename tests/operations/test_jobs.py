@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
+from helmdash.core.access.permissions import SHELL, Forbidden, Person
 from helmdash.operations.database import statistics
-from helmdash.operations.jobs import kinds, leases
-from helmdash.operations.jobs.leases import Done, LeaseLost
+from helmdash.operations.jobs import asking, kinds, leases
+from helmdash.operations.jobs.leases import Done, LeaseLost, Progress
 from helmdash.operations.jobs.running import JobKind, JobThread, Run, run_now
+from helmdash.operations.retention import expired
 from helmdash.operations.rollups import folding
 from helmdash.queries import rollups
 from helmdash.queries.jobs import JobState, jobs
@@ -178,6 +184,132 @@ def test_who_stops_gives_its_job_back_between_two_steps() -> None:
 
 
 @pytest.mark.django_db
+def test_who_is_asked_to_end_says_how_far_it_was_and_goes_on_there() -> None:
+    seen = []
+
+    def long(run: Run) -> Done:
+        for step in range(int(run.cursor or 0), 4):
+            run.tell(Progress(step=f"at {step}", done=step, of=4, cursor=str(step)))
+            found = state()
+            seen.append((found.step, found.steps_done, found.steps_all))
+            if step == 1:
+                Job.objects.update(cancel_by="admin")
+        return quiet(run)
+
+    tomorrow = leases.clock() + timedelta(days=1)
+    thread = JobThread((kind(long, due_at=tomorrow),), holder="one")
+    thread.look_once()  # not due yet
+    Job.objects.update(due_at=PAST)
+    thread.look_once()
+
+    assert seen == [("at 0", 0, 4), ("at 1", 1, 4)]
+    found = state()
+    assert (found.outcome, found.told, found.is_running) == ("cancelled", "by admin", False)
+    assert found.due_at == tomorrow  # as if it were done
+    Job.objects.update(due_at=PAST)
+    thread.look_once()
+    assert [step for step, _, _ in seen] == ["at 0", "at 1", "at 2", "at 3"]
+    assert state().outcome == "done"
+
+
+@pytest.mark.django_db
+def test_a_command_that_is_interrupted_gives_its_job_back() -> None:
+    def long(run: Run) -> Done:
+        run.tell(Progress(step="at 1"))
+        raise KeyboardInterrupt
+
+    shown: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        run_now(kind(long), holder="a command", show=shown.append)
+
+    assert shown == ["at 1"]
+    assert (state().outcome, state().is_running) == ("cancelled", False)
+
+
+@pytest.mark.django_db
+def test_people_start_and_end_only_what_takes_long() -> None:
+    JobThread(kinds.LONG, holder="one").look_once()
+    superuser = Person(name="root", is_superuser=True)
+    for name in ("retention", "rebuild", "rollups", "unknown"):
+        is_known = name in kinds.cancellable()
+        for ask in (asking.start, asking.cancel):
+            with contextlib.nullcontext() if is_known else pytest.raises(asking.UnknownJob):
+                ask(actor=superuser, name=name)
+            with pytest.raises(Forbidden):
+                ask(actor=Person(name="viewer"), name=name)
+    assert {name for name, seen in leases.look().items() if seen.is_due} == {"retention", "rebuild"}
+
+
+@pytest.mark.django_db
+def test_retention_ends_between_two_batches_and_deletes_the_rest_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    project = make_project(slug="short", retention_days=30)
+    old = timezone.now() - timedelta(days=40)
+    record(*(make_capture(started_at=old) for _ in range(3)), project=project)
+    # On PostgreSQL its month would go at once.
+    record(make_capture(started_at=old), project=make_project(slug="long"))
+    monkeypatch.setattr(expired, "_in_steps", partial(by_ones, expired._in_steps))
+    shown: list[str] = []
+
+    def show(words: str) -> None:
+        shown.append(words)
+        if len(shown) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        kinds.retain_now(lambda done: None, show)
+
+    assert shown == ["short: 1 calls", "short: 2 calls"]
+    assert Call.objects.filter(project_id=project.id).count() == 1
+    kinds.retain_now(lambda done: None, lambda words: None)
+    assert Call.objects.filter(project_id=project.id).count() == 0
+    assert Call.objects.count() == 1
+
+
+def by_ones(steps: Callable[..., int], *arguments: Any) -> int:
+    """Batches of one."""
+    return steps(*(1 if each == expired.BATCH_ROWS else each for each in arguments))
+
+
+@pytest.mark.django_db
+def test_a_rebuild_goes_on_with_the_project_that_it_was_at() -> None:
+    projects = [make_project(slug=slug) for slug in ("first", "second", "third")]
+    for project in projects:
+        record(make_capture(), project=project)
+    told: list[str] = []
+
+    def run(show: Callable[[str], None]) -> None:
+        asking.start(actor=SHELL, name="rebuild")
+        thread = JobThread(
+            [replace(each, run=partial(shown, each.run, show)) for each in kinds.LONG[1:]],
+            holder="one",
+        )
+        thread.look_once()
+
+    def shown(rebuild: Callable[[Run], Done], show: Callable[[str], None], run: Run) -> Done:
+        def tell(progress: Progress) -> None:
+            run.tell(progress)
+            show(progress.step)
+
+        return rebuild(replace(run, tell=tell))
+
+    def break_off(words: str) -> None:
+        told.append(words.split(":")[0])
+        if words.startswith("second: back"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(break_off)
+    assert (told[0], told[-1], state().outcome) == ("default", "second", "cancelled")
+    told.clear()
+    run(lambda words: told.append(words.split(":")[0]))
+
+    assert set(told) == {"second", "third"}
+    assert state().outcome == "done"
+
+
+@pytest.mark.django_db
 def test_the_clock_of_a_host_decides_nothing() -> None:
     assert abs(leases.clock() - timezone.now()) < timedelta(seconds=30)
     leases.make_rows({"past": PAST, "coming": leases.clock() + timedelta(hours=1), "never": None})
@@ -229,7 +361,7 @@ def test_retention_runs_by_itself_at_its_hour() -> None:
     record(make_capture(started_at=old), make_capture(id="young"), project=project)
     # A month goes whole where nobody keeps a call of it, as those do that are empty.
     record(make_capture(started_at=old), project=make_project(slug="long"))
-    thread = JobThread(kinds.LONG, holder="one")
+    thread = JobThread(kinds.LONG[:1], holder="one")
 
     thread.look_once()  # it is not yet the hour
     assert Call.objects.count() == 3

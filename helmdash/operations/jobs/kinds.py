@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
 
 from helmdash import conf
 from helmdash.core.access.permissions import SHELL
+from helmdash.core.rollups.periods import moment_of
 from helmdash.operations import triage
 from helmdash.operations.database import statistics
-from helmdash.operations.jobs.leases import Done
+from helmdash.operations.jobs.leases import Done, Progress
 from helmdash.operations.jobs.running import JobKind, JobThread, Run, run_now
 from helmdash.operations.recorder import recorder
 from helmdash.operations.retention import retaining
 from helmdash.operations.retention.retaining import MonthsDropped, ProjectRetained, Swept
 from helmdash.operations.rollups import folding, rebuilding
+from helmdash.operations.rollups.rebuilding import Rebuilt
+from helmdash.queries.access import ProjectInfo, projects
 
 # After an upgrade, each time that a process looks for jobs: a tenth of a thread's time, so that
 # the gateway beside it hardly waits.
@@ -70,11 +74,21 @@ def _retain(
     run: Run, tell: Callable[[MonthsDropped | ProjectRetained | Swept], None] | None = None
 ) -> Done:
     calls = texts = conversations = 0
+    gone: Counter[tuple[str, str]] = Counter()
+
+    def step(project: ProjectInfo, what: str, rows: int) -> None:
+        gone[project.slug, what] += rows
+        so_far = sum(each for (_, kind), each in gone.items() if kind == "calls")
+        words = f"{project.slug}: {gone[project.slug, what]:,} {what}"
+        run.tell(Progress(step=words, done=so_far, of=to_go))
+
     dropped = retaining.drop_months(actor=SHELL, now=run.now)
     if tell is not None:
         tell(dropped)
     run.go_on()
-    for done in retaining.retain(actor=SHELL, now=run.now):
+    # Calls alone: all else is little beside them.
+    to_go = retaining.count_calls(now=run.now)
+    for done in retaining.retain(actor=SHELL, now=run.now, step=step):
         if done.rows is not None:
             calls += done.rows.calls
             conversations += done.rows.conversations
@@ -91,6 +105,39 @@ def _retain(
         told=f"{months}{rows}, the texts of {texts} calls",
         due_at=next_retention(run.now),
     )
+
+
+def _rebuild(
+    run: Run,
+    slugs: Collection[str] = (),
+    tell: Callable[[ProjectInfo, Rebuilt], None] = lambda project, done: None,
+    anew: bool | None = None,
+) -> Done:
+    """All projects, or some, by their number. anew: None: all but the one that the last run was at,
+    which its cursor tells."""
+    calls = wrong = 0
+    reached = int(run.cursor or 0) if anew is None else 0
+    wanted = [each for each in projects() if not slugs or each.slug in slugs]
+    for project in sorted(wanted, key=lambda each: each.id):
+        if project.id < reached:
+            continue
+        run.tell(Progress(step=project.slug, done=calls, cursor=str(project.id)))
+
+        def progress(done: Rebuilt, slug: str = project.slug, before: int = calls) -> None:
+            back_to = moment_of(done.down_to or 0)
+            words = f"{slug}: back to {back_to:%Y-%m-%d %H:%M}, {done.calls:,} calls"
+            run.tell(Progress(step=words, done=before + done.calls))
+
+        done = rebuilding.rebuild(
+            actor=SHELL,
+            project_id=project.id,
+            progress=progress,
+            anew=project.id != reached if anew is None else anew,
+        )
+        tell(project, done)
+        calls, wrong = calls + done.calls, wrong + done.wrong
+    told = f"counted {calls} calls; {wrong} figures were not as they are now"
+    return Done(told=told, due_at=None)
 
 
 def next_retention(now: datetime) -> datetime:
@@ -134,18 +181,52 @@ _RETENTION = JobKind(
     run=_retain,
     first_due=next_retention,
 )
-# Not to keep figures waiting: it may take an hour.
-LONG = (_RETENTION,)
+_REBUILD = JobKind(
+    name="rebuild",
+    words="Count all calls anew for the figures of many",
+    run=_rebuild,
+    first_due=lambda now: None,
+)
+# Not to keep figures waiting: each may take an hour. People may start and cancel them.
+LONG = (_RETENTION, _REBUILD)
 WORDS = {kind.name: kind.words for kind in (*QUICK, *LONG)}
 
 
-def retain_now(tell: Callable[[MonthsDropped | ProjectRetained | Swept], None]) -> bool:
+def startable() -> frozenset[str]:
+    """The jobs that a server does when a person says so."""
+    return frozenset(kind.name for kind in _long())
+
+
+def cancellable() -> frozenset[str]:
+    """The jobs that a person may end, wherever they run."""
+    return frozenset(kind.name for kind in LONG)
+
+
+def retain_now(
+    tell: Callable[[MonthsDropped | ProjectRetained | Swept], None],
+    show: Callable[[str], None],
+) -> bool:
     """Delete what projects keep no longer, now. False: a server is at it.
 
-    tell: hears of each project, and in the end of what belongs to none.
+    tell: hears of each project, and in the end of what belongs to none; show: of each batch.
     """
     kind = replace(_RETENTION, run=partial(_retain, tell=tell))
-    return run_now(kind, holder=recorder().name)
+    return run_now(kind, holder=recorder().name, show=show)
+
+
+def rebuild_now(
+    slugs: Collection[str],
+    tell: Callable[[ProjectInfo, Rebuilt], None],
+    show: Callable[[str], None],
+    *,
+    anew: bool,
+) -> bool:
+    """Count all calls of some projects, or of all. False: a server is at it.
+
+    anew: not from where each was broken off. tell: hears of each project; show: of each step.
+    """
+    kind = replace(_REBUILD, run=partial(_rebuild, slugs=slugs, tell=tell, anew=anew))
+    return run_now(kind, holder=recorder().name, show=show)
 
 
 def start() -> None:
@@ -163,5 +244,8 @@ def stop(seconds: float) -> None:
 
 @cache
 def _threads() -> tuple[JobThread, ...]:
-    groups = (QUICK, LONG) if conf.env().retain_hour >= 0 else (QUICK,)
-    return tuple(JobThread(group, holder=recorder().name) for group in groups)
+    return tuple(JobThread(group, holder=recorder().name) for group in (QUICK, _long()))
+
+
+def _long() -> tuple[JobKind, ...]:
+    return LONG if conf.env().retain_hour >= 0 else (_REBUILD,)

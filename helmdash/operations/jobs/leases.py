@@ -55,6 +55,16 @@ class Done:
     cursor: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a run is: in words, and in steps of so many. cursor: where it would go on."""
+
+    step: str
+    done: int | None = None
+    of: int | None = None
+    cursor: str | None = None
+
+
 class LeaseLost(Exception):
     """The lease ran out, and another process has the job."""
 
@@ -99,7 +109,14 @@ def take(seen: Seen, *, holder: str) -> Turn | None:
     rows = Job.objects.filter(free, name=seen.name, turns=seen.turns)
     taken = write(
         lambda: rows.update(
-            turns=F("turns") + 1, holder=holder, until=Now() + LEASE, started_at=Now()
+            turns=F("turns") + 1,
+            holder=holder,
+            until=Now() + LEASE,
+            started_at=Now(),
+            step="",
+            steps_done=None,
+            steps_all=None,
+            cancel_by="",
         )
     )
     return Turn(seen.name, seen.turns + 1) if taken else None
@@ -111,8 +128,20 @@ def renew(turn: Turn) -> None:
         raise LeaseLost
 
 
+def note(turn: Turn, progress: Progress) -> bool:
+    """Say how far the turn is; whether somebody asked it to end. Raises LeaseLost."""
+    told: dict[str, object] = {
+        "step": progress.step[:200], "steps_done": progress.done, "steps_all": progress.of,
+    }  # fmt: skip
+    if progress.cursor is not None:
+        told["cursor"] = progress.cursor
+    if not write(lambda: _held(turn).update(**told)):
+        raise LeaseLost
+    return bool(_held(turn).values_list("cancel_by", flat=True).first())
+
+
 def end(turn: Turn, done: Done) -> None:
-    """Give the job back, done. Raises LeaseLost, as the next two do: the row is another's then."""
+    """Give the job back, done. Raises LeaseLost, as those below do: the row is another's then."""
     _give_back(
         turn, outcome="done", told=done.told[:200], failures=0,
         due_at=done.due_at, cursor=done.cursor,
@@ -122,6 +151,12 @@ def end(turn: Turn, done: Done) -> None:
 def interrupt(turn: Turn) -> None:
     """Give the job back, to be gone on with at once by whoever comes first."""
     _give_back(turn, outcome="interrupted", told="", due_at=Now())
+
+
+def cancel(turn: Turn, *, due_at: datetime | None) -> None:
+    """Give the job back as somebody asked for; it goes on where it was when it is due again."""
+    by = _held(turn).values_list("cancel_by", flat=True).first()
+    _give_back(turn, outcome="cancelled", told=f"by {by}" if by else "", due_at=due_at)
 
 
 def fail(turn: Turn, *, told: str) -> None:

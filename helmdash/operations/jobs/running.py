@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +18,7 @@ from django.db import connections
 
 from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.operations.jobs import leases
-from helmdash.operations.jobs.leases import Done, LeaseLost, Seen, Turn
+from helmdash.operations.jobs.leases import Done, LeaseLost, Progress, Seen, Turn
 from helmdash.operations.recorder.group_commit import is_unavailable
 
 logger = logging.getLogger(__name__)
@@ -25,10 +26,16 @@ logger = logging.getLogger(__name__)
 # How often a process looks: as long as a figure may wait to be added, and two small queries.
 LOOK_SECONDS = 2.0
 _RENEW_SECONDS = leases.LEASE.total_seconds() / 3
+# How often a run says how far it is, and hears whether it is to end: two small statements.
+_NOTE_SECONDS = 1.0
 
 
 class _Stopping(Exception):
     """The server stops: the job goes on elsewhere."""
+
+
+class _Cancelled(Exception):
+    """Somebody asked for it: the job ends here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +46,8 @@ class Run:
     cursor: str
     go_on: Callable[[], None]
     """To be called between steps: raises where the run has to end here."""
+    tell: Callable[[Progress], None]
+    """The same, for a run that takes long: people see how far it is, and may end it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,15 +136,18 @@ def _is_wanted(kind: JobKind, seen: Seen) -> bool:
         return True
 
 
-def run_now(kind: JobKind, *, holder: str) -> bool:
+def run_now(
+    kind: JobKind, *, holder: str, show: Callable[[str], None] = lambda words: None
+) -> bool:
     """Do a job here and now, due or not. False: another process is at it, and nothing is done.
 
-    Raises what the job raises, noted in its row.
+    show: hears after each step what it is at. Raises what the job raises, noted in its row;
+    KeyboardInterrupt cancels it.
     """
     turn = leases.take(seen := _look((kind,))[kind.name], holder=holder)
     if turn is None:
         return False
-    _carry_out(kind, turn, seen, stopping=threading.Event())
+    _carry_out(kind, turn, seen, stopping=threading.Event(), show=show)
     return True
 
 
@@ -150,7 +162,14 @@ def _look(kinds: Sequence[JobKind]) -> Mapping[str, Seen]:
     return leases.look()
 
 
-def _carry_out(kind: JobKind, turn: Turn, seen: Seen, *, stopping: threading.Event) -> None:
+def _carry_out(
+    kind: JobKind,
+    turn: Turn,
+    seen: Seen,
+    *,
+    stopping: threading.Event,
+    show: Callable[[str], None] = lambda words: None,
+) -> None:
     """Run a job that was taken, and say in its row how that went.
 
     Raises LeaseLost, and what the job raises.
@@ -163,12 +182,29 @@ def _carry_out(kind: JobKind, turn: Turn, seen: Seen, *, stopping: threading.Eve
             if stopping.is_set():
                 raise _Stopping
 
+        noted = -_NOTE_SECONDS
+
+        def tell(progress: Progress) -> None:
+            nonlocal noted
+            show(progress.step)
+            is_late = time.monotonic() - noted >= _NOTE_SECONDS
+            if is_late or progress.cursor is not None:
+                noted = time.monotonic()
+                if leases.note(turn, progress):
+                    raise _Cancelled
+            go_on()
+
         try:
-            done = kind.run(Run(now=seen.now, cursor=seen.cursor, go_on=go_on))
+            done = kind.run(Run(now=seen.now, cursor=seen.cursor, go_on=go_on, tell=tell))
         except LeaseLost:
             raise
         except _Stopping:
             leases.interrupt(turn)
+            return
+        except (_Cancelled, KeyboardInterrupt) as error:
+            leases.cancel(turn, due_at=kind.first_due(seen.now))
+            if isinstance(error, KeyboardInterrupt):
+                raise
             return
         except Exception as error:
             leases.fail(turn, told=type(error).__name__)

@@ -49,6 +49,14 @@ PENDING_DAYS = 30
 CATALOG_SEEN_PRECISION = timedelta(days=1)
 
 
+# After each batch: what went, and how many of it.
+Step = Callable[[str, int], None]
+
+
+def unheard(what: str, rows: int) -> None:
+    """A step that nobody follows."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retained:
     """How much was deleted (or would be)."""
@@ -65,7 +73,7 @@ def count_expired(*, project: ProjectInfo, now: datetime) -> Retained:
     if before is None:
         return Retained(calls=0, conversations=0, fits=0)
     return Retained(
-        calls=Call.objects.filter(project_id=project.id, started_at__lt=before).count(),
+        calls=count_calls(project=project, now=now),
         conversations=Conversation.objects.filter(
             project_id=project.id, latest_at__lt=before
         ).count(),
@@ -74,8 +82,21 @@ def count_expired(*, project: ProjectInfo, now: datetime) -> Retained:
     )
 
 
+def count_calls(*, project: ProjectInfo, now: datetime) -> int:
+    """How many calls `delete_expired` would delete."""
+    before = _line(project, now)
+    if before is None:
+        return 0
+    return Call.objects.filter(project_id=project.id, started_at__lt=before).count()
+
+
 def delete_expired(
-    *, actor: Actor, project: ProjectInfo, now: datetime, batch: int = BATCH_ROWS
+    *,
+    actor: Actor,
+    project: ProjectInfo,
+    now: datetime,
+    step: Step = unheard,
+    batch: int = BATCH_ROWS,
 ) -> Retained:
     """Delete what is older than the project's retention, with all that nothing refers to then:
 
@@ -83,7 +104,7 @@ def delete_expired(
     catalogs shown for no plan, words on failures of that time. Texts that wait for a reply go in
     every project (`forget_pending`).
 
-    Raises Forbidden.
+    Raises Forbidden, and what `step` raises: what has gone by then is gone, the rest is there.
     """
     require(actor, Right.ERASE, project_id=project.id)
     forget_pending(project=project, now=now, batch=batch)
@@ -91,15 +112,15 @@ def delete_expired(
     if before is None:
         return Retained(calls=0, conversations=0, fits=0)
     where = (project.id, before, batch)
-    calls = _in_steps(_delete_calls, *where)
+    calls = _in_steps(_delete_calls, *where, partial(step, "calls"))
     old_rollups.delete_before(*where)
-    conversations = _in_steps(_delete_conversations, *where)
-    fits = _in_steps(_delete_fits, *where)
-    plans = _in_steps(_delete_plans, *where)
+    conversations = _in_steps(_delete_conversations, *where, partial(step, "conversations"))
+    fits = _in_steps(_delete_fits, *where, partial(step, "fits"))
+    plans = _in_steps(_delete_plans, *where, partial(step, "plans"))
     finish_broken_off(project_id=project.id, now=now)
-    _in_steps(_delete_messages, *where)
-    _in_steps(_delete_catalogs, *where)
-    _in_steps(_delete_failure_marks, *where)
+    _in_steps(_delete_messages, *where, partial(step, "messages"))
+    _in_steps(_delete_catalogs, *where, partial(step, "catalogs"))
+    _in_steps(_delete_failure_marks, *where, partial(step, "words on failures"))
     return Retained(calls=calls, conversations=conversations, fits=fits, plans=plans)
 
 
@@ -121,7 +142,7 @@ def forget_pending(*, project: ProjectInfo, now: datetime, batch: int = BATCH_RO
     kept = (project.retention_days, project.text_days, PENDING_DAYS)
     days = min(each for each in kept if each is not None)
     before = now - timedelta(days=days)
-    return _in_steps(_delete_pending, project.id, before, batch)
+    return _in_steps(_delete_pending, project.id, before, batch, partial(unheard, "prompts"))
 
 
 def _line(project: ProjectInfo, now: datetime) -> datetime | None:
@@ -131,12 +152,17 @@ def _line(project: ProjectInfo, now: datetime) -> datetime | None:
 
 
 def _in_steps(
-    delete: Callable[[int, datetime, int], int], project_id: int, before: datetime, batch: int
+    delete: Callable[[int, datetime, int], int],
+    project_id: int,
+    before: datetime,
+    batch: int,
+    step: Callable[[int], None],
 ) -> int:
     """Delete batch by batch, each in a transaction of its own; how many in all."""
     total = 0
     while done := write_and_pause(partial(delete, project_id, before, batch)):
         total += done
+        step(done)
     return total
 
 

@@ -18,6 +18,7 @@ from helmdash.core.calls.withheld import attempt_without_words
 from helmdash.operations.database.transactions import write
 from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
 from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
+from helmdash.operations.retention.expired import Step, unheard
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.call_names import Place, calls_at, payloads_at
 from helmdash.records.models import (
@@ -70,24 +71,33 @@ def count_old_texts(*, project: ProjectInfo, now: datetime) -> TextsGone:
 
 
 def delete_old_texts(
-    *, actor: Actor, project: ProjectInfo, now: datetime, batch: int = BATCH_ROWS
+    *,
+    actor: Actor,
+    project: ProjectInfo,
+    now: datetime,
+    step: Step = unheard,
+    batch: int = BATCH_ROWS,
 ) -> TextsGone:
-    """Delete texts older than the project's `text_days`. Raises Forbidden."""
+    """Delete texts older than the project's `text_days`.
+
+    Raises Forbidden, and what `step` raises: what has gone by then is gone, the rest is there.
+    """
     require(actor, Right.ERASE, project_id=project.id)
     before = text_line(project, now)
     if before is None:
         return TextsGone()
-    calls = _of_calls(project.id, before, batch)
+    calls = _of_calls(project.id, before, batch, step)
     plans, fits = _of_plans(project.id, before, batch), _of_fits(project.id, before, batch)
     _of_silent_conversations(project.id, before, batch)
     finish_broken_off(project_id=project.id, now=now)
     messages = 0
     while gone := write(lambda: _delete_messages(project.id, before, batch)):
         messages += gone
+        step("messages", gone)
     return TextsGone(calls=calls, plans=plans, fits=fits, messages=messages)
 
 
-def _of_calls(project_id: int, before: datetime, batch: int) -> int:
+def _of_calls(project_id: int, before: datetime, batch: int, step: Step) -> int:
     """Walks the calls once, by their index of time: nothing marks those that have no texts left."""
     done, after = 0, None
     rows = Call.objects.filter(project_id=project_id, started_at__lt=before)
@@ -101,6 +111,7 @@ def _of_calls(project_id: int, before: datetime, batch: int) -> int:
             return payloads.filter(_PAYLOAD_TEXTS).update(content=None, message_hashes=None)
 
         done += write(empty)
+        step("calls looked through for texts", len(places))
     return done
 
 

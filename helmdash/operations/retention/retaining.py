@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from helmdash.core.access.permissions import Actor
 from helmdash.operations import idempotency
@@ -52,17 +53,21 @@ def drop_months(*, actor: Actor, now: datetime) -> MonthsDropped:
     return MonthsDropped(months=drop_expired_months(actor=actor, now=now))
 
 
-def retain(*, actor: Actor, now: datetime) -> Iterator[ProjectRetained]:
+def retain(
+    *, actor: Actor, now: datetime, step: Callable[[ProjectInfo, str, int], None]
+) -> Iterator[ProjectRetained]:
     """Delete what each project keeps no longer; project by project, in short transactions.
 
-    To run it again, or twice at once, deletes nothing more. Raises Forbidden.
+    step: hears after each batch of whom what went, and how many of it. To run it again, or twice
+    at once, deletes nothing more. Raises Forbidden, and what `step` raises.
     """
     for project in projects():
         texts = rows = None
+        own = partial(step, project)
         if project.text_days is not None:
-            texts = expired_texts.delete_old_texts(actor=actor, project=project, now=now)
+            texts = expired_texts.delete_old_texts(actor=actor, project=project, now=now, step=own)
         if project.retention_days is not None:
-            rows = expired.delete_expired(actor=actor, project=project, now=now)
+            rows = expired.delete_expired(actor=actor, project=project, now=now, step=own)
         else:
             expired.forget_pending(project=project, now=now)
         yield ProjectRetained(project=project, texts=texts, rows=rows)
@@ -77,6 +82,11 @@ def count(*, now: datetime) -> Iterator[ProjectRetained]:
         if project.retention_days is not None:
             rows = expired.count_expired(project=project, now=now)
         yield ProjectRetained(project=project, texts=texts, rows=rows)
+
+
+def count_calls(*, now: datetime) -> int:
+    """How many calls `retain` would delete: counted in an index of each project that deletes."""
+    return sum(expired.count_calls(project=project, now=now) for project in projects())
 
 
 def sweep(*, now: datetime) -> Swept:

@@ -6,7 +6,7 @@ from django.db import models
 
 from helmdash.records.fields import one_of
 
-OUTCOMES = ("", "done", "interrupted", "failed")
+OUTCOMES = ("", "done", "interrupted", "cancelled", "failed")
 
 
 class Job(models.Model):
@@ -29,6 +29,14 @@ class Job(models.Model):
     told = models.CharField(max_length=200, blank=True, default="", help_text="What was done.")
     failures = models.PositiveIntegerField(default=0, help_text="In a row; 0 after a success.")
     cursor = models.CharField(max_length=200, blank=True, default="", help_text="Where it goes on.")
+    step = models.CharField(
+        max_length=200, blank=True, db_default="", help_text="What the turn under way is at."
+    )
+    steps_done = models.PositiveBigIntegerField(null=True)
+    steps_all = models.PositiveBigIntegerField(null=True, help_text="Null: nobody knows.")
+    cancel_by = models.CharField(
+        max_length=150, blank=True, db_default="", help_text="Who asked the turn under way to end."
+    )
 
     class Meta:
         constraints = [one_of("job", "outcome", OUTCOMES)]

@@ -8,11 +8,9 @@ from django.core.management.base import CommandError, CommandParser
 
 from helmdash.cli.base import BaseCommand
 from helmdash.cli.progress import progress_line
-from helmdash.core.access.permissions import SHELL
-from helmdash.core.rollups.periods import moment_of
-from helmdash.operations.rollups import rebuilding
+from helmdash.operations.jobs import kinds
 from helmdash.operations.rollups.rebuilding import Rebuilt
-from helmdash.queries.access import find_project, projects
+from helmdash.queries.access import ProjectInfo, find_project
 
 
 class Command(BaseCommand):
@@ -29,20 +27,17 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         slug = options["project"]
-        one = find_project(slug=slug) if slug else None
-        if slug and one is None:
+        if slug and find_project(slug=slug) is None:
             raise CommandError(f"--project: there is no project called {slug}")
-        for project in [one] if one is not None else projects():
-            with progress_line() as show:
-
-                def tell(done: Rebuilt, name: str = project.slug) -> None:
-                    reached = moment_of(done.down_to or 0)
-                    show(f"{name}: back to {reached:%Y-%m-%d %H:%M}, {done.calls} calls")
-
-                done = rebuilding.rebuild(
-                    actor=SHELL, project_id=project.id, progress=tell, anew=options["anew"]
-                )
-            self.stdout.write(
-                f"{project.slug}: counted {done.calls} calls; {done.wrong} figures were not as "
-                "they are now"
+        with progress_line() as show:
+            is_done = kinds.rebuild_now(
+                [slug] if slug else [], self._tell, show, anew=options["anew"]
             )
+        if not is_done:
+            self.stdout.write("a server is at it at this moment; nothing was done here")
+
+    def _tell(self, project: ProjectInfo, done: Rebuilt) -> None:
+        self.stdout.write(
+            f"{project.slug}: counted {done.calls} calls; {done.wrong} figures were not as "
+            "they are now"
+        )

@@ -8,6 +8,7 @@ from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
+from helmdash.cli.progress import progress_line
 from helmdash.operations.jobs import kinds
 from helmdash.operations.retention import retaining
 from helmdash.operations.retention.retaining import MonthsDropped, ProjectRetained, Swept
@@ -26,7 +27,10 @@ class Command(BaseCommand):
         if options["dry_run"]:
             for each in retaining.count(now=timezone.now()):
                 self._tell_project(each, "would delete")
-        elif not kinds.retain_now(self._tell):
+            return
+        with progress_line() as show:
+            is_done = kinds.retain_now(self._tell, show)
+        if not is_done:
             self.stdout.write("a server is at it at this moment; nothing was done here")
 
     def _tell(self, done: MonthsDropped | ProjectRetained | Swept) -> None:
