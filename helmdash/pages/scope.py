@@ -59,6 +59,11 @@ class PageScope:
         )
 
     @property
+    def may_administer(self) -> bool:
+        """What concerns every project, such as what servers do by themselves."""
+        return may(self.actor, Right.ADMINISTER, project_id=None)
+
+    @property
     def may_manage_demo(self) -> bool:
         """Demo data is loaded and removed by whoever runs the default project."""
         default = next((each.id for each in self.projects if each.is_default), None)

@@ -69,6 +69,8 @@ _gateway = [
     path("settings/upstreams/test/", upstreams.test_named, name="test-named-upstream"),
     path("settings/upstreams/<int:pk>/test/", upstreams.test_stored, name="test-upstream"),
     path("settings/recorder/", recorder.recorder_page, name="recorder"),
+    path("settings/recorder/start/", recorder.start_job, name="start-job"),
+    path("settings/recorder/cancel/", recorder.cancel_job, name="cancel-job"),
 ]
 
 urlpatterns = [

@@ -60,6 +60,8 @@ PAGES: dict[str, Page] = {
     "gateway": Page("viewer"),
     "upstreams": Page("viewer"),
     "recorder": Page("viewer"),
+    "start-job": form("superuser", job="rebuild"),
+    "cancel-job": form("superuser", job="rebuild"),
     "try-fit": Page("viewer"),
     "try-plan": Page("viewer"),
     "try-route": Page("viewer"),

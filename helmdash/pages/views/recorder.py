@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from django.http import HttpResponse
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from helmdash import conf
 from helmdash.core.budgets.levels import Level
 from helmdash.operations.database.replica import replica
+from helmdash.operations.jobs import asking
 from helmdash.operations.recorder import RecorderState, recorder
+from helmdash.pages import scope
+from helmdash.pages.guards import post_only
 from helmdash.pages.parts.jobs import job_row
 from helmdash.pages.render import PageRequest, etag, show, unless_known
 from helmdash.queries import jobs, ledger, rollups
@@ -104,6 +110,27 @@ def recorder_page(request: PageRequest) -> HttpResponse:
         request,
         lambda: show(request, "pages/recorder.html", context, fragment="pages/_recorder.html"),
     )
+
+
+@post_only("recorder")
+def start_job(request: PageRequest) -> HttpResponse:
+    """Have a server do a job now, or go on with one that was cancelled."""
+    return _ask(request, asking.start, "A server starts it within some seconds.")
+
+
+@post_only("recorder")
+def cancel_job(request: PageRequest) -> HttpResponse:
+    """Have a job end after the step that it is at."""
+    return _ask(request, asking.cancel, "It ends after the step that it is at.")
+
+
+def _ask(request: PageRequest, ask: Callable[..., None], said: str) -> HttpResponse:
+    try:
+        ask(actor=scope.current_actor(request), name=request.POST.get("job", ""))
+        messages.success(request, said)
+    except asking.UnknownJob as error:
+        messages.error(request, str(error))
+    return HttpResponseRedirect(reverse("recorder") + "#jobs")
 
 
 def _mark(
