@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
@@ -88,7 +88,8 @@ def live_with(
         ) -> HttpResponse:
             request.now = timezone.now()
             scoped = scope.read(request)
-            request.state = state(scoped, request.now) + mark(request, *args, **kwargs)
+            zone = reader_zone(request)
+            request.state = state(scoped, request.now, zone) + mark(request, *args, **kwargs)
             request.etag = etag(address(request), request.state)
             return unless_known(request, lambda: view(request, *args, **kwargs))
 
@@ -127,12 +128,12 @@ def unless_known(request: PageRequest, answer: Callable[[], HttpResponse]) -> Ht
     return response
 
 
-def state(scoped: scope.PageScope, now: datetime) -> str:
-    """What a live fragment depends on besides its address."""
+def state(scoped: scope.PageScope, now: datetime, zone: tzinfo) -> str:
+    """What a live fragment depends on besides its address; zone: in which its times are told."""
     if not scoped.has_calls:
         # Nothing moves while we wait; a key that is shown only once must stay on the page.
         return f"{scoped.project.id}:waiting"
-    return f"{scoped.project.id}:{calls.change_mark()}:{minute(now)}"
+    return f"{scoped.project.id}:{calls.change_mark()}:{minute(now)}:{zone}"
 
 
 def minute(now: datetime) -> int:

@@ -5,6 +5,10 @@
 const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 if (!document.cookie.split("; ").includes("helmdash_zone=" + ZONE)) {
   document.cookie = "helmdash_zone=" + ZONE + "; path=/; max-age=31536000; samesite=lax";
+  // What stands there was written for another zone.
+  document.addEventListener("DOMContentLoaded", () => {
+    document.body.dispatchEvent(new CustomEvent("tick"));
+  });
 }
 
 function showRange(text) {
@@ -22,10 +26,21 @@ function showRange(text) {
   return true;
 }
 
+// A bar that is followed by a key goes with its drawing: the focus stays among the bars.
+let isBarFollowed = false;
+
 document.addEventListener("click", (event) => {
   const link = event.target.closest("[data-range]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  isBarFollowed = link === document.activeElement && link.closest("[data-zoom]") !== null;
   if (showRange(link.dataset.range)) event.preventDefault();
+});
+
+document.addEventListener("htmx:afterSettle", () => {
+  if (!isBarFollowed) return;
+  isBarFollowed = false;
+  const bar = document.querySelector('[data-zoom] a[tabindex="0"]');
+  (bar ?? document.querySelector("[data-time]")).focus();
 });
 
 document.addEventListener("change", ({ target }) => {

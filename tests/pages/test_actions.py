@@ -102,6 +102,12 @@ def test_the_first_page_turns_into_the_overview_with_the_first_call(
     assert "Waiting for the first call" not in html
     assert "/conversations/talk/" in html
 
+    # What is there was written for another zone than the reader's, once that is known.
+    polls["If-None-Match"] = owner.get("/", headers=polls)["ETag"]
+    assert owner.get("/", headers=polls).status_code == 304
+    owner.cookies["helmdash_zone"] = "Asia/Tokyo"
+    assert owner.get("/", headers=polls).status_code == 200
+
 
 def test_the_key_made_for_the_snippet_records_a_call(owner: Client, project: ProjectInfo) -> None:
     page = owner.post("/first-key/")

@@ -246,6 +246,19 @@ def test_dragging_over_bars_looks_closer_and_back_is_exact(
     assert demo.problems() == []
 
 
+def test_a_bar_that_is_followed_by_a_key_leaves_the_focus_among_the_bars(
+    demo: BrowserPage, served: Served
+) -> None:
+    demo.goto(f"{served.base_url}/calls/?project=demo&range=24h")
+    demo.locator('[data-zoom] a[tabindex="0"]').focus()
+
+    demo.keyboard.press("Enter")
+
+    demo.wait_for_url(re.compile(r"range=\d{4}-[^.]+Z\.\.\d{4}-[^.]+Z&project=demo"))
+    expect(demo.page.locator("[data-zoom] a:focus")).to_have_count(1)
+    assert demo.problems() == []
+
+
 def test_a_chosen_scheme_survives_a_reload(served: Served, browser_page: BrowserPage) -> None:
     background = "getComputedStyle(document.body).backgroundColor"
     sign_in(browser_page, served)

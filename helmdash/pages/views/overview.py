@@ -80,7 +80,9 @@ def make_first_key(request: PageRequest) -> HttpResponse:
     except keys.AccessError as error:
         messages.error(request, str(error))
         return HttpResponseRedirect("/")
-    request.etag = etag(in_project("/", scoped.project.slug), state(scoped, now))
+    request.etag = etag(
+        in_project("/", scoped.project.slug), state(scoped, now, reader_zone(request))
+    )
     response = _waiting(request, key=made.secret)
     response["Cache-Control"] = "no-store"
     return response
