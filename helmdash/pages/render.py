@@ -38,6 +38,7 @@ class PageRequest(HttpRequest):
     state: str
     etag: str
     page: str
+    panel: object
 
 
 View = Callable[Concatenate[PageRequest, Arguments], HttpResponse]
@@ -108,6 +109,7 @@ def _shell(request: HttpRequest) -> dict[str, Any]:
         "etag": getattr(request, "etag", ""),
         "page_address": in_project(page, scoped.project.slug),
         "zone": reader_zone(request),
+        "panel": getattr(request, "panel", None),
     }
 
 

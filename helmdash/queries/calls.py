@@ -24,7 +24,14 @@ from helmdash.core.calls.usage import Usage
 from helmdash.core.conversations.clients import Client
 from helmdash.core.rollups.facts import NO_VARIANT, OTHER, PURPOSES, ROUTE, bounds_of_band
 from helmdash.queries.distinct_values import model_keys
-from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
+from helmdash.queries.paging import (
+    Neighbours,
+    Page,
+    decode_time_cursor,
+    encode_cursor,
+    newer,
+    older,
+)
 from helmdash.records.call_names import calls_at, find_beginning, find_call, find_places
 from helmdash.records.models import Call, CallPayload, Conversation, StoredMessage
 from helmdash.records.querysets import calls_of, starts_with
@@ -219,14 +226,37 @@ def page(
     """
     rows = filtered(project_id, filters).order_by("-started_at", "-id")
     if cursor:
-        at, pk = decode_time_cursor(cursor)
-        rows = rows.filter(started_at__lte=at).exclude(started_at=at, id__gte=pk)
+        rows = older(rows, "started_at", *decode_time_cursor(cursor))
     found = _newest(rows.select_related("conversation"), project_id, filters.q, limit + 1)
     more = found[limit - 1] if len(found) > limit else None
     return CallPage(
         items=tuple(view(row) for row in found[:limit]),
         next=encode_cursor(more.started_at, more.pk) if more else None,
     )
+
+
+def neighbours(*, project_id: int, filters: CallFilters, call_id: str) -> Neighbours:
+    """The calls that the list shows beside one. Three queries, and those that `page` makes for the
+    values of filters."""
+    place = find_places(project_id, [call_id]).get(call_id)
+    if place is None:
+        return Neighbours()
+    rows = filtered(project_id, filters)
+
+    def nearest(side: QuerySet[Call]) -> list[Call]:
+        ways = ways_to_find(side, project_id, filters.q)
+        return [row for way in ways for row in way.only("name", "started_at", "project_id")[:1]]
+
+    def key(row: Call) -> tuple[datetime, int]:
+        return row.started_at, row.pk
+
+    before = min(
+        nearest(newer(rows, "started_at", place.started_at, place.call_id)), key=key, default=None
+    )
+    after = max(
+        nearest(older(rows, "started_at", place.started_at, place.call_id)), key=key, default=None
+    )
+    return Neighbours(before=before.name if before else None, after=after.name if after else None)
 
 
 def export(*, project_id: int, filters: CallFilters) -> Iterator[CallView]:

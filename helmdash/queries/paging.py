@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeVar
 
+from django.db.models import Model, QuerySet
+
 Item = TypeVar("Item")
+_M = TypeVar("_M", bound=Model)
 
 
 class BadCursor(ValueError):
@@ -22,6 +25,26 @@ class Page(Generic[Item]):
 
     items: tuple[Item, ...]
     next: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbours:
+    """The ids that a list shows before and after one of its items; None: it ends there."""
+
+    before: str | None = None
+    after: str | None = None
+
+
+def older(rows: QuerySet[_M], field: str, at: datetime, pk: int) -> QuerySet[_M]:
+    """The rows that follow one in a list with the newest first, from the nearest on."""
+    behind = rows.filter(**{f"{field}__lte": at}).exclude(**{field: at}, id__gte=pk)
+    return behind.order_by(f"-{field}", "-id")
+
+
+def newer(rows: QuerySet[_M], field: str, at: datetime, pk: int) -> QuerySet[_M]:
+    """The rows that go before one in a list with the newest first, from the nearest on."""
+    ahead = rows.filter(**{f"{field}__gte": at}).exclude(**{field: at}, id__lte=pk)
+    return ahead.order_by(field, "id")
 
 
 def encode_cursor(*parts: str | int | datetime) -> str:

@@ -17,11 +17,20 @@ from django.db.models import QuerySet
 
 from helmdash.queries.budgets import budgets
 from helmdash.queries.fitting import FitView, view
-from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
+from helmdash.queries.paging import (
+    Neighbours,
+    Page,
+    decode_time_cursor,
+    encode_cursor,
+    newer,
+    older,
+)
 from helmdash.records.models import Fit
 
 # Their steps are taken out of Trims of some ten kilobytes each: a tenth of a second.
 MOST_READ: Final = 2_000
+# Read first on each side of a fit.
+_NEAR: Final = 50
 # What fills a table that a person reads.
 _MOST_ROWS: Final = 8
 
@@ -146,8 +155,7 @@ def page(
     """
     rows = _in_range(project_id, filters)
     if cursor:
-        at, pk = decode_time_cursor(cursor)
-        rows = rows.filter(created_at__lte=at).exclude(created_at=at, id__gte=pk)
+        rows = older(rows, "created_at", *decode_time_cursor(cursor))
     read = [*map(_facts, rows.values_list(*_COLUMNS)[: MOST_READ + 1])]
     is_more, read = len(read) > MOST_READ, read[:MOST_READ]
     wanted = _matcher(project_id, filters)
@@ -160,6 +168,31 @@ def page(
         totals=_totals(found, read, is_more) if found and not cursor else None,
         offered=_offered(read),
     )
+
+
+def neighbours(*, project_id: int, filters: TrimFilters, fit_id: str) -> Neighbours:
+    """The fits that the list shows beside one, looked for among the nearest MOST_READ on each side.
+    Six queries at most."""
+    row = Fit.objects.filter(project_id=project_id, name=fit_id).only("created_at").first()
+    if row is None:
+        return Neighbours()
+    wanted = _matcher(project_id, filters)
+    rows = _in_range(project_id, filters)
+    before, after = (
+        _first(side(rows, "created_at", row.created_at, row.pk), wanted) for side in (newer, older)
+    )
+    return Neighbours(before=before, after=after)
+
+
+def _first(rows: QuerySet[Fit], wanted: Callable[[_Facts], bool]) -> str | None:
+    """The id of the first row that is wanted: mostly it is near, and few are read for it."""
+    for part in (slice(_NEAR), slice(_NEAR, MOST_READ)):
+        found = next(
+            (each for each in map(_facts, rows.values_list(*_COLUMNS)[part]) if wanted(each)), None
+        )
+        if found is not None:
+            return Fit.objects.filter(pk=found.id).values_list("name", flat=True).first()
+    return None
 
 
 _COLUMNS: Final = (

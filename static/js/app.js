@@ -68,6 +68,8 @@ document.addEventListener("click", (event) => {
 // --- keys -------------------------------------------------------------------------------------
 
 function step(by) {
+  // Beside a list the keys go on from the item that lies open (panel.js).
+  if (stepPanel(by)) return;
   const rows = [...document.querySelectorAll("[data-row]")];
   const at = rows.indexOf(document.activeElement);
   const next = at < 0 ? (by > 0 ? 0 : rows.length - 1) : at + by;

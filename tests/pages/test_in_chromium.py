@@ -158,6 +158,39 @@ def test_keys_move_search_and_help(demo: BrowserPage, served: Served) -> None:
     assert demo.problems() == []
 
 
+def test_a_row_opens_beside_its_list_and_goes_on_to_its_neighbours(
+    demo: BrowserPage, served: Served
+) -> None:
+    demo.goto(f"{served.base_url}/calls/?project=demo")
+    names = demo.locator("#live [data-row]").evaluate_all(
+        "rows => rows.map(row => row.dataset.row)"
+    )
+    title = demo.page.locator("#panel-title")
+
+    demo.keyboard.press("j")
+    demo.keyboard.press("Enter")
+    expect(title).to_have_text(names[0])
+    expect(title).to_be_focused()
+    assert demo.accessibility() == []
+    demo.keyboard.press("j")
+    expect(title).to_have_text(names[1])
+    expect(demo.page.locator("[data-row][aria-current]")).to_have_text(names[1])
+    # The list is drawn anew below it; a reload and a sent link show the same.
+    demo.evaluate("htmx.trigger(document.body, 'tick')")
+    demo.reload()
+    expect(title).to_have_text(names[1])
+
+    demo.keyboard.press("Escape")
+    expect(title).to_be_hidden()
+    expect(demo.page.locator(f'[data-row="{names[1]}"]')).to_be_focused()
+    demo.go_back()
+    expect(title).to_be_visible()
+    # At once: an answer that is under way must not open it again.
+    demo.go_forward()
+    expect(title).to_be_hidden()
+    assert demo.problems() == []
+
+
 def test_a_filter_changes_the_list_and_the_address(demo: BrowserPage, served: Served) -> None:
     demo.goto(f"{served.base_url}/calls/")
     everything = demo.locator("[data-row]").count()

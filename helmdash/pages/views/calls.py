@@ -6,12 +6,14 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
 from helmdash.pages import scope
+from helmdash.pages.beside import beside
 from helmdash.pages.call_bars import call_bars
 from helmdash.pages.filters import CallFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.parts import composition, snippets
 from helmdash.pages.parts.call_groups import plans_among
 from helmdash.pages.render import PageRequest, live, show
+from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import calls, distinct_values, fitting, line_edits
 from helmdash.queries.budgets import budgets
@@ -20,6 +22,7 @@ from helmdash.queries.paging import BadCursor
 
 
 @require_safe
+@beside(panels.call)
 @live
 def call_list(request: PageRequest) -> HttpResponse:
     """The page of calls, or the fragment of its rows; the newest first."""

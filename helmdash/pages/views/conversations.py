@@ -9,12 +9,14 @@ from django.views.decorators.http import require_safe
 
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.pages import scope
+from helmdash.pages.beside import beside
 from helmdash.pages.filters import ConversationFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.parts import care, charts, composition, curve_events
 from helmdash.pages.parts.one_shots import grouped
 from helmdash.pages.parts.reminders import notes_at
 from helmdash.pages.render import PageRequest, live, live_with, show
+from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import calls, distinct_values, line_edits, triage
 from helmdash.queries.budgets import budgets
@@ -37,6 +39,7 @@ _GUIDANCE_SHOWN = 30
 
 
 @require_safe
+@beside(panels.conversation)
 @live
 def conversation_list(request: PageRequest) -> HttpResponse:
     """Conversations, those that need somebody first."""

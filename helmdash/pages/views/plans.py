@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from helmdash.core.access.permissions import Right
 from helmdash.operations.planning import feedback
 from helmdash.pages import scope
+from helmdash.pages.beside import beside
 from helmdash.pages.filters import PlanFilterForm
 from helmdash.pages.guards import require_storable, takes
 from helmdash.pages.parts import snippets
@@ -27,6 +28,7 @@ from helmdash.pages.render import (
     show,
     unless_known,
 )
+from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import catalog, distinct_values, plans
 from helmdash.queries.paging import BadCursor, Page
@@ -36,6 +38,7 @@ _EXAMPLE = {"user_intent": "Draft a blog post about our release", "model": "open
 
 
 @require_safe
+@beside(panels.plan)
 def plan_list(request: PageRequest) -> HttpResponse:
     """The page of plans and routes, or the fragment of its rows; the newest first."""
     request.now = timezone.now()

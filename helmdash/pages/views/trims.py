@@ -8,15 +8,18 @@ from django.views.decorators.http import require_safe
 
 from helmdash.core.access.permissions import Right, may
 from helmdash.pages import scope
+from helmdash.pages.beside import beside
 from helmdash.pages.filters import TrimFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.render import PageRequest, show
+from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import fit_uses, fitting, trims
 from helmdash.queries.paging import BadCursor
 
 
 @require_safe
+@beside(panels.fit)
 def trim_list(request: PageRequest) -> HttpResponse:
     """The page of recorded fits, or the fragment of its figures and rows; the newest first."""
     project = scope.current_project(request)

@@ -19,10 +19,13 @@ from helmdash.queries.conversations.care import CareView, GuidanceView, Reminder
 from helmdash.queries.conversations.curve import CurvePoint, curve_of
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.paging import (
+    Neighbours,
     Page,
     decode_ranked_cursor,
     decode_time_cursor,
     encode_cursor,
+    newer,
+    older,
 )
 from helmdash.records.models import Conversation, HealthChange
 
@@ -225,11 +228,39 @@ def _those_in_need_first(
 
 
 def _newest_first(rows: QuerySet[Conversation], cursor: str | None) -> QuerySet[Conversation]:
-    rows = rows.order_by("-latest_at", "-id")
     if not cursor:
-        return rows
-    at, pk = decode_time_cursor(cursor)
-    return rows.filter(latest_at__lte=at).exclude(latest_at=at, id__gte=pk)
+        return rows.order_by("-latest_at", "-id")
+    return older(rows, "latest_at", *decode_time_cursor(cursor))
+
+
+def neighbours(
+    *,
+    project_id: int,
+    filters: ConversationFilters,
+    conversation_id: str,
+    needs_attention_first: bool = False,
+) -> Neighbours:
+    """The conversations that the list shows beside one. Five queries at most, two more with a
+    model."""
+    named = Conversation.objects.filter(project_id=project_id, name=conversation_id)
+    row = named.only("attention", "latest_at").first()
+    if row is None:
+        return Neighbours()
+    rows, at = _filtered(project_id, filters), ("latest_at", row.latest_at, row.pk)
+    if not needs_attention_first:
+        return Neighbours(before=_name(newer(rows, *at)), after=_name(older(rows, *at)))
+    alike = rows.filter(attention=row.attention)
+    worse = rows.filter(attention__gt=row.attention).filter(attention__gt=0)
+    before = _name(newer(alike, *at)) or _name(worse.order_by("attention", "latest_at", "id"))
+    after = _name(older(alike, *at))
+    if after is None and row.attention:
+        after = _name(in_need(rows.filter(attention__lt=row.attention)))
+        after = after or _name(_newest_first(rows.filter(attention=0), None))
+    return Neighbours(before=before, after=after)
+
+
+def _name(rows: QuerySet[Conversation]) -> str | None:
+    return rows.values_list("name", flat=True).first()
 
 
 def find(

@@ -9,7 +9,7 @@ from helmdash.queries.plans.detail import (
     StepView,
     find,
 )
-from helmdash.queries.plans.items import STALLED_AFTER, PlanItem, PlanList, page
+from helmdash.queries.plans.items import STALLED_AFTER, PlanItem, PlanList, neighbours, page
 from helmdash.queries.plans.mine import MyPlans, PlanGroup, my_plans
 from helmdash.queries.plans.nearest import PlanDetail, SimilarPlan, find_detail, similar
 
@@ -28,6 +28,7 @@ __all__ = [
     "find",
     "find_detail",
     "my_plans",
+    "neighbours",
     "page",
     "similar",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from django.db.models import Q, QuerySet
 
@@ -14,7 +14,14 @@ from helmdash.core.budgets.budgets import VariantText
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.planning.plans import Complexity
 from helmdash.queries.distinct_values import planned_models
-from helmdash.queries.paging import Page, decode_time_cursor, encode_cursor
+from helmdash.queries.paging import (
+    Neighbours,
+    Page,
+    decode_time_cursor,
+    encode_cursor,
+    newer,
+    older,
+)
 from helmdash.queries.plans.following import shown_by_a_call, was_followed
 from helmdash.records.models import PlanRecord, PlanStep
 from helmdash.records.querysets import starts_with
@@ -69,6 +76,48 @@ def page(
     *,
     project_id: int,
     now: datetime,
+    cursor: str | None = None,
+    limit: int = 50,
+    **filters: Any,
+) -> PlanList:
+    """Plans, newest first. Two queries, five with a model. Raises BadCursor for a
+    cursor that no page of this list gave.
+
+    filters: those of `narrowed`. A plan that runs for longer than STALLED_AFTER reads as failed.
+    """
+    rows = narrowed(project_id=project_id, now=now, **filters)
+    if cursor:
+        rows = older(rows, "started_at", *decode_time_cursor(cursor))
+    found = list(
+        rows_of_items(rows).defer("result", "sketch").order_by("-started_at", "-id")[: limit + 1]
+    )
+    more = found[limit - 1] if len(found) > limit else None
+    shown = found[:limit]
+    tools = tools_of(row.pk for row in shown)
+    return PlanList(
+        items=tuple(item(row, tools.get(row.pk, ()), now) for row in shown),
+        next=encode_cursor(more.started_at, more.pk) if more else None,
+    )
+
+
+def neighbours(*, project_id: int, now: datetime, plan_id: str, **filters: Any) -> Neighbours:
+    """The plans that the list shows beside one. Three queries, six with a model."""
+    named = PlanRecord.objects.filter(project_id=project_id, name=plan_id)
+    row = named.only("started_at").first()
+    if row is None:
+        return Neighbours()
+    rows = narrowed(project_id=project_id, now=now, **filters)
+    before, after = (
+        side(rows, "started_at", row.started_at, row.pk).values_list("name", flat=True).first()
+        for side in (newer, older)
+    )
+    return Neighbours(before=before, after=after)
+
+
+def narrowed(
+    *,
+    project_id: int,
+    now: datetime,
     model: str | None = None,
     variant: str | None = None,
     outcome: str | None = None,
@@ -78,15 +127,12 @@ def page(
     q: str | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
-    cursor: str | None = None,
-    limit: int = 50,
-) -> PlanList:
-    """Plans, newest first. Two queries, five with a model. Raises BadCursor for a
-    cursor that no page of this list gave.
+) -> QuerySet[PlanRecord]:
+    """The plans that fit the filters, in no order; a filter that is None narrows nothing. Three
+    queries with a model.
 
-    A filter that is None narrows nothing. tool: plans with a step that names the entry. q: a part
-    of the intent, where it is kept, or the beginning of a plan's id. A plan that runs for longer
-    than STALLED_AFTER reads as failed.
+    tool: plans with a step that names the entry. q: a part of the intent, where it is kept, or the
+    beginning of a plan's id.
     """
     rows = PlanRecord.objects.filter(project_id=project_id)
     exact = {"prompt_variant": variant, "kind": kind, "caller": caller}
@@ -104,19 +150,7 @@ def page(
         rows = rows.filter(started_at__gte=since)
     if until is not None:
         rows = rows.filter(started_at__lt=until)
-    if cursor:
-        at, pk = decode_time_cursor(cursor)
-        rows = rows.filter(started_at__lte=at).exclude(started_at=at, id__gte=pk)
-    found = list(
-        rows_of_items(rows).defer("result", "sketch").order_by("-started_at", "-id")[: limit + 1]
-    )
-    more = found[limit - 1] if len(found) > limit else None
-    shown = found[:limit]
-    tools = tools_of(row.pk for row in shown)
-    return PlanList(
-        items=tuple(item(row, tools.get(row.pk, ()), now) for row in shown),
-        next=encode_cursor(more.started_at, more.pk) if more else None,
-    )
+    return rows
 
 
 def rows_of_items(rows: QuerySet[PlanRecord]) -> QuerySet[PlanRecord]:
