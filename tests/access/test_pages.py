@@ -54,6 +54,7 @@ PAGES: dict[str, Page] = {
     "catalog": Page("viewer"),
     "help": Page("viewer"),
     "reds": Page("viewer"),
+    "find": Page("viewer"),
     "settings": Page("viewer"),
     "care-settings": Page("viewer"),
     "reminders": Page("viewer", ("talk",)),

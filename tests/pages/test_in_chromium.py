@@ -42,6 +42,7 @@ PAGES = [
     "/settings/upstreams/",
     "/settings/recorder/",
     "/help/",
+    "/find/?q=move",
 ]
 
 
@@ -188,6 +189,29 @@ def test_a_row_opens_beside_its_list_and_goes_on_to_its_neighbours(
     # At once: an answer that is under way must not open it again.
     demo.go_forward()
     expect(title).to_be_hidden()
+    assert demo.problems() == []
+
+
+def test_a_key_leads_to_an_id_by_how_it_begins(demo: BrowserPage, served: Served) -> None:
+    demo.goto(f"{served.base_url}/calls/?project=demo")
+    demo.locator("#id_q").focus()
+    text = demo.page.get_by_role("combobox", name="Go to a page, an id, a model or an action")
+    chosen = demo.locator('#palette-found [aria-selected="true"]')
+
+    demo.keyboard.press("Control+k")
+    expect(text).to_be_focused()
+    expect(chosen).to_have_text("Overview")
+    demo.keyboard.press("ArrowDown")
+    expect(chosen).to_have_text("Conversations")
+    assert demo.accessibility() == []
+    demo.keyboard.press("Escape")
+    expect(demo.page.locator("#id_q")).to_be_focused()
+
+    demo.keyboard.press("Control+k")
+    demo.keyboard.type("move-billing")
+    expect(chosen).to_contain_text("move-billing-to-v2")
+    demo.keyboard.press("Enter")
+    demo.wait_for_url("**/conversations/move-billing-to-v2/?project=demo")
     assert demo.problems() == []
 
 

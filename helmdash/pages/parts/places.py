@@ -1,0 +1,67 @@
+"""The pages and actions that somebody can go to by name, for who may."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from helmdash.core.access.permissions import Right
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A page, or where an action is begun. words: what else it is looked for by. right: who lacks
+    it is not led there; query: how its address ends."""
+
+    label: str
+    view: str
+    words: str = ""
+    right: Right = Right.READ
+    query: str = ""
+
+    @property
+    def address(self) -> str:
+        return reverse(self.view) + self.query
+
+
+PAGES = (
+    Place("Overview", "overview", "home start"),
+    Place("Conversations", "conversations"),
+    Place("Calls", "calls", "requests"),
+    Place("Plans", "plans", "routes history"),
+    Place("Trims", "trims", "fits compaction cut"),
+    Place("Models", "models", "rates latency"),
+    Place("Budgets", "budgets", "limits lines windows", Right.READ_BUDGETS),
+    Place("Catalog", "catalog", "packs pipelines tools"),
+    Place("Gateway", "gateway", "clients policy"),
+    Place("Upstreams", "upstreams", "providers endpoints"),
+    Place("Recorder", "recorder", "spool ledger jobs"),
+    Place("Settings", "settings", "keys retention"),
+    Place("Care settings", "care-settings", "guidance clear"),
+    Place("Keys and words", "help", "help glossary shortcuts"),
+)
+ACTIONS = (
+    Place("See failed calls", "calls", "errors causes", query="?cause=any"),
+    Place("See critical conversations", "conversations", "red full", query="?level=critical"),
+    Place("Try a fit", "try-fit", "compaction trim", Right.FIT),
+    Place("Try a plan", "try-plan", "intent", Right.PLAN),
+    Place("Try a route", "try-route", "intent", Right.PLAN),
+    Place("Make an API key", "settings", "token secret", Right.MANAGE_KEYS),
+    Place("Add a budget", "admin:records_budget_add", "limit line", Right.CHANGE_BUDGETS),
+    Place("Change the gateway's policy", "gateway", "large requests", Right.CHANGE_SETTINGS),
+    Place("Change what care does", "care-settings", "guidance clear", Right.CHANGE_SETTINGS),
+    Place("Add an upstream", "admin:records_upstream_add", "provider", Right.MANAGE_UPSTREAMS),
+)
+
+
+def places(among: tuple[Place, ...], *, text: str, rights: Collection[Right]) -> tuple[Place, ...]:
+    """Those that have every word that was typed, for who has these rights."""
+    wanted = text.lower().split()
+    return tuple(
+        place
+        for place in among
+        if place.right in rights
+        and all(word in f"{place.label} {place.words}".lower() for word in wanted)
+    )

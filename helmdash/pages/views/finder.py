@@ -1,0 +1,65 @@
+"""Going somewhere by name: pages, ids, models, actions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_safe
+
+from helmdash.pages import scope
+from helmdash.pages.parts.places import ACTIONS, PAGES, places
+from helmdash.pages.render import PageRequest, show
+from helmdash.queries import finder
+
+# As long as the longest id.
+_MOST_CHARS = 255
+_TITLES: dict[finder.Kind, str] = {
+    "conversation": "Conversations",
+    "call": "Calls",
+    "plan": "Plans",
+    "fit": "Trims",
+    "model": "Models",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Where one line leads to; about: what stands beside its name. is_id: the name is an id."""
+
+    name: str
+    address: str
+    about: str = ""
+    is_id: bool = False
+
+
+@require_safe
+def find_page(request: PageRequest) -> HttpResponse:
+    """The page of what was found, or for the palette its options alone."""
+    scoped = scope.read(request)
+    text = request.GET.get("q", "").strip()[:_MOST_CHARS]
+    groups: dict[str, list[Way]] = {}
+    for found in finder.find(project_id=scoped.project.id, text=text):
+        groups.setdefault(_TITLES[found.kind], []).append(_way(found))
+    for title, among in (("Pages", PAGES), ("Actions", ACTIONS)):
+        ways = [
+            Way(each.label, each.address) for each in places(among, text=text, rights=scoped.may)
+        ]
+        if ways:
+            groups[title] = ways
+    return show(
+        request,
+        "pages/find.html",
+        {"text": text, "groups": groups, "count": sum(map(len, groups.values()))},
+        fragment="pages/_found.html",
+    )
+
+
+def _way(found: finder.Found) -> Way:
+    if found.kind == "model":
+        address = f"{reverse('calls')}?{urlencode({'model': found.id})}"
+        return Way(found.id, address, "its calls", is_id=True)
+    view = "trim" if found.kind == "fit" else found.kind
+    return Way(found.id, reverse(view, args=[found.id]), found.about, is_id=True)
