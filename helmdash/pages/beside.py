@@ -26,7 +26,7 @@ class Opened:
     """An item to be shown.
 
     noun: what it is. page: the address of its whole page. template: what is drawn of `values`.
-    neighbours: those in the list.
+    neighbours: those in the list. compared: where it is compared with another; "": nowhere.
     """
 
     noun: str
@@ -34,6 +34,7 @@ class Opened:
     template: str
     values: Mapping[str, object]
     neighbours: Neighbours
+    compared: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from helmdash.pages.views import (
     care,
     care_settings,
     catalog,
+    compare,
     conversations,
     finder,
     gateway,
@@ -88,6 +89,9 @@ urlpatterns = [
     path("models/", models.model_page, name="models"),
     path("trims/", trims.trim_list, name="trims"),
     path("trims/<str:name>/", trims.trim_page, name="trim"),
+    path("compare/calls/", compare.compare_calls, name="compare-calls"),
+    path("compare/plans/", compare.compare_plans, name="compare-plans"),
+    path("compare/trims/<str:name>/", compare.compare_trim, name="compare-trim"),
     path("budgets/", budgets.budget_list, name="budgets"),
     path(
         "budgets/of-conversation/<any:name>/",

@@ -279,6 +279,15 @@ def when(context: template.Context, at: datetime | None, why: str = "never") -> 
     )
 
 
+@register.simple_tag
+def compared(value: object) -> SafeString | str:
+    """One side of a comparison: a number with its thousands apart, a word, a dash for what is not
+    known."""
+    if value is None:
+        return dash("not known")
+    return thousands(value) if isinstance(value, int) else str(value)
+
+
 @register.filter
 def thousands(value: int) -> str:
     """A whole number with its thousands apart."""

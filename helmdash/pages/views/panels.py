@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from django.urls import reverse
+from django.utils.http import urlencode
 
 from helmdash.pages import scope
 from helmdash.pages.beside import Opened
@@ -42,6 +43,7 @@ def call(request: PageRequest, name: str) -> Opened | None:
     return Opened(
         noun="call",
         page=reverse("call", args=[found.id]),
+        compared=_compared("calls", name),
         template="pages/_panel_call.html",
         values={
             "detail": detail,
@@ -95,6 +97,7 @@ def plan(request: PageRequest, name: str) -> Opened | None:
     return Opened(
         noun=detail.item.kind,
         page=reverse("plan", args=[name]),
+        compared=_compared("plans", name),
         template="pages/_panel_plan.html",
         values={
             "detail": detail,
@@ -119,6 +122,7 @@ def fit(request: PageRequest, name: str) -> Opened | None:
     return Opened(
         noun="fit",
         page=reverse("trim", args=[name]),
+        compared=reverse("compare-trim", args=[name]),
         template="pages/_panel_trim.html",
         values={"fit": found},
         neighbours=trims.neighbours(project_id=project_id, filters=form.filters(), fit_id=name)
@@ -129,3 +133,7 @@ def fit(request: PageRequest, name: str) -> Opened | None:
 
 def _form(kind: type[_Form], request: PageRequest) -> _Form:
     return kind(request.GET, now=request.now, zone=reader_zone(request))
+
+
+def _compared(kind: str, name: str) -> str:
+    return f"{reverse(f'compare-{kind}')}?{urlencode({'b': name})}"

@@ -9,7 +9,7 @@ from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.composition import Composition
 from helmdash.queries.calls import COMPOSITION_COLUMNS, CallView, composition_of
-from helmdash.records.models import Call, Conversation
+from helmdash.records.models import Call, CallName, Conversation
 from helmdash.records.querysets import calls_of
 
 # A curve of more points than a wide screen has pixels shows nothing more.
@@ -122,3 +122,17 @@ def call_before(*, project_id: int, call: CallView) -> tuple[Composition | None,
     )
     found = rows.values_list("sent_images", *COMPOSITION_COLUMNS).first()
     return (None, None) if found is None else (composition_of(found[1:]), found[0])
+
+
+def id_of_call_before(*, project_id: int, call: CallView) -> str | None:
+    """The id of the main call before this one; None: there is none (any more). One query of the
+    table of names, none for a call without a generation."""
+    if call.generation is None or call.generation < 2:
+        return None
+    named = Conversation.objects.filter(project_id=project_id, name=call.conversation)
+    rows = CallName.objects.filter(
+        project_id=project_id,
+        conversation_id=named.values("id")[:1],
+        generation=call.generation - 1,
+    )
+    return rows.values_list("name", flat=True).first()

@@ -17,6 +17,7 @@ from helmdash.answers import to_json
 from helmdash.core.budgets.budgets import Tier
 from helmdash.core.catalog.catalog import parse_catalog
 from helmdash.core.catalog.detail import field_names, slim_step
+from helmdash.core.fitting.replay import replay
 from helmdash.core.fitting.selection import (
     PreparedCatalog,
     Selection,
@@ -698,3 +699,31 @@ def test_labels_come_steps_first_and_what_is_over_last() -> None:
     assert doubt == "lexical.low_confidence"
     assert picks == "llm_filter(picks=2,kept=1)"
     assert over.startswith("still_over_budget(")
+
+
+@laws
+@given(catalog=catalogs(), room=st.integers(1, 20_000), intent=texts, tier=st.sampled_from(Tier))
+def test_a_fit_made_again_from_its_receipt_shows_the_same_or_nothing(
+    catalog: dict[str, Any], room: int, intent: str, tier: Tier
+) -> None:
+    fitted = fit(catalog, room, intent, tier=tier)
+
+    shown = replay(prepared(catalog), receipt=to_json(fitted.trim), tier=tier)
+
+    assert shown in (None, entries_of(fitted.catalog))
+
+
+def test_a_fit_is_made_again_unless_rules_or_catalog_are_others() -> None:
+    catalog = make_catalog(packs=30)
+    fitted = fit(catalog, 4_000, "publish a post")
+    receipt = to_json(fitted.trim)
+
+    shown = replay(prepared(catalog), receipt=receipt, tier=Tier.C)
+
+    assert shown == entries_of(fitted.catalog)
+    assert fitted.trim.removed
+    others = {"versions": {**receipt["versions"], "compaction": "another"}}
+    assert replay(prepared(catalog), receipt={**receipt, **others}, tier=Tier.C) is None
+    less = make_catalog(packs=29)
+    assert replay(prepared(less), receipt=receipt, tier=Tier.C) is None
+    assert replay(prepared(catalog), receipt={"kept": "?"}, tier=Tier.C) is None
