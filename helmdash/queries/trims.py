@@ -116,6 +116,7 @@ class TrimPage(Page[FitView]):
 
     totals: TrimTotals | None
     offered: dict[str, tuple[str, ...]]
+    cut: tuple[int, ...] = ()
 
 
 class _Step(NamedTuple):
@@ -167,6 +168,7 @@ def page(
         next=encode_cursor(last.created_at, last.id) if last else None,
         totals=_totals(found, read, is_more) if found and not cursor else None,
         offered=_offered(read),
+        cut=tuple(each.id for each in found if each.outcome is not TrimOutcome.WHOLE),
     )
 
 

@@ -16,6 +16,7 @@ from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import fit_uses, fitting, trims
 from helmdash.queries.paging import BadCursor
+from helmdash.queries.picked_later import MOST_FITS, picked_later
 
 
 @require_safe
@@ -28,11 +29,16 @@ def trim_list(request: PageRequest) -> HttpResponse:
     context: dict[str, object] = {"form": form, "most": trims.MOST_READ}
     if form.is_valid():
         try:
-            context["page"] = trims.page(
+            context["page"] = found = trims.page(
                 project_id=project.id,
                 filters=form.filters(),
                 cursor=request.GET.get("cursor") or None,
             )
+            if found.totals is not None:
+                context |= {
+                    "picked": picked_later(project_id=project.id, fit_ids=found.cut),
+                    "picked_of": min(len(found.cut), MOST_FITS),
+                }
         except BadCursor:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
     return show(
