@@ -237,6 +237,8 @@ class PlanFilterForm(SearchForm):
     outcome = one_of(PLAN_OUTCOMES)
     kind = one_of(PLAN_KINDS)
     tool = forms.CharField(required=False, max_length=255)
+    intent = forms.CharField(required=False, max_length=16, label="Same intent as (its hash)")
+    by = one_of(("intent",), blank="plan", label="A row for each")
 
     def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
         super().__init__(data, now=now, zone=zone)
@@ -247,7 +249,15 @@ class PlanFilterForm(SearchForm):
     @property
     def has_more(self) -> bool:
         """Whether one of the filters is set that are folded away otherwise."""
-        return any(self.data.get(name) for name in ("kind", "tool"))
+        return any(self.data.get(name) for name in ("kind", "tool", "intent", "by"))
+
+    @property
+    def is_narrowed(self) -> bool:
+        return self.is_any_set(name for name in self.fields if name != "by")
+
+    def filters(self) -> dict[str, Any]:
+        """The filters for the query; only after is_valid()."""
+        return {name: value for name, value in self.values().items() if name != "by"}
 
 
 class TrimFilterForm(FilterForm):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from django import template
@@ -310,6 +310,12 @@ def share_of(part: int, whole: int) -> str:
 def said_of(words: Mapping[str, str] | str, name: str) -> str:
     """What is told of a name; "" for nothing, and where nothing is told of any."""
     return words.get(name, "") if isinstance(words, Mapping) else ""
+
+
+@register.filter
+def items_of(found: Mapping[str, Sequence[object]] | str, name: str) -> Sequence[object]:
+    """What is listed under a name; nothing where nothing is listed at all."""
+    return found.get(name, ()) if isinstance(found, Mapping) else ()
 
 
 @register.filter

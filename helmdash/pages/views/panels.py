@@ -105,7 +105,7 @@ def plan(request: PageRequest, name: str) -> Opened | None:
             "parts": parts_of(detail.result, detail.steps),
         },
         neighbours=plans.neighbours(
-            project_id=project_id, now=request.now, plan_id=name, **form.values()
+            project_id=project_id, now=request.now, plan_id=name, **form.filters()
         )
         if form.is_valid()
         else Neighbours(),

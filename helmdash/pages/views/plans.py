@@ -51,7 +51,7 @@ def plan_list(request: PageRequest) -> HttpResponse:
                 project_id=project.id,
                 now=request.now,
                 cursor=request.GET.get("cursor"),
-                **form.values(),
+                **form.filters(),
             )
         except BadCursor:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
@@ -116,6 +116,8 @@ def note_followed(request: PageRequest, name: str) -> HttpResponse:
 def _list(request: PageRequest, form: PlanFilterForm, found: Mapping[str, object]) -> HttpResponse:
     context = dict(found)
     page = context.get("page")
+    if isinstance(page, Page) and page.items and not request.GET.get("cursor"):
+        context |= _figures(request, form)
     if isinstance(page, Page) and not page.items and not form.is_narrowed:
         context |= _first_plan(request)
     if not request.htmx:
@@ -130,6 +132,18 @@ def _list(request: PageRequest, form: PlanFilterForm, found: Mapping[str, object
     )
 
 
+def _figures(request: PageRequest, form: PlanFilterForm) -> dict[str, object]:
+    """What became of the plans in view, and where it is asked for, of each intent."""
+    project_id, filters = scope.current_project(request).id, form.filters()
+    found: dict[str, object] = {
+        "totals": plans.totals(project_id=project_id, now=request.now, **filters),
+        "most": plans.MOST_READ,
+    }
+    if form.cleaned_data["by"] == "intent":
+        found["intents"] = plans.intents(project_id=project_id, now=request.now, **filters)
+    return found
+
+
 def _plan(request: PageRequest, detail: PlanView) -> Mapping[str, object]:
     project = scope.current_project(request)
     plan = detail.item
@@ -141,6 +155,7 @@ def _plan(request: PageRequest, detail: PlanView) -> Mapping[str, object]:
         "is_running": is_running,
         "parts": parts_of(detail.result, detail.steps),
         "attempts": detail.attempts,
+        "carried": plans.carried_out(project_id=project.id, plan=plan),
         "similar": ()
         if is_running
         else plans.similar(project_id=project.id, plan_id=plan.id, now=request.now),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from helmdash.queries.plans.carried_out import carried_out
 from helmdash.queries.plans.detail import (
     AttemptView,
     ChainLink,
@@ -12,23 +13,38 @@ from helmdash.queries.plans.detail import (
 from helmdash.queries.plans.items import STALLED_AFTER, PlanItem, PlanList, neighbours, page
 from helmdash.queries.plans.mine import MyPlans, PlanGroup, my_plans
 from helmdash.queries.plans.nearest import PlanDetail, SimilarPlan, find_detail, similar
+from helmdash.queries.plans.totals import (
+    MOST_READ,
+    IntentTotal,
+    PlanTotal,
+    PlanTotals,
+    intents,
+    totals,
+)
 
 __all__ = [
+    "MOST_READ",
     "STALLED_AFTER",
     "AttemptView",
     "ChainLink",
+    "IntentTotal",
     "MyPlans",
     "PlanDetail",
     "PlanGroup",
     "PlanItem",
     "PlanList",
+    "PlanTotal",
+    "PlanTotals",
     "PlanView",
     "SimilarPlan",
     "StepView",
+    "carried_out",
     "find",
     "find_detail",
+    "intents",
     "my_plans",
     "neighbours",
     "page",
     "similar",
+    "totals",
 ]

@@ -124,6 +124,7 @@ def narrowed(
     kind: str | None = None,
     tool: str | None = None,
     caller: str | None = None,
+    intent: str | None = None,
     q: str | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
@@ -131,11 +132,11 @@ def narrowed(
     """The plans that fit the filters, in no order; a filter that is None narrows nothing. Three
     queries with a model.
 
-    tool: plans with a step that names the entry. q: a part of the intent, where it is kept, or the
-    beginning of a plan's id.
+    tool: plans with a step that names the entry. intent: the hash of what they ask for. q: a part
+    of the intent, where it is kept, or the beginning of a plan's id.
     """
     rows = PlanRecord.objects.filter(project_id=project_id)
-    exact = {"prompt_variant": variant, "kind": kind, "caller": caller}
+    exact = {"prompt_variant": variant, "kind": kind, "caller": caller, "intent_sha": intent}
     rows = rows.filter(**{name: value for name, value in exact.items() if value is not None})
     if model is not None:
         rows = rows.filter(model__in=planned_models(project_id=project_id, model=model))

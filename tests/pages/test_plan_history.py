@@ -1,0 +1,115 @@
+"""What became of plans: by model and variant, by intent, and which calls carried out which step."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from helmdash.queries import plans
+from helmdash.queries.access import ProjectInfo
+from tests.factories import NOW, make_capture, record
+from tests.pages.hygiene import faults
+from tests.plan_rows import make_plan
+
+
+def text_of(html: str) -> str:
+    """The page as people read it, blanks made one."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html.split("<main")[1])).split())
+
+
+@pytest.fixture
+def history(project: ProjectInfo) -> ProjectInfo:
+    """Ten plans of one model, of which the newer ones do better, and three of another."""
+    for n in range(10):
+        outcome = "ok" if n < 4 or n == 7 else "gap" if n == 4 else "failed"
+        make_plan(
+            project,
+            f"plan-{n}",
+            days=1 + n,
+            intent="mend the billing",
+            outcome=outcome,
+            latency_ms=1_000 + n * 100,
+        )
+    for n in range(3):
+        make_plan(
+            project,
+            f"other-{n}",
+            days=20 + n,
+            model="small/model",
+            prompt_variant="single_pick",
+            latency_ms=None,
+            outcome="partial",
+        )
+    return project
+
+
+def test_totals_tell_outcomes_trend_and_latency(history: ProjectInfo) -> None:
+    found = plans.totals(project_id=history.id, now=NOW)
+
+    assert found is not None
+    assert (found.all.plans, found.all.ok, found.all.failed, found.all.partial) == (13, 5, 4, 3)
+    first, second = found.groups
+    assert (first.model, first.plans, first.gap, first.latency_ms) == ("openai/gpt-4o", 10, 1, 1450)
+    assert (first.earlier, first.later) == (0.2, 0.8)
+    # Three plans tell no trend, and none of them says how long it took.
+    assert (second.variant, second.earlier, second.later) == ("single_pick", None, None)
+    assert second.latency_ms is None
+    assert (found.intents, found.is_sample) == (2, False)
+    assert plans.totals(project_id=history.id, now=NOW, outcome="running") is None
+
+
+def test_a_plan_that_stalled_counts_as_failed_and_one_that_runs_as_neither(
+    project: ProjectInfo,
+) -> None:
+    make_plan(project, "stalled", outcome="running", latency_ms=None)
+    make_plan(project, "runs", outcome="running", latency_ms=None, started_at=NOW)
+
+    found = plans.totals(project_id=project.id, now=NOW + timedelta(minutes=1))
+
+    assert found is not None
+    assert (found.all.plans, found.all.failed, found.all.ok) == (2, 1, 0)
+
+
+def test_the_list_says_what_became_of_its_plans(viewer: Client, history: ProjectInfo) -> None:
+    html = viewer.get("/plans/").content.decode()
+
+    assert faults(html) == []
+    said = text_of(html)
+    assert "all plans of the range · 2 different intents" in said
+    assert "openai/gpt-4o full_steps 10 5 50 % 1 0 4 20 % → 80 %" in said
+    # A model that failed leads to its plans; figures follow the filters.
+    link = unescape(re.findall(r'href="(/plans/\?model=small[^"]*)"', html)[0])
+    assert "small/model single_pick 3" in text_of(viewer.get(link).content.decode())
+
+
+def test_plans_that_ask_for_the_same_are_one_row(viewer: Client, history: ProjectInfo) -> None:
+    html = viewer.get("/plans/", {"by": "intent"}).content.decode()
+
+    assert faults(html) == []
+    rows = re.findall(r'href="/plans/\?intent=(\w{16})&amp;project=default"', html)
+    assert len(rows) == 2
+    same = viewer.get("/plans/", {"intent": rows[0]}).content.decode()
+    assert len(re.findall(r'data-row="plan-\d"', same)) == 10
+
+
+def test_a_step_leads_to_the_calls_that_carried_it_out(
+    viewer: Client, project: ProjectInfo
+) -> None:
+    make_plan(project, "plan_1", entries=("blog.write", "blog.publish"))
+    did = {"conversation": None, "correlation_id": "plan_1", "started_at": NOW}
+    record(
+        make_capture(id="wrote", pack="blog.write", purpose="tool", **did),
+        make_capture(id="planned", pack="blog.write", purpose="plan", **did),
+        make_capture(id="other-work", pack="blog.write", **{**did, "correlation_id": "plan_2"}),
+        project=project,
+    )
+
+    html = viewer.get("/plans/plan_1/").content.decode()
+
+    steps = html.split('<ol class="steps">')[1].split("</ol>")[0].split("</li>")
+    assert re.findall(r'href="/calls/([^/]+)/', steps[0]) == ["wrote"]
+    assert "Carried out by" not in steps[1]
