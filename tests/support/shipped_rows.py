@@ -19,7 +19,7 @@ from helmdash.records.models import Budget, BudgetAlias
 _ROWS: tuple[type[Model], ...] = (Budget, BudgetAlias)
 _HISTORY: tuple[type[Model], ...] = (Budget.history.model, BudgetAlias.history.model)
 
-_kept: dict[type[Model], tuple[str, Sequence[Any]]] = {}
+_kept: dict[type[Model], tuple[str, Sequence[Any] | None]] = {}
 """The statement that puts a table's rows back, with its values; empty before the first load."""
 _history_rows = 0
 
@@ -57,9 +57,14 @@ def _keep() -> None:
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT {columns} FROM {table}")
             rows = cursor.fetchall()
-        values = ", ".join(["(" + ", ".join(["%s"] * len(rows[0])) + ")"] * len(rows))
-        statement = f"INSERT INTO {table} ({columns}) VALUES {values}"
-        _kept[model] = (statement, tuple(chain.from_iterable(rows)))
+            places = ", ".join(["(" + ", ".join(["%s"] * len(rows[0])) + ")"] * len(rows))
+            statement = f"INSERT INTO {table} ({columns}) VALUES {places}"
+            values = tuple(chain.from_iterable(rows))
+            if connection.vendor == "postgresql":
+                # psycopg looks for thousands of places anew each time: longer than all the rest.
+                _kept[model] = (cursor.mogrify(statement, values), None)
+            else:
+                _kept[model] = (statement, values)
 
 
 def _put_back(*models: type[Model]) -> None:
