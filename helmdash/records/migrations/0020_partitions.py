@@ -40,7 +40,7 @@ class KeepByMonths(Operation):
             f" FROM {_PAYLOADS}_old p JOIN {_CALLS} c ON c.id = p.call_id"
         )
         if schema_editor.connection.vendor == "postgresql":
-            _partition(schema_editor, fill)
+            partition(schema_editor, fill, new=_NEW)
             return
         schema_editor.execute(f"ALTER TABLE {_PAYLOADS} RENAME TO {_PAYLOADS}_old")
         schema_editor.create_model(to_state.apps.get_model(app_label, "CallPayload"))
@@ -85,7 +85,14 @@ _STATE: list[Any] = [
 ]
 
 
-def _partition(schema_editor: Any, fill: str) -> None:
+_NEW = "project_id bigint NOT NULL, started_at timestamptz NOT NULL, "
+
+
+def partition(schema_editor: Any, fill: str = "", *, new: str = "") -> None:
+    """Keep the plain tables that are there by months.
+
+    fill: what brings the payloads over. new: their columns that the plain table has not.
+    """
     # What waits to be checked keeps a table from being altered.
     schema_editor.execute("SET CONSTRAINTS ALL IMMEDIATE")
     schema_editor.execute(f"LOCK TABLE {_CALLS}, {_PAYLOADS} IN ACCESS EXCLUSIVE MODE")
@@ -110,10 +117,7 @@ def _partition(schema_editor: Any, fill: str) -> None:
     like = "INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE INCLUDING COMPRESSION"
     by_time = "PARTITION BY RANGE (started_at)"
     schema_editor.execute(f"CREATE TABLE {_CALLS} (LIKE {_CALLS}_old {like}) {by_time}")
-    schema_editor.execute(
-        f"CREATE TABLE {_PAYLOADS} (project_id bigint NOT NULL, started_at timestamptz NOT NULL,"
-        f" LIKE {_PAYLOADS}_old {like}) {by_time}"
-    )
+    schema_editor.execute(f"CREATE TABLE {_PAYLOADS} ({new}LIKE {_PAYLOADS}_old {like}) {by_time}")
     times = _ask(
         schema_editor,
         "SELECT DISTINCT date_trunc('month', started_at AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'"
@@ -127,7 +131,8 @@ def _partition(schema_editor: Any, fill: str) -> None:
             schema_editor.execute(statement)
     columns = _columns(schema_editor)
     schema_editor.execute(f"INSERT INTO {_CALLS} ({columns}) SELECT {columns} FROM {_CALLS}_old")
-    schema_editor.execute(fill)
+    if fill:
+        schema_editor.execute(fill)
     # Payloads first, which refer to calls.
     for table in (_PAYLOADS, _CALLS):
         schema_editor.execute(f"DROP TABLE {table}_old")
