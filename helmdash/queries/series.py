@@ -116,9 +116,11 @@ def series(
     filter that is no marginal has no series here. No bars where the range is empty or the project
     has no calls.
     """
-    start = _first_quarter(project_id) if since is None else max(quarter_of(since), _EARLIEST)
-    end = quarter_of(now) + 1 if until is None else _end_of(min(until, now + _MOST_AHEAD))
-    if start is None or start >= end:
+    begin = _first_moment(project_id) if since is None else since
+    if begin is None:
+        return Series(bars=(), is_behind=False)
+    start, end = bounds(begin, until, now)
+    if start >= end:
         return Series(bars=(), is_behind=False)
     width, edges = bars(start, end, most=MOST_BARS)
     counts, is_behind = _counts(project_id, width, edges, only or Only(marginal=Marginal.ALL))
@@ -131,6 +133,12 @@ def series(
         ),
         is_behind=is_behind,
     )
+
+
+def bounds(since: datetime, until: datetime | None, now: datetime) -> tuple[int, int]:
+    """The quarter-hours that are drawn of a range: the first, and that after the last."""
+    end = quarter_of(now) + 1 if until is None else _end_of(min(until, now + _MOST_AHEAD))
+    return max(quarter_of(since), _EARLIEST), end
 
 
 def call_series(*, project_id: int, filters: CallFilters, now: datetime, split: Split) -> Series:
@@ -261,13 +269,14 @@ def _estimate(bar: Bar, seen: Mapping[str, int], base: int, split: Split) -> Bar
     return replace(bar, calls=sum(words.values()), parts=_parts(words, split), is_estimate=True)
 
 
-def _first_quarter(project_id: int) -> int | None:
-    """A quarter-hour at or before the project's first call; None where it has none."""
+def _first_moment(project_id: int) -> datetime | None:
+    """A moment at or before the project's first call; None where it has none."""
     first = Call.objects.filter(project_id=project_id).aggregate(at=Min("started_at"))["at"]
     rows = Rollup.objects.filter(project_id=project_id, marginal=Marginal.ALL.value)
     day = rows.filter(width=Width.DAY.value).aggregate(first=Min("period"))["first"]
-    found = [] if first is None else [quarter_of(first)]
-    return min(found if day is None else [*found, first_quarter(Width.DAY, day)], default=None)
+    found = [] if first is None else [first]
+    days = [] if day is None else [moment_of(first_quarter(Width.DAY, day))]
+    return min([*found, *days], default=None)
 
 
 def _end_of(moment: datetime) -> int:

@@ -13,10 +13,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import Min, QuerySet
 
 from helmdash.queries.budgets import budgets
 from helmdash.queries.fitting import FitView, view
+from helmdash.queries.list_series import Newest
 from helmdash.queries.paging import (
     Neighbours,
     Page,
@@ -110,11 +111,13 @@ class TrimPage(Page[FitView]):
     """A page of fits, newest first.
 
     `next` may follow a page that is not full: MOST_READ fits were looked at for it. totals: those
-    of the range, on its first page only, and where there is any. offered: the values that the fits
-    which were read have, by the name of their filter.
+    of the range, on its first page only, and where there is any. newest: when those that fit the
+    filters were made, and what they came to. offered: the values that the fits which were read
+    have, by the name of their filter.
     """
 
     totals: TrimTotals | None
+    newest: Newest
     offered: dict[str, tuple[str, ...]]
     cut: tuple[int, ...] = ()
 
@@ -167,6 +170,10 @@ def page(
         items=_views(shown),
         next=encode_cursor(last.created_at, last.id) if last else None,
         totals=_totals(found, read, is_more) if found and not cursor else None,
+        newest=Newest(
+            rows=[(each.created_at, each.outcome.value) for each in found],
+            read_from=read[-1].created_at if is_more else None,
+        ),
         offered=_offered(read),
         cut=tuple(each.id for each in found if each.outcome is not TrimOutcome.WHOLE),
     )
@@ -195,6 +202,13 @@ def _first(rows: QuerySet[Fit], wanted: Callable[[_Facts], bool]) -> str | None:
         if found is not None:
             return Fit.objects.filter(pk=found.id).values_list("name", flat=True).first()
     return None
+
+
+def first_moment(*, project_id: int) -> datetime | None:
+    """When the first fit was made. One query."""
+    rows = Fit.objects.filter(project_id=project_id)
+    at: datetime | None = rows.aggregate(at=Min("created_at"))["at"]
+    return at
 
 
 _COLUMNS: Final = (

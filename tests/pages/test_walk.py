@@ -268,15 +268,15 @@ def test_what_is_missing_or_forbidden_is_told_within_the_frame(
 # session, user, projects, newest call of the project, newest call of all; then the page's own
 QUERIES = {
     "/": 30,
-    "/conversations/": 9,
+    "/conversations/": 12,
     "/conversations/talk/": 26,
     "/calls/": 16,
     "/calls/talk-0/": 12,
     "/calls/cut/": 14,
-    "/plans/": 8,
+    "/plans/": 11,
     "/plans/plan-1/": 12,
     "/models/": 18,
-    "/trims/": 6,
+    "/trims/": 8,
     "/try/plan/": 7,
     "/budgets/": 5,
     "/settings/": 10,

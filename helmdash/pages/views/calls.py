@@ -7,9 +7,9 @@ from django.views.decorators.http import require_safe
 
 from helmdash.pages import scope
 from helmdash.pages.beside import beside
-from helmdash.pages.call_bars import call_bars
 from helmdash.pages.filters import CallFilterForm
 from helmdash.pages.guards import require_storable
+from helmdash.pages.list_bars import call_bars
 from helmdash.pages.parts import composition, snippets
 from helmdash.pages.parts.call_groups import plans_among
 from helmdash.pages.render import PageRequest, live, show

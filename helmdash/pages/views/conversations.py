@@ -12,6 +12,7 @@ from helmdash.pages import scope
 from helmdash.pages.beside import beside
 from helmdash.pages.filters import ConversationFilterForm
 from helmdash.pages.guards import require_storable
+from helmdash.pages.list_bars import conversation_bars
 from helmdash.pages.parts import care, charts, composition, curve_events
 from helmdash.pages.parts.one_shots import grouped
 from helmdash.pages.parts.reminders import notes_at
@@ -47,14 +48,21 @@ def conversation_list(request: PageRequest) -> HttpResponse:
     form = ConversationFilterForm(request.GET, now=request.now, zone=reader_zone(request))
     context: dict[str, object] = {"form": form}
     if form.is_valid():
+        filters = form.filters()
         try:
             context["page"] = found = conversations.page(
                 project_id=project.id,
-                filters=form.filters(),
+                filters=filters,
                 cursor=request.GET.get("cursor"),
                 needs_attention_first=form.cleaned_data["order"] != "newest",
             )
             context["lines"] = grouped(found.items, request.GET)
+            context["bars"] = conversation_bars(
+                project_id=project.id,
+                filters=filters,
+                now=request.now,
+                zone=reader_zone(request),
+            )
         except BadCursor:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
     if not request.htmx:

@@ -17,6 +17,7 @@ from helmdash.pages import scope
 from helmdash.pages.beside import beside
 from helmdash.pages.filters import PlanFilterForm
 from helmdash.pages.guards import require_storable, takes
+from helmdash.pages.list_bars import plan_bars
 from helmdash.pages.parts import snippets
 from helmdash.pages.parts.plans import parts_of
 from helmdash.pages.plan_again import asked_again
@@ -116,12 +117,19 @@ def note_followed(request: PageRequest, name: str) -> HttpResponse:
 def _list(request: PageRequest, form: PlanFilterForm, found: Mapping[str, object]) -> HttpResponse:
     context = dict(found)
     page = context.get("page")
+    project = scope.current_project(request)
+    if isinstance(page, Page):
+        context["bars"] = plan_bars(
+            project_id=project.id,
+            filters=form.filters(),
+            now=request.now,
+            zone=reader_zone(request),
+        )
     if isinstance(page, Page) and page.items and not request.GET.get("cursor"):
         context |= _figures(request, form)
     if isinstance(page, Page) and not page.items and not form.is_narrowed:
         context |= _first_plan(request)
     if not request.htmx:
-        project = scope.current_project(request)
         context["models"] = distinct_values.values(project_id=project.id, column="model_key")
     return show(
         request,

@@ -11,6 +11,7 @@ from helmdash.pages import scope
 from helmdash.pages.beside import beside
 from helmdash.pages.filters import TrimFilterForm
 from helmdash.pages.guards import require_storable
+from helmdash.pages.list_bars import trim_bars
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
@@ -28,12 +29,19 @@ def trim_list(request: PageRequest) -> HttpResponse:
     form = TrimFilterForm(request.GET, now=request.now, zone=reader_zone(request))
     context: dict[str, object] = {"form": form, "most": trims.MOST_READ}
     if form.is_valid():
+        filters, cursor = form.filters(), request.GET.get("cursor") or None
         try:
             context["page"] = found = trims.page(
-                project_id=project.id,
-                filters=form.filters(),
-                cursor=request.GET.get("cursor") or None,
+                project_id=project.id, filters=filters, cursor=cursor
             )
+            if not cursor:
+                context["bars"] = trim_bars(
+                    found,
+                    project_id=project.id,
+                    filters=filters,
+                    now=request.now,
+                    zone=reader_zone(request),
+                )
             if found.totals is not None:
                 context |= {
                     "picked": picked_later(project_id=project.id, fit_ids=found.cut),

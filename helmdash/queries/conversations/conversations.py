@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Final
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Min, Q, QuerySet
 
 from helmdash.answers import BLANK_IS_NULL, HIDDEN, INLINE, Doc, JsonName, answer, member
 from helmdash.core.budgets.health import Health
@@ -18,6 +18,7 @@ from helmdash.queries.conversations import care
 from helmdash.queries.conversations.care import CareView, GuidanceView, ReminderView, in_need
 from helmdash.queries.conversations.curve import CurvePoint, curve_of
 from helmdash.queries.distinct_values import model_keys
+from helmdash.queries.list_series import MOST_LISTED, Newest, newest
 from helmdash.queries.paging import (
     Neighbours,
     Page,
@@ -201,6 +202,26 @@ def page(
         rank_part = (more.attention,) if needs_attention_first else ()
         after = encode_cursor(*rank_part, more.latest_at, more.pk)
     return ConversationPage(items=tuple(_view(row) for row in found[:limit]), next=after)
+
+
+def moments(*, project_id: int, filters: ConversationFilters) -> Newest:
+    """When the newest conversations that fit had their newest call, and their level, MOST_LISTED at
+    most. One query, two more with a model."""
+    rows = _filtered(project_id, filters)
+    if filters.until is not None:
+        rows = rows.filter(latest_at__lt=filters.until)
+    found = rows.order_by("-latest_at", "-id").values_list("latest_at", "severity")
+    return newest([(at, _LEVEL_OF[severity]) for at, severity in found[: MOST_LISTED + 1]])
+
+
+def first_moment(*, project_id: int) -> datetime | None:
+    """The newest call of the conversation that is quiet for longest. One query."""
+    rows = Conversation.objects.filter(project_id=project_id)
+    at: datetime | None = rows.aggregate(at=Min("latest_at"))["at"]
+    return at
+
+
+_LEVEL_OF: Final = {row.severity: level.value for level, row in LEVELS.items()}
 
 
 def _those_in_need_first(

@@ -10,7 +10,15 @@ from helmdash.queries.plans.detail import (
     StepView,
     find,
 )
-from helmdash.queries.plans.items import STALLED_AFTER, PlanItem, PlanList, neighbours, page
+from helmdash.queries.plans.items import (
+    STALLED_AFTER,
+    PlanItem,
+    PlanList,
+    first_moment,
+    moments,
+    neighbours,
+    page,
+)
 from helmdash.queries.plans.mine import MyPlans, PlanGroup, my_plans
 from helmdash.queries.plans.nearest import PlanDetail, SimilarPlan, find_detail, similar
 from helmdash.queries.plans.totals import (
@@ -41,7 +49,9 @@ __all__ = [
     "carried_out",
     "find",
     "find_detail",
+    "first_moment",
     "intents",
+    "moments",
     "my_plans",
     "neighbours",
     "page",

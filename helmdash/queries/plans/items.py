@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
-from django.db.models import Q, QuerySet
+from django.db.models import Min, Q, QuerySet
 
 from helmdash.answers import Doc, Words
 from helmdash.core.budgets.budgets import VariantText
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.planning.plans import Complexity
 from helmdash.queries.distinct_values import planned_models
+from helmdash.queries.list_series import MOST_LISTED, Newest, newest
 from helmdash.queries.paging import (
     Neighbours,
     Page,
@@ -152,6 +153,21 @@ def narrowed(
     if until is not None:
         rows = rows.filter(started_at__lt=until)
     return rows
+
+
+def moments(*, project_id: int, now: datetime, **filters: Any) -> Newest:
+    """When the newest plans that fit were asked for, and their outcome, MOST_LISTED at most.
+    filters: as of `narrowed`. One query, four with a model."""
+    rows = narrowed(project_id=project_id, now=now, **filters).order_by("-started_at", "-id")
+    found = rows.values_list("started_at", "outcome")[: MOST_LISTED + 1]
+    return newest([(at, "failed" if has_stalled(said, at, now) else said) for at, said in found])
+
+
+def first_moment(*, project_id: int) -> datetime | None:
+    """When the first plan was asked for. One query."""
+    rows = PlanRecord.objects.filter(project_id=project_id)
+    at: datetime | None = rows.aggregate(at=Min("started_at"))["at"]
+    return at
 
 
 def rows_of_items(rows: QuerySet[PlanRecord]) -> QuerySet[PlanRecord]:

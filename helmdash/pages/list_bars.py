@@ -1,0 +1,120 @@
+"""The bars above lists: what there was of them over their range, told apart by what matters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from functools import partial
+from typing import Any, Final
+
+from helmdash.core.budgets.levels import BY_SEVERITY, LEVELS
+from helmdash.pages.parts import words
+from helmdash.pages.parts.histogram import Histogram, Mark, histogram
+from helmdash.queries import marks, plans, series, trims
+from helmdash.queries.calls import CallFilters
+from helmdash.queries.conversations import conversations
+from helmdash.queries.conversations.conversations import ConversationFilters
+from helmdash.queries.list_series import MOST_LISTED, list_series
+from helmdash.queries.series import Series, Split, call_series
+from helmdash.queries.trims import TrimFilters, TrimOutcome, TrimPage
+
+# What the parts of a bar are called and drawn as, from below upwards.
+Words = Mapping[str, tuple[str, str]]
+_LEVELS: Final[Words] = {
+    level.value: (LEVELS[level].css_class, LEVELS[level].word) for level in BY_SEVERITY
+}
+_TRIMS: Final[Words] = {
+    TrimOutcome.OVER.value: ("is-critical", "Too large even so"),
+    TrimOutcome.CUT.value: ("is-caution", "Cut"),
+    TrimOutcome.WHOLE.value: ("is-healthy", "Nothing cut"),
+}
+_PLANS: Final[Words] = {
+    outcome: (LEVELS[level].css_class, word)
+    for outcome in ("failed", "partial", "gap", "running", "ok")
+    for level, word in (words.outcome(outcome),)
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListBars:
+    """A histogram; None where there is nothing to draw. noun: what it counts. is_behind: the newest
+    calls are not in it. most: so many of the newest are counted, what is before is estimated."""
+
+    drawing: Histogram | None
+    noun: str
+    is_behind: bool
+    most: int
+
+
+def call_bars(*, project_id: int, filters: CallFilters, now: datetime, zone: tzinfo) -> ListBars:
+    """The calls that fit the filters of their list, by level."""
+    found = call_series(project_id=project_id, filters=filters, now=now, split=Split.LEVEL)
+    return _drawn(found, project_id, zone, words=_LEVELS, noun="calls", most=series.MOST_READ)
+
+
+def conversation_bars(
+    *, project_id: int, filters: ConversationFilters, now: datetime, zone: tzinfo
+) -> ListBars:
+    """The conversations that fit the filters of their list, by level, at their newest call."""
+    found = list_series(
+        conversations.moments(project_id=project_id, filters=filters),
+        project_id=project_id,
+        since=filters.since,
+        until=filters.until,
+        now=now,
+        first_at=partial(conversations.first_moment, project_id=project_id),
+    )
+    noun = "conversations"
+    return _drawn(found, project_id, zone, words=_LEVELS, noun=noun, most=MOST_LISTED)
+
+
+def plan_bars(
+    *, project_id: int, filters: Mapping[str, Any], now: datetime, zone: tzinfo
+) -> ListBars:
+    """The plans that fit the filters of their list, by outcome."""
+    found = list_series(
+        plans.moments(project_id=project_id, now=now, **filters),
+        project_id=project_id,
+        since=filters["since"],
+        until=filters["until"],
+        now=now,
+        first_at=partial(plans.first_moment, project_id=project_id),
+    )
+    return _drawn(found, project_id, zone, words=_PLANS, noun="plans", most=MOST_LISTED)
+
+
+def trim_bars(
+    page: TrimPage, *, project_id: int, filters: TrimFilters, now: datetime, zone: tzinfo
+) -> ListBars:
+    """The fits that were read for the first page of their list, by what they came to."""
+    found = list_series(
+        page.newest,
+        project_id=project_id,
+        since=filters.since,
+        until=filters.until,
+        now=now,
+        first_at=partial(trims.first_moment, project_id=project_id),
+    )
+    return _drawn(found, project_id, zone, words=_TRIMS, noun="fits", most=trims.MOST_READ)
+
+
+def _drawn(
+    found: Series, project_id: int, zone: tzinfo, *, words: Words, noun: str, most: int
+) -> ListBars:
+    drawing = histogram(
+        found.bars,
+        words=words,
+        noun=noun,
+        zone=zone,
+        marks=_marks(project_id, found.bars[0].since, found.bars[-1].until) if found.bars else (),
+    )
+    return ListBars(drawing=drawing, noun=noun, is_behind=found.is_behind, most=most)
+
+
+def _marks(project_id: int, since: datetime, until: datetime) -> tuple[Mark, ...]:
+    """What changed the rules within a range."""
+    return tuple(
+        Mark(at=each.at, kind=each.kind.value, text=each.text)
+        for each in marks.marks(project_id=project_id, since=since, until=until)
+    )

@@ -1,0 +1,98 @@
+"""The bars above lists without rollups: every row in one, and older ones as estimates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.conversations import conversations
+from helmdash.queries.conversations.conversations import ConversationFilters
+from helmdash.queries.list_series import list_series
+from helmdash.records.models import Conversation
+from tests.factories import NOW, make_capture, record
+from tests.pages.hygiene import faults
+from tests.plan_rows import make_plan
+
+HOURS = (1, 1, 2, 30)
+
+
+@pytest.fixture
+def busy(project: ProjectInfo, filled: str) -> ProjectInfo:
+    """Two days of conversations and plans, beside what `filled` brings."""
+    now = timezone.now()
+    for number, hours in enumerate(HOURS):
+        at = now - timedelta(hours=hours)
+        record(make_capture(conversation=f"c{number}", started_at=at), project=project)
+        make_plan(project, f"made-{number}", started_at=at, outcome="failed" if number else "ok")
+    return project
+
+
+@pytest.mark.parametrize("path", ["/conversations/", "/plans/", "/trims/"])
+def test_bars_above_a_list_hold_what_it_lists_and_lead_to_their_stretch(
+    owner: Client, busy: ProjectInfo, path: str
+) -> None:
+    for query in ({}, {"range": "3h"}, {"range": "all", "model": "openai/gpt-4o"}):
+        html = owner.get(path, query).content.decode()
+
+        assert faults(html) == []
+        rows = html.count(" data-row")
+        told = re.findall(r"<strong>([\d,]+)</strong> (?:conversations|plans|fits)", html)
+        assert told == ([str(rows)] if rows else []), (path, query)
+        bars = re.findall(r'href="[^"]*range=([^"&]*)[^"]*" data-range="([^"]*)" tabindex', html)
+        assert bars or not rows
+        counted = sum(
+            int(n)
+            for n in re.findall(r'aria-label="[^"]*: (\d+) (?:conversation|plan|fit)s?\b', html)
+        )
+        assert counted == rows
+
+
+def test_a_list_without_anything_has_no_bars(owner: Client, project: ProjectInfo) -> None:
+    for path in ("/conversations/", "/plans/", "/trims/"):
+        assert "<figure" not in owner.get(path).content.decode()
+
+
+def test_what_changed_the_rules_is_marked_on_every_axis(owner: Client, busy: ProjectInfo) -> None:
+    owner.post("/budgets/of-call/talk-1/", {"window": "64000", "do": "save"})
+
+    for path in ("/calls/", "/conversations/", "/plans/", "/trims/"):
+        html = owner.get(path, {"range": "24h"}).content.decode()
+        assert 'class="mark mark-budget"' in html, path
+
+
+def test_rows_that_were_not_read_are_estimated_by_the_calls(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two calls to a conversation, at any time: and that is what is estimated."""
+    monkeypatch.setattr("helmdash.queries.conversations.conversations.MOST_LISTED", 4)
+    monkeypatch.setattr("helmdash.queries.list_series.MOST_LISTED", 4)
+    for hours in range(10):
+        at = NOW - timedelta(hours=hours)
+        talk = make_capture(conversation=f"c{hours}", started_at=at)
+        record(talk, talk, project=project)
+
+    def none() -> datetime | None:
+        raise AssertionError("not asked for where the range says it")
+
+    def bars(since: datetime | None, first_at: Callable[[], datetime | None]) -> list[object]:
+        filters = ConversationFilters(since=since)
+        found = list_series(
+            conversations.moments(project_id=project.id, filters=filters),
+            project_id=project.id,
+            since=since,
+            until=None,
+            now=NOW,
+            first_at=first_at,
+        )
+        return [(bar.calls, bar.is_estimate) for bar in found.bars if bar.calls]
+
+    assert bars(NOW - timedelta(hours=9), none) == [(1, True)] * 6 + [(1, False)] * 4
+    first = Conversation.objects.order_by("latest_at").values_list("latest_at", flat=True)[0]
+    assert bars(None, lambda: first) == [(1, True)] * 6 + [(1, False)] * 4
+    assert conversations.first_moment(project_id=project.id) == first
