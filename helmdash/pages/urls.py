@@ -81,6 +81,7 @@ urlpatterns = [
     path("failures/mark/", triage.mark_failures, name="mark-failures"),
     path("conversations/", conversations.conversation_list, name="conversations"),
     path("conversations/<any:name>/", conversations.conversation_page, name="conversation"),
+    path("generations/<int:number>/<any:name>/", conversations.generation_page, name="generation"),
     path("calls/", calls.call_list, name="calls"),
     path("calls/<any:name>/", calls.call_page, name="call"),
     path("plans/", plans.plan_list, name="plans"),

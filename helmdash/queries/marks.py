@@ -9,6 +9,7 @@ from typing import Final
 
 from django.db.models import Q
 
+from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.records.models import Budget, Round
 
 # More would hide the bars that they stand above; the newest say most.
@@ -39,10 +40,20 @@ def marks(*, project_id: int, since: datetime, until: datetime) -> tuple[Mark, .
     return tuple(sorted(found, key=lambda mark: mark.at))
 
 
-def _edits(project_id: int, since: datetime, until: datetime) -> list[Mark]:
-    rows = (
+def edits_of(
+    *, project_id: int, budget: EffectiveBudget, since: datetime, until: datetime
+) -> tuple[Mark, ...]:
+    """The newest edits of the rows that a model's budget came from, from `since` to before `until`,
+    oldest first. One query."""
+    rows = Q(key=budget.key) | Q(id=budget.budget_id)
+    return tuple(reversed(_edits(project_id, since, until, rows)))
+
+
+def _edits(project_id: int, since: datetime, until: datetime, rows: Q | None = None) -> list[Mark]:
+    found = (
         Budget.history.filter(
             Q(project_id=project_id) | Q(project_id=None),
+            *([] if rows is None else [rows]),
             history_date__gte=since,
             history_date__lt=until,
             # What comes with HelmDash is nobody's edit.
@@ -57,7 +68,7 @@ def _edits(project_id: int, since: datetime, until: datetime) -> list[Mark]:
             kind=MarkKind.BUDGET,
             text=f"budget {key or 'fallback'} {_EDITS[kind]} by {user}",
         )
-        for at, key, kind, user in rows
+        for at, key, kind, user in found
     ]
 
 

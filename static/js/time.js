@@ -1,4 +1,5 @@
-// The time control, and bars over time: extra to their links and fields, which work without it.
+// The time control, and axes that are dragged over to look closer (bars over time, the strip of a
+// whole conversation): extra to their links and fields, which work without it.
 "use strict";
 
 // Times without a zone are the reader's own.
@@ -49,11 +50,25 @@ document.addEventListener("change", ({ target }) => {
 
 let drag = null;
 
-function momentAt(chart, x) {
+// What a place of an axis means: ms since 1970, or a generation.
+function valueAt(chart, x) {
   const box = chart.getBoundingClientRect();
   const share = Math.min(Math.max((x - box.left) / box.width, 0), 1);
   const first = Number(chart.dataset.first);
-  return new Date(first + share * (Number(chart.dataset.end) - first));
+  return first + share * (Number(chart.dataset.end) - first);
+}
+
+function lookCloser(chart, first, end) {
+  if (chart.dataset.zoom === "generations") {
+    const address = new URL(window.location);
+    address.searchParams.set("from", Math.floor(first));
+    address.searchParams.set("to", Math.max(Math.floor(first) + 1, Math.ceil(end) - 1));
+    address.hash = "curve-title";
+    window.location.assign(address);
+  } else if (end - first >= 60_000) {
+    const minute = (moment) => new Date(moment).toISOString().slice(0, 16) + "Z";
+    showRange(minute(first) + ".." + minute(end));
+  }
 }
 
 document.addEventListener("pointerdown", (event) => {
@@ -71,7 +86,7 @@ document.addEventListener("pointermove", (event) => {
   drag.chart.append(drag.brush);
   drag.brush.setAttribute("x", left - box.left);
   drag.brush.setAttribute("width", right - left);
-  drag.brush.setAttribute("height", "74");
+  drag.brush.setAttribute("height", drag.chart.dataset.zoom ? "40" : "74");
 });
 
 document.addEventListener("pointerup", (event) => {
@@ -87,9 +102,8 @@ document.addEventListener("pointerup", (event) => {
   };
   addEventListener("click", swallow, { capture: true, once: true });
   setTimeout(() => removeEventListener("click", swallow, { capture: true }));
-  const minute = (moment) => moment.toISOString().slice(0, 16) + "Z";
-  const [first, end] = [momentAt(chart, from), momentAt(chart, event.clientX)].sort((a, b) => a - b);
-  if (end - first >= 60_000) showRange(minute(first) + ".." + minute(end));
+  const ends = [valueAt(chart, from), valueAt(chart, event.clientX)];
+  lookCloser(chart, Math.min(...ends), Math.max(...ends));
 });
 
 // Bars are many: one of them takes the focus, the arrows go on to its neighbors.

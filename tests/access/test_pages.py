@@ -43,6 +43,7 @@ PAGES: dict[str, Page] = {
     "overview": Page("viewer"),
     "conversations": Page("viewer"),
     "conversation": Page("viewer", ("talk",)),
+    "generation": Page("viewer", ("1", "talk")),
     "calls": Page("viewer"),
     "call": Page("viewer", ("call-0",)),
     "plans": Page("viewer"),

@@ -114,6 +114,10 @@ def test_pages_tell_what_fills_a_prompt_and_what_grew(owner: Client, project: Pr
     talk = told_at(owner, "/conversations/talk/")
     assert grew in talk
     assert "Side calls 1" in talk
+    # Beside the curve and the newest calls, not among them.
+    newest = talk.split("Newest calls", 1)[1]
+    assert [newest.count(each) for each in ("g1", "g2", "s1")] == [1, 1, 1]
+    assert newest.index("Side calls") < newest.index("s1")
     assert grew in told_at(owner, "/calls/g2/")
     side = told_at(owner, "/calls/s1/")
     assert "talk , side call" in side

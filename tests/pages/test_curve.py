@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,10 +12,13 @@ from django.test import Client
 
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
+from helmdash.core.budgets.projection import Projection
 from helmdash.pages.parts.charts import curve
 from helmdash.pages.parts.curve_events import events, unexplained_falls
+from helmdash.pages.parts.curve_points import LEVEL_WORDS, encoded
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations.curve import CURVE_POINTS, CurvePoint
+from helmdash.queries.marks import Mark, MarkKind
 from helmdash.records.models import Call
 from tests.factories import NOW, make_capture, record
 from tests.pages.hygiene import faults
@@ -88,6 +92,60 @@ def test_failed_calls_and_falls_are_marked() -> None:
     assert (len(drawn.failures), len(drawn.falls)) == (1, 1)
 
 
+def test_the_label_of_a_line_that_went_above_the_drawing_is_not_drawn() -> None:
+    drawn = curve(points({}, {"limit_tokens": 9_000_000}), width=940, height=270)
+
+    assert [(line.name, line.label_y) for line in drawn.lines] == [("limit", None)]
+
+
+AHEAD = Projection(level=Level.CAUTION, line=60_000, generations=5, time=timedelta(minutes=5))
+
+
+@pytest.mark.parametrize(("count", "share"), [(40, 1.0), (3, 0.4)])
+def test_a_dashed_line_goes_on_to_the_next_one_as_far_as_there_is_room(
+    count: int, share: float
+) -> None:
+    drawn = curve(points(*[{}] * count), width=940, height=270, ahead=AHEAD)
+
+    (begin, end) = re.findall(r"[ML]([\d.]+),([\d.]+)", drawn.ahead)
+    limit = next(line for line in drawn.lines if line.name == "limit")
+    risen = (float(begin[1]) - float(end[1])) / (float(begin[1]) - (limit.label_y or 0))
+    assert risen == pytest.approx(share, abs=0.02)
+    assert float(begin[0]) < float(end[0]) <= drawn.right
+    assert curve(points({}), width=940, height=270).ahead == ""
+
+
+def test_an_edit_of_the_budget_is_marked_between_two_calls_and_listed() -> None:
+    shown = [
+        replace(each, at=NOW + timedelta(minutes=each.generation)) for each in points({}, {}, {})
+    ]
+    edit = Mark(at=NOW + timedelta(minutes=2, seconds=9), kind=MarkKind.BUDGET, text="budget m")
+
+    drawn = curve(shown, width=940, height=270, edits=(edit,))
+
+    assert [mark.at for mark in drawn.edits] == [drawn.first_x + 1.5 * drawn.step]
+    assert [(each.generation, each.call_id, each.text) for each in events(shown, (), (edit,))] == [
+        (2, None, "budget m")
+    ]
+
+
+def test_points_are_told_in_few_letters() -> None:
+    told = encoded(
+        [
+            *points({}, {"prompt_tokens": None}, {"limit_tokens": None, "is_trimmed": True}),
+            replace(POINT, generation=9, cause="timed_out", level=Level.UNKNOWN, limit_tokens=None),
+        ]
+    )
+
+    healthy, unknown = (LEVEL_WORDS.split().index(word) for word in ("healthy", "unknown"))
+    assert told.split() == [
+        f"@1:~60000:50000/{healthy}",
+        f"-/{healthy}",
+        f"~0:50000/{healthy}t",
+        f"@9:50000/{unknown}!timed_out",
+    ]
+
+
 def test_every_generation_of_a_long_conversation_can_be_reached(
     owner: Client, project: ProjectInfo
 ) -> None:
@@ -104,6 +162,18 @@ def test_every_generation_of_a_long_conversation_can_be_reached(
     assert 'href="/calls/n1/' in oldest
     assert ">older<" not in oldest
     assert re.search(r'to=602[^"]*#curve-title">newer', oldest)
+    # Its points and their tables, and not a link with its title for each.
+    assert len(newest) < 200_000
+    # The strip of the whole leads to any part, and each point to its call.
+    stretches = re.findall(r'href="([^"]*from=[^"]*)#curve-title"', newest)
+    assert len(stretches) == 12
+    middle = owner.get(stretches[5].replace("&amp;", "&")).content.decode()
+    assert "256 to 306 of 602" in middle
+    assert 'class="shown" x="42.36%" width="8.47%"' in middle
+    assert ">Back to the newest<" in middle
+    assert owner.get("/generations/7/talk/").headers["Location"] == "/calls/n7/?project=default"
+    for number in ("0", "700", "9" * 30):
+        assert owner.get(f"/generations/{number}/talk/").status_code == 404
     for odd in ("0", "x", "9" * 30, "²"):
         assert "3 to 602" in owner.get("/conversations/talk/", {"to": odd}).content.decode()
 
@@ -120,6 +190,27 @@ def test_from_generations_that_are_not_kept_a_link_leads_to_the_newest(
     assert "none of these are kept" in html
     assert re.search(r'href="/conversations/talk/\?project=default#curve-title">newest', html)
     assert ">newest<" not in owner.get("/conversations/talk/").content.decode()
+
+
+def test_a_page_says_in_how_many_calls_the_next_line_is_reached(
+    owner: Client, project: ProjectInfo
+) -> None:
+    for number in range(4):
+        usage = {"prompt_tokens": 60_000 + 5_000 * number}
+        record(make_capture(id=f"n{number}", usage=usage), project=project)
+    owner.post("/budgets/of-call/n1/", {"caution": "90000", "window": "128000", "do": "save"})
+
+    html = owner.get("/conversations/talk/").content.decode()
+
+    assert faults(html) == []
+    # As the calls were judged: 70 % of 128,000, and 14,600 tokens to go.
+    assert re.search(r"The caution line, 100,000 tokens, in about 6 calls", html)
+    assert 'class="ahead"' in html
+    assert "edits of the budget" in html
+    assert re.search(r"after 4</td><td>budget openai/gpt-4o added by owner", html)
+    older = owner.get("/conversations/talk/", {"to": "3"}).content.decode()
+    assert "in about" not in older
+    assert 'class="edit"' not in older
 
 
 def test_a_fall_stands_among_what_left_the_context(owner: Client, project: ProjectInfo) -> None:

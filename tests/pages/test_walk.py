@@ -269,7 +269,7 @@ def test_what_is_missing_or_forbidden_is_told_within_the_frame(
 QUERIES = {
     "/": 30,
     "/conversations/": 12,
-    "/conversations/talk/": 26,
+    "/conversations/talk/": 27,
     "/calls/": 16,
     "/calls/talk-0/": 12,
     "/calls/cut/": 14,

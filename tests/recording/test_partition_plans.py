@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from helmdash.queries import calls, models
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.calls import CallFilters
-from helmdash.queries.conversations.curve import curve_of
+from helmdash.queries.conversations.curve import call_at, curve_of, whole_of
 from helmdash.queries.conversations.dropped_context import dropped_context
 from helmdash.queries.conversations.timeline import timeline
 from helmdash.records import partitions
@@ -73,6 +73,11 @@ READS: dict[str, tuple[Read, int]] = {
     ),
     "the newest": (lambda p: calls.newest_mark(project_id=p.id), 1),
     "a curve": (lambda p: curve_of(talk(p)), 1),
+    "a whole curve": (lambda p: whole_of(talk(p)), 1),
+    "the call of a generation": (
+        lambda p: call_at(project_id=p.id, conversation=TALK, generation=40),
+        1,
+    ),
     "a timeline": (lambda p: timeline(project_id=p.id, conversation_id=TALK), 1),
     "what was dropped": (lambda p: dropped_context(project_id=p.id, conversation=TALK), 1),
     "a glance": (lambda p: find_glance(project_id=p.id, name=TALK), 1),

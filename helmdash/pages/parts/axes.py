@@ -11,6 +11,8 @@ from helmdash.queries.conversations.curve import CurvePoint
 # wide enough to have any, and for the generations below.
 _AXIS, _NAMES, _EDGE, _FOOT = 46.0, 112.0, 6.0, 22.0
 _ROOMY = 600
+# Left free within the axes, so that the signs of the first and the last call lie inside.
+_INSET = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +72,19 @@ def x_scale(
 ) -> Callable[[float], float]:
     """The place (px) of a generation. extra: generations left free at the end."""
     first = points[0].generation if points else 0
-    span = (points[-1].generation - first + extra) if points else 0
-    inset = 8.0
-    width = right - left - 2 * inset
+    step = x_step(points, left, right, extra=extra)
+    begin = left + _INSET if step else (left + right) / 2
 
     def x(generation: float) -> float:
-        if not span:
-            return round(left + inset + width / 2, 1)
-        return round(left + inset + width * (generation - first) / span, 1)
+        return round(begin + step * (generation - first), 1)
 
     return x
+
+
+def x_step(points: Sequence[CurvePoint], left: float, right: float, *, extra: int) -> float:
+    """How far it is from one generation to the next (px); 0 where there is but one."""
+    span = (points[-1].generation - points[0].generation + extra) if points else 0
+    return (right - left - 2 * _INSET) / span if span else 0.0
 
 
 def ticks(y_max: float) -> list[float]:

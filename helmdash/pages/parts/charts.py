@@ -5,62 +5,75 @@ No style is set here: shapes carry classes, so that both schemes and the CSP are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 
-from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import BY_SEVERITY, HELD, LEVELS, Glyph, Level, line_of
-from helmdash.pages.parts.axes import Frame, Tick, ticks, x_scale, x_ticks
+from helmdash.core.budgets.projection import Projection
+from helmdash.pages.parts.axes import Frame, Tick, ticks, x_scale, x_step, x_ticks
 from helmdash.pages.parts.clear_markers import ClearMarker, clear_markers
-from helmdash.pages.parts.curve_events import unexplained_falls
+from helmdash.pages.parts.curve_events import generation_before, unexplained_falls
 from helmdash.pages.parts.drawings import outline, short
 from helmdash.queries.conversations.conversations import RoundView
 from helmdash.queries.conversations.curve import CurvePoint
+from helmdash.queries.marks import Mark
 
 # A line this many times above the highest prompt would press the curve flat; it is told in words.
 _LINES_UP_TO = 4.0
 _HEADROOM = 1.1
+# Of the drawing, what is left for where the curve goes next.
+_AHEAD_SHARE = 0.2
 # Points closer than this (px) are thinned to those that say something.
 _POINT_SPACING = 9.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A threshold: where it runs, and its newest value."""
+    """A threshold: where it runs, and its newest value. label_y: None where that lies above the
+    drawing."""
 
     name: str
     path: str
     value: int
-    label_y: float
+    label_y: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marker:
-    """One generation: its outline says the level, and its class the colour."""
+class Signs:
+    """All generations of a level that have a sign: outlines that say the level, and the class that
+    has its colour."""
 
-    outline: str
     css_class: str
-    call_id: str
-    text: str
+    path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve(Frame):
-    """A fill curve, laid out for one width (px)."""
+    """A fill curve, laid out for one width (px).
 
+    first_x, step: where its first generation stands, and how far it is to the next. most: the
+    tokens at the top. ahead: where it goes next; "" where nothing says so. edits: of the budget.
+    """
+
+    first_x: float
+    step: float
+    most: float
     y_ticks: tuple[Tick, ...]
     x_ticks: tuple[Tick, ...]
     lines: tuple[Line, ...]
     above: tuple[tuple[str, int], ...]
     segments: tuple[str, ...]
     areas: tuple[str, ...]
-    markers: tuple[Marker, ...]
+    signs: tuple[Signs, ...]
     trims: tuple[str, ...]
     clear_markers: tuple[ClearMarker, ...]
     failures: tuple[str, ...] = ()
     falls: tuple[Tick, ...] = ()
+    ahead: str = ""
+    edits: tuple[Tick, ...] = ()
     has_untrusted: bool = False
 
     @property
@@ -76,11 +89,14 @@ def curve(
     height: int,
     rounds: Sequence[RoundView] = (),
     windows: Mapping[str, int] | None = None,
+    ahead: Projection | None = None,
+    edits: Sequence[Mark] = (),
 ) -> Curve:
     """Lay out prompt tokens by generation, with the lines they are judged by.
 
     rounds: what opened them is told where they begin; one without a call yet stands at the end.
     windows: lines of one height besides those of the calls, by their names (tokens); None: none.
+    ahead: the next line, towards which a dashed line goes on; edits: of the budget.
     """
     frame = Frame(width=width, height=height, top=16.0)
     top, bottom = frame.top, frame.bottom
@@ -88,13 +104,17 @@ def curve(
     shown, above = _lines_in_view(points, levels)
     y_max = _y_max(points, shown)
     is_open = _has_open_end(points, rounds)
-    x = x_scale(points, frame.left, frame.right, extra=int(is_open))
+    extra = int(is_open) or (_room_ahead(points, ahead) if ahead else 0)
+    x = x_scale(points, frame.left, frame.right, extra=extra)
     y = frame.y_scale(y_max)
     runs = _runs(points, x, y)
     return Curve(
         width=width,
         height=height,
         top=top,
+        first_x=x(points[0].generation) if points else frame.left,
+        step=x_step(points, frame.left, frame.right, extra=extra),
+        most=y_max,
         y_ticks=tuple(Tick(at=y(value), label=short(value)) for value in ticks(y_max)),
         x_ticks=x_ticks(points, x, most=frame.most_ticks),
         lines=_spread(
@@ -103,7 +123,7 @@ def curve(
         above=above,
         segments=tuple("M" + " L".join(f"{a},{b}" for a, b in run) for run in runs),
         areas=tuple(_area(run, bottom) for run in runs),
-        markers=_markers(points, x, y, bottom, spacing=frame.across / max(len(points), 1)),
+        signs=_signs(points, x, y, bottom, spacing=frame.across / max(len(points), 1)),
         trims=tuple(f"M{x(p.generation) - 4},{top - 8} h8 l-4,6 z" for p in points if p.is_trimmed),
         has_untrusted=any(p.prompt_tokens is not None and not p.is_trusted for p in points),
         failures=tuple(_cross(x(p.generation), _height(p, y, bottom)) for p in points if p.cause),
@@ -114,10 +134,41 @@ def curve(
             )
             for each in unexplained_falls(points)
         ),
+        ahead=_path_ahead(points, ahead, extra, x, y, y_max=y_max) if ahead and extra else "",
+        edits=tuple(
+            Tick(
+                at=min(x(generation_before(edit.at, points) + 0.5), frame.right),
+                label=edit.text,
+            )
+            for edit in edits
+        ),
         clear_markers=clear_markers(
             points, rounds, x=x, y=y, top=top, bottom=bottom, right=frame.right
         ),
     )
+
+
+def _room_ahead(points: Sequence[CurvePoint], ahead: Projection) -> int:
+    """Generations left free for what comes: up to the line, as far as that presses nothing."""
+    return min(ahead.generations, max(2, round(len(points) * _AHEAD_SHARE)))
+
+
+def _path_ahead(
+    points: Sequence[CurvePoint],
+    ahead: Projection,
+    extra: int,
+    x: Callable[[float], float],
+    y: Callable[[float], float],
+    *,
+    y_max: float,
+) -> str:
+    """From the newest prompt towards the line, as far as there is room."""
+    newest = points[-1]
+    tokens = newest.prompt_tokens or 0
+    rise = ahead.line - tokens
+    part = min(extra / ahead.generations, (y_max - tokens) / rise if rise else 1.0)
+    end = newest.generation + ahead.generations * part
+    return f"M{x(newest.generation)},{y(tokens)} L{x(end)},{y(tokens + rise * part)}"
 
 
 ValueOf = Callable[[CurvePoint], int | None]
@@ -204,7 +255,8 @@ def _line(
     runs = groupby(points, key=lambda p: (v := value_of(p)) is not None and v <= y_max)
     path = " ".join(_steps(list(run), value_of, x, y) for is_drawn, run in runs if is_drawn)
     newest = next(value for p in reversed(points) if (value := value_of(p)) is not None)
-    return Line(name=name, path=path, value=newest, label_y=max(y(newest), 8.0))
+    is_drawn = newest <= y_max
+    return Line(name=name, path=path, value=newest, label_y=y(newest) if is_drawn else None)
 
 
 def _steps(
@@ -228,39 +280,42 @@ def _steps(
 def _spread(lines: tuple[Line, ...], gap: float = 13.0) -> tuple[Line, ...]:
     """Labels of neighbouring lines, moved apart so that each can be read."""
     placed: list[Line] = []
-    for line in sorted(lines, key=lambda line: -line.label_y):
-        at = line.label_y
-        if placed:
-            at = min(at, placed[-1].label_y - gap)
-        placed.append(replace(line, label_y=round(at, 1)))
+    below = math.inf
+    for line in sorted(lines, key=lambda line: -(line.label_y or 0.0)):
+        if line.label_y is not None:
+            below = min(line.label_y, below - gap)
+            placed.append(replace(line, label_y=round(below, 1)))
+        else:
+            placed.append(line)
     return tuple(placed)
 
 
-def _markers(
+def _signs(
     points: Sequence[CurvePoint],
     x: Callable[[float], float],
     y: Callable[[float], float],
     bottom: float,
     *,
     spacing: float,
-) -> tuple[Marker, ...]:
+) -> tuple[Signs, ...]:
     step = max(1, round(_POINT_SPACING / spacing)) if spacing < _POINT_SPACING else 1
-    found = []
+    paths: dict[Level, list[str]] = {}
     for index, point in enumerate(points):
         is_edge = index in (0, len(points) - 1) or point.level is not points[index - 1].level
-        if not (is_edge or index % step == 0 or point.cause):
-            continue
-        height = _height(point, y, bottom)
-        row = LEVELS[point.level]
-        found.append(
-            Marker(
-                outline=outline(row.glyph, x(point.generation), height),
-                css_class="ring" if row.glyph is Glyph.RING else f"point {row.css_class}",
-                call_id=point.call_id,
-                text=_text(point),
+        if is_edge or index % step == 0 or point.cause:
+            sign = outline(
+                LEVELS[point.level].glyph, x(point.generation), _height(point, y, bottom)
             )
+            paths.setdefault(point.level, []).append(sign)
+    return tuple(
+        Signs(
+            css_class="ring"
+            if LEVELS[level].glyph is Glyph.RING
+            else f"point {LEVELS[level].css_class}",
+            path=" ".join(found),
         )
-    return tuple(found)
+        for level, found in paths.items()
+    )
 
 
 def _height(point: CurvePoint, y: Callable[[float], float], bottom: float) -> float:
@@ -269,16 +324,3 @@ def _height(point: CurvePoint, y: Callable[[float], float], bottom: float) -> fl
 
 def _cross(at: float, height: float) -> str:
     return f"M{at - 5:.1f},{height - 5:.1f} l10,10 m0,-10 l-10,10"
-
-
-def _text(point: CurvePoint) -> str:
-    tokens = (
-        "usage not reported"
-        if point.prompt_tokens is None
-        else f"{point.prompt_tokens:,} prompt tokens"
-    )
-    if point.reason is HealthReason.SUSPECTED_CUT:
-        tokens += " reported, probably cut upstream and not trusted"
-    extra = ", trimmed" if point.is_trimmed else ""
-    cause = f", {point.cause}" if point.cause else ""
-    return f"Generation {point.generation}: {tokens}, {point.level.value}{extra}{cause}"

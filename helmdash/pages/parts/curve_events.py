@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from helmdash.queries.conversations.conversations import RoundView
 from helmdash.queries.conversations.curve import CurvePoint
+from helmdash.queries.marks import Mark
 
 # A client that drops its model's thoughts makes a prompt some percent shorter: no more than this
 # says that something left the context.
@@ -33,10 +34,11 @@ class Fall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveEvent:
-    """One mark of the curve in words."""
+    """One mark of the curve in words. call_id: None where it is between two calls; `generation` is
+    the one before it then."""
 
     generation: int
-    call_id: str
+    call_id: str | None
     text: str
     at: datetime
 
@@ -65,17 +67,34 @@ def unexplained_falls(points: Sequence[CurvePoint]) -> tuple[Fall, ...]:
     return tuple(found)
 
 
-def events(points: Sequence[CurvePoint], rounds: Sequence[RoundView]) -> tuple[CurveEvent, ...]:
-    """Failures, fresh starts, Trims and unexplained falls among the points, newest first."""
+def events(
+    points: Sequence[CurvePoint], rounds: Sequence[RoundView], edits: Iterable[Mark] = ()
+) -> tuple[CurveEvent, ...]:
+    """Failures, fresh starts, Trims and unexplained falls among the points, and edits of the
+    budget, newest first."""
     openers = {each.first_generation: each for each in rounds if each.opened_by}
     falls = {each.generation: each for each in unexplained_falls(points)}
-    return tuple(
+    found = [
         CurveEvent(
             generation=point.generation, call_id=point.call_id, text="; ".join(told), at=point.at
         )
         for point in reversed(points)
         if (told := list(_told(point, openers, falls)))
-    )
+    ]
+    between = [
+        CurveEvent(
+            generation=generation_before(edit.at, points), call_id=None, text=edit.text, at=edit.at
+        )
+        for edit in edits
+    ]
+    return tuple(sorted([*found, *between], key=lambda event: event.at, reverse=True))
+
+
+def generation_before(at: datetime, points: Sequence[CurvePoint]) -> int:
+    """The newest generation that began at a moment or before it; that before the first where none
+    did."""
+    earlier = [point.generation for point in points if point.at <= at]
+    return max(earlier, default=points[0].generation - 1 if points else 0)
 
 
 def _is_unexplained(before: CurvePoint, point: CurvePoint) -> bool:

@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from django.http import HttpResponse
+from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
+from helmdash.core.budgets import projection
 from helmdash.core.budgets.budgets import EffectiveBudget
+from helmdash.core.budgets.projection import Projection, Prompt
+from helmdash.core.calls.lanes import Lane
 from helmdash.pages import scope
 from helmdash.pages.beside import beside
 from helmdash.pages.filters import ConversationFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.list_bars import conversation_bars
-from helmdash.pages.parts import care, charts, composition, curve_events
+from helmdash.pages.parts import (
+    care,
+    charts,
+    composition,
+    curve_events,
+    curve_points,
+    whole_curve,
+)
 from helmdash.pages.parts.one_shots import grouped
 from helmdash.pages.parts.reminders import notes_at
 from helmdash.pages.render import PageRequest, live, live_with, show
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
-from helmdash.queries import calls, distinct_values, line_edits, triage
+from helmdash.queries import calls, distinct_values, line_edits, marks, triage
 from helmdash.queries.budgets import budgets
-from helmdash.queries.calls import CallFilters
+from helmdash.queries.calls import CallFilters, CallPage
 from helmdash.queries.conversations import conversations, dropped_context
 from helmdash.queries.conversations.conversations import ConversationDetail
-from helmdash.queries.conversations.curve import CURVE_POINTS, CurvePoint
+from helmdash.queries.conversations.curve import CURVE_POINTS, CurvePoint, call_at
 from helmdash.queries.paging import BadCursor
 
 # The newest calls below the curve; the calls page has the rest.
-_CALLS_SHOWN = 20
-# The curve as a table; longer than this it is searched on the calls page.
-_TABLE_ROWS = 100
+_CALLS_SHOWN = {Lane.MAIN: 20, Lane.SIDE: 10}
+# The curve as a table, which is most of the page's bytes; longer than this it is searched on the
+# calls page.
+_TABLE_ROWS = 50
 # What the curve marks, in words; the newest of the drawing.
 _EVENTS_SHOWN = 50
 # No conversation has a billion generations, and no database takes any number.
@@ -95,18 +108,26 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
     """One conversation: how it filled up, what was done about it, and what survives a clear."""
     require_storable(name)
     project = scope.current_project(request)
-    up_to = _generation(request.GET.get("to", ""))
-    found = conversations.find(project_id=project.id, conversation_id=name, up_to=up_to)
+    since, up_to = (_generation(request.GET.get(end, "")) for end in ("from", "to"))
+    found = conversations.find(
+        project_id=project.id, conversation_id=name, up_to=up_to, since=since
+    )
     if found is None:
         return scope.elsewhere(request, "conversation", name)
     newest = found.conversation
     windows = budgets.table(project_id=project.id).lookup(
         newest.model, key=newest.model_key, client_window=newest.client_window
     )
+    ahead = _ahead(found)
+    edits = _edits(found, project.id, windows, request.now)
     context: dict[str, object] = {
         "detail": found,
         "conversation": found.conversation,
-        "curves": _curves(found, windows),
+        "curves": _curves(found, windows, ahead, edits),
+        "points": curve_points.encoded(found.curve),
+        "level_words": curve_points.LEVEL_WORDS,
+        "ahead": ahead,
+        "is_part": since is not None or up_to is not None,
         "windows": windows,
         "today": line_edits.judged_today(line_edits.subject_of_conversation(newest), windows),
         "care_level": found.care.level,
@@ -115,13 +136,12 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
         "untold": care.untold(found.care, found.conversation.health.level),
         "gone": dropped_context.dropped_context(project_id=project.id, conversation=name),
         "table": found.curve[-_TABLE_ROWS:],
-        "events": curve_events.events(found.curve, found.rounds)[:_EVENTS_SHOWN],
+        "events": curve_events.events(found.curve, found.rounds, edits)[:_EVENTS_SHOWN],
         "falls": curve_events.unexplained_falls(found.curve)[::-1][:_EVENTS_SHOWN],
         **_neighbours(found, up_to),
         **_composition(found.curve),
-        "page": calls.page(
-            project_id=project.id, filters=CallFilters(conversation=name), limit=_CALLS_SHOWN
-        ),
+        "page": _calls(project.id, name, Lane.MAIN),
+        "side": _calls(project.id, name, Lane.SIDE) if newest.side_calls else None,
     }
     if not request.htmx:
         context["triage"] = triage.triage_of(project_id=project.id, conversation=name)
@@ -129,6 +149,57 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
             found.conversation, found.reminders, budget=windows, now=request.now
         )
     return show(request, "pages/conversation.html", context, fragment="pages/_conversation.html")
+
+
+@require_safe
+def generation_page(request: PageRequest, number: int, name: str) -> HttpResponse:
+    """The way from a point of a curve to its call."""
+    require_storable(name)
+    project = scope.current_project(request)
+    is_any = 0 < number < 10**_MOST_DIGITS
+    call_id = (
+        call_at(project_id=project.id, conversation=name, generation=number) if is_any else None
+    )
+    if call_id is None:
+        return scope.elsewhere(request, "conversation", name)
+    return redirect("call", call_id)
+
+
+def _calls(project_id: int, conversation: str, lane: Lane) -> CallPage:
+    """The newest of them."""
+    filters = CallFilters(conversation=conversation, lane=lane.value)
+    return calls.page(project_id=project_id, filters=filters, limit=_CALLS_SHOWN[lane])
+
+
+def _ahead(found: ConversationDetail) -> Projection | None:
+    """How soon the newest prompt passes its next line; None where nothing says so, or an older part
+    is shown."""
+    newest = found.conversation
+    if not found.curve or newest.is_round_empty:
+        return None
+    last = found.curve[-1]
+    if last.generation < newest.generation or not last.is_trusted:
+        return None
+    prompts = [
+        Prompt(each.generation, each.at, each.prompt_tokens)
+        for each in found.curve
+        if each.round_number == last.round_number
+        and each.prompt_tokens is not None
+        and each.is_trusted
+    ]
+    return projection.project(prompts, last)
+
+
+def _edits(
+    found: ConversationDetail, project_id: int, budget: EffectiveBudget, now: datetime
+) -> tuple[marks.Mark, ...]:
+    """Edits of the budget while the calls were made that the curve shows, up to now where these are
+    the newest."""
+    if not found.curve:
+        return ()
+    first, last = found.curve[0], found.curve[-1]
+    until = now if last.generation >= found.conversation.generation else last.at
+    return marks.edits_of(project_id=project_id, budget=budget, since=first.at, until=until)
 
 
 def _generation(text: str) -> int | None:
@@ -139,7 +210,7 @@ def _generation(text: str) -> int | None:
 
 def _neighbours(found: ConversationDetail, up_to: int | None) -> dict[str, object]:
     """Up to which generation the curve goes with the one before, and with the one after (None:
-    there is none)."""
+    there is none); and the whole of it."""
     curve, newest = found.curve, found.conversation.generation
     first, last = (curve[0].generation, curve[-1].generation) if curve else (0, 0)
     return {
@@ -148,6 +219,7 @@ def _neighbours(found: ConversationDetail, up_to: int | None) -> dict[str, objec
         # Also where none of them are kept any more: somebody was led here by `older`.
         "is_older": up_to is not None and last < newest,
         "curve_span": (first, last),
+        "whole": whole_curve.whole_curve(found.whole, found.rounds, shown=(first, last)),
     }
 
 
@@ -176,7 +248,10 @@ def _composition(points: Sequence[CurvePoint]) -> dict[str, object]:
 
 
 def _curves(
-    found: ConversationDetail, windows: EffectiveBudget
+    found: ConversationDetail,
+    windows: EffectiveBudget,
+    ahead: Projection | None,
+    edits: Sequence[marks.Mark],
 ) -> tuple[tuple[charts.Curve, str], ...]:
     """The curve for a wide and for a narrow screen."""
     flat = {}
@@ -190,7 +265,15 @@ def _curves(
     rounds = tuple(each for each in found.rounds if each.number <= last)
     return tuple(
         (
-            charts.curve(found.curve, width=width, height=height, rounds=rounds, windows=flat),
+            charts.curve(
+                found.curve,
+                width=width,
+                height=height,
+                rounds=rounds,
+                windows=flat,
+                ahead=ahead,
+                edits=edits,
+            ),
             where,
         )
         for width, height, where in ((940, 270, "wide"), (380, 230, "only-narrow"))

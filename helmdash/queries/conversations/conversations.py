@@ -16,7 +16,7 @@ from helmdash.core.conversations.clients import Client
 from helmdash.queries.calls import ClientWindow, ModelKey, client_of_row, health_of
 from helmdash.queries.conversations import care
 from helmdash.queries.conversations.care import CareView, GuidanceView, ReminderView, in_need
-from helmdash.queries.conversations.curve import CurvePoint, curve_of
+from helmdash.queries.conversations.curve import CurvePoint, WholePoint, curve_of, whole_of
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.list_series import MOST_LISTED, Newest, newest
 from helmdash.queries.paging import (
@@ -151,14 +151,15 @@ class Remediation:
 class ConversationDetail:
     """One conversation with its rounds and level changes (newest first, at most 50).
 
-    curve: the newest generations. care: what is done about its level. guidance: the newest of what
-    was told to the agent.
+    curve: some of the newest generations; whole: points of all, for a long one. care: what is done
+    about its level. guidance: the newest of what was told to the agent.
     """
 
     conversation: Annotated[ConversationView, INLINE]
     rounds: tuple[RoundView, ...]
     changes: Annotated[tuple[LevelChange, ...], JsonName("level_changes")]
     curve: Annotated[tuple[CurvePoint, ...], HIDDEN]
+    whole: Annotated[tuple[WholePoint, ...], HIDDEN]
     care: Annotated[CareView, HIDDEN]
     guidance: Annotated[tuple[GuidanceView, ...], HIDDEN]
     reminders: Annotated[tuple[ReminderView, ...], HIDDEN]
@@ -285,11 +286,12 @@ def _name(rows: QuerySet[Conversation]) -> str | None:
 
 
 def find(
-    *, project_id: int, conversation_id: str, up_to: int | None = None
+    *, project_id: int, conversation_id: str, up_to: int | None = None, since: int | None = None
 ) -> ConversationDetail | None:
-    """One conversation; None if it does not exist in the project. Six queries.
+    """One conversation; None if it does not exist in the project. Six queries, one more for a long
+    one.
 
-    up_to: the generation that its curve ends with; None: the newest.
+    since, up_to: the generations that its curve begins and ends with; None: the newest that fit.
     """
     row = (
         Conversation.objects.filter(project_id=project_id, name=conversation_id)
@@ -326,7 +328,8 @@ def find(
             )
             for item in changes.order_by("-generation")[:50]
         ),
-        curve=curve_of(row, up_to=up_to),
+        curve=curve_of(row, up_to=up_to, since=since),
+        whole=whole_of(row),
         care=care.care_view(
             next((item.care for item in rounds if item.number == row.round_number), None),
             round_number=row.round_number,

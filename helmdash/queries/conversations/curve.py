@@ -14,6 +14,9 @@ from helmdash.records.querysets import calls_of
 
 # A curve of more points than a wide screen has pixels shows nothing more.
 CURVE_POINTS = 600
+# Shorter than this all of a conversation is seen at once, and one that is longer in so many points.
+WHOLE_FROM = 60
+WHOLE_POINTS = 240
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +45,25 @@ class CurvePoint:
         return self.prompt_tokens is not None and self.reason is not HealthReason.SUSPECTED_CUT
 
 
-def curve_of(row: Conversation, *, up_to: int | None = None) -> tuple[CurvePoint, ...]:
-    """Its newest generations (`up_to` one; None: the newest), CURVE_POINTS at most, oldest first.
-    One query."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholePoint:
+    """One of the generations that stand for a whole conversation; prompt_tokens None leaves a
+    gap."""
+
+    generation: int
+    prompt_tokens: int | None
+
+
+def curve_of(
+    row: Conversation, *, up_to: int | None = None, since: int | None = None
+) -> tuple[CurvePoint, ...]:
+    """Its newest generations (from `since` one `up_to` another; None: the first, the newest),
+    CURVE_POINTS at most, oldest first. One query."""
     rows = calls_of(row)
     if up_to is not None:
         rows = rows.filter(generation__lte=up_to)
+    if since is not None:
+        rows = rows.filter(generation__gte=since)
     newest = (
         rows.filter(generation__isnull=False)
         .order_by("-generation")
@@ -107,6 +123,34 @@ def curve_of(row: Conversation, *, up_to: int | None = None) -> tuple[CurvePoint
             *told,
         ) in reversed(list(newest))
     )
+
+
+def whole_of(row: Conversation) -> tuple[WholePoint, ...]:
+    """Generations evenly apart, WHOLE_POINTS at most, that stand for the whole conversation however
+    long it is; none of a short one. One query, which looks each of them up."""
+    if row.generation < WHOLE_FROM:
+        return ()
+    step = -(-row.generation // WHOLE_POINTS)
+    wanted = range(row.generation, 0, -step)
+    found = (
+        calls_of(row)
+        .filter(generation__in=wanted)
+        .order_by("generation")
+        .values_list("generation", "prompt_tokens", "level_reason")
+    )
+    cut = HealthReason.SUSPECTED_CUT.value
+    return tuple(
+        WholePoint(generation=generation or 0, prompt_tokens=None if reason == cut else prompt)
+        for generation, prompt, reason in found
+    )
+
+
+def call_at(*, project_id: int, conversation: str, generation: int) -> str | None:
+    """The id of the call of a generation; None: there is none, or it is not kept. Two queries."""
+    row = Conversation.objects.filter(project_id=project_id, name=conversation).first()
+    if row is None:
+        return None
+    return calls_of(row).filter(generation=generation).values_list("name", flat=True).first()
 
 
 def call_before(*, project_id: int, call: CallView) -> tuple[Composition | None, int | None]:
