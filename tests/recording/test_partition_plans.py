@@ -65,6 +65,16 @@ READS: dict[str, tuple[Read, int]] = {
         lambda p: next(calls.export(project_id=p.id, filters=CallFilters())),
         1,
     ),
+    "neighbours": (
+        lambda p: calls.neighbours(project_id=p.id, filters=CallFilters(), call_id="c12345"),
+        1,
+    ),
+    "neighbours of a level": (
+        lambda p: calls.neighbours(
+            project_id=p.id, filters=CallFilters(level="healthy"), call_id="c12345"
+        ),
+        1,
+    ),
     "one": (lambda p: calls.find(project_id=p.id, call_id="c12345"), 1),
     "which are stored": (lambda p: calls.stored_ids(project_id=p.id, ids=["c1", "c23999"]), 0),
     "a model's newest": (
