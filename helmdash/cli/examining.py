@@ -175,7 +175,7 @@ def _replica() -> Iterator[Finding]:
     found = replica()
     if found is None:
         return
-    has_all = found.has_all()
+    has_all = found.has_all(_CONNECT_SECONDS)
     problem = found.state().problem
     yield Finding(
         subject="database",

@@ -72,13 +72,13 @@ class Replica:
         # Questions are numbered; an answer holds for those that were asked before it was sought.
         self._asked = self._answered = 0
         self._answer = (-1, "")
-        self._problem = ""
+        self._problem = self._logged = ""
         self._left_alone_until = 0.0
         self._from_replica = self._from_primary = self._failed = 0
 
-    def has_all(self) -> bool:
-        """Whether it has all that the primary has now. Waits for it, but for _WAIT_S at most."""
-        found = time.monotonic() >= self._left_alone_until and self._catches_up()
+    def has_all(self, seconds: float = _WAIT_S) -> bool:
+        """Whether it has all that the primary has now. Waits for it, but for so long at most."""
+        found = time.monotonic() >= self._left_alone_until and self._catches_up(seconds)
         with self._told:
             self._from_replica += found
             self._from_primary += not found
@@ -104,13 +104,13 @@ class Replica:
             self._failed += 1
         self._note("a request failed there")
 
-    def _catches_up(self) -> bool:
+    def _catches_up(self, seconds: float) -> bool:
         try:
             wanted = _row(connection, _PRIMARY_POSITION)[0]
         except (DatabaseError, InterfaceError):
             # Who asks the primary next finds out why.
             return False
-        until = time.monotonic() + _WAIT_S
+        until = time.monotonic() + seconds
         problem = _LATE
         while (found := self._ask(until)) is not None:
             position, problem = found
@@ -137,14 +137,16 @@ class Replica:
 
     def _note(self, problem: str) -> None:
         with self._told:
-            before, self._problem = self._problem, problem
+            self._problem = problem
             self._left_alone_until = time.monotonic() + _LEAVE_ALONE_S if problem else 0.0
-        # To be late comes and goes with the load; whoever wants to know reads the metrics.
-        if before != problem and _LATE not in (before, problem):
-            if problem:
-                log.warning("the replica is not read from: %s; the primary answers", problem)
-            else:
-                log.warning("the replica is read from again")
+            # To be late comes and goes with the load; whoever wants to know reads the metrics.
+            if problem in (self._logged, _LATE):
+                return
+            self._logged = problem
+        if problem:
+            log.warning("the replica is not read from: %s; the primary answers", problem)
+        else:
+            log.warning("the replica is read from again")
 
     def _run(self) -> None:
         own: BaseDatabaseWrapper | None = None
