@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from helmdash.doors.asgi import App, Receive, Scope, Send
 from helmdash.doors.closable import ClosableSend
 from helmdash.doors.faults import DatabaseUnavailable
-from helmdash.operations.database.replica import Reading, replica
+from helmdash.operations.database.replica import Reading, is_responding
 from helmdash.operations.database.timeouts import is_answering
 
 log = logging.getLogger(__name__)
@@ -38,8 +38,13 @@ _REPORTS = frozenset({"/api/v1/calls", "/api/v1/calls/batch"})
 class DatabaseWatch:
     """Whether the database answers, as far as somebody had reason to ask. On one event loop."""
 
-    def __init__(self, ask: Callable[[], bool] = is_answering) -> None:
+    def __init__(
+        self,
+        ask: Callable[[], bool] = is_answering,
+        ask_replica: Callable[[], bool] = is_responding,
+    ) -> None:
         self._ask = ask
+        self._ask_replica = ask_replica
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="database-watch")
         self._asking: asyncio.Task[bool] | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -91,10 +96,10 @@ class DatabaseWatch:
     async def _replica_answers(self, scope: Scope | None) -> bool:
         """True as well where it is not asked."""
         reading: Reading | None = (scope or {}).get(READING_KEY)
-        found = replica()
-        if found is None or reading is None or not reading.is_on_replica:
+        if reading is None or not reading.is_on_replica:
             return True
-        return await asyncio.get_running_loop().run_in_executor(self._thread, found.responds)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._ask_replica)
 
     async def _answer(self) -> bool:
         loop = asyncio.get_running_loop()

@@ -11,16 +11,17 @@ import pytest
 from helmdash.doors import patience
 from helmdash.doors.asgi import Message, Send
 from helmdash.doors.faults import DatabaseUnavailable
-from helmdash.doors.patience import DatabaseWatch
+from helmdash.doors.patience import READING_KEY, DatabaseWatch
+from helmdash.operations.database.replica import Reading
 
 
 class World:
     """A database that answers or not, and what a client got."""
 
     def __init__(self) -> None:
-        self.is_there = True
+        self.is_there = self.is_replica_there = True
         self.sent: list[Message] = []
-        self.watch = DatabaseWatch(lambda: self.is_there)
+        self.watch = DatabaseWatch(lambda: self.is_there, lambda: self.is_replica_there)
         self.went_on = asyncio.Event()
 
     async def send(self, message: Message) -> None:
@@ -63,6 +64,20 @@ def test_a_request_that_takes_its_time_goes_on_where_the_database_answers() -> N
         await world.watch.run(world.work(seconds=0.3), world.send)
         assert kinds(world) == ["the end"]
         assert not world.watch.is_silent
+
+    play(scene)
+
+
+def test_a_silent_replica_ends_the_wait_of_who_reads_from_it_and_of_nobody_else() -> None:
+    async def scene(world: World) -> None:
+        world.is_replica_there = False
+        there, elsewhere = (Reading(lambda: True), Reading(lambda: False))
+        assert [each.decide() for each in (there, elsewhere)] == [True, False]
+        with pytest.raises(DatabaseUnavailable):
+            await world.watch.run(world.work(seconds=0.3), world.send, {READING_KEY: there})
+        assert not world.watch.is_silent
+        await world.watch.run(world.work(seconds=0.3), world.send, {READING_KEY: elsewhere})
+        assert kinds(world) == ["the end"]
 
     play(scene)
 

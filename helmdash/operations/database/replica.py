@@ -23,7 +23,15 @@ from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.operations.database.timeouts import connection_beside_pool
 from helmdash.records.replica import REPLICA_DB_ALIAS, Reading, is_on_replica, reading_elsewhere
 
-__all__ = ["Reading", "Replica", "ReplicaState", "is_on_replica", "reading_elsewhere", "replica"]
+__all__ = [
+    "Reading",
+    "Replica",
+    "ReplicaState",
+    "is_on_replica",
+    "is_responding",
+    "reading_elsewhere",
+    "replica",
+]
 
 log = logging.getLogger(__name__)
 
@@ -214,3 +222,9 @@ def _words(error: Exception) -> str:
 def replica() -> Replica | None:
     """This process's; None where no replica is configured."""
     return Replica() if conf.env().replica_url else None
+
+
+def is_responding() -> bool:
+    """Whether the replica answers at all; True where none is configured."""
+    found = replica()
+    return found is None or found.responds()
