@@ -12,6 +12,7 @@ from django.core.exceptions import NON_FIELD_ERRORS
 from django.utils import timezone
 
 from helmdash.core.access.expiry import BadExpiry, parse_expiry
+from helmdash.core.access.permissions import MemberRole
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.catalog.catalog import CatalogError, parse_catalog
@@ -265,3 +266,21 @@ class KeyForm(forms.Form):
             return parse_expiry(self.cleaned_data["expires"], now=timezone.now())
         except BadExpiry as error:
             raise forms.ValidationError(str(error)) from None
+
+
+class MemberForm(forms.Form):
+    """A person, by name, and the role they are to have. role: not asked of who is removed."""
+
+    do = forms.ChoiceField(choices=[("set", "set"), ("remove", "remove")])
+    user = forms.CharField(
+        max_length=150,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+        error_messages={"required": "write the name of an account"},
+    )
+    role = forms.TypedChoiceField(
+        choices=[(role.value, role.value) for role in MemberRole],
+        coerce=MemberRole,
+        empty_value=MemberRole.VIEWER,
+        required=False,
+        error_messages={"invalid_choice": "choose viewer, editor or owner"},
+    )

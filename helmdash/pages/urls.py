@@ -16,6 +16,7 @@ from helmdash.pages.views import (
     conversations,
     finder,
     gateway,
+    members,
     models,
     overview,
     plans,
@@ -49,6 +50,8 @@ _settings = [
     path("settings/", settings.settings_page, name="settings"),
     path("settings/keys/", settings.create_key, name="create-key"),
     path("settings/keys/revoke/", settings.revoke_key, name="revoke-key"),
+    path("settings/members/", members.member_page, name="members"),
+    path("settings/members/change/", members.change_members, name="change-members"),
     path("settings/demo/load/", settings.load_demo, name="load-demo"),
     path("settings/demo/remove/", settings.remove_demo, name="remove-demo"),
 ]

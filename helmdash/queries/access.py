@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 from helmdash.core.access.permissions import Actor, KeyHolder, MemberRole, Person, Scope, readable
@@ -63,11 +64,15 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A person and the role they have in one project."""
+    """A person and the role they have in one project; since: as a member. signed_in_at None: they
+    never were."""
 
     user: str
     project: str
     role: MemberRole
+    since: datetime
+    signed_in_at: datetime | None
+    is_active: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,9 +162,22 @@ def members(*, project: str | None = None) -> tuple[Member, ...]:
     if project is not None:
         rows = rows.filter(project__slug=project)
     return tuple(
-        Member(user=row.user.get_username(), project=row.project.slug, role=MemberRole(row.role))
+        Member(
+            user=row.user.get_username(),
+            project=row.project.slug,
+            role=MemberRole(row.role),
+            since=row.created_at,
+            signed_in_at=row.user.last_login,
+            is_active=row.user.is_active,
+        )
         for row in rows.order_by("project__slug", "user__username")
     )
+
+
+def superusers() -> tuple[str, ...]:
+    """Names of the active accounts that may do everything, in every project."""
+    rows = get_user_model().objects.filter(is_superuser=True, is_active=True)
+    return tuple(rows.order_by("username").values_list("username", flat=True))
 
 
 def default_project() -> ProjectInfo:

@@ -5,6 +5,7 @@ For queries and operations, and for the admin, which asks through the backend (r
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -102,6 +103,20 @@ def visible_rows(rows: QuerySet[Any], person: Person) -> QuerySet[Any]:
     if not hasattr(rows.model, column):
         return rows.none()
     return rows.filter(Q(**{f"{column}__in": ids}))
+
+
+def keeps_an_owner(project_id: int, *, without: Collection[int]) -> bool:
+    """Whether a project that has owners has one besides these memberships, given by primary key.
+
+    One query. Superusers may do everything, and yet a project whose people are left without an
+    owner waits for them.
+    """
+    rows = Membership.objects.filter(project_id=project_id, role=MemberRole.OWNER.value)
+    owners = set(rows.values_list("pk", flat=True))
+    return not owners or not owners.issubset(without)
+
+
+LAST_OWNER = "a project keeps its last owner; make somebody else an owner first"
 
 
 def _read_person(user: AbstractBaseUser | AnonymousUser) -> Person:

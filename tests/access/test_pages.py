@@ -70,6 +70,8 @@ PAGES: dict[str, Page] = {
     "try-fit": Page("viewer"),
     "try-plan": Page("viewer"),
     "try-route": Page("viewer"),
+    "members": Page("viewer"),
+    "change-members": form("owner", do="set", user="somebody", role="editor"),
     "first-key": form("owner"),
     "create-key": form("owner", name="mine", scopes="read"),
     "revoke-key": form("owner", name="to-look-at"),

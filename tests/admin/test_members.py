@@ -233,6 +233,40 @@ def test_owners_manage_members_of_their_project_by_name(
     assert member("editor").get(f"{A}membership/add/").status_code == 403
 
 
+def test_a_project_keeps_its_last_owner(
+    operator: Client, mine: ProjectInfo, member: Callable[[str], Client]
+) -> None:
+    browser = member("owner")
+    row, project = Membership.objects.get(), Project.objects.get(pk=mine.id)
+    own = f"{A}membership/{row.pk}/"
+    account = f"/admin/auth/user/{row.user_id}/change/"
+    demoted = {"memberships-0-role": "viewer"}
+    on_account = filled(operator, account) | {
+        "memberships-0-DELETE": "on",
+        "date_joined_0": "2026-01-01",
+        "date_joined_1": "00:00:00",
+    }
+
+    for who in (browser, operator):
+        who.post(f"{own}change/", filled(who, f"{own}change/") | {"role": "viewer"})
+        who.post(f"{own}delete/", {"post": "yes"})
+        who.post(
+            f"{A}membership/",
+            {"action": "delete_selected", "_selected_action": [row.pk], "post": "yes"},
+        )
+        who.post(change(project), filled(who, change(project)) | demoted)
+    operator.post(account, on_account)
+
+    row.refresh_from_db()
+    assert row.role == "owner"
+    # Whoever makes somebody else an owner in the same form may go.
+    get_user_model().objects.create_user(username="vera")
+    promoted = {"memberships-1-user": "vera", "memberships-1-role": "owner"}
+    browser.post(change(project), filled(browser, change(project)) | demoted | promoted)
+    roles = Membership.objects.values_list("user__username", "role")
+    assert dict(roles) == {"owner": "viewer", "vera": "owner"}
+
+
 def test_owners_change_settings_but_not_what_concerns_other_projects(
     mine: ProjectInfo, member: Callable[[str], Client]
 ) -> None:

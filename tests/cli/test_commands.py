@@ -198,8 +198,12 @@ def test_members_are_added_changed_listed_and_removed() -> None:
     assert run("member", "list").split() == ["default", "vera", "owner"]
     assert run("member", "list", "nowhere").startswith("No members")
     assert "/login/link/" in run("member", "link", "vera")
+    with pytest.raises(CommandError, match="keeps its last owner"):
+        run("member", "remove", "vera", "default")
+    run("member", "add", "rosa", "default", "--role", "owner")
     assert "no member" in run("member", "remove", "vera", "default")
-    kept = Membership.history.order_by("history_id").values_list("history_type", "role")
+    of_vera = Membership.history.filter(user__username="vera")
+    kept = of_vera.order_by("history_id").values_list("history_type", "role")
     assert list(kept) == [("+", "viewer"), ("~", "owner"), ("-", "owner")]
     reasons = set(Membership.history.values_list("history_change_reason", flat=True))
     assert reasons == {"by the command line"}

@@ -44,6 +44,7 @@ PAGES = [
     "/try/route/",
     "/settings/",
     "/settings/care/",
+    "/settings/members/",
     "/settings/gateway/",
     "/settings/gateway/?model=openai/gpt-4o",
     "/settings/upstreams/",

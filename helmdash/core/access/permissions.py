@@ -157,6 +157,15 @@ def require_grantable(
         )
 
 
+def require_role(actor: Actor, role: MemberRole, *, project_id: int) -> None:
+    """Raises Forbidden when the actor would give a role with a right that it does not hold."""
+    require(actor, Right.MANAGE_MEMBERS, project_id=project_id)
+    for right in Right:
+        least = least_role(right)
+        if least is not None and _ORDER.index(role) >= _ORDER.index(least):
+            require(actor, right, project_id=project_id)
+
+
 def readable(actor: Actor) -> frozenset[int] | None:
     """The projects that the actor may read; None: every one."""
     match actor:

@@ -9,9 +9,10 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from helmdash.core.access.permissions import Actor, MemberRole, Right, require
+from helmdash.core.access.permissions import Actor, MemberRole, Right, may, require, require_role
 from helmdash.operations.access.keys import AccessError
 from helmdash.records.models import Membership, Project
+from helmdash.records.rights import LAST_OWNER, keeps_an_owner
 
 ADMIN_NAME = "admin"
 
@@ -30,13 +31,18 @@ def ensure_admin(*, password: str) -> str | None:
 def set_member(*, actor: Actor, user: str, project: str, role: MemberRole) -> bool:
     """Give somebody a role in a project, in place of the one they had. True: the account is new.
 
-    An account that is missing is made, without a password. Raises AccessError for an unknown
-    project or a name that no account can have, Forbidden where the actor manages no members.
+    An account that is missing is made, without a password, by whoever may touch what concerns every
+    project. Raises AccessError for an unknown project, a name that no account can have, an account
+    that is missing, and the last owner of a project; Forbidden where the actor manages no members,
+    or would give more than it may do.
     """
     with transaction.atomic():
         row = _managed_project(actor, project)
-        account, is_new = _account(user)
+        require_role(actor, role, project_id=row.pk)
+        account, is_new = _account(actor, user)
         membership = Membership.objects.filter(project=row, user=account).first()
+        if membership is not None and role is not MemberRole.OWNER:
+            _require_another_owner(membership)
         membership = membership or Membership(project=row, user=account)
         membership.role = role.value
         _note(membership, actor)
@@ -45,29 +51,39 @@ def set_member(*, actor: Actor, user: str, project: str, role: MemberRole) -> bo
 
 
 def remove_member(*, actor: Actor, user: str, project: str) -> None:
-    """End somebody's part in a project. Raises AccessError when there was none, Forbidden."""
+    """End somebody's part in a project. Raises AccessError when there was none, or the project
+    would be without an owner; Forbidden."""
     with transaction.atomic():
         row = _managed_project(actor, project)
         found = Membership.objects.filter(project=row, user__username=user).first()
         if found is None:
             raise AccessError(f"user: {user} is no member of {project}")
+        _require_another_owner(found)
         _note(found, actor)
         found.delete()
 
 
 def _managed_project(actor: Actor, slug: str) -> Project:
-    row = Project.objects.filter(slug=slug).first()
+    # The project's row is the lock: two owners cannot both leave at once.
+    row = Project.objects.select_for_update().filter(slug=slug).first()
     if row is None:
         raise AccessError(f"project: there is no project called {slug}")
     require(actor, Right.MANAGE_MEMBERS, project_id=row.pk)
     return row
 
 
-def _account(name: str) -> tuple[User, bool]:
+def _require_another_owner(membership: Membership) -> None:
+    if not keeps_an_owner(membership.project_id, without={membership.pk}):
+        raise AccessError(f"user: {membership.user} is the only owner: {LAST_OWNER}")
+
+
+def _account(actor: Actor, name: str) -> tuple[User, bool]:
     users = get_user_model()
     found = users.objects.filter(username=name).first()
     if found is not None:
         return found, False
+    if not may(actor, Right.ADMINISTER, project_id=None):
+        raise AccessError(f"user: nobody is called {name}; a superuser makes accounts")
     account = users(username=name)
     account.set_unusable_password()
     try:

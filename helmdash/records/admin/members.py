@@ -14,11 +14,13 @@ from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
+from helmdash.core.access.permissions import MemberRole
 from helmdash.installation import COMMAND
 from helmdash.records.admin.history import HistoryMixin
 from helmdash.records.admin.scoped import ScopedModelAdmin, ScopedTabularInline
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.models import Membership, Project
+from helmdash.records.rights import LAST_OWNER, keeps_an_owner
 
 
 class AccountName(forms.CharField):
@@ -59,11 +61,53 @@ class MembershipForm(ModelForm[Membership]):
         fields = ("project", "user", "role")
 
 
+class OneMembershipForm(MembershipForm):
+    """The same on a page of its own."""
+
+    def clean(self) -> dict[str, Any]:
+        """The last owner of a project stays one. Raises ValidationError."""
+        values: dict[str, Any] = super().clean() or self.cleaned_data
+        before = Membership.objects.filter(pk=self.instance.pk).first()
+        if before is not None and not _stays_owner(self, values.get("role", before.role)):
+            _require_another_owner(before.project_id, leaving={before.pk})
+        return values
+
+
+class OwnersStay(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # cannot be subscripted
+    """Rows of members: no project loses its last owner by what is done to all of them at once."""
+
+    def clean(self) -> None:
+        """Raises ValidationError."""
+        super().clean()
+        kept = [form for form in self.forms if form.is_valid() and not self._is_gone(form)]
+        owners = [form for form in kept if form.instance.role == MemberRole.OWNER.value]
+        coming = {form.instance.project_id for form in owners}
+        stays = {each.instance.pk for each in owners if _stays_owner(each, each.instance.role)}
+        leaving = {form.instance.pk for form in self.initial_forms} - stays
+        rows = Membership.objects.filter(pk__in=leaving).exclude(project__in=coming)
+        for project in set(rows.values_list("project_id", flat=True)):
+            _require_another_owner(project, leaving=leaving)
+
+    def _is_gone(self, form: Any) -> bool:
+        return bool(self.can_delete and form.cleaned_data.get("DELETE"))
+
+
+def _stays_owner(form: Any, role: str) -> bool:
+    is_same = {"project", "user"}.isdisjoint(form.changed_data)
+    return role == MemberRole.OWNER.value and is_same
+
+
+def _require_another_owner(project_id: int, *, leaving: set[int]) -> None:
+    if not keeps_an_owner(project_id, without=leaving):
+        raise ValidationError(f"{LAST_OWNER.capitalize()}.")
+
+
 class MemberInline(ScopedTabularInline[Membership, Project]):
     """The members, on the page of their project."""
 
     model = Membership
     form = MembershipForm
+    formset = OwnersStay
     fields = ["user", "role"]
     extra = 1
     ordering = ["id"]
@@ -73,6 +117,7 @@ class MembershipInline(ScopedTabularInline[Membership, User]):
     """The projects of somebody, on the page of their account, which superusers have."""
 
     model = Membership
+    formset = OwnersStay
     fields = ["project", "role"]
     extra = 1
     ordering = ["id"]
@@ -82,7 +127,7 @@ class MembershipInline(ScopedTabularInline[Membership, User]):
 class MembershipAdmin(HistoryMixin, ScopedModelAdmin[Membership]):
     """Who is in which project, and who put them there."""
 
-    form = MembershipForm
+    form = OneMembershipForm
     actions = ["delete_selected"]
     list_display = ["user", "project", "role", "created_at"]
     list_filter = ["project", "role"]
@@ -91,6 +136,25 @@ class MembershipAdmin(HistoryMixin, ScopedModelAdmin[Membership]):
     search_fields = ["user__username"]
     search_help_text = "Part of a user name."
     change_list_template = "admin/helmdash/managed_list.html"
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What goes with them, and the last owners that stay: those are told as protected."""
+        found, counts, needed, protected = super().get_deleted_objects(objs, request)
+        leaving = {row.pk for row in objs}
+        kept = [
+            f"{row}: {LAST_OWNER}."
+            for row in objs
+            if row.role == MemberRole.OWNER.value
+            and not keeps_an_owner(row.project_id, without=leaving)
+        ]
+        return found, counts, needed, [*protected, *kept]
+
+    def revert_problem(self, current: Any | None, version: Any) -> str | None:
+        """The last owner stays one."""
+        if current is None or version.role == MemberRole.OWNER.value:
+            return None
+        is_kept = keeps_an_owner(current.project_id, without={current.pk})
+        return None if is_kept else f"{LAST_OWNER}."
 
 
 class AccountAdmin(auth_admin.UserAdmin):  # type: ignore[type-arg]  # cannot be subscripted
