@@ -62,6 +62,7 @@ MIDDLEWARE = [
     # token), and up to 100 random bytes blur each length (ADR 6).
     "helmdash.pages.middleware.CompressPagesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "helmdash.pages.middleware.OriginMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

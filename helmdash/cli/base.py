@@ -7,6 +7,7 @@ from typing import Any, TextIO
 
 from django.core.management import base
 
+from helmdash.core.access.origin import Origin, Way, coming_by
 from helmdash.core.text.visible import visible_lines
 
 
@@ -42,4 +43,5 @@ class BaseCommand(base.BaseCommand):
             given = options.pop(name, None)
             if given is not None:
                 setattr(self, name, VisibleOutput(given))
-        return super().execute(*args, **options)
+        with coming_by(Origin(Way.COMMAND)):
+            return super().execute(*args, **options)

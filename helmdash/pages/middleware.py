@@ -15,6 +15,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from helmdash.core.access.origin import Origin, Way, coming_by
 from helmdash.core.access.permissions import Forbidden
 from helmdash.pages import scope
 from helmdash.pages.parts.words import field_name
@@ -23,6 +24,9 @@ from helmdash.pages.render import show_fault
 # The liveness checks are open, the API and the metrics ask for a key.
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics", "/favicon.ico"})
 _OPEN_PREFIXES = ("/login/", "/static/", "/api/")
+_WAYS = (("/admin/", Way.ADMIN), ("/api/", Way.API))
+# The longest spelling of an IPv6 address.
+_ADDRESS_CHARS = 45
 # Fields of a form that nobody typed.
 _UNTYPED = frozenset(
     {"csrfmiddlewaretoken", scope.FORM_FIELD, "id", "do", "position", "updated_at"}
@@ -39,6 +43,20 @@ class CompressPagesMiddleware(GZipMiddleware):
         if not response.headers.get("Content-Type", "").startswith("text/html"):
             return response
         return super().process_response(request, response)
+
+
+class OriginMiddleware:
+    """Around the views: what they change is noted with the address that asked for it."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        way = next((way for start, way in _WAYS if request.path.startswith(start)), Way.PAGES)
+        # The server's own door has put the client's address there, whatever proxies are in front.
+        address = request.META.get("REMOTE_ADDR", "")[:_ADDRESS_CHARS]
+        with coming_by(Origin(way, address or None)):
+            return self._get_response(request)
 
 
 class SignInRequiredMiddleware:

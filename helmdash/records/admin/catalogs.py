@@ -17,8 +17,10 @@ from helmdash.core.text.jsontext import is_too_deep
 from helmdash.records.admin.clock import now
 from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.typed import ModelForm
+from helmdash.records.audit import note_row
 from helmdash.records.models import CatalogRevision, Project
 from helmdash.records.revisions import add_revision
+from helmdash.records.rights import person_of
 
 # A page is for reading: the whole of a large catalog is the API's to give.
 _SHOWN_CHARS = 50_000
@@ -151,6 +153,8 @@ class CatalogRevisionAdmin(ScopedModelAdmin[CatalogRevision]):
         )
         obj.__dict__.update(row.__dict__)
         obj._is_new = is_new  # type: ignore[attr-defined]
+        if is_new:
+            note_row(actor=person_of(request.user), row=row, before=None)
 
     def response_add(self, request: HttpRequest, obj: CatalogRevision, *args: Any) -> HttpResponse:
         """Say so when nothing was new."""

@@ -19,6 +19,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.formats import date_format
 
 from helmdash.records.admin.edits import edits
+from helmdash.records.audit import note_row, values_of
 from helmdash.records.rights import person_of, visible_rows
 
 _PER_PAGE = 50
@@ -115,7 +116,11 @@ class HistoryMixin:
             current = self.model.objects.select_for_update().filter(pk=object_id).first()
             if not self._may_change(request, current, record.instance):
                 raise PermissionDenied
+            before = values_of(current) if current is not None else None
             level, sentence = self._revert(record, current)
+            if level == messages.SUCCESS:
+                row = self.model.objects.get(pk=object_id)
+                note_row(actor=person_of(request.user), row=row, before=before)
         messages.add_message(request, level, sentence)
         if current is None and level != messages.SUCCESS:
             back = reverse(self._url_name("deleted"))

@@ -7,6 +7,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -16,8 +17,9 @@ from helmdash.core.access.permissions import Person, grantable
 from helmdash.records.admin.clock import now
 from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.typed import ModelForm
+from helmdash.records.audit import note_row, values_of
 from helmdash.records.models import ApiKey, Project, ScopeChoices
-from helmdash.records.rights import projects_with
+from helmdash.records.rights import person_of, projects_with
 
 
 class ApiKeyForm(ModelForm[ApiKey]):
@@ -177,9 +179,7 @@ class ApiKeyAdmin(ScopedModelAdmin[ApiKey]):
             messages.info(request, "Nothing was changed: these keys are revoked already.")
             return None
         if request.POST.get("confirmed"):
-            for row in active:
-                self.log_change(request, row, "Revoked.")
-            ended = active.update(revoked_at=now())
+            ended = self._end(request, active)
             messages.success(request, f"{ended} revoked. Requests with them get 401 from now on.")
             return None
         context = {
@@ -189,3 +189,14 @@ class ApiKeyAdmin(ScopedModelAdmin[ApiKey]):
             "rows": list(active.select_related("project")),
         }
         return TemplateResponse(request, "admin/helmdash/revoke_keys.html", context)
+
+    def _end(self, request: HttpRequest, active: QuerySet[ApiKey]) -> int:
+        with transaction.atomic():
+            rows = list(active.select_for_update())
+            for row in rows:
+                before = values_of(row)
+                row.revoked_at = now()
+                row.save(update_fields=["revoked_at"])
+                self.log_change(request, row, "Revoked.")
+                note_row(actor=person_of(request.user), row=row, before=before)
+        return len(rows)

@@ -17,10 +17,11 @@ from django.http import HttpRequest
 from helmdash.core.access.permissions import MemberRole
 from helmdash.installation import COMMAND
 from helmdash.records.admin.history import HistoryMixin
-from helmdash.records.admin.scoped import ScopedModelAdmin, ScopedTabularInline
+from helmdash.records.admin.scoped import Noted, ScopedModelAdmin, ScopedTabularInline
 from helmdash.records.admin.typed import ModelForm
+from helmdash.records.audit import note
 from helmdash.records.models import Membership, Project
-from helmdash.records.rights import LAST_OWNER, keeps_an_owner
+from helmdash.records.rights import LAST_OWNER, keeps_an_owner, person_of
 
 
 class AccountName(forms.CharField):
@@ -157,7 +158,7 @@ class MembershipAdmin(HistoryMixin, ScopedModelAdmin[Membership]):
         return None if is_kept else f"{LAST_OWNER}."
 
 
-class AccountAdmin(auth_admin.UserAdmin):  # type: ignore[type-arg]  # cannot be subscripted
+class AccountAdmin(Noted, auth_admin.UserAdmin):  # type: ignore[type-arg]  # cannot be subscripted
     """Accounts, for superusers. What people may do is their memberships' affair.
 
     So neither the staff flag nor groups nor single permissions are shown: they decide nothing.
@@ -183,6 +184,20 @@ class AccountAdmin(auth_admin.UserAdmin):  # type: ignore[type-arg]  # cannot be
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         """A new account first gets its name."""
         return super().get_inlines(request, obj) if obj is not None else []
+
+    def log_change(self, request: HttpRequest, obj: User, message: Any) -> Any:
+        """Django tells here alone that the page of a password was used."""
+        page = request.resolver_match.url_name if request.resolver_match else None
+        if page == "auth_user_password_change":
+            note(
+                actor=person_of(request.user),
+                project_id=None,
+                kind="account",
+                action="changed",
+                subject=obj.get_username(),
+                changes=(("password", "set", "set anew"),),
+            )
+        return super().log_change(request, obj, message)
 
 
 admin.site.unregister(User)

@@ -7,17 +7,19 @@ for each table. Rows without a project concern every project, and are the superu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
 from django.contrib import admin
 from django.contrib.auth import get_permission_codename
+from django.db import transaction
 from django.db.models import ForeignKey, Model, QuerySet
 from django.forms import ModelChoiceField
 from django.http import HttpRequest
 
 from helmdash.core.access.permissions import Person
 from helmdash.records.admin import typed
+from helmdash.records.audit import note_row, values_of
 from helmdash.records.models import Project
 from helmdash.records.rights import has_permission, person_of, projects_with, visible_rows
 
@@ -32,6 +34,44 @@ class OwnProjects(admin.RelatedFieldListFilter):
         """Projects that the person may read."""
         rows = visible_rows(Project.objects.order_by("name"), person_of(request.user))
         return [(str(row.pk), str(row)) for row in rows]
+
+
+class Noted:
+    """For a ModelAdmin: whatever is written through it stands in the audit log."""
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Save, and note what changed."""
+        before = _stored_values(type(obj), [obj.pk]).get(obj.pk) if change else None
+        super().save_model(request, obj, form, change)  # type: ignore[misc]
+        note_row(actor=person_of(request.user), row=obj, before=before)
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        """Save rows below another, and note each."""
+        actor = person_of(request.user)
+        stored = _stored_values(formset.model, [each.instance.pk for each in formset.initial_forms])
+        super().save_formset(request, form, formset, change)  # type: ignore[misc]
+        for row in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
+            note_row(actor=actor, row=row, before=stored.get(row.pk))
+        for row in formset.deleted_objects:
+            note_row(actor=actor, row=row, before=values_of(row), is_gone=True)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        """Delete, and note it."""
+        note_row(actor=person_of(request.user), row=obj, before=values_of(obj), is_gone=True)
+        super().delete_model(request, obj)  # type: ignore[misc]
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        """Delete rows, and note each."""
+        with transaction.atomic():
+            for row in queryset:
+                actor = person_of(request.user)
+                note_row(actor=actor, row=row, before=values_of(row), is_gone=True)
+            super().delete_queryset(request, queryset)  # type: ignore[misc]
+
+
+def _stored_values(model: type[Model], keys: Collection[Any]) -> dict[Any, dict[str, object]]:
+    rows = model._default_manager.filter(pk__in=keys)
+    return {row.pk: values_of(row) for row in rows}
 
 
 class _RowPermissions:
@@ -88,7 +128,7 @@ class _RowPermissions:
         return f"{self.opts.app_label}.{get_permission_codename(action, self.opts)}"
 
 
-class ScopedModelAdmin(_RowPermissions, typed.ModelAdmin[_M]):
+class ScopedModelAdmin(Noted, _RowPermissions, typed.ModelAdmin[_M]):
     """For every table of ours. A form finds out who fills it in by its attribute `person`."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -30,6 +30,7 @@ from tablib import Dataset  # type: ignore[import-untyped]
 from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
 from helmdash.records.admin.formulas import SafeCSV
 from helmdash.records.admin.scoped import may
+from helmdash.records.audit import note_row, values_of
 from helmdash.records.rights import person_of
 
 _SALT = "helmdash.import"
@@ -225,6 +226,12 @@ class StrictResource(resources.ModelResource):  # type: ignore[misc]
         _require(kwargs.get("user"), "add" if instance._state.adding else "change", instance)
         reason = f"imported from {kwargs.get('file_name') or 'a file'}"
         instance._change_reason = reason[:_CHANGE_REASON_CHARS]
+        stored = type(instance).objects.filter(pk=instance.pk).first()
+        instance._before = values_of(stored) if stored is not None else None
+
+    def after_save_instance(self, instance: Any, row: Any, **kwargs: Any) -> None:
+        """Note it; what a preview writes is rolled back with the rest."""
+        note_row(actor=person_of(kwargs["user"]), row=instance, before=instance._before)
 
 
 class TransferMixin(ImportExportMixin):  # type: ignore[misc]

@@ -15,6 +15,7 @@ from helmdash.records.models.access import (
     RoleChoices,
     ScopeChoices,
 )
+from helmdash.records.models.audit import AuditEntry
 from helmdash.records.models.budgets import Budget, BudgetAlias
 from helmdash.records.models.care import Guidance, PendingPrompt, Reminder
 from helmdash.records.models.catalog import CatalogRevision
@@ -42,6 +43,7 @@ from helmdash.records.models.windows import LearnedWindow
 
 __all__ = [
     "ApiKey",
+    "AuditEntry",
     "Budget",
     "BudgetAlias",
     "BudgetMode",
