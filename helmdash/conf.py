@@ -219,6 +219,12 @@ class Env(BaseSettings):
         description="Hour of the day (UTC) from which on a server deletes, once a day, what "
         "projects keep no longer. -1: only `manage.py retain` does.",
     )
+    audit_days: int = Field(
+        400,
+        ge=0,
+        le=36_500,
+        description="Days for which the audit log keeps who changed what. 0: for ever.",
+    )
     stop_seconds: int = Field(
         20,
         ge=1,

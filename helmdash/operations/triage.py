@@ -17,6 +17,7 @@ from helmdash.core.conversations.attention import rank_of
 from helmdash.operations.database.transactions import write
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.failures import GroupState
+from helmdash.records import audit
 from helmdash.records.models import Conversation, FailureMark, TriageWord
 
 # Long enough for a provider to mend itself, short enough that nobody forgets it.
@@ -56,15 +57,26 @@ def mark_failures(
     Raises Forbidden.
     """
     require(actor, Right.TRIAGE, project_id=project.id)
-    FailureMark.objects.create(
-        project_id=project.id,
-        cause=cause.value,
-        model_key=model_key,
-        state=state.value,
-        by=str(actor)[:150],
-        at=now,
-        until=now + MUTE if state is GroupState.MUTED else None,
-    )
+
+    def work() -> None:
+        FailureMark.objects.create(
+            project_id=project.id,
+            cause=cause.value,
+            model_key=model_key,
+            state=state.value,
+            by=str(actor)[:150],
+            at=now,
+            until=now + MUTE if state is GroupState.MUTED else None,
+        )
+        audit.note(
+            actor=actor,
+            project_id=project.id,
+            kind="failures",
+            action=state.value,
+            subject=f"{cause.value} of {model_key}",
+        )
+
+    write(work)
 
 
 def say(
@@ -94,6 +106,9 @@ def say(
             at=now,
         )
         _follow(row, word, now)
+        audit.note_care(
+            actor=actor, project_id=project.id, conversation=conversation, action=word.value
+        )
 
     write(work)
 

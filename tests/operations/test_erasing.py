@@ -12,7 +12,7 @@ from django.apps import apps
 from django.core.management import call_command
 from django.db import connection
 
-from helmdash.core.access.permissions import SHELL, Forbidden, KeyHolder
+from helmdash.core.access.permissions import SHELL, Forbidden, KeyHolder, Person
 from helmdash.core.conversations.fingerprints import ChatTurn, links_of
 from helmdash.operations import care, triage
 from helmdash.operations.recorder import recorder
@@ -28,7 +28,7 @@ from helmdash.operations.retention.expired import delete_expired
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.models import Call, Conversation, StoredMessage
+from helmdash.records.models import AuditEntry, Call, Conversation, StoredMessage
 from tests.factories import NOW, make_capture
 from tests.operations.care_support import Talk
 from tests.recording.support import make_ruled_project, record
@@ -66,7 +66,7 @@ def fill(project: ProjectInfo, name: str) -> None:
         talk.advance(has_user_prompt=True, user_prompt=f"{name} asks {number}")
         talk.call(tokens, messages=(SYSTEM, user(f"{name} says {number}")), content=f"{name} hears")
     triage.say(
-        actor=SHELL,
+        actor=Person(name="vera", is_superuser=True),
         project=project,
         conversation=name,
         word=triage.Word.NOTE,
@@ -82,7 +82,7 @@ def fill(project: ProjectInfo, name: str) -> None:
 
 def everything() -> dict[str, list[str]]:
     """Every row of our tables, as text, by table; what calls share by project left out."""
-    shared = {"Project", "Budget", "RuleSet", "SchemaMark", "RecorderLedger"}
+    shared = {"Project", "Budget", "RuleSet", "SchemaMark", "RecorderLedger", "AuditEntry"}
     tables: dict[str, list[str]] = {}
     for model in apps.get_app_config("records").get_models():
         if model.__name__ in shared or model.__name__.startswith("Historical"):
@@ -113,6 +113,11 @@ def test_nothing_of_it_is_left_and_all_else_is_as_it_was(project: ProjectInfo, b
     assert (erased.calls, erased.messages, erased.prompts) == (4, 4, 1)
     assert everything() == before
     assert erase(project, MARK) == Erased()
+    # Who erased something is kept, not what it was called.
+    entries = [f"{each} {each.changes}" for each in AuditEntry.objects.all()]
+    assert "conversation (erased) erased" in entries[-1]
+    assert not any(MARK in each for each in entries)
+    assert any("other" in each for each in entries)
 
 
 def test_it_reaches_every_table_that_refers_to_a_conversation_or_call(project: ProjectInfo) -> None:

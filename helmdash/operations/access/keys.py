@@ -17,6 +17,7 @@ from helmdash.core.access.permissions import (
     require_grantable,
 )
 from helmdash.queries.access import SCOPES, Caller
+from helmdash.records.audit import note_row, values_of
 from helmdash.records.models import ApiKey, Project
 from helmdash.records.models.access import hash_key, key_prefix
 
@@ -77,6 +78,7 @@ def create_key(
         if ApiKey.objects.filter(key_hash=new.key_hash).exists():
             raise AccessError("key: this key exists already")
         new.save(force_insert=True)
+        note_row(actor=actor, row=new, before=None)
     return NewKey(name=name, secret=key, scopes=tuple(scopes))
 
 
@@ -91,12 +93,16 @@ def revoke_key(*, actor: Actor, name: str, now: datetime) -> None:
     Raises AccessError when no active key has the name, or only one of a project whose keys the
     actor may not even see; Forbidden when the actor sees it and may not end it.
     """
-    active = ApiKey.objects.filter(name=name, revoked_at__isnull=True)
-    row = active.first()
-    if row is None or not may(actor, Right.READ, project_id=row.project_id):
-        raise AccessError(f"name: no active key is called {name}")
-    require(actor, Right.MANAGE_KEYS, project_id=row.project_id)
-    active.filter(pk=row.pk).update(revoked_at=now)
+    with transaction.atomic():
+        active = ApiKey.objects.select_for_update().filter(name=name, revoked_at__isnull=True)
+        row = active.first()
+        if row is None or not may(actor, Right.READ, project_id=row.project_id):
+            raise AccessError(f"name: no active key is called {name}")
+        require(actor, Right.MANAGE_KEYS, project_id=row.project_id)
+        before = values_of(row)
+        row.revoked_at = now
+        row.save(update_fields=["revoked_at"])
+        note_row(actor=actor, row=row, before=before)
 
 
 def note_use(*, caller: Caller, now: datetime) -> None:

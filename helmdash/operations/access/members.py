@@ -11,6 +11,7 @@ from django.db import transaction
 
 from helmdash.core.access.permissions import Actor, MemberRole, Right, may, require, require_role
 from helmdash.operations.access.keys import AccessError
+from helmdash.records.audit import note_row, values_of
 from helmdash.records.models import Membership, Project
 from helmdash.records.rights import LAST_OWNER, keeps_an_owner
 
@@ -43,10 +44,12 @@ def set_member(*, actor: Actor, user: str, project: str, role: MemberRole) -> bo
         membership = Membership.objects.filter(project=row, user=account).first()
         if membership is not None and role is not MemberRole.OWNER:
             _require_another_owner(membership)
+        before = values_of(membership) if membership is not None else None
         membership = membership or Membership(project=row, user=account)
         membership.role = role.value
         _note(membership, actor)
         membership.save()
+        note_row(actor=actor, row=membership, before=before)
     return is_new
 
 
@@ -60,6 +63,7 @@ def remove_member(*, actor: Actor, user: str, project: str) -> None:
             raise AccessError(f"user: {user} is no member of {project}")
         _require_another_owner(found)
         _note(found, actor)
+        note_row(actor=actor, row=found, before=values_of(found), is_gone=True)
         found.delete()
 
 
@@ -91,6 +95,7 @@ def _account(actor: Actor, name: str) -> tuple[User, bool]:
     except ValidationError as error:
         raise AccessError("user: " + " ".join(error.messages)) from None
     account.save()
+    note_row(actor=actor, row=account, before=None)
     return account, True
 
 

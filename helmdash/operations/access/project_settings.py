@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.care.guidance import DEFAULT_TEXTS, text_problems
 from helmdash.core.care.remediation import Strength
+from helmdash.operations.database.transactions import write
 from helmdash.queries import upstreams
 from helmdash.queries.access import BUDGET_MODES, ProjectInfo, project_info
+from helmdash.records.audit import note_row, values_of
 from helmdash.records.models import Project
 
 
@@ -46,11 +50,7 @@ def set_gateway_policy(
             "default_upstream",
             f"no enabled upstream is called {default_upstream[:64]!r}; {known}, or leave it empty",
         )
-    changed = Project.objects.filter(pk=project_id, is_demo=False).update(
-        budget_mode=budget_mode, default_upstream=default_upstream
-    )
-    if not changed:
-        raise ProjectError("project", "demo data is loaded and removed as a whole")
+    _change(actor, project_id, {"budget_mode": budget_mode, "default_upstream": default_upstream})
 
 
 def set_care_settings(
@@ -76,17 +76,26 @@ def set_care_settings(
         problems = text_problems(text) if text else ()
         if problems:
             raise ProjectError(f"{strength.value}_text", "; ".join(problems))
-    changed = Project.objects.filter(pk=project_id, is_demo=False).update(
-        remediation=remediation,
-        soft_text=own[Strength.SOFT],
-        hard_text=own[Strength.HARD],
-        critical_text=own[Strength.CRITICAL],
-    )
-    if not changed:
-        raise ProjectError("project", "demo data is loaded and removed as a whole")
+    texts = {f"{strength.value}_text": text for strength, text in own.items()}
+    _change(actor, project_id, {"remediation": remediation, **texts})
 
 
 def own_text(strength: Strength, text: str) -> str:
     """A text as it is stored: with plain line ends, and empty where it is the shipped one."""
     plain = text.replace("\r\n", "\n").strip()
     return "" if plain == DEFAULT_TEXTS[strength].strip() else plain
+
+
+def _change(actor: Actor, project_id: int, values: Mapping[str, object]) -> None:
+    def work() -> None:
+        rows = Project.objects.select_for_update().filter(pk=project_id, is_demo=False)
+        row = rows.first()
+        if row is None:
+            raise ProjectError("project", "demo data is loaded and removed as a whole")
+        before = values_of(row)
+        for name, value in values.items():
+            setattr(row, name, value)
+        row.save(update_fields=list(values))
+        note_row(actor=actor, row=row, before=before)
+
+    write(work)

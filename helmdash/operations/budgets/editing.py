@@ -16,6 +16,7 @@ from django.db.models import Q
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budgets import STORED_FIELDS
 from helmdash.queries.budgets.budgets import BudgetRow, find
+from helmdash.records.audit import note_row, values_of
 from helmdash.records.models import Budget
 
 _FIELDS = {each.name: each for each in STORED_FIELDS}
@@ -59,6 +60,7 @@ def create_budget(
     _set(row, values)
     with transaction.atomic():
         _save(row, actor)
+        note_row(actor=actor, row=row, before=None)
     return _read(row)
 
 
@@ -74,8 +76,10 @@ def change_budget(
         row = _locked(actor, budget_id, project_id)
         if row.key == "" and str(changes.get("key", "")).strip():
             raise BudgetProblems((BudgetProblem("key", _FALLBACK_KEY),))
+        before = values_of(row)
         _set(row, changes)
         _save(row, actor)
+        note_row(actor=actor, row=row, before=before)
     return _read(row)
 
 
@@ -97,6 +101,7 @@ def delete_budget(*, actor: Actor, budget_id: int, project_id: int) -> None:
                 )
             )
         _note(row, actor)
+        note_row(actor=actor, row=row, before=values_of(row), is_gone=True)
         row.delete()
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from django.db import transaction
 from simple_history.utils import bulk_create_with_history
 
+from helmdash.core.access.permissions import SHELL
 from helmdash.core.budgets import budgets as core
 from helmdash.core.budgets.shipped import load_shipped
 from helmdash.installation import FIXTURES
+from helmdash.records.audit import note_row, values_of
 from helmdash.records.models import Budget, BudgetAlias
 from helmdash.records.models.budgets import SHIPPED_REASON
 
@@ -109,10 +111,12 @@ def _overwrite(shipped: tuple[core.BudgetSpec, ...], keys: set[str]) -> None:
     stored = _stored()
     for budget in shipped:
         if budget.key in keys:
+            before = values_of(stored[budget.key.lower()])
             row = _filled(stored[budget.key.lower()], budget)
             # Read by django-simple-history.
             row._change_reason = _REASON  # type: ignore[attr-defined]
             row.save()
+            note_row(actor=SHELL, row=row, before=before)
 
 
 def _filled(row: Budget, budget: core.BudgetSpec) -> Budget:

@@ -25,6 +25,7 @@ from helmdash.operations.care.problems import NoConversation
 from helmdash.operations.care.values import ClientHistory
 from helmdash.operations.database.transactions import write
 from helmdash.queries.access import ProjectInfo
+from helmdash.records import audit
 from helmdash.records.models import Conversation, Reminder
 from helmdash.records.querysets import calls_of
 
@@ -96,6 +97,9 @@ def go_on(*, actor: Actor, project: ProjectInfo, conversation: str) -> bool:
         if state == locked.state:
             return False
         locked.save(state)
+        audit.note_care(
+            actor=actor, project_id=project.id, conversation=conversation, action="let go on"
+        )
         return True
 
     return write(work)

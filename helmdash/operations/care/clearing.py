@@ -28,6 +28,7 @@ from helmdash.operations.database import rule_sets
 from helmdash.operations.database.transactions import write
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
+from helmdash.records import audit
 from helmdash.records.models import Conversation, Guidance, Reminder, Round
 from helmdash.records.secrets import seal, unseal
 
@@ -103,6 +104,9 @@ def clear(
                 # Whoever clears by itself has done what the guidance asked for.
                 mark_followed(locked, now=now)
             package = start_over(locked, clearing)
+            audit.note_care(
+                actor=actor, project_id=project.id, conversation=conversation, action="cleared"
+            )
         else:
             package = _same_again(locked.row, clearing, is_told=is_told)
         return Cleared(

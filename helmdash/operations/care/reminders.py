@@ -15,6 +15,7 @@ from helmdash.operations.care.problems import CareProblem, NoConversation, NoRem
 from helmdash.operations.database.transactions import write
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations.care import ReminderView, reminder_view
+from helmdash.records.audit import note_care
 from helmdash.records.models import Guidance, Reminder
 from helmdash.records.models.care import REMINDER_KINDS
 
@@ -45,6 +46,7 @@ def add_reminder(
 
     def work() -> ReminderView:
         locked = _lock(project, conversation)
+        _note(actor, project, conversation, "reminded")
         return reminder_view(_add(locked, text, kind=kind, position=position, now=now))
 
     return write(work)
@@ -76,6 +78,7 @@ def update_reminder(
         row = _find(rows, reminder_id)
         if text is None and kind is None and position is None:
             return reminder_view(row)
+        _note(actor, project, conversation, "note changed")
         row.content = row.content if text is None else text
         row.kind = kind or row.kind
         row.updated_at = now
@@ -102,6 +105,7 @@ def delete_reminder(
         row = _find(rows, reminder_id)
         rows.remove(row)
         row.delete()
+        _note(actor, project, conversation, "note deleted")
         _number(rows)
         follow(locked, now=now)
 
@@ -174,6 +178,10 @@ def _add(
     _number(rows)
     follow(locked, now=now)
     return row
+
+
+def _note(actor: Actor, project: ProjectInfo, conversation: str, action: str) -> None:
+    note_care(actor=actor, project_id=project.id, conversation=conversation, action=action)
 
 
 def _lock(project: ProjectInfo, conversation: str) -> LockedConversation:

@@ -14,10 +14,10 @@ from helmdash.core.access.permissions import SHELL, Actor, Right, require
 from helmdash.operations.demo.care import load_care
 from helmdash.operations.demo.fixtures import captures_of, read_fixture, time_of
 from helmdash.operations.demo.plans import load_plans
-from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.operations.recording.calls import record_calls
 from helmdash.queries.access import project_info
+from helmdash.records import audit
 from helmdash.records.models import (
     Call,
     CallName,
@@ -41,6 +41,7 @@ from helmdash.records.models import (
     TriageWord,
     UncountedCalls,
 )
+from helmdash.records.revisions import add_revision
 
 DEMO_SLUG = "demo"
 _CALLER = "demo"
@@ -52,6 +53,7 @@ def load_demo(*, actor: Actor, now: datetime) -> int:
     Raises Forbidden: it takes superusers and owners of the default project.
     """
     remove_demo(actor=actor)
+    _note(actor, "loaded")
     row = Project.objects.create(
         slug=DEMO_SLUG,
         name="Demo",
@@ -60,7 +62,7 @@ def load_demo(*, actor: Actor, now: datetime) -> int:
         remediation=True,
     )
     body = read_fixture("catalog")
-    import_catalog(actor=SHELL, project_id=row.pk, name="demo", body=body, now=now)
+    add_revision(project_id=row.pk, name="demo", body=body, now=now, make_current=True)
     row.refresh_from_db()
     project = project_info(row)
     told = read_fixture("calls")
@@ -125,4 +127,10 @@ def remove_demo(*, actor: Actor) -> bool:
         Project.objects.filter(pk=project.pk).update(current_catalog=None)
         project.catalogs.all().delete()
         project.delete()
+        _note(actor, "removed")
     return True
+
+
+def _note(actor: Actor, action: str) -> None:
+    default = Project.objects.filter(is_default=True).values_list("pk", flat=True).first()
+    audit.note(actor=actor, project_id=default, kind="demo", action=action, subject=DEMO_SLUG)

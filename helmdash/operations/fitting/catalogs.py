@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
+from django.db import transaction
+
 from helmdash.answers import HIDDEN, JsonName
 from helmdash.core.access.permissions import Actor, Right, require
+from helmdash.records.audit import note_row
 from helmdash.records.revisions import add_revision
 
 
@@ -36,7 +39,10 @@ def import_catalog(
     CatalogError naming the fields of a malformed catalog, and Forbidden.
     """
     require(actor, Right.CHANGE_CATALOGS, project_id=project_id)
-    row, is_new = add_revision(
-        project_id=project_id, name=name, body=body, now=now, make_current=make_current
-    )
+    with transaction.atomic():
+        row, is_new = add_revision(
+            project_id=project_id, name=name, body=body, now=now, make_current=make_current
+        )
+        if is_new:
+            note_row(actor=actor, row=row, before=None)
     return Imported(revision_id=row.pk, name=name, number=row.number, is_new=is_new)

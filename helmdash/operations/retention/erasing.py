@@ -25,8 +25,10 @@ from helmdash.operations.recorder import recorder
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.operations.rollups.noting import note_erased
 from helmdash.queries.access import ProjectInfo
+from helmdash.records import audit
 from helmdash.records.call_names import Place, calls_at, delete_names, payloads_at
 from helmdash.records.models import (
+    AuditEntry,
     Call,
     CallName,
     Conversation,
@@ -34,6 +36,7 @@ from helmdash.records.models import (
     PendingPrompt,
     StoredMessage,
 )
+from helmdash.records.models.audit import SUBJECT_CHARS
 from helmdash.records.querysets import calls_of
 from helmdash.records.references import referred_to, wait_for_writers
 
@@ -42,6 +45,8 @@ BATCH_ROWS = 2000
 # Long ago: a recorder that meets such a message stores it anew instead of relying on it.
 UNSEEN = datetime(1970, 1, 2, tzinfo=UTC)
 _SETTLE_SECONDS = 5.0
+# How the audit log calls it from then on.
+_NAMELESS = "(erased)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +83,8 @@ def erase_conversation(
     require(actor, Right.ERASE, project_id=project.id)
     if "\x00" in conversation:
         return Erased()
+    # First, and by itself: an erasure that breaks off was begun all the same.
+    write(partial(_note, actor, project, conversation))
     recorder().settle(_SETTLE_SECONDS)
     recorder().forget_rejected(project_id=project.id, conversation=conversation)
     row = Conversation.objects.filter(project_id=project.id, name=conversation).first()
@@ -96,6 +103,19 @@ def erase_conversation(
     fold_all()
     scrub()
     return erased + Erased(prompts=prompts)
+
+
+def _note(actor: Actor, project: ProjectInfo, conversation: str) -> None:
+    """Who erased and when stays, and what people did to it before; its name goes with it."""
+    told = AuditEntry.objects.filter(project_id=project.id, kind="conversation")
+    told.filter(subject=conversation[:SUBJECT_CHARS]).update(subject=_NAMELESS)
+    audit.note(
+        actor=actor,
+        project_id=project.id,
+        kind="conversation",
+        action="erased",
+        subject=_NAMELESS,
+    )
 
 
 def finish_broken_off(*, project_id: int, now: datetime) -> int:
