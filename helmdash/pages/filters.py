@@ -24,6 +24,7 @@ from helmdash.core.text.time_ranges import (
 )
 from helmdash.pages.forms import one_of
 from helmdash.pages.parts.heat_map import Rows
+from helmdash.queries.audit import KINDS, AuditFilters
 from helmdash.queries.calls import ANY_CAUSE, CallFilters
 from helmdash.queries.conversations.conversations import ConversationFilters
 from helmdash.queries.trims import TrimFilters, TrimOutcome
@@ -298,3 +299,15 @@ class ModelFilterForm(FilterForm):
         """The range and the purpose, as addresses of calls have them."""
         names = ("range", "since", "until", "purpose")
         return {name: self.data[name] for name in names if self.data.get(name)}
+
+
+class AuditForm(TimeForm):
+    """What to look for in the audit log."""
+
+    kind = one_of(KINDS)
+    by = forms.CharField(required=False, max_length=150)
+    subject = forms.CharField(required=False, max_length=255)
+
+    def filters(self) -> AuditFilters:
+        """Only after is_valid()."""
+        return AuditFilters(**self.cleaned_data)

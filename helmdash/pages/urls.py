@@ -6,6 +6,7 @@ from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
 from helmdash.pages.views import (
+    audit,
     budget_lines,
     budgets,
     calls,
@@ -52,6 +53,7 @@ _settings = [
     path("settings/keys/revoke/", settings.revoke_key, name="revoke-key"),
     path("settings/members/", members.member_page, name="members"),
     path("settings/members/change/", members.change_members, name="change-members"),
+    path("settings/audit/", audit.audit_page, name="audit"),
     path("settings/demo/load/", settings.load_demo, name="load-demo"),
     path("settings/demo/remove/", settings.remove_demo, name="remove-demo"),
 ]

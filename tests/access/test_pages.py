@@ -71,6 +71,7 @@ PAGES: dict[str, Page] = {
     "try-plan": Page("viewer"),
     "try-route": Page("viewer"),
     "members": Page("viewer"),
+    "audit": Page("owner"),
     "change-members": form("owner", do="set", user="somebody", role="editor"),
     "first-key": form("owner"),
     "create-key": form("owner", name="mine", scopes="read"),

@@ -52,6 +52,7 @@ class Right(StrEnum):
     MANAGE_UPSTREAMS = "manage_upstreams"  # also to test one
     MANAGE_KEYS = "manage_keys"
     MANAGE_MEMBERS = "manage_members"
+    READ_AUDIT = "read_audit"  # who changed what, and from which address
     ERASE = "erase"  # records, for good
     MANAGE_DEMO = "manage_demo"  # load and remove demo data; asked of the default project
     ADMINISTER = "administer"  # what concerns every project
@@ -201,6 +202,7 @@ def scope_of(right: Right) -> Scope | None:
             | Right.MANAGE_UPSTREAMS
             | Right.MANAGE_KEYS
             | Right.MANAGE_MEMBERS
+            | Right.READ_AUDIT
             | Right.ERASE
             | Right.MANAGE_DEMO
             | Right.ADMINISTER
@@ -231,6 +233,7 @@ def least_role(right: Right) -> MemberRole | None:
             | Right.MANAGE_UPSTREAMS
             | Right.MANAGE_KEYS
             | Right.MANAGE_MEMBERS
+            | Right.READ_AUDIT
             | Right.ERASE
             | Right.MANAGE_DEMO
         ):

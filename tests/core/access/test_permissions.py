@@ -39,6 +39,7 @@ TABLE: dict[Right, tuple[str | None, str | None]] = {
     Right.MANAGE_UPSTREAMS: ("admin", "owner"),
     Right.MANAGE_KEYS: ("admin", "owner"),
     Right.MANAGE_MEMBERS: ("admin", "owner"),
+    Right.READ_AUDIT: ("admin", "owner"),
     Right.ERASE: ("admin", "owner"),
     Right.MANAGE_DEMO: ("admin", "owner"),
     Right.ADMINISTER: ("admin", None),
