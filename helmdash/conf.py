@@ -110,6 +110,18 @@ class Env(BaseSettings):
         description="The address people reach this server at, such as https://helm.example.org. "
         "https switches secure cookies on.",
     )
+    smtp_url: str = Field(
+        "",
+        description="The mail server, such as smtp://name:password@mail.example.org:587 (STARTTLS) "
+        "or smtps://... (TLS from the start). Empty: nobody can have a link for a forgotten "
+        "password mailed.",
+    )
+    mail_from: str = Field(
+        "",
+        max_length=254,
+        description="Whom these mails come from. Empty: helmdash at the host of "
+        "HELMDASH_PUBLIC_URL.",
+    )
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
         description="Addresses and networks, separated by commas, of the proxies in front of this "
@@ -325,6 +337,16 @@ class Env(BaseSettings):
         if problem:
             raise ValueError(problem)
         return value.rstrip("/")
+
+    @field_validator("smtp_url")
+    @classmethod
+    def _smtp(cls, value: str) -> str:
+        if value and not value.startswith(("smtp://", "smtps://")):
+            raise ValueError("must start with smtp:// or smtps://")
+        problem = authority_problem(value) if value else None
+        if problem:
+            raise ValueError(problem)
+        return value
 
     @field_validator("allowed_hosts")
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import dj_database_url
 from csp.constants import NONE, SELF
@@ -66,6 +66,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "helmdash.pages.middleware.SessionsMiddleware",
     "helmdash.pages.middleware.SignInRequiredMiddleware",
     "helmdash.pages.braking.TooManyTriesMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -169,6 +170,17 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+# How a link reaches who has forgotten their password; without a server none is offered.
+_SMTP = urlsplit(ENV.smtp_url)
+EMAIL_HOST = _SMTP.hostname or ""
+EMAIL_USE_SSL = _SMTP.scheme == "smtps"
+# Within this machine nobody listens, and few mail servers there have a certificate.
+EMAIL_USE_TLS = _SMTP.scheme == "smtp" and EMAIL_HOST not in ("localhost", "127.0.0.1", "::1")
+EMAIL_PORT = _SMTP.port or (465 if EMAIL_USE_SSL else 587 if EMAIL_USE_TLS else 25)
+EMAIL_HOST_USER = unquote(_SMTP.username or "")
+EMAIL_HOST_PASSWORD = unquote(_SMTP.password or "")
+EMAIL_TIMEOUT = 20
+DEFAULT_FROM_EMAIL = ENV.mail_from or f"helmdash@{_PUBLIC[0] if _PUBLIC else 'localhost'}"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "overview"
 LOGOUT_REDIRECT_URL = "login"

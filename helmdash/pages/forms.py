@@ -18,6 +18,7 @@ from helmdash.core.calls.failures import FailureCause
 from helmdash.core.catalog.catalog import CatalogError, parse_catalog
 from helmdash.core.text.jsontext import MAX_DEPTH, is_too_deep
 from helmdash.operations.triage import Word
+from helmdash.pages.zones import find_zone
 from helmdash.queries.access import SCOPES
 from helmdash.queries.failures import GroupState
 from helmdash.queries.line_edits import Lines
@@ -283,4 +284,43 @@ class MemberForm(forms.Form):
         empty_value=MemberRole.VIEWER,
         required=False,
         error_messages={"invalid_choice": "choose viewer, editor or owner"},
+    )
+
+
+class LookForm(forms.Form):
+    """How the pages look to one reader. zone empty: the browser's own."""
+
+    theme = forms.ChoiceField(
+        choices=[("", "As the system has it"), ("light", "Light"), ("dark", "Dark")],
+        required=False,
+        label="Color scheme",
+    )
+    zone = forms.CharField(
+        required=False,
+        max_length=64,
+        label="Zone of times",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "Europe/Berlin"}),
+    )
+
+    def clean_zone(self) -> str:
+        """Raises ValidationError for a name that is no zone's."""
+        name = str(self.cleaned_data["zone"])
+        if name and find_zone(name) is None:
+            raise forms.ValidationError("write a zone such as Europe/Berlin, or leave it empty")
+        return name
+
+
+class EndSessionForm(forms.Form):
+    """One of one's own sessions by its number; empty: all others."""
+
+    session = forms.IntegerField(required=False, min_value=1, max_value=2**62)
+
+
+class ResetForm(forms.Form):
+    """Whose password is forgotten."""
+
+    account = forms.CharField(
+        max_length=254,
+        label="Name or e-mail address",
+        widget=forms.TextInput(attrs={"autocomplete": "username"}),
     )

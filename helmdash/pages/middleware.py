@@ -6,17 +6,21 @@ Also what a form gets whose page was about a project that is gone by now.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from urllib.parse import urlencode
 
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from helmdash.core.access.origin import Origin, Way, coming_by
+from helmdash.core.access.origin import Origin, Way, coming_by, origin
 from helmdash.core.access.permissions import Forbidden
+from helmdash.operations.access.sessions import note_seen
 from helmdash.pages import scope
 from helmdash.pages.parts.words import field_name
 from helmdash.pages.render import show_fault
@@ -92,6 +96,29 @@ class SignInRequiredMiddleware:
             response["HX-Retarget"] = "#main"
             response["HX-Reswap"] = "innerHTML"
         response["Cache-Control"] = "no-store"
+        return response
+
+
+class SessionsMiddleware:
+    """Behind the answer: notes down when and where a session was used."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self._get_response(request)
+        key = request.session.session_key
+        # What a page polls says nothing of its reader.
+        if key and request.user.is_authenticated and "HX-Request" not in request.headers:
+            # The page is read already; a database that goes away now takes nothing from it.
+            with suppress(DatabaseError):
+                note_seen(
+                    user_id=request.user.pk,
+                    session_key=key,
+                    user_agent=request.headers.get("User-Agent", ""),
+                    address=origin().address,
+                    now=timezone.now(),
+                )
         return response
 
 

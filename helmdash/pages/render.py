@@ -65,6 +65,13 @@ def show_fault(
     request: HttpRequest, template: str, context: Mapping[str, Any], *, status: int
 ) -> HttpResponse:
     """A page about what went wrong: within the usual frame for who is signed in, else bare."""
+    return show_framed(request, template, context, status=status)
+
+
+def show_framed(
+    request: HttpRequest, template: str, context: Mapping[str, Any], *, status: int
+) -> HttpResponse:
+    """A page that is about no project: within the usual frame for members of one, else bare."""
     is_within = scope.find_around_error(request) is not None
     frame = {"frame": "base.html", **_shell(request)} if is_within else {"frame": "plain.html"}
     response = render(request, template, {**frame, **context}, status=status)

@@ -22,6 +22,7 @@ from helmdash.pages.views import (
     overview,
     plans,
     preferences,
+    profile,
     recorder,
     reds,
     settings,
@@ -45,7 +46,15 @@ register_converter(AnyTextConverter, "any")
 _sign_in = [
     path("login/", sign_in.SignInView.as_view(), name="login"),
     path("login/link/<str:uid>/<str:token>/", sign_in.link, name="sign-in-link"),
+    path("login/reset/", sign_in.ask_reset, name="ask-reset"),
+    path("login/reset/<uidb64>/<token>/", sign_in.ResetView.as_view(), name="reset-password"),
     path("logout/", sign_in.sign_out, name="logout"),
+]
+_profile = [
+    path("profile/", profile.profile_page, name="profile"),
+    path("profile/look/", profile.save_look, name="save-look"),
+    path("profile/password/", profile.change_password, name="change-password"),
+    path("profile/sessions/end/", profile.end_sessions, name="end-sessions"),
 ]
 _settings = [
     path("settings/", settings.settings_page, name="settings"),
@@ -117,5 +126,6 @@ urlpatterns = [
     *_settings,
     *_care,
     *_gateway,
+    *_profile,
     *_sign_in,
 ]

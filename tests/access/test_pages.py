@@ -25,7 +25,7 @@ class Page:
     """An address: the least that a person must be, and how it is asked for.
 
     args: parts of the address, which name a row of the default project. least "signed in": anybody
-    with an account; "nobody": everybody.
+    with an account, whom it leads on; "account": anybody with one, who stays; "nobody": everybody.
     """
 
     least: str
@@ -92,6 +92,12 @@ PAGES: dict[str, Page] = {
     "triage": form("editor", "talk", word="note", text="Look at this."),
     "mark-failures": form("editor", cause="timed_out", model="openai/gpt-4o", state="muted"),
     "plan-followed": form("editor", "plan-1", followed="yes"),
+    "profile": Page("account"),
+    "change-password": form("account", old_password="guess"),
+    "save-look": form("signed in", zone="Europe/Berlin"),
+    "end-sessions": form("signed in"),
+    "ask-reset": Page("nobody"),
+    "reset-password": Page("nobody", ("MQ", "abc-def")),
     "theme": form("signed in", theme="dark"),
     "login": Page("nobody"),
     "sign-in-link": Page("nobody", ("MQ", "abc-def")),
@@ -147,6 +153,8 @@ def _is_expected(who: str, page: Page, status: int) -> bool:
         return status not in (401, 403)
     if page.least == "signed in":
         return status == 302
+    if page.least == "account":
+        return status in (200, 422)
     if who in ROLES:
         if ROLES.index(who) >= ROLES.index(page.least):
             return status in (200, 302, 204)

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from helmdash.pages.render import PageRequest, show
 
-_YEAR = 365 * 24 * 3600
+YEAR_S = 365 * 24 * 3600
 THEMES = ("light", "dark")
 THEME_COOKIE = "helmdash_theme"
 
@@ -29,7 +29,7 @@ def set_theme(request: HttpRequest) -> HttpResponse:
     response = HttpResponseRedirect(target)
     theme = request.POST.get("theme", "")
     if theme in THEMES:
-        response.set_cookie(THEME_COOKIE, theme, max_age=_YEAR, samesite="Lax", httponly=True)
+        response.set_cookie(THEME_COOKIE, theme, max_age=YEAR_S, samesite="Lax", httponly=True)
     else:
         response.delete_cookie(THEME_COOKIE, samesite="Lax")
     return response

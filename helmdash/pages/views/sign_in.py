@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
 
-from django.contrib import admin
 from django.contrib.auth import login, logout
-from django.contrib.auth.views import LoginView
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.contrib.auth.views import (
+    INTERNAL_RESET_SESSION_TOKEN,
+    LoginView,
+    PasswordResetConfirmView,
+)
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from helmdash import conf
 from helmdash.core.access.permissions import Forbidden
-from helmdash.operations.access import sign_in_links
+from helmdash.operations.access import passwords, sign_in_links
 from helmdash.pages import braking, scope
+from helmdash.pages.forms import ResetForm
 
 _BACKEND = "helmdash.records.backend.MembershipBackend"
 
@@ -34,6 +41,10 @@ class SignInView(LoginView):
         if request.user.is_authenticated:
             _settle_project(request)
         return response
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """Whether a link can be mailed to who has forgotten their password."""
+        return super().get_context_data(can_mail=bool(conf.env().smtp_url), **kwargs)
 
 
 @never_cache
@@ -55,16 +66,43 @@ def link(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     return HttpResponseRedirect(reverse("overview"))
 
 
-def change_password(request: HttpRequest) -> HttpResponse:
-    """The admin's page, which asks for the old password and so lets one guess it."""
-    if request.method != "POST":
-        return admin.site.password_change(request)
-    attempt = braking.begin(request, account=request.user.get_username())
-    response = admin.site.password_change(request)
-    form = (getattr(response, "context_data", None) or {}).get("form")
-    if form is None or "old_password" not in form.errors:
-        braking.succeed(attempt)
-    return response
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def ask_reset(request: HttpRequest) -> HttpResponse:
+    """Mail a link to whoever forgot their password. The answer is the same whether there is such an
+    account or not; each try counts, for its account and its address. Raises Http404 where no mail
+    is configured."""
+    if not conf.env().smtp_url:
+        raise Http404("no mail server is configured")
+    form = ResetForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        name = form.cleaned_data["account"]
+        braking.begin(request, account=f"reset {name}")
+        base = conf.env().public_url or request.build_absolute_uri("/").rstrip("/")
+        passwords.mail_reset_link(name=name, base=base)
+    return render(request, "pages/ask_reset.html", {"form": form, "is_sent": form.is_valid()})
+
+
+class ResetView(PasswordResetConfirmView):
+    """Django's: the token of the mail, kept out of the address, and then a new password."""
+
+    template_name = "pages/reset_password.html"
+    success_url = reverse_lazy("login")
+
+    def dispatch(self, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Links that are made up count for their address."""
+        response = super().dispatch(*args, **kwargs)
+        if response.status_code == HTTPStatus.OK and not self.validlink:
+            braking.begin(self.request, account=None)
+        return response
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Store the password as any other that its owner sets."""
+        account = form.user
+        passwords.set_own_password(account=account, password=form.cleaned_data["new_password1"])
+        braking.release(self.request, account=account.get_username())
+        del self.request.session[INTERNAL_RESET_SESSION_TOKEN]
+        return HttpResponseRedirect(str(self.success_url))
 
 
 @require_POST

@@ -44,7 +44,8 @@ class Command(BaseCommand):
         self.stdout.write(f"let go of {done.answers} answers that waited to be fetched")
         self.stdout.write(
             f"deleted {done.kept} answers kept for repeats, {done.tries} rows about wrong "
-            f"passwords, {done.entries} entries of the audit log"
+            f"passwords, {done.entries} entries of the audit log, "
+            f"{done.sessions} sessions that ended"
         )
 
     def _tell_project(self, done: ProjectRetained, verb: str) -> None:

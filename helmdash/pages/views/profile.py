@@ -1,0 +1,107 @@
+"""Somebody's own account: how the pages look to them, their password, their sessions."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
+from django.contrib.auth.models import User
+from django.http import HttpResponse, HttpResponseRedirect
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from helmdash.operations.access import passwords, sessions
+from helmdash.pages import braking, scope
+from helmdash.pages.forms import EndSessionForm, LookForm
+from helmdash.pages.guards import post_only
+from helmdash.pages.render import PageRequest, show_framed
+from helmdash.pages.views.preferences import THEME_COOKIE, THEMES, YEAR_S
+from helmdash.pages.zones import CHOSEN_ZONE_COOKIE
+from helmdash.queries.sessions import sessions_of
+
+
+@require_safe
+@never_cache
+def profile_page(request: PageRequest) -> HttpResponse:
+    """For everybody who is signed in, members of nothing included."""
+    return _show(request, password=_password_form(request))
+
+
+@post_only("profile")
+def save_look(request: PageRequest) -> HttpResponse:
+    """The color scheme and the zone of times, kept by the browser."""
+    form = LookForm(request.POST)
+    if not form.is_valid():
+        return _show(request, password=_password_form(request), look=form)
+    response = HttpResponseRedirect(request.page)
+    for cookie, value in (
+        (THEME_COOKIE, form.cleaned_data["theme"]),
+        (CHOSEN_ZONE_COOKIE, form.cleaned_data["zone"]),
+    ):
+        if value:
+            response.set_cookie(cookie, value, max_age=YEAR_S, samesite="Lax", httponly=True)
+        else:
+            response.delete_cookie(cookie, samesite="Lax")
+    messages.success(request, "Saved in this browser.")
+    return response
+
+
+@post_only("profile")
+def change_password(request: PageRequest) -> HttpResponse:
+    """Asks for the old password, and so lets one guess it: behind the brake of sign-in."""
+    attempt = braking.begin(request, account=request.user.get_username())
+    form = _password_form(request, is_sent=True)
+    is_valid = form.is_valid()
+    if "old_password" not in form.errors:
+        braking.succeed(attempt)
+    if not is_valid:
+        return _show(request, password=form)
+    account = request.user
+    passwords.set_own_password(account=account, password=form.cleaned_data["new_password1"])
+    update_session_auth_hash(request, account)
+    messages.success(request, "The password is changed; your other sessions have ended.")
+    return HttpResponseRedirect(request.page)
+
+
+@post_only("profile")
+def end_sessions(request: PageRequest) -> HttpResponse:
+    """End one of one's own sessions, or all but this one."""
+    form = EndSessionForm(request.POST)
+    if form.is_valid():
+        ended = sessions.end(
+            actor=scope.current_actor(request),
+            user_id=request.user.pk,
+            only=form.cleaned_data["session"],
+            but=request.session.session_key or "",
+        )
+        messages.success(request, f"Ended: {ended}.")
+    else:
+        messages.error(request, "session: choose one of the list")
+    return HttpResponseRedirect(request.page)
+
+
+def _password_form(request: PageRequest, *, is_sent: bool = False) -> SetPasswordForm[User]:
+    """Who came by a link has no old password to know."""
+    kind = PasswordChangeForm if request.user.has_usable_password() else SetPasswordForm
+    return kind(request.user, request.POST if is_sent else None)
+
+
+def _show(
+    request: PageRequest, *, password: SetPasswordForm[User], look: LookForm | None = None
+) -> HttpResponse:
+    theme = request.COOKIES.get(THEME_COOKIE, "")
+    chosen = {"theme": theme if theme in THEMES else "", "zone": _chosen_zone(request)}
+    now = timezone.now()
+    context = {
+        "now": now,
+        "look": look or LookForm(initial=chosen),
+        "password": password,
+        "sessions": sessions_of(user_id=request.user.pk, this=request.session.session_key, now=now),
+    }
+    status = 422 if password.errors or (look is not None and look.errors) else 200
+    return show_framed(request, "pages/profile.html", context, status=status)
+
+
+def _chosen_zone(request: PageRequest) -> str:
+    return request.COOKIES.get(CHOSEN_ZONE_COOKIE, "")[:64]

@@ -1,0 +1,22 @@
+"""Whose a session of the pages is, and where it is used from."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from helmdash.records.fields import name_field
+
+
+class SignedIn(models.Model):
+    """One session of Django's: who has it, on which device, when it was used. Ended with it."""
+
+    user = models.ForeignKey("auth.User", on_delete=models.CASCADE, related_name="+")
+    # No foreign key: Django deletes its rows without asking ours.
+    session_key = models.CharField(max_length=40, unique=True)
+    device = models.CharField(max_length=40)
+    address = name_field(45, "Where it was used from at last.")
+    since = models.DateTimeField()
+    seen_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.device

@@ -1,0 +1,178 @@
+"""Somebody's own account: their look, their password, their sessions, and a password forgotten."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core import mail
+from django.test import Client
+from django.utils import timezone
+
+from helmdash import conf
+from helmdash.operations.access import passwords, sessions
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import AuditEntry, SignedIn
+from tests.pages.hygiene import faults
+
+OLD, NEW = "the-old-password", "a-new-password-2"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Safari/604.1"
+EDGE = "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/140.0 Safari/537.36 Edg/140.0"
+
+
+@pytest.fixture
+def vera(project: ProjectInfo) -> User:
+    """A member of nothing, who may yet see to her own account."""
+    return User.objects.create_user("vera", password=OLD, email="vera@example.org")
+
+
+def browser(user: User, agent: str = FIREFOX, address: str = "192.0.2.7") -> Client:
+    client = Client(HTTP_USER_AGENT=agent, REMOTE_ADDR=address)
+    client.force_login(user)
+    return client
+
+
+def change(client: Client, old: str, new: str = NEW) -> Any:
+    sent = {"old_password": old, "new_password1": new, "new_password2": new}
+    return client.post("/profile/password/", sent)
+
+
+def test_every_session_is_listed_and_can_be_ended(vera: User) -> None:
+    here, phone, work = browser(vera), browser(vera, PHONE, "192.0.2.8"), browser(vera, EDGE)
+    for each in (phone, work, here):
+        assert each.get("/profile/").status_code == 200
+    other = browser(User.objects.create_user("somebody"))
+    other.get("/profile/")
+
+    html = here.get("/profile/").content.decode()
+    row = SignedIn.objects.get(device="Safari on iPhone")
+    theirs = SignedIn.objects.get(user__username="somebody")
+    here.post("/profile/sessions/end/", {"session": row.pk})
+    here.post("/profile/sessions/end/", {"session": theirs.pk})
+    after = [each.get("/profile/").status_code for each in (here, phone, work, other)]
+    here.post("/profile/sessions/end/")
+    left = [each.get("/profile/").status_code for each in (here, phone, work, other)]
+
+    assert faults(html) == []
+    assert [word in html for word in ("Firefox on Linux", "Safari on iPhone", "Edge on Windows")]
+    assert html.count("this one") == 1
+    assert "192.0.2.8" in html
+    assert "somebody" not in html
+    assert (after, left) == ([200, 302, 200, 200], [200, 302, 302, 200])
+    assert AuditEntry.objects.filter(action="signed out", by="vera").count() == 2
+
+
+def test_sessions_that_ended_are_forgotten(vera: User) -> None:
+    one, two = browser(vera), browser(vera, PHONE)
+    for each in (one, two):
+        each.get("/profile/")
+    two.post("/logout/")
+
+    assert sessions.forget_ended(now=timezone.now()) == 1
+    assert SignedIn.objects.get().device == "Firefox on Linux"
+
+
+def test_a_new_password_wants_the_old_one_and_ends_other_sessions(vera: User) -> None:
+    here, phone = browser(vera), browser(vera, PHONE)
+
+    wrong, short = change(here, "guess"), change(here, OLD, "short")
+    right = change(here, OLD)
+
+    assert (wrong.status_code, short.status_code, right.status_code) == (422, 422, 302)
+    assert faults(wrong.content.decode()) == []
+    assert [each.get("/profile/").status_code for each in (here, phone)] == [200, 302]
+    vera.refresh_from_db()
+    assert vera.check_password(NEW)
+    entry = AuditEntry.objects.get(kind="account")
+    assert (entry.by, entry.changes) == ("vera", [["password", "set", "set anew"]])
+
+
+def test_who_came_by_a_link_sets_a_first_password(project: ProjectInfo) -> None:
+    vera = User.objects.create_user("vera")
+    client = browser(vera)
+
+    assert "old_password" not in client.get("/profile/").content.decode()
+    assert change(client, "").status_code == 302
+    vera.refresh_from_db()
+    assert vera.check_password(NEW)
+
+
+def test_the_look_is_kept_and_rules_every_page(viewer: Client) -> None:
+    saved = viewer.post("/profile/look/", {"theme": "dark", "zone": "Asia/Tokyo"}, follow=True)
+    settings = viewer.get("/settings/members/").content.decode()
+    wrong = viewer.post("/profile/look/", {"theme": "dark", "zone": "Mars/Olympus"})
+    viewer.post("/profile/look/", {"theme": "", "zone": ""})
+
+    html = saved.content.decode()
+    assert (faults(html), 'data-theme="dark"' in html, 'value="Asia/Tokyo"' in html) == (
+        *([], True),
+        True,
+    )
+    assert re.search(r'title="[0-9 :-]+ JST"', settings)
+    assert (wrong.status_code, "write a zone such as" in wrong.content.decode()) == (422, True)
+    assert "data-theme" not in viewer.get("/").content.decode()
+
+
+@pytest.fixture
+def _mail(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("HELMDASH_SMTP_URL", "smtp://localhost")
+    conf.env.cache_clear()
+    yield
+    conf.env.cache_clear()
+
+
+@pytest.mark.usefixtures("_mail")
+@pytest.mark.parametrize("name", ["vera", "VERA@example.org"])
+def test_a_forgotten_password_is_set_anew_by_a_link_in_a_mail(
+    vera: User, client: Client, name: str
+) -> None:
+    sign_in = client.get("/login/").content.decode()
+    asked = client.post("/login/reset/", {"account": name})
+    passwords.settle(10)
+    (sent,) = mail.outbox
+    path = re.findall(r"http://testserver(/\S+)", str(sent.body))[0]
+
+    form = client.get(path, follow=True)
+    address = form.redirect_chain[-1][0]
+    sent_new = {"new_password1": NEW, "new_password2": NEW}
+    done = client.post(address, sent_new)
+
+    assert "/login/reset/" in sign_in
+    assert (faults(form.content.decode()), sent.to) == ([], ["vera@example.org"])
+    assert "Look into your mail" in asked.content.decode()
+    # The token is not in the address of the form, which a browser may tell others.
+    assert path.rstrip("/").rsplit("/", 1)[1] not in address
+    assert done.status_code == 302
+    vera.refresh_from_db()
+    assert vera.check_password(NEW)
+    assert "no longer works" in client.get(path, follow=True).content.decode()
+
+
+@pytest.mark.usefixtures("_mail")
+def test_the_answer_tells_nobody_who_has_an_account(vera: User) -> None:
+    User.objects.create_user("locked", email="l@example.org", is_active=False)
+    User.objects.create_user("mailless")
+    csrf = re.compile(r'name="csrfmiddlewaretoken" value="[^"]+"')
+
+    def answers(name: str) -> list[tuple[int, str]]:
+        client = Client(REMOTE_ADDR=f"192.0.2.{len(name)}")
+        found = [client.post("/login/reset/", {"account": name}) for _ in range(7)]
+        return [(each.status_code, csrf.sub("", each.content.decode())) for each in found]
+
+    by_name = {name: answers(name) for name in ("vera", "nobody", "locked", "mailless")}
+    passwords.settle(10)
+
+    assert len({str(each) for each in by_name.values()}) == 1
+    # The brake of sign-in holds here, too, also against filling a mailbox.
+    assert [status for status, _ in by_name["vera"]] == [200] * 5 + [429] * 2
+    assert {to for each in mail.outbox for to in each.to} == {"vera@example.org"}
+    assert len(mail.outbox) == 5
+
+
+def test_without_a_mail_server_no_link_is_offered(client: Client, project: ProjectInfo) -> None:
+    assert "/login/reset/" not in client.get("/login/").content.decode()
+    assert client.get("/login/reset/").status_code == 404
