@@ -20,6 +20,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from helmdash import installation
 from helmdash.core.access.client_address import parse_networks
+from helmdash.core.access.oidc_roles import parse_role_rules
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.core.upstreams.upstream_variables import (
     OLLAMA_HOST,
@@ -35,7 +36,7 @@ PREFIX = "HELMDASH_"
 # In the data directory, its owner's alone.
 SECRET_KEY_FILE = "secret-key"  # noqa: S105  (a file name)
 # Never shown, not even where they are wrong.
-_SECRETS = frozenset({"admin_password", "bootstrap_api_key", "secret_key"})
+_SECRETS = frozenset({"admin_password", "bootstrap_api_key", "oidc_client_secret", "secret_key"})
 # From the first @ to the last: a password may hold one that nobody wrote as %40.
 _PASSWORD = re.compile(r"^((?:[a-z][a-z0-9+.-]*:/+)?[^/?#:@]*):.*@", re.I | re.S)
 # In what is no URL: all before the last @, and what libpq's own form calls a password.
@@ -121,6 +122,30 @@ class Env(BaseSettings):
         max_length=254,
         description="Whom these mails come from. Empty: helmdash at the host of "
         "HELMDASH_PUBLIC_URL.",
+    )
+    oidc_issuer: str = Field(
+        "",
+        description="Sign-in by an OpenID Connect provider: its issuer, such as "
+        "https://login.example.org/realms/work. Empty: none.",
+    )
+    oidc_client_id: str = Field("", max_length=255, description="What it knows HelmDash as.")
+    oidc_client_secret: str = Field(
+        "", description="Its secret for HelmDash. Empty: a public client; PKCE is always used."
+    )
+    oidc_scopes: str = Field(
+        "openid profile email", max_length=255, description="What is asked of it."
+    )
+    oidc_claim: str = Field(
+        "groups", max_length=255, description="The claim of the ID token that roles are given by."
+    )
+    oidc_roles: str = Field(
+        "",
+        description="Roles by that claim: value=project:role, separated by commas; * is everybody, "
+        "as in admins=default:owner, *=default:viewer. Empty: who signs in is in no project until "
+        "somebody adds them.",
+    )
+    oidc_name: str = Field(
+        "single sign-on", max_length=60, description="What the sign-in page calls it."
     )
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
@@ -348,6 +373,24 @@ class Env(BaseSettings):
             raise ValueError(problem)
         return value
 
+    @field_validator("oidc_issuer")
+    @classmethod
+    def _issuer(cls, value: str) -> str:
+        problem = authority_problem(value) if value else None
+        if problem:
+            raise ValueError(problem)
+        is_here = urlsplit(value).hostname in ("localhost", "127.0.0.1", "::1")
+        # What is told on the way there and back decides who comes in.
+        if value and not value.startswith("https://") and not is_here:
+            raise ValueError("must start with https://")
+        return value
+
+    @field_validator("oidc_roles")
+    @classmethod
+    def _role_rules(cls, value: str) -> str:
+        parse_role_rules(value)
+        return value
+
     @field_validator("allowed_hosts")
     @classmethod
     def _host_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -382,7 +425,9 @@ def read_env() -> Env:
             name = variable_name(field) if field in Env.model_fields else where
             lines.append(f"{name}={_shown(field, problem.get('input'))}: {_plain(problem['msg'])}")
         raise BadSetting("; ".join(lines)) from None
-    problems = variable_problems(os.environ)
+    problems = list(variable_problems(os.environ))
+    if found.oidc_issuer and not found.oidc_client_id:
+        problems.append("HELMDASH_OIDC_CLIENT_ID is not set; HELMDASH_OIDC_ISSUER needs it")
     if problems:
         raise BadSetting("; ".join(problems))
     return found

@@ -19,6 +19,7 @@ from helmdash.pages.views import (
     gateway,
     members,
     models,
+    oidc,
     overview,
     plans,
     preferences,
@@ -46,6 +47,8 @@ register_converter(AnyTextConverter, "any")
 _sign_in = [
     path("login/", sign_in.SignInView.as_view(), name="login"),
     path("login/link/<str:uid>/<str:token>/", sign_in.link, name="sign-in-link"),
+    path("login/oidc/", oidc.begin, name="oidc"),
+    path("login/oidc/done/", oidc.done, name="oidc-done"),
     path("login/reset/", sign_in.ask_reset, name="ask-reset"),
     path("login/reset/<uidb64>/<token>/", sign_in.ResetView.as_view(), name="reset-password"),
     path("logout/", sign_in.sign_out, name="logout"),

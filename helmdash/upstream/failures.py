@@ -7,6 +7,7 @@ Exception
 +-- UpstreamFailed          no answer came, or not all of one; `kind` says where it ended
 +-- guard.Refused           the URL may not be called
 +-- coding.Unreadable       a compression that cannot be undone
++-- oidc.OidcFailed         the identity provider is out of reach, or cannot be trusted
 +-- sharing.Stopping        the server takes no more work in the background
 +-- ollama.OllamaError      instead of UpstreamFailed, for callers of the context manager
 |   +-- ollama.OllamaTimeout

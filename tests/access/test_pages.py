@@ -97,6 +97,8 @@ PAGES: dict[str, Page] = {
     "save-look": form("signed in", zone="Europe/Berlin"),
     "end-sessions": form("signed in"),
     "ask-reset": Page("nobody"),
+    "oidc": Page("nobody"),
+    "oidc-done": Page("nobody"),
     "reset-password": Page("nobody", ("MQ", "abc-def")),
     "theme": form("signed in", theme="dark"),
     "login": Page("nobody"),

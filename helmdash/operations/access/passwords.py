@@ -13,12 +13,13 @@ from django.contrib.auth.models import User
 from django.contrib.auth.tokens import default_token_generator
 from django.core.mail import send_mail
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from helmdash.core.access.permissions import Person
 from helmdash.records import audit
+from helmdash.records.models import OidcIdentity
 
 _log = logging.getLogger(__name__)
 # The brake of sign-in lets few through; a mail server that hangs holds no more than these.
@@ -54,7 +55,9 @@ def mail_reset_link(*, name: str, base: str) -> None:
     base: the address of this server, as people reach it. Sent by a thread: how long it takes tells
     nobody whether there was anything to send.
     """
-    users = get_user_model().objects.filter(is_active=True).exclude(email="")
+    # Whom an identity provider vouches for comes in by it alone.
+    vouched = Exists(OidcIdentity.objects.filter(user=OuterRef("pk")))
+    users = get_user_model().objects.filter(~vouched, is_active=True).exclude(email="")
     for user in users.filter(Q(username=name) | Q(email__iexact=name)).order_by("pk")[:5]:
         uid = urlsafe_base64_encode(force_bytes(user.pk))
         link = f"{base}/login/reset/{uid}/{default_token_generator.make_token(user)}/"

@@ -25,7 +25,7 @@ from helmdash.operations.access import passwords, sign_in_links
 from helmdash.pages import braking, scope
 from helmdash.pages.forms import ResetForm
 
-_BACKEND = "helmdash.records.backend.MembershipBackend"
+BACKEND = "helmdash.records.backend.MembershipBackend"
 
 
 class SignInView(LoginView):
@@ -39,12 +39,17 @@ class SignInView(LoginView):
         """Who is signed in, by now or already, is led to an address that names a project."""
         response = super().dispatch(request, *args, **kwargs)
         if request.user.is_authenticated:
-            _settle_project(request)
+            settle_project(request)
         return response
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Whether a link can be mailed to who has forgotten their password."""
-        return super().get_context_data(can_mail=bool(conf.env().smtp_url), **kwargs)
+        """Whether a link can be mailed to who has forgotten their password; what the identity
+        provider is called, where there is one."""
+        settings = conf.env()
+        provider = settings.oidc_name if settings.oidc_issuer else ""
+        return super().get_context_data(
+            can_mail=bool(settings.smtp_url), provider=provider, **kwargs
+        )
 
 
 @never_cache
@@ -60,9 +65,9 @@ def link(request: HttpRequest, uid: str, token: str) -> HttpResponse:
         return render(request, "pages/login_link.html", {"is_usable": False}, status=410)
     if request.method != "POST":
         return render(request, "pages/login_link.html", {"is_usable": True, "name": user})
-    login(request, user, backend=_BACKEND)
+    login(request, user, backend=BACKEND)
     braking.release(request, account=user.get_username())
-    _settle_project(request)
+    settle_project(request)
     return HttpResponseRedirect(reverse("overview"))
 
 
@@ -112,7 +117,8 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("login"))
 
 
-def _settle_project(request: HttpRequest) -> None:
+def settle_project(request: HttpRequest) -> None:
+    """Have the address that somebody is led to name a project."""
     # Somebody without a project is told so by the page that they are led to.
     with suppress(Forbidden):
         scope.read(request)

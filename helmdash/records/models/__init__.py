@@ -37,7 +37,7 @@ from helmdash.records.models.recorder import RecorderLedger
 from helmdash.records.models.rollups import Rollup, RollupState, UncountedCalls
 from helmdash.records.models.rules import RuleSet
 from helmdash.records.models.schema import SchemaMark
-from helmdash.records.models.sessions import SignedIn
+from helmdash.records.models.sessions import OidcIdentity, SignedIn
 from helmdash.records.models.triage import FailureMark, TriageWord
 from helmdash.records.models.upstreams import Upstream
 from helmdash.records.models.windows import LearnedWindow
@@ -63,6 +63,7 @@ __all__ = [
     "Knock",
     "LearnedWindow",
     "Membership",
+    "OidcIdentity",
     "Payload",
     "PendingPrompt",
     "PlanAttempt",

@@ -1,4 +1,4 @@
-"""Whose a session of the pages is, and where it is used from."""
+"""Whose a session of the pages is and where it is used from; whom a provider vouches for."""
 
 from __future__ import annotations
 
@@ -20,3 +20,20 @@ class SignedIn(models.Model):
 
     def __str__(self) -> str:
         return self.device
+
+
+class OidcIdentity(models.Model):
+    """Whom an identity provider knows an account as; nothing else leads from there to here."""
+
+    user = models.OneToOneField("auth.User", on_delete=models.CASCADE, related_name="+")
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255)
+    since = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["issuer", "subject"], name="oidc_identity_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.subject
