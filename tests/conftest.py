@@ -16,6 +16,7 @@ from django.db import connection
 
 from tests.support import chromium, environment, golden, needs
 from tests.support.browser import BrowserPage, SharedBrowser
+from tests.support.emptying import empty_instead_of_flushing
 from tests.support.model import LocalModel, NoModel, find_weights, run_model
 from tests.support.postponed import postpone
 from tests.support.server import Served
@@ -26,6 +27,7 @@ from tests.support.template import copy_tables, template_database
 environment.prepare()
 # Before any test module is imported.
 postpone("anthropic", "google.genai", "ollama", "openai")
+empty_instead_of_flushing()
 
 # Say nothing of the database that a run is on: formats and sockets, or databases of their own.
 # Nor does a test with none of the fixtures below: pytest-django keeps it from any database.
