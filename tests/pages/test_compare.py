@@ -197,3 +197,7 @@ def test_without_its_catalog_a_trim_tells_names(viewer: Client, filled: str) -> 
     assert faults(html) == []
     assert "The catalog is not kept: it was sent with the request" in html
     assert '<del class="id" title="tool.9">' in html
+    assert (
+        f'href="/compare/trims/{filled}/?project=default"'
+        in viewer.get("/calls/cut/").content.decode()
+    )
