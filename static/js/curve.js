@@ -8,6 +8,7 @@ const POINT = /^(?:@(\d+):)?(?:~(\d+):)?(-|\d+)\/(\d)(t?)(\??)(?:!(.+))?$/;
 const STEPS = { ArrowLeft: -1, ArrowRight: 1, PageUp: 10, PageDown: -10 };
 // What is read, and where: a part that comes anew (live.js) goes on where its reader was.
 let shownAt = null;
+let isSwapping = false;
 
 function pointsOf(box) {
   if (box.points) return box.points;
@@ -83,6 +84,7 @@ function show(chart, point) {
 }
 
 function hide(box) {
+  if (isSwapping) return;
   box.querySelectorAll(".cross, .tip").forEach((part) => part.remove());
   shownAt = null;
 }
@@ -117,7 +119,12 @@ function enhance() {
 }
 
 enhance();
-document.addEventListener("htmx:afterSettle", enhance);
+// The old part loses the focus when it goes: that is no reader who has left.
+document.addEventListener("htmx:beforeSwap", (event) => (isSwapping = event.detail.shouldSwap));
+document.addEventListener("htmx:afterSettle", () => {
+  isSwapping = false;
+  enhance();
+});
 
 for (const name of ["pointermove", "pointerdown"]) {
   document.addEventListener(name, (event) => {

@@ -156,6 +156,16 @@ def test_keys_move_search_and_help(demo: BrowserPage, served: Served) -> None:
 
     href = rows.nth(0).get_attribute("href") if rows.count() else None
     assert href is None or href.startswith("/calls/")
+
+    # A curve is read by the arrows, and Enter opens the call.
+    demo.goto(f"{served.base_url}/conversations/move-billing-to-v2/?project=demo")
+    demo.locator(".curves > svg[role=slider]:visible").focus()
+    demo.keyboard.press("Home")
+    expect(demo.page.locator(".tip")).to_contain_text("Generation 1 ")
+    demo.keyboard.press("ArrowRight")
+    expect(demo.page.locator(".tip")).to_contain_text("Generation 2 ")
+    demo.keyboard.press("Enter")
+    demo.wait_for_url("**/calls/demo-move-billing-to-v2-02/**")
     assert demo.problems() == []
 
 

@@ -139,7 +139,9 @@ def _cell(band: str, clean: Rate, said: Mapping[str, str]) -> Cell:
 
 
 def _shade(clean: Rate) -> str:
-    if clean.share is None or clean.n < LEAST_CALLS:
+    if clean.share is None:
+        return "heat-none"
+    if clean.n < LEAST_CALLS:
         return _FEW
     share = clean.share
     return next(name for least, name, _ in reversed(SHADES) if share >= least)
