@@ -24,3 +24,4 @@ urlpatterns = [
 handler400 = "helmdash.pages.views.bad_request.bad_request"
 handler403 = "helmdash.pages.views.faults.forbidden"
 handler404 = "helmdash.pages.views.faults.not_found"
+handler500 = "helmdash.pages.views.faults.failed"

@@ -33,13 +33,18 @@ async def send_problem(send: Send, problem: Problem) -> None:
 
 async def send_page(send: Send, fault: Fault) -> None:
     """A plain page that says what stopped the request."""
-    title = _TITLES.get(fault.status, "This cannot be read")
-    context = {"status": fault.status, "title": title, "sentence": str(fault)}
-    page = render_to_string("refused.html", context)
+    page = page_of(fault)
     headers = [(b"content-security-policy", _PAGE_CSP)]
     if fault.retry_after_s is not None:
         headers.append((b"retry-after", str(fault.retry_after_s).encode()))
     await send_whole(send, fault.status, page.encode(), b"text/html; charset=utf-8", headers)
+
+
+def page_of(fault: Fault) -> str:
+    """The plain page, as HTML."""
+    title = _TITLES.get(fault.status, "This cannot be read")
+    context = {"status": fault.status, "title": title, "sentence": str(fault)}
+    return render_to_string("refused.html", context)
 
 
 async def send_response(send: Send, response: HttpResponse) -> None:

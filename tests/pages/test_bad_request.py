@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
 from django.test import Client
+
+from helmdash.operations.database.timeouts import connection_beside_pool
 
 SETTING = "HELMDASH_ALLOWED_HOSTS"
 
@@ -33,3 +36,23 @@ def test_a_host_that_is_none_is_shown_as_text(db: None, host: str) -> None:
     assert "<script>alert" not in page
     assert "\u202e" not in page
     assert "a" * 300 not in page
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="a file breaks off nothing")
+def test_a_page_that_the_database_broke_off_says_when_to_come_back(transactional_db: None) -> None:
+    client = Client(raise_request_exception=False)
+    client.cookies["sessionid"] = "a" * 32
+    with connection.cursor() as own:
+        own.execute("SELECT pg_backend_pid()")
+        number = own.fetchone()
+    beside = connection_beside_pool()
+    with beside.cursor() as other:
+        other.execute("SELECT pg_terminate_backend(%s, 10000)", number)
+    beside.close()
+
+    response = client.get("/")
+    connection.close()
+
+    assert (response.status_code, response["Retry-After"]) == (503, "5")
+    assert "The database is unavailable" in response.content.decode()
+    assert client.get("/").status_code == 302

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+import sys
 
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.views.defaults import server_error
+
+from helmdash.doors.answers import page_of
+from helmdash.doors.faults import DatabaseUnavailable
 from helmdash.pages.render import show_fault
 
 
@@ -15,3 +21,14 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     """403, with the right that is missing."""
     return show_fault(request, "403.html", {"exception": str(exception)}, status=403)
+
+
+def failed(request: HttpRequest) -> HttpResponse:
+    """500; or 503 where the database broke off what it was asked, as it does when it is stopped."""
+    if not isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
+        return server_error(request)
+    fault = DatabaseUnavailable()
+    response = HttpResponse(page_of(fault), status=fault.status)
+    response["Retry-After"] = str(fault.retry_after_s)
+    response["Cache-Control"] = "no-store"
+    return response
