@@ -84,7 +84,11 @@ def end_sessions(request: PageRequest) -> HttpResponse:
 def _password_form(request: PageRequest, *, is_sent: bool = False) -> SetPasswordForm[User]:
     """Who came by a link has no old password to know."""
     kind = PasswordChangeForm if request.user.has_usable_password() else SetPasswordForm
-    return kind(request.user, request.POST if is_sent else None)
+    form = kind(request.user, request.POST if is_sent else None)
+    # Who opens the page may want something else.
+    for field in form.fields.values():
+        field.widget.attrs.pop("autofocus", None)
+    return form
 
 
 def _show(
