@@ -96,7 +96,7 @@ def test_actions_are_offered_to_who_may_take_them(
     assert {"Calls", "See failed calls"} <= offered(viewer)
     assert offered(viewer) < offered(editor) < offered(owner)
     assert offered(editor) - offered(viewer) >= {"Try a plan", "Add a budget"}
-    assert offered(owner) - offered(editor) >= {"Make an API key", "Add an upstream"}
+    assert offered(owner) - offered(editor) >= {"Make an API key", "Add an upstream", "Audit log"}
 
 
 def test_what_is_found_costs_a_fixed_number_of_queries(

@@ -40,6 +40,9 @@ PAGES = (
     Place("Recorder", "recorder", "spool ledger jobs"),
     Place("Settings", "settings", "keys retention"),
     Place("Care settings", "care-settings", "guidance clear"),
+    Place("Members", "members", "people roles"),
+    Place("Audit log", "audit", "changes who", Right.READ_AUDIT),
+    Place("Profile", "profile", "password sessions theme zone"),
     Place("Keys and words", "help", "help glossary shortcuts"),
 )
 ACTIONS = (
@@ -49,6 +52,7 @@ ACTIONS = (
     Place("Try a plan", "try-plan", "intent", Right.PLAN),
     Place("Try a route", "try-route", "intent", Right.PLAN),
     Place("Make an API key", "settings", "token secret", Right.MANAGE_KEYS),
+    Place("Add a member", "members", "people role invite", Right.MANAGE_MEMBERS),
     Place("Add a budget", "admin:records_budget_add", "limit line", Right.CHANGE_BUDGETS),
     Place("Change the gateway's policy", "gateway", "large requests", Right.CHANGE_SETTINGS),
     Place("Change what care does", "care-settings", "guidance clear", Right.CHANGE_SETTINGS),
