@@ -29,7 +29,7 @@ def test_openai_s_sdk_says_which_base_url_to_use(served: Served, below: str) -> 
     client = openai.OpenAI(base_url=served.base_url + below, api_key="any", max_retries=0)
 
     for ask in (
-        lambda: client.chat.completions.create(model="m", messages=MESSAGES),  # type: ignore[arg-type]
+        lambda: client.chat.completions.create(model="m", messages=MESSAGES),
         lambda: client.embeddings.create(model="m", input="x"),
         lambda: client.responses.create(model="m", input="x"),
         client.models.list,
@@ -45,10 +45,10 @@ def test_anthropic_s_sdk_says_which_base_url_to_use(served: Served, below: str) 
     client = anthropic.Anthropic(base_url=served.base_url + below, api_key="any", max_retries=0)
 
     with pytest.raises(anthropic.NotFoundError) as refused:
-        client.messages.create(model="m", max_tokens=1, messages=MESSAGES)  # type: ignore[arg-type]
+        client.messages.create(model="m", max_tokens=1, messages=MESSAGES)
 
     assert f"use base_url {served.base_url}." in str(refused.value)
-    assert refused.value.body["type"] == "error"  # type: ignore[index]
+    assert refused.value.body["type"] == "error"
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_thinking_keeps_its_signature(sdk: anthropic.Anthropic, mark: str) -> No
         message = stream.get_final_message()
 
     assert [block.type for block in message.content] == ["thinking", "text"]
-    assert message.content[0].signature == "U2ltU2lnbmVk"  # type: ignore[union-attr]
+    assert message.content[0].signature == "U2ltU2lnbmVk"
 
 
 def test_count_tokens(sdk: anthropic.Anthropic, world: World, mark: str) -> None:
@@ -137,9 +137,9 @@ def test_our_own_errors_are_the_sdks_own(world: World, sdk: anthropic.Anthropic,
         stranger.chat(model_of("anthropic"))
     with pytest.raises(anthropic.NotFoundError) as unknown:
         sdk.messages.create(model=f"no-such-{mark}", max_tokens=9, messages=HELLO)
-    assert unknown.value.body["error"]["type"] == "not_found_error"  # type: ignore[index]
+    assert unknown.value.body["error"]["type"] == "not_found_error"
     with pytest.raises(anthropic.BadRequestError, match="max_tokens"):
-        sdk.messages.create(model=model_of("anthropic"), max_tokens="nine", messages=HELLO)  # type: ignore[call-overload]
+        sdk.messages.create(model=model_of("anthropic"), max_tokens="nine", messages=HELLO)
 
 
 def test_a_request_over_its_budget_is_refused_before_it_is_sent(
