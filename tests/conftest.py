@@ -98,9 +98,9 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--second-database"):
-        without = [item for item in items if not _needs_database(item)]
+        without = [item for item in items if not _tells_of_database(item)]
         config.hook.pytest_deselected(items=without)
-        items[:] = [item for item in items if _needs_database(item)]
+        items[:] = [item for item in items if _tells_of_database(item)]
     # One worker has the model, which would take both cores on each; and one the browser.
     for item in items:
         for outside in ("browser", "model"):
@@ -108,7 +108,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.xdist_group(outside))
 
 
-def _needs_database(item: pytest.Item) -> bool:
+def _tells_of_database(item: pytest.Item) -> bool:
+    if item.get_closest_marker("one_database"):
+        return False
     fixtures = set(item.fixturenames) if isinstance(item, pytest.Function) else set()
     return bool(fixtures & _WITH_DATABASE or item.get_closest_marker("django_db"))
 

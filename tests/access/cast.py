@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
@@ -37,6 +39,19 @@ CATALOG = {"packs": [{"name": "blog.publish", "description": "Publishes a post."
 PEOPLE = ("stranger", "staff", "other_owner", "viewer", "editor", "owner", "superuser")
 # Scopes in the default project; the same in another; one that was ended.
 KEYS = (*Scope, "admin_elsewhere", "all_elsewhere", "revoked")
+
+
+def on_both(everybody: Sequence[str], *both: str) -> list[Any]:
+    """Everybody as parameters of a test; on the second database only who is named in `both`.
+
+    Who may do what is decided before any statement differs: one caller who gets everywhere sends
+    all statements there are, one of another project all that are narrowed down.
+    """
+    assert {*both} <= {*everybody}
+    return [
+        who if who in both else pytest.param(who, marks=pytest.mark.one_database)
+        for who in everybody
+    ]
 
 
 @dataclass(frozen=True, slots=True)

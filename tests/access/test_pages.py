@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from helmdash.pages.urls import urlpatterns
 from helmdash.urls import urlpatterns as all_urls
-from tests.access.cast import KEYS, PEOPLE, House, browser, key_of, make_full_house
+from tests.access.cast import KEYS, PEOPLE, House, browser, key_of, on_both
 from tests.pages.hygiene import faults
 
 ROLES = ("viewer", "editor", "owner", "superuser")
@@ -127,8 +127,8 @@ def test_every_page_is_in_the_table() -> None:
 
 
 @pytest.fixture
-def house(db: None) -> House:
-    return make_full_house()
+def house(full_house: House, db: None) -> House:
+    return full_house
 
 
 def _address(name: str, page: Page, house: House) -> str:
@@ -168,7 +168,7 @@ def _is_expected(who: str, page: Page, status: int) -> bool:
     return status == 403
 
 
-@pytest.mark.parametrize("who", PEOPLE)
+@pytest.mark.parametrize("who", on_both(PEOPLE, "owner", "other_owner"))
 def test_what_people_may_ask_of_the_pages(house: House, who: str) -> None:
     client = browser(who, house)
 
@@ -182,7 +182,7 @@ def test_what_people_may_ask_of_the_pages(house: House, who: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("who", PEOPLE)
+@pytest.mark.parametrize("who", on_both(PEOPLE, "owner"))
 def test_who_may_try_a_plan(house: House, who: str) -> None:
     client = browser(who, house)
     may_edit = who in ("editor", "owner", "superuser")
@@ -194,7 +194,7 @@ def test_who_may_try_a_plan(house: House, who: str) -> None:
         assert status in ((422,) if may_edit else REFUSED), name
 
 
-@pytest.mark.parametrize("who", ["nobody", *KEYS])
+@pytest.mark.parametrize("who", on_both(["nobody", *KEYS], "nobody"))
 def test_without_a_session_every_page_leads_to_sign_in(house: House, who: str) -> None:
     client = browser("nobody", house)
     if who != "nobody":
@@ -274,7 +274,7 @@ def _has(who: str, least: str | None) -> bool:
     return least is not None and who in ROLES and ROLES.index(who) >= ROLES.index(least)
 
 
-@pytest.mark.parametrize("who", ["nobody", *PEOPLE])
+@pytest.mark.parametrize("who", on_both(["nobody", *PEOPLE], "owner", "other_owner"))
 def test_what_people_may_ask_of_the_admin(house: House, who: str) -> None:
     client = browser(who, house)
     is_in = who in ROLES or who == "other_owner"
@@ -307,7 +307,7 @@ def test_what_people_may_ask_of_the_admin(house: House, who: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("who", PEOPLE)
+@pytest.mark.parametrize("who", on_both(PEOPLE, "owner", "other_owner"))
 def test_what_else_the_admin_does_with_budgets(house: House, who: str) -> None:
     client = browser(who, house)
     row = house.row("budget")

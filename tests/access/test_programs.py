@@ -30,16 +30,17 @@ from helmdash.queries.budgets import budgets
 from helmdash.records.models import Budget
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listings import Listings
-from tests.access.cast import KEYS, PEOPLE, House, browser, holds, key_of, make_full_house
+from tests.access.cast import KEYS, PEOPLE, House, browser, holds, key_of, on_both
 from tests.api.conftest import PREFIX
 from tests.api.test_access import ROUTES
 
+KEYS_THAT_HOLD = [key for key in KEYS if key != "revoked"]
 MEMBERS = ("viewer", "editor", "owner", "superuser", "other_owner")
 
 
 @pytest.fixture
-def house(db: None) -> House:
-    return make_full_house()
+def house(full_house: House, db: None) -> House:
+    return full_house
 
 
 # --- the API
@@ -70,7 +71,7 @@ def _send(client: Client, name: str, number: int) -> int:
     ).status_code
 
 
-@pytest.mark.parametrize("who", KEYS)
+@pytest.mark.parametrize("who", on_both(KEYS, "admin", "all_elsewhere"))
 def test_what_keys_may_ask_of_the_api(house: House, who: str) -> None:
     client = Client(headers={"Authorization": f"Bearer {key_of(who, house)}"})
 
@@ -84,7 +85,7 @@ def test_what_keys_may_ask_of_the_api(house: House, who: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("who", ["nobody", *PEOPLE])
+@pytest.mark.parametrize("who", on_both(["nobody", *PEOPLE], "superuser", "other_owner"))
 def test_people_read_by_their_session_and_write_nothing(house: House, who: str) -> None:
     client = browser(who, house)
 
@@ -109,7 +110,7 @@ def test_a_session_of_another_project_reads_no_row_of_this_one(house: House) -> 
     assert browser("viewer", house).get(f"{PREFIX}/calls/call-0").status_code == 200
 
 
-@pytest.mark.parametrize("who", [key for key in KEYS if key != "revoked"])
+@pytest.mark.parametrize("who", KEYS_THAT_HOLD)
 @pytest.mark.parametrize("whose", ["every project", "the default project"])
 def test_rows_of_budgets_are_changed_by_keys_of_their_project(
     house: House, who: str, whose: str
@@ -175,7 +176,7 @@ def test_every_action_of_the_gateway_is_in_the_table() -> None:
     assert {route.action for route in found if route} == set(gateway_routes.Action)
 
 
-@pytest.mark.parametrize("who", ["nobody", *KEYS])
+@pytest.mark.parametrize("who", on_both(["nobody", *KEYS], "admin"))
 def test_what_keys_may_ask_of_the_gateway(house: House, who: str) -> None:
     caller = None if who == "nobody" else find_caller(key=key_of(who, house))
     key_context = None
@@ -296,7 +297,7 @@ def test_every_tool_and_resource_is_in_the_table() -> None:
     assert {uri.replace("{id}", "talk") for uri in addresses} == set(RESOURCE_SCOPES)
 
 
-@pytest.mark.parametrize("who", [key for key in KEYS if key != "revoked"])
+@pytest.mark.parametrize("who", on_both(KEYS_THAT_HOLD, "admin", "all_elsewhere"))
 def test_what_keys_may_ask_of_mcp(house: House, who: str) -> None:
     caller = find_caller(key=key_of(who, house))
     assert caller is not None
@@ -341,7 +342,7 @@ async def _through_mcp(caller: Caller) -> tuple[dict[str, bool], dict[str, bool]
 # --- the three for machines
 
 
-@pytest.mark.parametrize("who", [*PEOPLE, *KEYS, "nobody"])
+@pytest.mark.parametrize("who", on_both([*PEOPLE, *KEYS, "nobody"], "viewer", "read"))
 def test_metrics_take_a_key_that_reads_and_liveness_takes_none(house: House, who: str) -> None:
     if who in PEOPLE or who == "nobody":
         client = browser(who, house)

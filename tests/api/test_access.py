@@ -92,6 +92,7 @@ def test_every_documented_route_has_a_row_with_its_scope() -> None:
     assert documented == {name: row[0] for name, row in ROUTES.items()}
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("name", ROUTES)
 def test_a_route_takes_exactly_its_scope_and_admin(door: Callable[..., Door], name: str) -> None:
     scope, method, path, body, let_in = ROUTES[name]
@@ -108,6 +109,7 @@ def test_a_route_takes_exactly_its_scope_and_admin(door: Callable[..., Door], na
             assert f"lacks the scope {scope}" in response.json()["detail"]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("name", ROUTES)
 def test_no_route_answers_without_a_key(project: ProjectInfo, name: str) -> None:
     _, method, path, body, _ = ROUTES[name]

@@ -182,6 +182,7 @@ def test_a_chunk_that_is_too_big_is_left_out_and_no_error(owner: Door) -> None:
 # --- wrong ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("over", "field"),
     [

@@ -195,6 +195,7 @@ def test_renaming_onto_another_row_is_a_conflict(owner: Door) -> None:
     assert (response.status_code, fields_of(response)) == (409, ["key"])
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("over", "field"),
     [

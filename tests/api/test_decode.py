@@ -13,6 +13,8 @@ from helmdash.api.openapi import examples
 from helmdash.doors.bodies.jsontext import dump_json
 from tests.api.conftest import Door, fields_of
 
+pytestmark = pytest.mark.one_database
+
 STEPS = {"type": "object", "required": ["steps"], "properties": {"steps": {"type": "array"}}}
 HALF = '{"a":"\\ud800","b\\udfff":1}'  # plain ASCII; a JSON reader makes half a pair of it
 

@@ -86,6 +86,7 @@ def test_members_nobody_described_are_carried(owner: Door) -> None:
     assert response.json()["compaction"]["before_bytes"] == _compact(catalog)
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("over", "field"),
     [
@@ -194,6 +195,7 @@ def test_every_entry_is_ranked_best_first(owner: Door) -> None:
     )
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("over", "field"),
     [
@@ -247,6 +249,7 @@ def test_what_cannot_be_decoded_has_a_cause(owner: Door, body: dict[str, Any], c
     assert "errors" not in told
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "schema",
     [
@@ -286,6 +289,7 @@ def test_a_pattern_takes_linear_time(owner: Door) -> None:
     assert told.json()["code"] == "undecodable"
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("over", "field"),
     [({"raw": None}, "raw"), ({"raw": 5}, "raw"), ({"schema": []}, "schema"), ({"x": 1}, "x")],

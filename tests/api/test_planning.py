@@ -140,6 +140,7 @@ def test_a_failure_is_a_502_with_its_cause(
     assert len(kept["attempts"]) == len(told["attempts"])
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("over", "field"),
     [

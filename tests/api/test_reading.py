@@ -115,6 +115,7 @@ def test_pages_join_to_the_whole_list(recorded: Door, path: str) -> None:
     assert joined == whole["items"]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("path", LISTS)
 @pytest.mark.parametrize(
     ("query", "field"),
@@ -144,6 +145,7 @@ def test_a_wrong_place_in_a_list_is_named(
     assert fields_of(response) == [field]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("path", "query", "field"),
     [

@@ -355,6 +355,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("over", "field"), [w[1:] for w in WRONG], ids=[w[0] for w in WRONG])
 def test_a_wrong_field_is_named(owner: Door, over: dict[str, Any], field: str) -> None:
     response = owner.post("/calls", json.dumps(_call(**over)).encode())

@@ -564,6 +564,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("posted", "field", "said"), FAULTS)
 def test_what_is_wrong_with_a_try_is_said_at_its_field(
     owner: Client, filled: str, model: str, posted: dict[str, str], field: str, said: str

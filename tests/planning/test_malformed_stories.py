@@ -12,6 +12,9 @@ from tests.core.malformed import CATALOG, Expected, plan_rows, route_rows
 from tests.factories import make_project
 from tests.planning.telling import Replies, tell
 
+# What is stored of a plan is asked of both databases by the tests beside this one.
+pytestmark = pytest.mark.one_database
+
 KINDS = sorted({row.kind for row in plan_rows()})
 # Of any model whose budget asks for all steps.
 MODEL = "openrouter/meta-llama/llama-3.3-70b-instruct"
