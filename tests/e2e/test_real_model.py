@@ -39,9 +39,9 @@ def _fit_ask_and_record(api: httpx.Client, model: str, local_model: LocalModel) 
     # What the local server really offers; the shipped ollama/ row is about larger models.
     budget = {
         "key": model,
-        "input_tokens": 6000,
+        "input_tokens": 3000,
         "output_tokens": 200,
-        "max_catalog_bytes": 6000,
+        "max_catalog_bytes": 3000,
         "tier": "C",
         "context_length": 8192,
         "evidence": "n_ctx of the local server",
@@ -51,7 +51,7 @@ def _fit_ask_and_record(api: httpx.Client, model: str, local_model: LocalModel) 
     fit = api.post("/fit", json={"model": model, "intent": INTENT}).raise_for_status().json()
     assert fit["compaction"]["fits"]
     assert fit["budget"]["context_length"] == 8192
-    assert 0.85 * 6000 <= fit["compaction"]["after_bytes"] <= 6000
+    assert 0.85 * 3000 <= fit["compaction"]["after_bytes"] <= 3000
     assert "browser.screenshot_url" in [entry["id"] for entry in fit["compaction"]["kept"]]
 
     answer = _ask(local_model, fit["catalog"])
@@ -94,7 +94,7 @@ def _ask(local_model: LocalModel, catalog: dict[str, Any]) -> Any:
                 {"role": "system", "content": f"Pick one tool for the task.\n{tools}"},
                 {"role": "user", "content": INTENT},
             ],
-            max_tokens=24,
+            max_tokens=8,
             temperature=0,
             seed=1,
         )

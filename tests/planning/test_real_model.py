@@ -33,7 +33,7 @@ def test_whatever_the_model_says_ends_in_an_answer_or_a_cause(api: httpx.Client,
     # 135 million parameters seldom plan well. What counts is that nothing about it is silent.
     answer = api.post(
         f"/{kind}",
-        json={"user_intent": "Publish a blog post.", "catalog": CATALOG, "max_tokens": 120},
+        json={"user_intent": "Publish a blog post.", "catalog": CATALOG, "max_tokens": 40},
         timeout=150,
     )
 
