@@ -8,6 +8,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Annotated, Any, Final
 
+from django.db import connection
 from django.db.models import Q, QuerySet
 
 from helmdash.answers import HIDDEN, INLINE, Doc, JsonName, Words, answer, member
@@ -32,7 +33,14 @@ from helmdash.queries.paging import (
     newer,
     older,
 )
-from helmdash.records.call_names import calls_at, find_beginning, find_call, find_places
+from helmdash.records.call_names import (
+    Place,
+    calls_at,
+    find_beginning,
+    find_call,
+    find_correlated,
+    find_places,
+)
 from helmdash.records.models import Call, CallPayload, Conversation, StoredMessage
 from helmdash.records.querysets import calls_of, starts_with
 
@@ -54,6 +62,8 @@ _EXPORT_CHUNK = 1000
 _SEARCHED_CONVERSATIONS = 100
 # So many calls are found and sorted in some tens of milliseconds.
 _SORTED_CALLS = 10_000
+# With the call itself.
+_MOST_RELATED = 21
 
 
 ANY_CAUSE: Final = "any"
@@ -220,7 +230,7 @@ def page(
     *, project_id: int, filters: CallFilters, cursor: str | None = None, limit: int = 50
 ) -> CallPage:
     """Calls, newest first. One query, one more with a conversation, two more with a model, at most
-    four more with `q`.
+    five more with `q`.
 
     cursor None: from the newest. Raises BadCursor for one that no page of this list gave.
     """
@@ -279,8 +289,8 @@ def export(*, project_id: int, filters: CallFilters) -> Iterator[CallView]:
 
 
 def find(*, project_id: int, call_id: str) -> CallDetail | None:
-    """One call, its payload, and the other calls of its correlation id. At most six queries. None
-    if it does not exist in the project."""
+    """One call, its payload, and the first other calls of its correlation id. At most seven
+    queries. None if it does not exist in the project."""
     row = find_call(project_id, call_id).select_related("conversation", "rules").first()
     if row is None:
         return None
@@ -289,13 +299,9 @@ def find(*, project_id: int, call_id: str) -> CallDetail | None:
     ).first()
     related: tuple[CallView, ...] = ()
     if row.correlation_id:
-        others = (
-            Call.objects.filter(project_id=project_id, correlation_id=row.correlation_id)
-            .exclude(pk=row.pk)
-            .select_related("conversation")
-            .order_by("started_at", "id")[:20]
-        )
-        related = tuple(view(other) for other in others)
+        places = find_correlated(project_id, [row.correlation_id], _MOST_RELATED, oldest=True)
+        others = calls_at(project_id, places).exclude(pk=row.pk).select_related("conversation")
+        related = tuple(view(other) for other in others.order_by("started_at", "id"))
     return CallDetail(
         call=view(row),
         usage_raw=payload.usage_raw if payload else None,
@@ -502,32 +508,45 @@ def ways_to_find(
     """
     if not text:
         return (rows,)
-    by_name, *others = _searches(project_id, text)
-    return (_named(rows, project_id, text, by_name), *(rows.filter(way) for way in others))
-
-
-def _named(rows: QuerySet[Call], project_id: int, text: str, by_name: Q) -> QuerySet[Call]:
-    """Calls by the beginning of their id, whether one begins so or nearly all.
-
-    Few enough are found by name and sorted; where there are more, a walk from the newest on soon
-    has its page full.
-    """
+    by_name, by_correlation, by_conversation = _searches(project_id, text)
     found = find_beginning(project_id, text, _SORTED_CALLS + 1)
+    told = find_beginning(project_id, text, _SORTED_CALLS + 1, of="correlation_id")
+    return (
+        _few_or_walked(rows, project_id, found, by_name),
+        _few_or_walked(rows, project_id, told, by_correlation),
+        rows.filter(by_conversation),
+    )
+
+
+def _few_or_walked(
+    rows: QuerySet[Call], project_id: int, found: Sequence[Place], way: Q
+) -> QuerySet[Call]:
+    """Calls by the beginning of an id, whether one begins so or nearly all.
+
+    Few enough are found by their names and sorted; where there are more, a walk from the newest on
+    soon has its page full.
+    """
     if len(found) > _SORTED_CALLS:
-        return rows.filter(by_name)
+        return rows.filter(way)
     return calls_at(project_id, found, among=rows)
 
 
 def _searches(project_id: int, text: str) -> tuple[Q, Q, Q]:
     """Calls by the beginning of their own, their correlation or their conversation's id."""
     named = Conversation.objects.filter(starts_with("name", text), project_id=project_id)
-    newest = named.order_by("-latest_at", "-id").values_list("id", flat=True)
-    return (
-        starts_with("name", text),
-        # The index holds only calls that have one.
-        starts_with("correlation_id", text) & ~Q(correlation_id=""),
-        Q(conversation_id__in=list(newest[:_SEARCHED_CONVERSATIONS])),
+    talks = list(
+        named.order_by("-latest_at", "-id").values_list("id", "started_at", "latest_at")[
+            :_SEARCHED_CONVERSATIONS
+        ]
     )
+    by_conversation = Q(conversation_id__in=[pk for pk, _, _ in talks])
+    if talks and connection.vendor == "postgresql":
+        # In the months that these reach over; SQLite would walk by such a time.
+        by_conversation &= Q(
+            started_at__gte=min(first for _, first, _ in talks),
+            started_at__lte=max(latest for _, _, latest in talks),
+        )
+    return starts_with("name", text), starts_with("correlation_id", text), by_conversation
 
 
 def _cause(row: Call) -> Cause | None:

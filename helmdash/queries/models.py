@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Final
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.prices import cost_usd
@@ -40,6 +40,7 @@ from helmdash.queries import rollups
 from helmdash.queries.budgets import budgets
 from helmdash.queries.distinct_values import model_keys
 from helmdash.records.call_facts import facts_of
+from helmdash.records.call_names import calls_at, find_correlated
 from helmdash.records.models import Call
 
 __all__ = ["OTHER", "PURPOSES", "ModelRow", "RecentCall", "model_rows", "recent_calls"]
@@ -47,6 +48,8 @@ __all__ = ["OTHER", "PURPOSES", "ModelRow", "RecentCall", "model_rows", "recent_
 # A range of so few is told from its calls, to the millisecond: they are read in some ten of them.
 FEW_CALLS: Final = 2_000
 _UNTOLD: Final = frozenset({Distribution.PROMPT_TOKENS, Distribution.FULLNESS})
+# A group is a filter pass and its plan; a client may also give all its calls one correlation id.
+_OF_GROUPS: Final = 20
 # Until calls of before there were rollups are counted: the newest of the range.
 MOST_CALLS: Final = 20_000
 
@@ -186,7 +189,8 @@ def recent_calls(
     """The newest calls of a model, newest group first, in a group the earliest call first.
 
     The calls of a group (one correlation id: a filter pass and its plan) stand next to each other;
-    with purpose None also those that another model answered. At most four queries.
+    with purpose None also those that another model answered, of the newest hundreds of these
+    groups. At most five queries.
     """
     rows = Call.objects.filter(project_id=project_id)
     keys = model_keys(project_id=project_id, model=model)
@@ -197,8 +201,7 @@ def recent_calls(
     groups = {call.correlation_id for call in found if call.correlation_id}
     others: list[Call] = []
     if groups and purpose is None:
-        # `~Q(correlation_id="")` in the words of the partial index: SQLite uses it only then.
-        told = rows.filter(~Q(correlation_id=""), correlation_id__in=groups)
+        told = calls_at(project_id, find_correlated(project_id, groups, limit * _OF_GROUPS))
         told = told.exclude(model_key__in=keys)
         others = list(told.order_by("-started_at").only(*_SHOWN)[:limit])
     return tuple(map(_recent, _by_group([*found, *others])))

@@ -6,16 +6,18 @@ names gives number and time, which lead to one.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from django.db import connection
 from django.db.models import Q, QuerySet
 
 from helmdash.records.bulk import insert_rows
-from helmdash.records.models import Call, CallName, CallPayload
-from helmdash.records.querysets import in_partitions, starts_with
+from helmdash.records.models import Call, CallName, CallPayload, Conversation
+from helmdash.records.querysets import in_partitions, moment, starts_with
+from helmdash.records.replica import connection_for
 
 
 class Place(NamedTuple):
@@ -28,17 +30,49 @@ class Place(NamedTuple):
 def find_places(project_id: int, names: Collection[str]) -> dict[str, Place]:
     """Where the calls of these names lie; names that the project does not have are left out. One
     query."""
-    rows = CallName.objects.filter(project_id=project_id, name__in=list(names))
-    return {
-        name: Place(pk, at) for name, pk, at in rows.values_list("name", "call_id", "started_at")
-    }
+    if not names:
+        return {}
+    # Every transaction that records asks it: without the ORM, and the same for any number.
+    is_postgres = connection.vendor == "postgresql"
+    one_of = "= ANY(%s)" if is_postgres else "IN (SELECT value FROM json_each(%s))"
+    statement = (
+        f"SELECT name, call_id, started_at FROM {CallName._meta.db_table}"
+        f" WHERE project_id = %s AND name {one_of}"
+    )
+    wanted = list(names)
+    with connection_for(CallName).cursor() as cursor:
+        cursor.execute(statement, [project_id, wanted if is_postgres else json.dumps(wanted)])
+        return {name: Place(pk, moment(at)) for name, pk, at in cursor.fetchall()}
 
 
-def find_beginning(project_id: int, text: str, most: int) -> list[Place]:
-    """Where calls lie whose name begins with the text, `most` at most, in no order. One query."""
+def find_beginning(
+    project_id: int, text: str, most: int, *, of: Literal["name", "correlation_id"] = "name"
+) -> list[Place]:
+    """Where calls lie whose name (or correlation id) begins with the text, `most` at most, in no
+    order. One query."""
     # In no order: PostgreSQL's index for beginnings has none, and would sort them all.
-    rows = CallName.objects.filter(starts_with("name", text), project_id=project_id).order_by()
+    rows = CallName.objects.filter(starts_with(of, text), project_id=project_id).order_by()
     return [Place(*found) for found in rows.values_list("call_id", "started_at")[:most]]
+
+
+def find_correlated(
+    project_id: int, correlation_ids: Collection[str], most: int, *, oldest: bool = False
+) -> list[Place]:
+    """Where the newest calls of some correlation ids lie (or the oldest), `most` at most. One
+    query."""
+    rows = CallName.objects.filter(
+        project_id=project_id, correlation_id__in=list(correlation_ids)
+    ).order_by("started_at" if oldest else "-started_at", "call_id")
+    return [Place(*found) for found in rows.values_list("call_id", "started_at")[:most]]
+
+
+def find_generation(project_id: int, conversation: str, generation: int) -> list[Place]:
+    """Where the main call of this number lies, none or one. One query."""
+    named = Conversation.objects.filter(project_id=project_id, name=conversation)
+    rows = CallName.objects.filter(
+        project_id=project_id, conversation_id__in=named.values("id"), generation=generation
+    )
+    return [Place(*found) for found in rows.values_list("call_id", "started_at")]
 
 
 def calls_at(
@@ -87,6 +121,7 @@ def name_row(row: Mapping[str, Any]) -> dict[str, Any]:
         "started_at": row["started_at"],
         "conversation_id": row["conversation_id"],
         "generation": row["generation"],
+        "correlation_id": row["correlation_id"] or None,
     }
 
 

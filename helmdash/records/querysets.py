@@ -11,6 +11,7 @@ from django.db import connection
 from django.db.models import Model, Q, QuerySet
 from django.utils.dateparse import parse_datetime
 
+from helmdash.records import partitions
 from helmdash.records.models.conversations import Call
 from helmdash.records.replica import connection_for
 
@@ -58,22 +59,28 @@ def models_seen(project_ids: Sequence[int], since: datetime) -> tuple[SeenInProj
     """Models that were called since a moment, in each of some projects. One query.
 
     The same walk along (project, model_key, started_at) for all projects at once; the newest
-    call of each pair is the last entry of its stretch of that index.
+    call of each pair is the last entry of its stretch of that index. Months before are not asked.
     """
     if not project_ids:
         return ()
     table = connection.ops.quote_name(Call._meta.db_table)
     starts = " UNION ALL ".join(["SELECT CAST(%s AS BIGINT) AS id"] * len(project_ids))
+    month = partitions.month_of(since)
+    lately = ""
+    if connection.vendor == "postgresql" and month is not None:
+        # The whole month, so that no entry of the index is passed over for its time.
+        lately = f" AND c.started_at >= '{month.isoformat()}'"
     with connection_for(Call).cursor() as cursor:
         cursor.execute(
             f"WITH RECURSIVE step(project_id, value) AS ("
-            f" SELECT p.id, (SELECT MIN(c.model_key) FROM {table} c WHERE c.project_id = p.id)"
-            f" FROM ({starts}) p"
+            f" SELECT p.id, (SELECT MIN(c.model_key) FROM {table} c"
+            f" WHERE c.project_id = p.id{lately}) FROM ({starts}) p"
             f" UNION ALL SELECT step.project_id, (SELECT MIN(c.model_key) FROM {table} c"
-            f" WHERE c.project_id = step.project_id AND c.model_key > step.value)"
+            f" WHERE c.project_id = step.project_id AND c.model_key > step.value{lately})"
             f" FROM step WHERE step.value IS NOT NULL),"
             f" seen AS (SELECT project_id, value, (SELECT MAX(c.started_at) FROM {table} c"
-            f" WHERE c.project_id = step.project_id AND c.model_key = step.value) AS latest_at"
+            f" WHERE c.project_id = step.project_id AND c.model_key = step.value{lately})"
+            f" AS latest_at"
             f" FROM step WHERE value IS NOT NULL)"
             f" SELECT project_id, value, latest_at FROM seen WHERE latest_at >= %s"
             f" ORDER BY project_id, value",

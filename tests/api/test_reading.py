@@ -207,7 +207,7 @@ def test_a_parameter_given_twice_is_refused(recorded: Door) -> None:
         ("/conversations/alpha/timeline", 4),
         ("/conversations/alpha/reminders", 3),
         ("/calls/a1", 4),
-        ("/calls/b2", 5),
+        ("/calls/b2", 6),
         ("/budgets", 2),
         ("/budgets/resolve?model=m", 2),
         ("/context-budgets", 3),

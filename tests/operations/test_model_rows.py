@@ -365,7 +365,7 @@ def test_calls_of_no_story_stand_alone_newest_first(project: ProjectInfo) -> Non
     assert [call.id for call in found] == ["call-3", "call-2", "call-1"]
 
 
-def test_figures_and_recent_calls_take_four_queries_each(project: ProjectInfo) -> None:
+def test_figures_take_four_queries_and_recent_calls_five(project: ProjectInfo) -> None:
     record_adr_053(project)
 
     with CaptureQueriesContext(connection) as figures:
@@ -373,4 +373,4 @@ def test_figures_and_recent_calls_take_four_queries_each(project: ProjectInfo) -
     with CaptureQueriesContext(connection) as recent:
         recent_calls(project_id=project.id, model=FREE)
 
-    assert (len(figures), len(recent)) == (4, 4)
+    assert (len(figures), len(recent)) == (4, 5)

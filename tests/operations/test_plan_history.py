@@ -203,7 +203,7 @@ def test_following_is_looked_up_in_the_index_of_stories(project: ProjectInfo) ->
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN QUERY PLAN {ran[0]['sql']}")
         told = " ".join(str(row[-1]) for row in cursor.fetchall())
-    assert "call_by_correlation" in told
+    assert "call_name_by_correlation" in told
     assert "plan_by_time" in told
     assert "TEMP B-TREE" not in told
 

@@ -11,16 +11,20 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from helmdash.queries import calls, models
+from helmdash.queries import calls, models, plans
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.calls import CallFilters
-from helmdash.queries.conversations.curve import call_at, curve_of, whole_of
+from helmdash.queries.conversations.curve import call_at, call_before, curve_of, whole_of
 from helmdash.queries.conversations.dropped_context import dropped_context
 from helmdash.queries.conversations.timeline import timeline
+from helmdash.queries.conversations.under_way import under_way
+from helmdash.queries.line_edits import LineEdit, Lines, subject_of_call, try_lines
 from helmdash.records import partitions
 from helmdash.records.glances import find_glance
 from helmdash.records.models import Call, Conversation
+from helmdash.records.querysets import models_seen
 from tests.factories import make_capture
+from tests.plan_rows import make_plan
 from tests.recording.support import record
 
 pytestmark = pytest.mark.skipif(
@@ -34,6 +38,7 @@ START, STEP = datetime(2025, 1, 1, 0, 5, tzinfo=UTC), timedelta(minutes=21, seco
 # talk-N has a hundred calls one after the other: a day and a half, in February for this one.
 TALK = "talk-30"
 
+END = START + CALLS * STEP
 Read = Callable[[ProjectInfo], object]
 
 
@@ -45,6 +50,24 @@ def page(**over: Any) -> Read:
 def second_page(project: ProjectInfo) -> object:
     first = calls.page(project_id=project.id, filters=CallFilters())
     return calls.page(project_id=project.id, filters=CallFilters(), cursor=first.next)
+
+
+def find_one(project: ProjectInfo) -> calls.CallDetail:
+    """One call, with those of its correlation id."""
+    found = calls.find(project_id=project.id, call_id="c12345")
+    assert found is not None
+    return found
+
+
+def try_edit(project: ProjectInfo) -> LineEdit:
+    subject = subject_of_call(find_one(project).call)
+    lines = Lines(caution=1_000, critical=2_000, window=128_000)
+    return try_lines(project_id=project.id, subject=subject, lines=lines)
+
+
+def followed(project: ProjectInfo) -> object:
+    (plan,) = plans.page(project_id=project.id, now=END).items
+    return plan.followed
 
 
 def talk(project: ProjectInfo) -> Conversation:
@@ -76,6 +99,14 @@ READS: dict[str, tuple[Read, int]] = {
         1,
     ),
     "one": (lambda p: calls.find(project_id=p.id, call_id="c12345"), 1),
+    "one of a story": (lambda p: find_one(p).related, 1),
+    "of a story, by its beginning": (page(q="story-2399"), 1),
+    "a conversation's, by its beginning": (page(q=TALK), 1),
+    "plans that were followed": (followed, 1),
+    "the call before": (lambda p: call_before(project_id=p.id, call=find_one(p).call), 1),
+    "under way": (lambda p: under_way(project_id=p.id, now=END, limit=5), 1),
+    "models seen": (lambda p: models_seen([p.id], END - 7 * DAY), 1),
+    "an edit tried": (lambda p: try_edit(p).calls, 2),
     "which are stored": (lambda p: calls.stored_ids(project_id=p.id, ids=["c1", "c23999"]), 0),
     "a model's newest": (
         lambda p: models.recent_calls(project_id=p.id, model="openai/gpt-4o"),
@@ -100,6 +131,7 @@ READS: dict[str, tuple[Read, int]] = {
 def year(project: ProjectInfo) -> ProjectInfo:
     """Rows like a recorded one, with names."""
     record(project, make_capture(id="like", conversation="like", started_at=START))
+    make_plan(project, "story-1200", started_at=START + 182 * DAY)
     partitions.provide(datetime(2025, month, 1, tzinfo=UTC) for month in range(1, 13))
     own = {
         "id": "100000 + n",
@@ -107,6 +139,9 @@ def year(project: ProjectInfo) -> ProjectInfo:
         "started_at": "%s + n * %s",
         "conversation_id": "100000 + n / 100",
         "generation": "1 + mod(n, 100)",
+        "correlation_id": "'story-' || n / 10",
+        "finish_reason": "'tool_calls'",
+        "pack": "'blog.publish'",
     }
     names = [str(field.column) for field in Call._meta.concrete_fields]
     talk = {
@@ -133,7 +168,7 @@ def year(project: ProjectInfo) -> ProjectInfo:
             )
         cursor.execute(
             "INSERT INTO records_callname SELECT project_id, name, id, started_at,"
-            " conversation_id, generation FROM records_call WHERE name <> 'like'"
+            " conversation_id, generation, correlation_id FROM records_call WHERE name <> 'like'"
         )
         cursor.execute("ANALYZE records_call, records_callname, records_conversation")
     return project
@@ -159,7 +194,8 @@ def statements() -> Iterator[list[tuple[str, Sequence[Any]]]]:
     ran: list[tuple[str, Sequence[Any]]] = []
 
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        if "records_call" in sql and sql.startswith("SELECT"):
+        # The values that a column ever had are walked through in every month.
+        if "records_call" in sql and (sql.startswith("SELECT") or "latest_at" in sql):
             ran.append((sql, params))
         return execute(sql, params, many, context)
 

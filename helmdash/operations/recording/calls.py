@@ -58,7 +58,7 @@ from helmdash.records.bulk import (
     upsert_rows,
 )
 from helmdash.records.call_names import calls_at, delete_names, find_places, insert_names
-from helmdash.records.models import Call, CallName, CallPayload, Payload, StoredMessage
+from helmdash.records.models import Call, CallPayload, Payload, StoredMessage
 
 # A message that comes with every call need not be written with every call.
 MESSAGE_SEEN_PRECISION = timedelta(days=1)
@@ -312,10 +312,9 @@ def _lock_conversations(
 
 def _known_calls(project_id: int, names: Sequence[str]) -> dict[str, Recorded]:
     """The first answers of those calls that are repeats; most batches hold none."""
-    repeated = find_existing(CallName, "name", names, {"project_id": project_id})
-    if not repeated:
+    places = find_places(project_id, names)
+    if not places:
         return {}
-    places = find_places(project_id, repeated)
     rows = calls_at(project_id, places.values()).select_related("conversation")
     answers = {row.pk: _first_answer(row) for row in rows}
     # A name may outlive its call by a little, and is free then.

@@ -9,7 +9,8 @@ from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.composition import Composition
 from helmdash.queries.calls import COMPOSITION_COLUMNS, CallView, composition_of
-from helmdash.records.models import Call, CallName, Conversation
+from helmdash.records.call_names import calls_at, find_generation
+from helmdash.records.models import CallName, Conversation
 from helmdash.records.querysets import calls_of
 
 # A curve of more points than a wide screen has pixels shows nothing more.
@@ -154,17 +155,12 @@ def call_at(*, project_id: int, conversation: str, generation: int) -> str | Non
 
 
 def call_before(*, project_id: int, call: CallView) -> tuple[Composition | None, int | None]:
-    """What filled the main call before this one, and how many images it sent; None: not known. One
-    query, none where there is no such call."""
+    """What filled the main call before this one, and how many images it sent; None: not known. Two
+    queries, none where there is no such call."""
     if call.generation is None or call.generation < 2:
         return None, None
-    rows = Call.objects.filter(
-        project_id=project_id,
-        conversation__name=call.conversation,
-        conversation__project_id=project_id,
-        generation=call.generation - 1,
-    )
-    found = rows.values_list("sent_images", *COMPOSITION_COLUMNS).first()
+    places = find_generation(project_id, call.conversation or "", call.generation - 1)
+    found = calls_at(project_id, places).values_list("sent_images", *COMPOSITION_COLUMNS).first()
     return (None, None) if found is None else (composition_of(found[1:]), found[0])
 
 

@@ -15,6 +15,7 @@ from helmdash.core.calls.finish import FinishReason
 from helmdash.queries.calls import health_of
 from helmdash.queries.conversations.care import RECENT
 from helmdash.records.models import Call, Conversation
+from helmdash.records.querysets import in_partitions
 
 # An agent that works asks again within minutes, and nothing is projected for one that does not.
 ACTIVE: Final = timedelta(minutes=30)
@@ -47,22 +48,23 @@ def under_way(*, project_id: int, now: datetime, limit: int) -> tuple[UnderWay, 
             project_id=project_id, latest_at__gte=now - RECENT
         ).order_by("-latest_at", "-id")[:_LOOKED_AT]
     }
-    newest = (
-        Call.objects.filter(
-            project_id=project_id,
-            conversation_id__in=rows,
-            generation__gt=F("conversation__generation") - NEWEST_PROMPTS,
-            round_number=F("conversation__round_number"),
-        )
-        .order_by("conversation_id", "generation")
-        .values_list(
-            "conversation_id",
-            "generation",
-            "started_at",
-            "prompt_tokens",
-            "level_reason",
-            "finish_reason",
-        )
+    prompts_of = Call.objects.filter(
+        project_id=project_id,
+        conversation_id__in=rows,
+        generation__gt=F("conversation__generation") - NEWEST_PROMPTS,
+        round_number=F("conversation__round_number"),
+    )
+    if rows:
+        first = min(row.started_at for row in rows.values())
+        latest = max(row.latest_at for row in rows.values())
+        prompts_of = in_partitions(prompts_of, first, latest)
+    newest = prompts_of.order_by("conversation_id", "generation").values_list(
+        "conversation_id",
+        "generation",
+        "started_at",
+        "prompt_tokens",
+        "level_reason",
+        "finish_reason",
     )
     prompts: defaultdict[int, list[Prompt]] = defaultdict(list)
     endings: dict[int, str] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from django.db.models import Exists, OuterRef, Q
 
-from helmdash.records.models import Call, PlanStep
+from helmdash.records.models import Call, CallName, PlanStep
 
 # Calls that are part of planning, and never of carrying a plan out.
 PLANNING_PURPOSES = ("plan", "route", "filter")
@@ -18,19 +18,21 @@ PLANNING_PURPOSES = ("plan", "route", "filter")
 def shown_by_a_call() -> Exists:
     """For each plan of a query: whether a call shows that it was followed.
 
-    One look into the index `call_by_correlation` for each plan.
+    One look into the index `call_name_by_correlation` for each plan, and one at each call that
+    names it.
     """
-    steps = PlanStep.objects.filter(plan_id=OuterRef(OuterRef("pk"))).exclude(entry="")
-    return Exists(
-        Call.objects.filter(
-            # In the words of the partial index: SQLite uses it only then.
-            ~Q(correlation_id=""),
-            ~Q(purpose__in=PLANNING_PURPOSES),
-            project_id=OuterRef("project_id"),
-            correlation_id=OuterRef("name"),
-            pack__in=steps.values("entry"),
-        )
+    steps = PlanStep.objects.filter(plan_id=OuterRef(OuterRef(OuterRef("pk")))).exclude(entry="")
+    calls = Call.objects.filter(
+        ~Q(purpose__in=PLANNING_PURPOSES),
+        project_id=OuterRef("project_id"),
+        started_at=OuterRef("started_at"),
+        id=OuterRef("call_id"),
+        pack__in=steps.values("entry"),
     )
+    names = CallName.objects.filter(
+        Exists(calls), project_id=OuterRef("project_id"), correlation_id=OuterRef("name")
+    )
+    return Exists(names)
 
 
 def was_followed(said: bool | None, shown: bool) -> bool | None:

@@ -335,13 +335,6 @@ class Call(models.Model):
                 condition=~Q(cause=""),
                 name="call_by_cause",
             ),
-            # A filter pass and its plan are one story.
-            models.Index(
-                fields=["project", "correlation_id"],
-                opclasses=["int8_ops", "varchar_pattern_ops"],
-                condition=~Q(correlation_id=""),
-                name="call_by_correlation",
-            ),
         ]
 
     def __str__(self) -> str:
@@ -361,8 +354,9 @@ class CallName(models.Model):
     call_id = models.BigIntegerField()
     started_at = models.DateTimeField(help_text="The call's: in which partition it is.")
     conversation_id = models.BigIntegerField(null=True)
-    # Null also for a second name of the same call.
+    # Null also for a second name of the same call, as is the correlation id.
     generation = models.PositiveBigIntegerField(null=True)
+    correlation_id = models.CharField(max_length=128, null=True)
 
     class Meta:
         constraints = [
@@ -372,6 +366,15 @@ class CallName(models.Model):
                 condition=Q(conversation_id__isnull=False),
                 name="call_generation",
             )
+        ]
+        indexes = [
+            # A filter pass and its plan are one story.
+            models.Index(
+                fields=["project", "correlation_id"],
+                opclasses=["int8_ops", "varchar_pattern_ops"],
+                condition=Q(correlation_id__isnull=False),
+                name="call_name_by_correlation",
+            ),
         ]
 
     def __str__(self) -> str:
