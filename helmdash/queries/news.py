@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from helmdash.core.budgets.levels import LEVELS, Level
+from helmdash.queries.calls import change_mark
 from helmdash.records.models import (
     Budget,
-    Call,
     Conversation,
     Guidance,
     PlanRecord,
@@ -18,19 +18,20 @@ from helmdash.records.models import (
 # Beyond this nobody counts, nor does a title have room.
 MOST_COUNTED: Final = 99
 
-_WATCHED = (Call, Guidance, Round, Reminder, PlanRecord, Budget.history.model)
+_WATCHED = (Guidance, Round, Reminder, PlanRecord, Budget.history.model)
 
 
 def news_mark() -> tuple[int, ...]:
-    """The largest primary key of each table whose new rows change a page, whatever project they
-    are of. One query for each of six tables.
+    """The mark of all calls, and the largest primary key of each other table whose new rows change a
+    page, whatever project they are of. One query for each of five tables, two for calls.
 
-    A row that is changed or deleted does not move it: pages look again once a minute.
+    Another row that is changed or deleted does not move it: pages look again once a minute.
     """
-    return tuple(
+    newest = (
         model._default_manager.order_by("-pk").values_list("pk", flat=True).first() or 0
         for model in _WATCHED
     )
+    return change_mark(), *newest
 
 
 def critical_count(*, project_id: int) -> int:

@@ -91,6 +91,8 @@ def everything() -> dict[str, list[str]]:
         for row in rows:
             # Counts in JSON, in the order in which they came.
             row["figures"] = json.loads(row.get("figures") or "{}")
+            # How far changes are added up, whatever they were.
+            row.pop("folded_to", None)
         tables[model.__name__] = [json.dumps(row, default=str, sort_keys=True) for row in rows]
     return tables
 

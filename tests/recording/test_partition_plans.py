@@ -113,6 +113,7 @@ READS: dict[str, tuple[Read, int]] = {
         1,
     ),
     "the newest": (lambda p: calls.newest_mark(project_id=p.id), 1),
+    "what pages are compared by": (lambda p: calls.change_mark(), 0),
     "a curve": (lambda p: curve_of(talk(p)), 1),
     "a whole curve": (lambda p: whole_of(talk(p)), 1),
     "the call of a generation": (

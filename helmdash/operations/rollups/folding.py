@@ -19,7 +19,7 @@ from helmdash.core.rollups.periods import Width, period_of
 from helmdash.operations.database.transactions import write
 from helmdash.operations.rollups.storing import store_slots
 from helmdash.records.call_facts import load_changes
-from helmdash.records.models import UncountedCalls
+from helmdash.records.models import RollupState, UncountedCalls
 from helmdash.records.rollup_rows import Slot, key_text, read_slots
 
 # Transactions of recording that are added at once: some tenths of a second where each is a batch
@@ -77,10 +77,18 @@ def _fold(most_groups: int) -> int:
     rows = UncountedCalls.objects.order_by("id")
     taken = list(rows.values_list("id", "project_id", "calls", "changes")[:most_groups])
     changes: dict[int, list[Change]] = {}
-    for _, project_id, _, text in taken:
+    newest: dict[int, int] = {}
+    for number, project_id, _, text in taken:
         changes.setdefault(project_id, []).extend(load_changes(text))
+        newest[project_id] = number
     for project_id, told in changes.items():
         _add(project_id, tally(told))
+    RollupState.objects.bulk_create(
+        [RollupState(project_id=each, folded_to=number) for each, number in newest.items()],
+        update_conflicts=True,
+        unique_fields=["project"],
+        update_fields=["folded_to"],
+    )
     UncountedCalls.objects.filter(id__in=[row[0] for row in taken]).delete()
     return sum(calls for _, _, calls, _ in taken)
 

@@ -62,6 +62,8 @@ class RollupState(models.Model):
     kept_from = models.BigIntegerField(null=True)
     # A rebuilding that broke off goes on before this quarter-hour.
     rebuilt_down_to = models.BigIntegerField(null=True)
+    # The newest change of calls that is in the rollups: its number in UncountedCalls.
+    folded_to = models.BigIntegerField(null=True)
 
     def __str__(self) -> str:
         return f"rollups of {self.project_id}"
