@@ -22,8 +22,8 @@ _WATCHED = (Guidance, Round, Reminder, PlanRecord, Budget.history.model)
 
 
 def news_mark() -> tuple[int, ...]:
-    """The mark of all calls, and the largest primary key of each other table whose new rows change a
-    page, whatever project they are of. One query for each of five tables, two for calls.
+    """The mark of all calls, and the largest primary key of each other table whose new rows change
+    a page, whatever project they are of. One query for each of five tables, two for calls.
 
     Another row that is changed or deleted does not move it: pages look again once a minute.
     """

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated, Final
 
+from django.db.models import Count, Max
+from django.db.models.functions import Coalesce
+
 from helmdash.answers import HIDDEN, OPTIONAL, WHEN_SAID, member
 from helmdash.core.planning.plans import META_TOOLS
 from helmdash.queries.plans.items import ComplexityText
@@ -18,8 +21,6 @@ from helmdash.records.models import PlanRecord, PlanStep
 
 # A caller's habits of last year are no help.
 _DAYS: Final = 30
-# A caller that plans every twenty minutes around the clock; the newest count.
-_MOST_PLANS: Final = 2_000
 _MOST_GROUPS: Final = 25
 _MOST_TOOLS: Final = 5
 _MOST_MODELS: Final = 3
@@ -69,32 +70,41 @@ class MyPlans:
 
 
 def my_plans(*, project_id: int, caller: str, now: datetime) -> MyPlans:
-    """The caller's answered plans of the last 30 days, grouped by intent. Two queries."""
-    rows = PlanRecord.objects.filter(
+    """The caller's answered plans of the last 30 days, the most frequent intents. Two queries,
+    which count them all and give a row for each intent and model."""
+    plans = PlanRecord.objects.filter(
         project_id=project_id,
         caller=caller,
         kind="plan",
         outcome__in=["ok", "gap", "partial"],
         started_at__gte=now - timedelta(days=_DAYS),
-    ).order_by("-started_at", "-id")
-    columns = ("id", "intent_sha", "complexity", "model", "finished_at", "started_at")
-    plans = list(rows.values_list(*columns)[:_MOST_PLANS])
-    tally: dict[str, _Tally] = {}
-    of_plan: dict[int, _Tally] = {}
-    for pk, sha, complexity, model, finished_at, started_at in plans:
-        group = of_plan[pk] = tally.setdefault(sha, _Tally(started_at))
-        group.count += 1
-        group.complexities[complexity] += 1
-        group.models[model] += 1
-        group.last_at = max(group.last_at, finished_at or started_at)
-    steps = PlanStep.objects.filter(plan_id__in=list(of_plan)).exclude(entry__in=["", *META_TOOLS])
-    for plan, entry in steps.values_list("plan_id", "entry"):
-        of_plan[plan].tools[entry] += 1
-    groups = sorted(
-        (_group(sha, found) for sha, found in tally.items()),
-        key=lambda group: (-group.count, -int(group.last_at.timestamp()), group.intent_sha),
     )
-    return MyPlans(caller=caller, fetched_at=now, groups=tuple(groups[:_MOST_GROUPS]))
+    tally: dict[str, _Tally] = {}
+    ended_at = Coalesce("finished_at", "started_at")
+    for sha, complexity, model, count, last_at in (
+        plans.order_by()
+        .values_list("intent_sha", "complexity", "model")
+        .annotate(count=Count("id"), last_at=Max(ended_at))
+    ):
+        group = tally.setdefault(sha, _Tally(last_at))
+        group.count += count
+        group.complexities[complexity] += count
+        group.models[model] += count
+        group.last_at = max(group.last_at, last_at)
+    shown = sorted(
+        tally.items(),
+        key=lambda pair: (-pair[1].count, -int(pair[1].last_at.timestamp()), pair[0]),
+    )[:_MOST_GROUPS]
+    for sha, entry, count in (
+        PlanStep.objects.filter(plan__in=plans.filter(intent_sha__in=[sha for sha, _ in shown]))
+        .exclude(entry__in=["", *META_TOOLS])
+        .order_by()
+        .values_list("plan__intent_sha", "entry")
+        .annotate(count=Count("id"))
+    ):
+        tally[sha].tools[entry] += count
+    groups = tuple(_group(sha, found) for sha, found in shown)
+    return MyPlans(caller=caller, fetched_at=now, groups=groups)
 
 
 @dataclass(slots=True)
