@@ -47,7 +47,7 @@ __all__ = ["OTHER", "PURPOSES", "ModelRow", "RecentCall", "model_rows", "recent_
 
 # A range of so few is told from its calls, to the millisecond: they are read in some ten of them.
 FEW_CALLS: Final = 2_000
-_UNTOLD: Final = frozenset({Distribution.PROMPT_TOKENS, Distribution.FULLNESS})
+_TOLD: Final = (Distribution.LATENCY_MS, Distribution.TTFT_MS, Distribution.ESTIMATE_RATIO)
 # A group is a filter pass and its plan; a client may also give all its calls one correlation id.
 _OF_GROUPS: Final = 20
 # Until calls of before there were rollups are counted: the newest of the range.
@@ -171,6 +171,7 @@ def model_rows(
         marginal=Marginal.MODEL,
         since=since,
         until=until,
+        distributions=_TOLD,
     )
     if found is None:
         table = _read(calls, MOST_CALLS)
@@ -232,7 +233,7 @@ def _added_up(found: rollups.RangeFigures, keys: Sequence[str] | None) -> _Table
     """From rollups. Of two spellings that one piece of time has, the more frequent is the newer."""
     if keys is not None:
         found.pieces = {key: told for key, told in found.pieces.items() if key[0] in keys}
-    totals = found.totals(leave_out=_UNTOLD)
+    totals = found.totals()
     spelt: dict[str, set[str]] = {}
     for key, total in totals.items():
         spelt.setdefault(key[0], set()).update(under(total, "s"))

@@ -6,7 +6,7 @@ recorded a moment ago and waits to be added is counted along.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -22,8 +22,9 @@ from helmdash.core.rollups.figures import (
     Key,
     Marginal,
     Place,
-    add_without,
+    add,
     tally,
+    with_only,
 )
 from helmdash.core.rollups.periods import cover, first_quarter, moment_of, quarter_of
 from helmdash.records.call_facts import facts_of
@@ -51,15 +52,12 @@ class RangeFigures:
     is_behind: bool = False
     has_calls: bool = True
 
-    def totals(self, *, leave_out: frozenset[Distribution] = frozenset()) -> dict[Key, Counts]:
-        """The figures of the whole range; a key without calls is left out.
-
-        leave_out: distributions that are not wanted, for they are most of what is added up.
-        """
+    def totals(self) -> dict[Key, Counts]:
+        """The figures of the whole range; a key without calls is left out."""
         totals: dict[Key, Counts] = {}
         for key, pieces in self.pieces.items():
             for _, counts in pieces:
-                add_without(totals.setdefault(key, {}), counts, leave_out)
+                add(totals.setdefault(key, {}), counts)
         return {key: counts for key, counts in totals.items() if counts.get(CALLS)}
 
 
@@ -94,8 +92,11 @@ def figures(
     marginal: Marginal,
     since: datetime | None,
     until: datetime | None,
+    distributions: Collection[Distribution] = (),
 ) -> RangeFigures | None:
     """The figures of calls that started from `since` to before `until`; None: without that bound.
+
+    distributions: those that are wanted, for they are most of what is read and added up.
 
     Two queries, and one for each edge that is not a quarter-hour's. None as an answer: the range
     reaches back to calls from before there were rollups, which are still to be counted.
@@ -116,7 +117,7 @@ def figures(
         is_gone = kept_from is not None and cut.quarter < kept_from
         calls = None if is_gone else _few(inside)
         if calls is not None:
-            _take(found, tally(((None, each) for each in calls), only=marginal))
+            _take(found, tally(((None, each) for each in calls), only=marginal), distributions)
             continue
         found.is_rounded = True
         first = cut.quarter if first == cut.quarter + 1 else first
@@ -128,13 +129,14 @@ def figures(
         marginal=marginal,
         spans=cover(first, end),
         most_uncounted=MOST_UNCOUNTED,
+        distributions=distributions,
     )
     found.is_behind = stored.is_behind
     for key, rows in stored.figures.items():
         pieces = ((first_quarter(width, period), counts) for width, period, counts in rows)
         found.pieces.setdefault(key, []).extend(pieces)
     within = (_within(change, first, end) for change in stored.uncounted)
-    _take(found, tally(within, only=marginal))
+    _take(found, tally(within, only=marginal), distributions)
     return found
 
 
@@ -228,9 +230,11 @@ def _few(calls: QuerySet[Call]) -> list[CallFacts] | None:
     return found if len(found) <= MOST_EDGE_CALLS else None
 
 
-def _take(found: RangeFigures, places: Mapping[Place, Counts]) -> None:
+def _take(
+    found: RangeFigures, places: Mapping[Place, Counts], distributions: Collection[Distribution]
+) -> None:
     for (quarter, _, key), counts in places.items():
-        found.pieces.setdefault(key, []).append((quarter, counts))
+        found.pieces.setdefault(key, []).append((quarter, with_only(counts, distributions)))
 
 
 def _within(change: Change, first: int | None, end: int | None) -> Change:

@@ -7,15 +7,23 @@ statements could see them in both, or in neither.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 from django.db import connection
 
 from helmdash.core.rollups.facts import COLUMNS, CallFacts
-from helmdash.core.rollups.figures import Change, Counts, Key, Marginal
+from helmdash.core.rollups.figures import (
+    Change,
+    Counts,
+    Distribution,
+    Key,
+    Marginal,
+    apart,
+    with_only,
+)
 from helmdash.core.rollups.periods import Span, Width, moment_of
 from helmdash.records.call_facts import facts_of_values, load_changes
 from helmdash.records.models import Call, Rollup, UncountedCalls
@@ -27,6 +35,17 @@ _UNCOUNTED = UncountedCalls._meta.db_table
 _CALLS = Call._meta.db_table
 # Nothing is before the first of these, and nothing after the other.
 _LEAST, _MOST = -(2**62), 2**62
+
+
+# Where each distribution is kept.
+COLUMN_OF: Final = {
+    Distribution.PROMPT_TOKENS: "prompt_tokens",
+    Distribution.FULLNESS: "fullness",
+    Distribution.LATENCY_MS: "latency",
+    Distribution.TTFT_MS: "ttft",
+    Distribution.ESTIMATE_RATIO: "estimate",
+}
+_ALL_FIGURES: Final = ", ".join(["figures", *COLUMN_OF.values()])
 
 
 class Slot(NamedTuple):
@@ -63,16 +82,20 @@ def read_spans(
     spans: Sequence[Span],
     most_uncounted: int,
     words: Sequence[str] | None = None,
+    distributions: Collection[Distribution] = (),
 ) -> Stored:
     """The figures of a marginal in some spans, and the oldest of what waits. One statement.
 
-    words: only keys that begin with one of them; None: every key.
+    words: only keys that begin with one of them; None: every key. distributions: those that are
+    wanted of what is stored.
     """
+    columns = [COLUMN_OF[each] for each in distributions]
     # The key up to the end of its first word, which no other word's key begins with.
     begins = [key_text((word,))[:-1] for word in words or ()]
     of_words = " OR ".join(["substr(key, 1, %s) = %s"] * len(begins)) or "1 = 0"
     narrowed = "" if words is None else f" AND ({of_words})"
-    of_span = f"SELECT width, period, key, figures FROM {_ROLLUPS}" + _OF_SPAN + narrowed
+    told = ", ".join(["figures", *columns])
+    of_span = f"SELECT width, period, key, {told} FROM {_ROLLUPS}" + _OF_SPAN + narrowed
     pieces = [of_span for _ in spans]
     values: list[Any] = []
     for span in spans:
@@ -81,25 +104,30 @@ def read_spans(
         values += [project_id, marginal.value, span.width.value, first, end]
         values += [each for begin in begins for each in (len(begin), begin)]
     pieces.append(
-        "SELECT -1, 0, '', changes FROM (SELECT changes FROM"
+        f"SELECT -1, 0, '', changes{', NULL' * len(columns)} FROM (SELECT changes FROM"
         f" {_UNCOUNTED} WHERE project_id = %s ORDER BY id LIMIT %s) AS waiting"
     )
     values += [project_id, most_uncounted + 1]
     found = Stored()
     waiting = 0
-    for width, period, key, text in _rows(" UNION ALL ".join(pieces), values):
+    for width, period, key, text, *others in _rows(" UNION ALL ".join(pieces), values):
         if width < 0:
             waiting += 1
             if waiting <= most_uncounted:
                 found.uncounted.extend(load_changes(text))
         else:
-            row = (Width(width), period, orjson.loads(text))
+            counts = _load(text, others)
+            if any(word in text for word in _WHOLE):
+                counts = with_only(counts, distributions)
+            row = (Width(width), period, counts)
             found.figures.setdefault(tuple(orjson.loads(key)), []).append(row)
     return Stored(
         figures=found.figures, uncounted=found.uncounted, is_behind=waiting > most_uncounted
     )
 
 
+# Words that only rows of before release 2 have among their plain counts.
+_WHOLE: Final = tuple(f'"{each.value}:' for each in Distribution)
 _OF_SPAN = (
     " WHERE project_id = %s AND marginal = %s AND width = %s AND period >= %s AND period < %s"
 )
@@ -111,7 +139,8 @@ def read_periods(
     """Every row of a width from one period to before another: its id and its figures."""
     marginals = ", ".join(f"'{each.value}'" for each in Marginal)
     statement = (
-        f"SELECT marginal, width, period, key, id, figures FROM {_ROLLUPS} WHERE project_id = %s"
+        f"SELECT marginal, width, period, key, id, {_ALL_FIGURES} FROM {_ROLLUPS}"
+        " WHERE project_id = %s"
         f" AND marginal IN ({marginals}) AND width = %s AND period >= %s AND period < %s"
     )
     return _by_slot(_rows(statement, [project_id, width.value, first, end]))
@@ -134,7 +163,7 @@ def read_slots(project_id: int, slots: Iterable[Slot]) -> dict[Slot, tuple[int, 
         values = [json.dumps(wanted)]
     # In this order: from each place to its row, by the index.
     statement = (
-        "SELECT r.marginal, r.width, r.period, r.key, r.id, r.figures FROM"
+        f"SELECT r.marginal, r.width, r.period, r.key, r.id, {_ALL_FIGURES} FROM"
         f" {source} CROSS JOIN {_ROLLUPS} r WHERE r.project_id = %s AND r.marginal = p.marginal"
         " AND r.width = p.width AND r.period = p.period AND r.key = p.key"
     )
@@ -168,7 +197,15 @@ def _is_of(change: Change, quarter: int) -> bool:
 
 
 def _by_slot(rows: Iterable[Sequence[Any]]) -> dict[Slot, tuple[int, Counts]]:
-    return {Slot(*row[:4]): (row[4], orjson.loads(row[5])) for row in rows}
+    return {Slot(*row[:4]): (row[4], _load(row[5], row[6:])) for row in rows}
+
+
+def _load(figures: str, others: Iterable[str | None]) -> Counts:
+    counts: Counts = orjson.loads(figures)
+    for text in others:
+        if text is not None:
+            counts.update(orjson.loads(text))
+    return counts
 
 
 def _rows(statement: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
@@ -178,6 +215,10 @@ def _rows(statement: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
         return found
 
 
-def dump(counts: Mapping[str, int]) -> str:
-    """Figures as they are stored."""
-    return orjson.dumps(counts).decode()
+def dump(counts: Mapping[str, int]) -> dict[str, str | None]:
+    """Figures as they are stored, by column."""
+    plain, found = apart(counts)
+    told: dict[str, str | None] = {"figures": orjson.dumps(plain).decode()}
+    for each, column in COLUMN_OF.items():
+        told[column] = orjson.dumps(found[each]).decode() if each in found else None
+    return told

@@ -17,7 +17,17 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import SentSizes
 from helmdash.core.rollups.facts import CallFacts
-from helmdash.core.rollups.figures import Counts, Key, Marginal, add, add_places, tally
+from helmdash.core.rollups.figures import (
+    Counts,
+    Distribution,
+    Key,
+    Marginal,
+    add,
+    add_places,
+    apart,
+    distribution,
+    tally,
+)
 from helmdash.core.rollups.periods import Width, period_of
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.operations.retention.expired import delete_expired
@@ -29,7 +39,7 @@ from helmdash.queries.budgets.budgets import forget_cache
 from helmdash.queries.database.sizes import row_counts
 from helmdash.records.call_facts import facts_of, load_changes
 from helmdash.records.models import Budget, Call, Project, Rollup, RollupState, UncountedCalls
-from helmdash.records.rollup_rows import Slot, key_text
+from helmdash.records.rollup_rows import COLUMN_OF, Slot, key_text, read_periods
 from tests.factories import NOW, make_capture
 from tests.recording.support import make_ruled_project, record
 
@@ -86,11 +96,11 @@ def _stored(project: ProjectInfo) -> dict[Slot, Counts]:
         for width in Width:
             slot = Slot(marginal.value, width.value, period_of(width, quarter), key_text(key))
             add(slots.setdefault(slot, {}), counts)
-    for row in Rollup.objects.filter(project_id=project.id):
-        slot = Slot(row.marginal, row.width, row.period, row.key)
-        counts = orjson.loads(row.figures)
-        assert counts
-        add(slots.setdefault(slot, {}), counts)
+    for width in Width:
+        rows = read_periods(project_id=project.id, width=width, first=-(2**62), end=2**62)
+        for slot, (_, counts) in rows.items():
+            assert counts
+            add(slots.setdefault(slot, {}), counts)
     return {slot: counts for slot, counts in slots.items() if counts}
 
 
@@ -170,7 +180,11 @@ class Story(RuleBasedStateMachine):
         start = NOW - timedelta(minutes=since, seconds=second)
         end = None if until is None else NOW - timedelta(minutes=until)
         found = rollups.figures(
-            project_id=self.project.id, marginal=Marginal.MODEL, since=start, until=end
+            project_id=self.project.id,
+            marginal=Marginal.MODEL,
+            since=start,
+            until=end,
+            distributions=Distribution,
         )
         assert found is not None
         if not found.has_calls:
@@ -264,7 +278,11 @@ def test_after_an_upgrade_older_calls_are_counted_step_by_step(project: ProjectI
         inside = Call.objects.filter(project_id=project.id, started_at__gte=counting.down_to)
         for marginal in (Marginal.ALL, Marginal.MODEL):
             found = rollups.figures(
-                project_id=project.id, marginal=marginal, since=counting.down_to, until=None
+                project_id=project.id,
+                marginal=marginal,
+                since=counting.down_to,
+                until=None,
+                distributions=Distribution,
             )
             assert found is not None
             told = tally(((None, each) for each in facts_of(inside)), only=marginal)
@@ -313,3 +331,39 @@ def test_what_retention_deleted_is_counted_until_it_is_too_old_itself(
     delete_expired(actor=SHELL, project=kept, now=NOW + timedelta(days=500))
 
     assert not Rollup.objects.exists()
+
+
+def test_rows_of_before_distributions_were_apart_are_added_to(project: ProjectInfo) -> None:
+    """All that was counted lies in `figures` there; what is not wanted is not told."""
+    at = NOW - timedelta(hours=3)
+    record(project, make_capture(started_at=at, latency_ms=40))
+    folding.fold_all()
+    right = _stored(project)
+    for row in Rollup.objects.all():
+        columns = [getattr(row, name) for name in COLUMN_OF.values()]
+        for name in COLUMN_OF.values():
+            setattr(row, name, None)
+        whole = orjson.loads(row.figures)
+        for told in columns:
+            whole |= orjson.loads(told or "{}")
+        row.figures = orjson.dumps(whole).decode()
+        row.save()
+    assert _stored(project) == right
+    record(project, make_capture(started_at=at, latency_ms=41))
+    for is_folded in (False, True):
+        if is_folded:
+            folding.fold_all()
+        for wanted in ((), (Distribution.LATENCY_MS,)):
+            found = rollups.figures(
+                project_id=project.id,
+                marginal=Marginal.ALL,
+                since=NOW - timedelta(days=1),
+                until=NOW,
+                distributions=wanted,
+            )
+            assert found is not None
+            counts = found.totals()[()]
+            assert counts["n"] == 2
+            assert set(apart(counts)[1]) == set(wanted)
+            if wanted:
+                assert distribution(counts, Distribution.LATENCY_MS) == {40: 1, 41: 1}

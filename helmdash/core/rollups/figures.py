@@ -15,7 +15,7 @@ that comes to nothing is not kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -119,12 +119,13 @@ def add_places(into: dict[Key, Counts], places: Mapping[Place, Counts]) -> None:
 
 def add(into: Counts, counts: Mapping[str, int]) -> None:
     """Add counts; what comes to nothing goes."""
+    so_far = into.get
     for word, count in counts.items():
-        total = into.get(word, 0) + count
-        if total:
-            into[word] = total
-        else:
-            into.pop(word, None)
+        into[word] = so_far(word, 0) + count
+    # Asked once for all words: where a range is added up nothing is taken away.
+    if not all(map(into.__getitem__, counts)):
+        for word in [word for word in counts if not into[word]]:
+            del into[word]
 
 
 def heads(counts: Mapping[str, int]) -> dict[str, dict[str, int]]:
@@ -140,13 +141,23 @@ def heads(counts: Mapping[str, int]) -> dict[str, dict[str, int]]:
     return found
 
 
-def add_without(
-    into: Counts, counts: Mapping[str, int], distributions: frozenset[Distribution]
-) -> None:
-    """Add counts but for some distributions, which are most of them."""
+def with_only(counts: Mapping[str, int], wanted: Collection[Distribution]) -> Counts:
+    """The counts without all distributions but these."""
     # Only their words begin with a capital, and the first letter is the cheapest thing to look at.
-    left = frozenset(each.value for each in distributions)
-    add(into, {word: count for word, count in counts.items() if word[0] not in left})
+    left = frozenset(each.value for each in Distribution if each not in wanted)
+    return {word: count for word, count in counts.items() if word[0] not in left}
+
+
+def apart(counts: Mapping[str, int]) -> tuple[Counts, dict[Distribution, Counts]]:
+    """The counts without any distribution, and each of these, as far as there is one."""
+    plain: Counts = {}
+    found: dict[Distribution, Counts] = {}
+    for word, count in counts.items():
+        if word[:2] in _HEADS:
+            found.setdefault(Distribution(word[0]), {})[word] = count
+        else:
+            plain[word] = count
+    return plain, found
 
 
 def under(counts: Mapping[str, int], head: str) -> dict[str, int]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from helmdash.core.rollups.figures import Counts
 from helmdash.records.bulk import insert_rows, update_rows
 from helmdash.records.models import Rollup
-from helmdash.records.rollup_rows import Slot, dump
+from helmdash.records.rollup_rows import COLUMN_OF, Slot, dump
 
 
 def store_slots(project_id: int, ids: Mapping[Slot, int], figures: Mapping[Slot, Counts]) -> None:
@@ -20,12 +20,12 @@ def store_slots(project_id: int, ids: Mapping[Slot, int], figures: Mapping[Slot,
         pk = ids.get(slot)
         if pk is None:
             if counts:
-                fresh.append({"project_id": project_id, **slot._asdict(), "figures": dump(counts)})
+                fresh.append({"project_id": project_id, **slot._asdict(), **dump(counts)})
         elif counts:
-            changed.append({"id": pk, "figures": dump(counts)})
+            changed.append({"id": pk, **dump(counts)})
         else:
             gone.append(pk)
     insert_rows(Rollup, fresh)
-    update_rows(Rollup, ("figures",), changed)
+    update_rows(Rollup, ("figures", *COLUMN_OF.values()), changed)
     if gone:
         Rollup.objects.filter(id__in=gone).delete()

@@ -18,6 +18,13 @@ class Rollup(models.Model):
     period = models.BigIntegerField(help_text="Its number among the periods of this width.")
     key = models.TextField(help_text="Words as a JSON array: what the calls have in common.")
     figures = models.TextField(help_text="JSON of core.rollups.figures.")
+    # The distributions among them, which are most of the bytes: who wants counts reads no others.
+    # In rows of before release 2 they are in `figures`, and these are null.
+    prompt_tokens = models.TextField(null=True)
+    fullness = models.TextField(null=True)
+    latency = models.TextField(null=True)
+    ttft = models.TextField(null=True)
+    estimate = models.TextField(null=True)
 
     class Meta:
         constraints = [
