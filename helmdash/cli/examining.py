@@ -189,7 +189,7 @@ def _records(now: datetime) -> Iterator[Finding]:
     facts = condition.row_facts(now=now)
     for name in ("projects", "keys", "people", "calls", "conversations"):
         count = getattr(facts, name)
-        more = " or more" if count >= condition.MOST_COUNTED else ""
+        more = " or more" if name in facts.bounded else ""
         yield Finding(subject="records", name=name, value=f"{count}{more}")
     is_ahead = facts.latest_call_at is not None and (
         (facts.latest_call_at - now).total_seconds() > _MOST_SKEW_SECONDS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,12 +11,20 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
-from django.db.models import Count, Q
+from django.db.models import Q, QuerySet
 
+from helmdash.core.rollups.figures import (
+    CALLS,
+    Counts,
+    Marginal,
+    add,
+    under,
+)
+from helmdash.queries import rollups
 from helmdash.records.models import ApiKey, Call, Conversation, Project, RecorderLedger
 
 RECENTLY = timedelta(hours=24)
-# Counting stops here: more is "or more".
+# Counting rows stops here: more is "or more".
 MOST_COUNTED = 1_000_000
 _MOST_CAUSES = 5
 # A process that lives writes to its row at least once a minute.
@@ -36,7 +46,10 @@ class DatabaseFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFacts:
-    """What it holds. running: names of processes that recorded lately; silent: that stopped so."""
+    """What it holds. running: names of processes that recorded lately; silent: that stopped so.
+
+    bounded: the names of those that were counted no further than MOST_COUNTED, and are more.
+    """
 
     projects: int
     keys: int
@@ -48,6 +61,7 @@ class RowFacts:
     recent_causes: tuple[tuple[str, int], ...]
     running: int
     silent: int
+    bounded: frozenset[str]
 
 
 def database_facts() -> DatabaseFacts:
@@ -67,22 +81,52 @@ def database_facts() -> DatabaseFacts:
 
 
 def row_facts(*, now: datetime) -> RowFacts:
-    """A dozen queries, each bounded by an index or by MOST_COUNTED."""
-    recent = Call.objects.filter(started_at__gte=now - RECENTLY, started_at__lte=now)
-    causes = recent.exclude(cause="").values_list("cause").annotate(n=Count("id"))
+    """Seven queries and at most seven for each project, none of which reads many rows.
+
+    Calls are told from rollups; where these do not reach back to the first call yet, from
+    MOST_COUNTED rows at most.
+    """
+    projects = list(Project.objects.values_list("id", flat=True))
+    held = [rollups.held_calls(project_id=each) for each in projects]
+    counted = {"conversations": _bounded(Conversation.objects.all())}
+    calls = sum(each or 0 for each in held)
+    if None in held:
+        calls = counted["calls"] = _bounded(Call.objects.all())
+    recent = _recent(projects, now)
+    causes = Counter(under(recent, "c"))
     open_rows = RecorderLedger.objects.filter(stopped_at__isnull=True)
     return RowFacts(
-        projects=Project.objects.count(),
+        projects=len(projects),
         keys=ApiKey.objects.filter(_valid(now), revoked_at__isnull=True).count(),
         people=get_user_model().objects.filter(is_active=True).count(),
-        calls=Call.objects.values("id")[:MOST_COUNTED].count(),
-        conversations=Conversation.objects.values("id")[:MOST_COUNTED].count(),
+        calls=calls,
+        conversations=counted["conversations"],
         latest_call_at=_latest(),
-        recent_calls=recent.count(),
-        recent_causes=tuple(causes.order_by("-n", "cause")[:_MOST_CAUSES]),
+        recent_calls=recent.get(CALLS, 0),
+        recent_causes=tuple(
+            sorted(causes.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_CAUSES]
+        ),
         running=open_rows.filter(seen_at__gte=now - _SILENT).count(),
         silent=open_rows.filter(seen_at__lt=now - _SILENT).count(),
+        bounded=frozenset(name for name, rows in counted.items() if rows >= MOST_COUNTED),
     )
+
+
+def _recent(projects: Iterable[int], now: datetime) -> Counts:
+    """The figures of the last day, of all projects. Calls of a project whose rollups do not reach
+    back for a day yet are left out."""
+    figures: Counts = {}
+    for project_id in projects:
+        found = rollups.figures(
+            project_id=project_id, marginal=Marginal.ALL, since=now - RECENTLY, until=None
+        )
+        for told in found.totals().values() if found else ():
+            add(figures, told)
+    return figures
+
+
+def _bounded(rows: QuerySet[Any]) -> int:
+    return rows.order_by().values("id")[:MOST_COUNTED].count()
 
 
 def _valid(now: datetime) -> Q:
