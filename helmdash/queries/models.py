@@ -6,7 +6,7 @@ plans, told apart by their purpose.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from statistics import median
@@ -172,11 +172,12 @@ def model_rows(
         since=since,
         until=until,
         distributions=_TOLD,
+        words=keys,
     )
     if found is None:
         table = _read(calls, MOST_CALLS)
     else:
-        table = _added_up(found, keys)
+        table = _added_up(found)
         if found.has_calls and not found.is_behind and table.calls <= FEW_CALLS:
             table = _read(calls, FEW_CALLS)
     ranked = sorted(table.totals.items(), key=lambda pair: (-pair[1][CALLS], pair[0]))
@@ -229,10 +230,8 @@ class _Table:
         return sum(counts[CALLS] for counts in self.totals.values())
 
 
-def _added_up(found: rollups.RangeFigures, keys: Sequence[str] | None) -> _Table:
+def _added_up(found: rollups.RangeFigures) -> _Table:
     """From rollups. Of two spellings that one piece of time has, the more frequent is the newer."""
-    if keys is not None:
-        found.pieces = {key: told for key, told in found.pieces.items() if key[0] in keys}
     totals = found.totals()
     spelt: dict[str, set[str]] = {}
     for key, total in totals.items():

@@ -6,19 +6,22 @@ recorded a moment ago and waits to be added is counted along.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from django.db.models import Count, Min, QuerySet, Sum
+from django.db.models import Count, Min, Sum
 
-from helmdash.core.rollups.facts import CallFacts
 from helmdash.core.rollups.figures import (
+    ADDED,
     CALLS,
+    OF_FITS,
+    VERSION,
     Change,
     Counts,
     Distribution,
+    Facts,
     Key,
     Marginal,
     Place,
@@ -28,7 +31,8 @@ from helmdash.core.rollups.figures import (
 )
 from helmdash.core.rollups.periods import cover, first_quarter, moment_of, quarter_of
 from helmdash.records.call_facts import facts_of
-from helmdash.records.models import Call, RollupState, UncountedCalls
+from helmdash.records.fit_facts import fit_facts_of
+from helmdash.records.models import Call, Fit, RollupState, UncountedCalls
 from helmdash.records.rollup_rows import read_spans
 
 # An edge with more calls is rounded to its quarter-hour: reading them takes a tenth of a second.
@@ -63,8 +67,8 @@ class RangeFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """What is not in the rollups of all projects yet: calls recorded lately, and by how many
-    transactions.
+    """What is not in the rollups of all projects yet: calls and fits recorded lately, and by how
+    many transactions.
 
     age_s: since the oldest of them was recorded; 0 where none waits. projects: that have calls from
     before there were rollups left to count.
@@ -93,16 +97,18 @@ def figures(
     since: datetime | None,
     until: datetime | None,
     distributions: Collection[Distribution] = (),
+    words: Sequence[str] | None = None,
 ) -> RangeFigures | None:
     """The figures of calls that started from `since` to before `until`; None: without that bound.
 
-    distributions: those that are wanted, for they are most of what is read and added up.
+    distributions: those that are wanted, for they are most of what is read and added up. words:
+    only keys that begin with one of them; None: every key.
 
     Two queries, and one for each edge that is not a quarter-hour's. None as an answer: the range
     reaches back to calls from before there were rollups, which are still to be counted.
     """
     state = RollupState.objects.filter(project_id=project_id).first()
-    counted_from = None if state is None else counted_down_to(state)
+    counted_from = None if state is None else counted_down_to(state, marginal)
     if counted_from is not None and (since is None or quarter_of(since) < counted_from):
         return None
     kept_from = state.kept_from if state is not None else None
@@ -111,24 +117,22 @@ def figures(
     )
     first, end = _whole(since, until)
     for cut in _cut(since, until):
-        inside = Call.objects.filter(
-            project_id=project_id, started_at__gte=cut.since, started_at__lt=cut.until
-        )
         is_gone = kept_from is not None and cut.quarter < kept_from
-        calls = None if is_gone else _few(inside)
-        if calls is not None:
-            _take(found, tally(((None, each) for each in calls), only=marginal), distributions)
+        inside = [] if is_gone else _read(project_id, marginal, cut)
+        if not is_gone and len(inside) <= MOST_EDGE_CALLS:
+            _take(found, tally(((None, each) for each in inside), only=marginal), distributions)
             continue
         found.is_rounded = True
         first = cut.quarter if first == cut.quarter + 1 else first
         end = cut.quarter + 1 if end == cut.quarter else end
     if first is not None and end is not None and first >= end:
-        return found
+        return _of_words(found, words)
     stored = read_spans(
         project_id=project_id,
         marginal=marginal,
         spans=cover(first, end),
         most_uncounted=MOST_UNCOUNTED,
+        words=words,
         distributions=distributions,
     )
     found.is_behind = stored.is_behind
@@ -137,6 +141,12 @@ def figures(
         found.pieces.setdefault(key, []).extend(pieces)
     within = (_within(change, first, end) for change in stored.uncounted)
     _take(found, tally(within, only=marginal), distributions)
+    return _of_words(found, words)
+
+
+def _of_words(found: RangeFigures, words: Sequence[str] | None) -> RangeFigures:
+    if words is not None:
+        found.pieces = {key: told for key, told in found.pieces.items() if key[0] in words}
     return found
 
 
@@ -165,16 +175,17 @@ def waiting(*, now: datetime) -> Waiting:
         calls=told["calls"] or 0,
         transactions=told["rows"],
         age_s=0.0 if oldest is None else max(0.0, (now - oldest).total_seconds()),
-        projects=RollupState.objects.filter(is_complete=False).count(),
+        projects=RollupState.unfinished().count(),
     )
 
 
-def counted_down_to(state: RollupState) -> int | None:
-    """The quarter-hour from which on a project's calls are in its rollups; None: all of them are.
+def counted_down_to(state: RollupState, marginal: Marginal = Marginal.ALL) -> int | None:
+    """The quarter-hour from which on a project's calls (or fits) are in a marginal; None: all of
+    them are.
 
-    Calls from before there were rollups are counted from the newest back.
+    Those from before there were rollups, or this marginal, are counted from the newest back.
     """
-    if state.is_complete:
+    if state.is_complete and (marginal not in ADDED or state.version >= VERSION):
         return None
     return _NEVER if state.rebuilt_down_to is None else state.rebuilt_down_to
 
@@ -182,7 +193,7 @@ def counted_down_to(state: RollupState) -> int | None:
 def countings() -> tuple[Counting, ...]:
     """The projects that have calls from before there were rollups, by name. Two queries for each
     and one."""
-    left = RollupState.objects.filter(is_complete=False).select_related("project")
+    left = RollupState.unfinished().select_related("project")
     return tuple(_counting(state) for state in left.order_by("project__name", "project_id"))
 
 
@@ -224,10 +235,17 @@ def _cut(since: datetime | None, until: datetime | None) -> Iterator[_Cut]:
             yield inside
 
 
-def _few(calls: QuerySet[Call]) -> list[CallFacts] | None:
-    """The facts of some calls; None where they are too many."""
-    found = facts_of(calls[: MOST_EDGE_CALLS + 1])
-    return found if len(found) <= MOST_EDGE_CALLS else None
+def _read(project_id: int, marginal: Marginal, cut: _Cut) -> Sequence[Facts]:
+    """The facts of an edge's calls, or fits; one more than MOST_EDGE_CALLS at most."""
+    if marginal in OF_FITS:
+        fits = Fit.objects.filter(
+            project_id=project_id, created_at__gte=cut.since, created_at__lt=cut.until
+        )
+        return fit_facts_of(fits[: MOST_EDGE_CALLS + 1])
+    calls = Call.objects.filter(
+        project_id=project_id, started_at__gte=cut.since, started_at__lt=cut.until
+    )
+    return facts_of(calls[: MOST_EDGE_CALLS + 1])
 
 
 def _take(
@@ -243,7 +261,7 @@ def _within(change: Change, first: int | None, end: int | None) -> Change:
     return _if_within(before, first, end), _if_within(after, first, end)
 
 
-def _if_within(facts: CallFacts | None, first: int | None, end: int | None) -> CallFacts | None:
+def _if_within(facts: Facts | None, first: int | None, end: int | None) -> Facts | None:
     if facts is None or (first is not None and facts.quarter < first):
         return None
     return None if end is not None and facts.quarter >= end else facts

@@ -1,20 +1,33 @@
 """The fits of a range: which of them cut something, what is cut most, and for whom.
 
-Figures and filters read the newest MOST_READ fits of a range and no more: what a range costs does
-not depend on how many it has. With more of them the figures are of the newest, and say so.
+Filters read the newest MOST_READ fits of a range and no more: what a range costs does not depend
+on how many it has. Figures of more come from rollups; with a filter they are of the newest, and say
+so.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from django.db.models import Min, QuerySet
 
+from helmdash.core.rollups.figures import Marginal, heads
+from helmdash.core.rollups.fit_facts import (
+    AFTER_BYTES,
+    BEFORE_BYTES,
+    FITS,
+    OVER,
+    STEP_BYTES,
+    STEP_ENTRIES,
+    STEP_FITS,
+    TRIMMED,
+)
+from helmdash.queries import rollups
 from helmdash.queries.budgets import budgets
 from helmdash.queries.fitting import FitView, view
 from helmdash.queries.list_series import Newest
@@ -26,6 +39,7 @@ from helmdash.queries.paging import (
     newer,
     older,
 )
+from helmdash.records.fit_facts import steps_of
 from helmdash.records.models import Fit
 
 # Their steps are taken out of Trims of some ten kilobytes each: a tenth of a second.
@@ -92,10 +106,11 @@ class FitTotal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimTotals:
-    """The figures of the fits that were read.
+    """The figures of the range.
 
     cuts: what is cut most first; models: for whom most is cut first, as `clients`. is_sample: the
-    range has more than MOST_READ fits, and these are the newest, from `first_at` on.
+    range has more than MOST_READ fits, and these are the newest, from `first_at` on. is_rounded:
+    they are of whole quarter-hours. is_behind: the newest are not added up yet.
     """
 
     all: FitTotal
@@ -104,6 +119,8 @@ class TrimTotals:
     clients: tuple[FitTotal, ...]
     is_sample: bool
     first_at: datetime
+    is_rounded: bool = False
+    is_behind: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,12 +139,6 @@ class TrimPage(Page[FitView]):
     cut: tuple[int, ...] = ()
 
 
-class _Step(NamedTuple):
-    label: str
-    entries: int
-    saved_bytes: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Facts:
     """A fit without its entries."""
@@ -140,7 +151,7 @@ class _Facts:
     before_bytes: int
     after_bytes: int
     fits: bool
-    steps: tuple[_Step, ...] = field(default=())
+    steps: tuple[tuple[str, int, int], ...] = field(default=())
 
     @property
     def outcome(self) -> TrimOutcome:
@@ -152,8 +163,8 @@ class _Facts:
 def page(
     *, project_id: int, filters: TrimFilters, cursor: str | None = None, limit: int = 50
 ) -> TrimPage:
-    """Fits that fit the filters, newest first. Two queries, and those for the names of models where
-    one is asked for.
+    """Fits that fit the filters, newest first. Two queries, those for the names of models where one
+    is asked for, and fifteen at most for the figures of more than MOST_READ.
 
     cursor None: from the newest. Raises BadCursor for one that no page of this list gave.
     """
@@ -169,7 +180,9 @@ def page(
     return TrimPage(
         items=_views(shown),
         next=encode_cursor(last.created_at, last.id) if last else None,
-        totals=_totals(found, read, is_more) if found and not cursor else None,
+        totals=_totals(project_id, filters, found, read, is_more=is_more)
+        if found and not cursor
+        else None,
         newest=Newest(
             rows=[(each.created_at, each.outcome.value) for each in found],
             read_from=read[-1].created_at if is_more else None,
@@ -244,16 +257,8 @@ def _facts(row: tuple[Any, ...]) -> _Facts:
         before_bytes=before,
         after_bytes=after,
         fits=fits,
-        steps=tuple(_steps(steps)),
+        steps=tuple(steps_of(steps)),
     )
-
-
-def _steps(told: object) -> Iterator[_Step]:
-    """Those that a receipt tells of; another version may have written it otherwise."""
-    for each in told if isinstance(told, list) else ():
-        match each:
-            case {"label": str(label), "entries": int(entries), "bytes_saved": int(saved)}:
-                yield _Step(label, entries, saved)
 
 
 def _matcher(project_id: int, filters: TrimFilters) -> Callable[[_Facts], bool]:
@@ -268,7 +273,7 @@ def _matcher(project_id: int, filters: TrimFilters) -> Callable[[_Facts], bool]:
             )
         )
     if filters.cut is not None:
-        tests.append(lambda fit: any(step.label == filters.cut for step in fit.steps))
+        tests.append(lambda fit: any(label == filters.cut for label, *_ in fit.steps))
     for name in ("client", "catalog", "outcome"):
         value = getattr(filters, name)
         if value is not None:
@@ -282,7 +287,60 @@ def _views(facts: Iterable[_Facts]) -> tuple[FitView, ...]:
     return tuple(view(rows[pk]) for pk in ids if pk in rows)
 
 
-def _totals(found: list[_Facts], read: list[_Facts], is_sample: bool) -> TrimTotals:
+def _totals(
+    project_id: int, filters: TrimFilters, found: list[_Facts], read: list[_Facts], *, is_more: bool
+) -> TrimTotals:
+    is_all = is_more and filters == TrimFilters(since=filters.since, until=filters.until)
+    added = _added_up(project_id, filters, read[-1].created_at) if is_all else None
+    return added or _of_those_read(found, read[-1].created_at, is_sample=is_more)
+
+
+def _added_up(project_id: int, filters: TrimFilters, first_at: datetime) -> TrimTotals | None:
+    """From rollups; None where these do not reach back so far yet."""
+    parts = [
+        rollups.figures(
+            project_id=project_id, marginal=marginal, since=filters.since, until=filters.until
+        )
+        for marginal in (Marginal.FIT, Marginal.FIT_MODEL, Marginal.FIT_CALLER)
+    ]
+    told = [each for each in parts if each is not None]
+    if len(told) < len(parts):
+        return None
+    whole, models, clients = (each.totals() for each in told)
+    counts = whole.get((), {})
+    by_head = heads(counts)
+    return TrimTotals(
+        all=_fit_total("", counts),
+        cuts=_most_saved(
+            CutTotal(
+                name=label,
+                fits=fits,
+                entries=by_head.get(STEP_ENTRIES, {}).get(label, 0),
+                saved_bytes=by_head.get(STEP_BYTES, {}).get(label, 0),
+            )
+            for label, fits in by_head.get(STEP_FITS, {}).items()
+        ),
+        models=_most_cut(_fit_total(key[0], each) for key, each in models.items()),
+        clients=_most_cut(_fit_total(key[0], each) for key, each in clients.items()),
+        is_sample=False,
+        first_at=first_at,
+        is_rounded=any(each.is_rounded for each in told),
+        is_behind=any(each.is_behind for each in told),
+    )
+
+
+def _fit_total(name: str, counts: Mapping[str, int]) -> FitTotal:
+    return FitTotal(
+        name=name,
+        fits=counts.get(FITS, 0),
+        cut=counts.get(TRIMMED, 0),
+        over=counts.get(OVER, 0),
+        before_bytes=counts.get(BEFORE_BYTES, 0),
+        after_bytes=counts.get(AFTER_BYTES, 0),
+    )
+
+
+def _of_those_read(found: list[_Facts], first_at: datetime, *, is_sample: bool) -> TrimTotals:
     whole = FitTotal()
     cuts: dict[str, CutTotal] = {}
     models: dict[str, FitTotal] = {}
@@ -298,19 +356,23 @@ def _totals(found: list[_Facts], read: list[_Facts], is_sample: bool) -> TrimTot
             total.over += not fit.fits
             total.before_bytes += fit.before_bytes
             total.after_bytes += fit.after_bytes
-        for step in fit.steps:
-            cut = cuts.setdefault(step.label, CutTotal(step.label))
+        for label, entries, saved in fit.steps:
+            cut = cuts.setdefault(label, CutTotal(label))
             cut.fits += 1
-            cut.entries += step.entries
-            cut.saved_bytes += step.saved_bytes
+            cut.entries += entries
+            cut.saved_bytes += saved
     return TrimTotals(
         all=whole,
-        cuts=tuple(sorted(cuts.values(), key=lambda each: (-each.saved_bytes, each.name))),
+        cuts=_most_saved(cuts.values()),
         models=_most_cut(models.values()),
         clients=_most_cut(clients.values()),
         is_sample=is_sample,
-        first_at=read[-1].created_at,
+        first_at=first_at,
     )
+
+
+def _most_saved(cuts: Iterable[CutTotal]) -> tuple[CutTotal, ...]:
+    return tuple(sorted(cuts, key=lambda each: (-each.saved_bytes, each.name)))
 
 
 def _most_cut(totals: Iterable[FitTotal]) -> tuple[FitTotal, ...]:
@@ -323,7 +385,7 @@ def _offered(read: Iterable[_Facts]) -> dict[str, tuple[str, ...]]:
         name: Counter() for name in ("model", "client", "catalog", "cut")
     }
     for fit in read:
-        found["cut"].update(step.label for step in fit.steps)
+        found["cut"].update(label for label, *_ in fit.steps)
         for name in ("model", "client", "catalog"):
             found[name][getattr(fit, name)] += 1
     return {

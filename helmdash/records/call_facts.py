@@ -1,4 +1,4 @@
-"""Facts of calls out of their rows, and as they wait to be counted (core.rollups.facts)."""
+"""Facts of calls out of their rows, and as all facts wait to be counted (core.rollups.facts)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 
 from helmdash.core.rollups.facts import COLUMNS, CallFacts
 from helmdash.core.rollups.figures import Change
+from helmdash.core.rollups.fit_facts import FitFacts
 from helmdash.core.rollups.periods import quarter_of
 from helmdash.records.bulk import storable
 from helmdash.records.models import Call
@@ -36,23 +37,33 @@ def facts_of_values(rows: Iterable[Sequence[Any]]) -> Iterator[CallFacts]:
 
 
 def dump_changes(changes: Sequence[Change]) -> str:
-    """Two lists in JSON: facts that were true before, and facts that are true now.
+    """Lists in JSON: facts of calls that were true before, and that are true now; where there are
+    fits, two more of theirs.
 
     What no database stores is written as it is stored with the calls, so that both stay equal.
     """
-    before = [tuple(old) for old, _ in changes if old is not None]
-    after = [tuple(new) for _, new in changes if new is not None]
+    told: list[list[tuple[Any, ...]]] = [[], [], [], []]
+    for change in changes:
+        for place, facts in enumerate(change):
+            if facts is not None:
+                told[place if isinstance(facts, CallFacts) else place + 2].append(tuple(facts))
+    if not told[2] and not told[3]:
+        del told[2:]
     try:
-        text = orjson.dumps((before, after)).decode()
+        text = orjson.dumps(told).decode()
     except orjson.JSONEncodeError:  # lone surrogates
-        return json.dumps(storable((before, after)))
-    return json.dumps(storable((before, after))) if "\\u0000" in text else text
+        return json.dumps(storable(told))
+    return json.dumps(storable(told)) if "\\u0000" in text else text
 
 
 def load_changes(text: str) -> Iterator[Change]:
     """What `dump_changes` wrote."""
-    before, after = orjson.loads(text)
+    before, after, *fits = orjson.loads(text)
     for old in before:
         yield CallFacts(*old), None
     for new in after:
         yield None, CallFacts(*new)
+    for place, told in enumerate(fits):
+        for each in told:
+            fit = FitFacts(*each)
+            yield (fit, None) if place == 0 else (None, fit)

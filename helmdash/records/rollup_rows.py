@@ -24,9 +24,11 @@ from helmdash.core.rollups.figures import (
     apart,
     with_only,
 )
+from helmdash.core.rollups.fit_facts import FitFacts
 from helmdash.core.rollups.periods import Span, Width, moment_of
 from helmdash.records.call_facts import facts_of_values, load_changes
-from helmdash.records.models import Call, Rollup, UncountedCalls
+from helmdash.records.fit_facts import steps_of
+from helmdash.records.models import Call, Fit, Rollup, UncountedCalls
 from helmdash.records.querysets import moment
 from helmdash.records.replica import connection_for
 
@@ -170,8 +172,10 @@ def read_slots(project_id: int, slots: Iterable[Slot]) -> dict[Slot, tuple[int, 
     return _by_slot(_rows(statement, [*values, project_id])) if wanted else {}
 
 
-def read_quarter(*, project_id: int, quarter: int) -> tuple[list[CallFacts], list[Change]]:
-    """The calls of a quarter-hour, and what waits of it, as they are at one moment."""
+def read_quarter(
+    *, project_id: int, quarter: int
+) -> tuple[list[CallFacts], list[FitFacts], list[Change]]:
+    """The calls and fits of a quarter-hour, and what waits of it, as they are at one moment."""
     columns = ", ".join(connection.ops.quote_name(name) for name in COLUMNS)
     nothing = ", ".join(["NULL"] * len(COLUMNS))
     # Calls come first: their columns give the types.
@@ -179,17 +183,36 @@ def read_quarter(*, project_id: int, quarter: int) -> tuple[list[CallFacts], lis
         f"SELECT NULL AS changes, started_at, {columns} FROM {_CALLS}"
         " WHERE project_id = %s AND started_at >= %s AND started_at < %s"
         f" UNION ALL SELECT changes, NULL, {nothing} FROM {_UNCOUNTED} WHERE project_id = %s"
+        f" UNION ALL SELECT {_FIT[connection.vendor]}, created_at, {nothing} FROM {_FITS}"
+        " WHERE project_id = %s AND created_at >= %s AND created_at < %s"
     )
     adapt = connection.ops.adapt_datetimefield_value
     bounds = [adapt(moment_of(quarter)), adapt(moment_of(quarter + 1))]
     calls: list[Sequence[Any]] = []
+    fits: list[FitFacts] = []
     waiting: list[Change] = []
-    for changes, at, *rest in _rows(statement, [project_id, *bounds, project_id]):
-        if changes is None:
+    values = [project_id, *bounds, project_id, project_id, *bounds]
+    for text, at, *rest in _rows(statement, values):
+        if text is None:
             calls.append((moment(at), *rest))
+        elif at is None:
+            waiting.extend(load_changes(text))
         else:
-            waiting.extend(load_changes(changes))
-    return list(facts_of_values(calls)), [each for each in waiting if _is_of(each, quarter)]
+            model, caller, before, after, fit, steps = orjson.loads(text)
+            told = tuple(steps_of(steps))
+            fits.append(FitFacts(quarter, model, caller, before, after, bool(fit), told))
+    waiting = [each for each in waiting if _is_of(each, quarter)]
+    return list(facts_of_values(calls)), fits, waiting
+
+
+_FITS = Fit._meta.db_table
+# A fit as JSON; of its receipt the steps alone.
+_FIT: Final = {
+    "sqlite": "json_array(model, caller, before_bytes, after_bytes, fits,"
+    " json_extract(trim, '$.steps'))",
+    "postgresql": "json_build_array(model, caller, before_bytes, after_bytes, fits,"
+    " trim -> 'steps')::text",
+}
 
 
 def _is_of(change: Change, quarter: int) -> bool:

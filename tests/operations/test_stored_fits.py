@@ -11,9 +11,12 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.core.ranking.ranking import PastPlan
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import Fitted, NoCatalog, fit_catalog
+from helmdash.operations.rollups import folding
+from helmdash.operations.rollups.noting import note
 from helmdash.queries import fit_uses, fitting, trims
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.trims import TrimFilters
+from helmdash.records.fit_facts import fit_facts_of
 from helmdash.records.models import Budget, Fit
 from tests.factories import NOW, make_capture, record
 from tests.plan_rows import add_attempt, make_plan
@@ -111,7 +114,9 @@ def test_another_project_does_not_see_it(project: ProjectInfo) -> None:
 
 
 def test_figures_are_of_the_newest_fits_and_the_list_goes_on_behind_them(
-    project: ProjectInfo, django_assert_num_queries: Any
+    project: ProjectInfo,
+    django_assert_num_queries: Any,
+    django_assert_max_num_queries: Any,
 ) -> None:
     def stored(number: int) -> Fit:
         is_cut = number % 100 == 0
@@ -156,6 +161,24 @@ def test_figures_are_of_the_newest_fits_and_the_list_goes_on_behind_them(
     exact = trims.page(project_id=project.id, filters=since).totals
     assert exact is not None
     assert (exact.is_sample, exact.all.fits, exact.all.cut) == (False, 150, 2)
+    # Of all fits figures are exact, however many there are, and whether they are added up yet.
+    note(project.id, [(None, each) for each in fit_facts_of(Fit.objects.all())], now=NOW)
+    told = []
+    for _ in range(2):
+        with django_assert_max_num_queries(11):
+            totals = trims.page(project_id=project.id, filters=TrimFilters()).totals
+        assert totals is not None
+        told.append(totals)
+        folding.fold_all()
+    assert told[0] == told[1]
+    whole = told[0].all
+    assert (told[0].is_sample, whole.fits, whole.cut, whole.over) == (False, 2_010, 21, 1)
+    assert (whole.before_bytes, whole.saved_bytes) == (2_010_000, 21 * 600)
+    assert [(cut.fits, cut.entries, cut.saved_bytes) for cut in told[0].cuts] == [(21, 63, 12_600)]
+    assert [(each.name, each.fits) for each in told[0].models] == [
+        ("openai/gpt-4o", 2_009),
+        ("rare", 1),
+    ]
 
 
 def test_a_fit_leads_to_the_calls_the_plan_and_the_edit_of_its_time(

@@ -16,10 +16,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import SentSizes
-from helmdash.core.rollups.facts import CallFacts
+from helmdash.core.calls.lanes import Lane
 from helmdash.core.rollups.figures import (
+    ADDED,
     Counts,
     Distribution,
+    Facts,
     Key,
     Marginal,
     add,
@@ -29,6 +31,7 @@ from helmdash.core.rollups.figures import (
     tally,
 )
 from helmdash.core.rollups.periods import Width, period_of
+from helmdash.operations.fitting.fits import insert_fit
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.operations.retention.expired import delete_expired
 from helmdash.operations.rollups import folding, noting
@@ -38,7 +41,8 @@ from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.queries.budgets.budgets import forget_cache
 from helmdash.queries.database.sizes import row_counts
 from helmdash.records.call_facts import facts_of, load_changes
-from helmdash.records.models import Budget, Call, Project, Rollup, RollupState, UncountedCalls
+from helmdash.records.fit_facts import fit_facts_of
+from helmdash.records.models import Budget, Call, Fit, Project, Rollup, RollupState, UncountedCalls
 from helmdash.records.rollup_rows import COLUMN_OF, Slot, key_text, read_periods
 from tests.factories import NOW, make_capture
 from tests.recording.support import make_ruled_project, record
@@ -58,7 +62,22 @@ _CALLS = st.fixed_dictionaries(
         ),
         "latency_ms": st.sampled_from([None, 3, 999, 100_000]),
         "sent": st.sampled_from([None, SentSizes(bytes=5_000)]),
+        "lane": st.sampled_from([None, Lane.SIDE]),
+        "fit_id": st.sampled_from([None, "fit-1", "fit-2"]),
         "age": _AGES,
+    }
+)
+
+
+_FITS = st.fixed_dictionaries(
+    {
+        "model": st.sampled_from(["openai/gpt-4o", "acme/tiny"]),
+        "caller": st.sampled_from(["owner", "a\x00b"]),
+        "steps": st.lists(
+            st.tuples(st.sampled_from(["tags", "examples"]), st.integers(1, 3), st.integers(1, 99)),
+            max_size=3,
+        ),
+        "fits": st.booleans(),
     }
 )
 
@@ -72,7 +91,34 @@ def _capture(given: dict[str, Any]) -> Any:
     return make_capture(**rest, started_at=NOW - timedelta(minutes=given["age"]))
 
 
-def _every_width(facts: Iterable[CallFacts]) -> dict[Slot, Counts]:
+def _fit(project: ProjectInfo, name: str, age: int = 0, **given: Any) -> None:
+    steps = given.get("steps", ())
+    insert_fit(
+        {
+            "project_id": project.id,
+            "name": name,
+            "model": given.get("model", "acme/tiny"),
+            "intent": "",
+            "intent_sha": "0" * 16,
+            "catalog_name": "",
+            "catalog_digest": "0" * 64,
+            "before_bytes": 9_000,
+            "after_bytes": 9_000 - sum(saved for *_, saved in steps),
+            "fits": given.get("fits", True),
+            "trim": {
+                "steps": [
+                    {"label": label, "entries": entries, "bytes_saved": saved}
+                    for label, entries, saved in steps
+                ]
+            },
+            "budget": {},
+            "caller": given.get("caller", "owner"),
+            "created_at": NOW - timedelta(minutes=age),
+        }
+    )
+
+
+def _every_width(facts: Iterable[Facts]) -> dict[Slot, Counts]:
     """What all rollups have to be, by another way than folding."""
     slots: dict[Slot, Counts] = {}
     for (quarter, marginal, key), counts in tally((None, each) for each in facts).items():
@@ -113,7 +159,8 @@ class Story(RuleBasedStateMachine):
         super().__init__()
         Story.made += 1
         self.project = make_ruled_project(slug=f"p{Story.made}", name="P", retention_days=7)
-        self.retired: list[CallFacts] = []
+        self.retired: list[Facts] = []
+        self.fits = 0
 
     @rule(calls=st.lists(_CALLS, min_size=1, max_size=4), crashes=st.booleans())
     def report(self, calls: list[dict[str, Any]], crashes: bool) -> None:
@@ -122,6 +169,14 @@ class Story(RuleBasedStateMachine):
             record(self.project, *map(_capture, calls), now=NOW)
             if crashes:
                 raise _Crash
+
+    @rule(given=_FITS, age=_AGES, crashes=st.booleans())
+    def fit(self, given: dict[str, Any], age: int, crashes: bool) -> None:
+        with suppress(_Crash), transaction.atomic():
+            _fit(self.project, f"fit-{self.fits + 1}", age, **given)
+            if crashes:
+                raise _Crash
+            self.fits += 1
 
     @rule(facts=st.sampled_from([3, 999, 70_000]))
     def learn_more_of_a_call(self, facts: int) -> None:
@@ -149,11 +204,14 @@ class Story(RuleBasedStateMachine):
 
     @rule()
     def retain(self) -> None:
-        """The calls go, their figures stay."""
-        old = Call.objects.filter(
-            project_id=self.project.id, started_at__lt=NOW - timedelta(days=7)
+        """The calls and fits go, their figures stay."""
+        line = NOW - timedelta(days=7)
+        self.retired += facts_of(
+            Call.objects.filter(project_id=self.project.id, started_at__lt=line)
         )
-        self.retired += facts_of(old)
+        self.retired += fit_facts_of(
+            Fit.objects.filter(project_id=self.project.id, created_at__lt=line)
+        )
         delete_expired(actor=SHELL, project=self.project, now=NOW)
 
     @rule(tokens=st.sampled_from([50, 60_000]))
@@ -174,14 +232,19 @@ class Story(RuleBasedStateMachine):
         with suppress(_Crash):
             rebuild(actor=SHELL, project_id=self.project.id, progress=stop, anew=anew)
 
-    @rule(since=_AGES, until=st.none() | _AGES, second=st.sampled_from([0, 0, 7]))
-    def look(self, since: int, until: int | None, second: int) -> None:
+    @rule(
+        marginal=st.sampled_from([Marginal.MODEL, Marginal.LANE, Marginal.FIT_MODEL]),
+        since=_AGES,
+        until=st.none() | _AGES,
+        second=st.sampled_from([0, 0, 7]),
+    )
+    def look(self, marginal: Marginal, since: int, until: int | None, second: int) -> None:
         """Any range is what its calls come to; where these are gone it is rounded outside."""
         start = NOW - timedelta(minutes=since, seconds=second)
         end = None if until is None else NOW - timedelta(minutes=until)
         found = rollups.figures(
             project_id=self.project.id,
-            marginal=Marginal.MODEL,
+            marginal=marginal,
             since=start,
             until=end,
             distributions=Distribution,
@@ -189,20 +252,29 @@ class Story(RuleBasedStateMachine):
         assert found is not None
         if not found.has_calls:
             return
-        rows = Call.objects.filter(project_id=self.project.id, started_at__gte=start)
-        inside = facts_of(rows if end is None else rows.filter(started_at__lt=end))
-        told: dict[tuple[str, ...], Counts] = {}
-        for (_, _, key), counts in tally(
-            ((None, each) for each in inside), only=Marginal.MODEL
-        ).items():
-            add(told.setdefault(key, {}), counts)
+        last = end or NOW + timedelta(days=9)
+        inside: list[Facts] = [
+            *facts_of(
+                Call.objects.filter(
+                    project_id=self.project.id, started_at__range=(start, last)
+                ).exclude(started_at=last)
+            ),
+            *fit_facts_of(
+                Fit.objects.filter(
+                    project_id=self.project.id, created_at__range=(start, last)
+                ).exclude(created_at=last)
+            ),
+        ]
+        told: dict[Key, Counts] = {}
+        add_places(told, tally(((None, each) for each in inside), only=marginal))
         assert found.totals() == told
         assert not found.is_rounded
 
     @invariant()
     def what_is_stored_is_what_the_calls_come_to(self) -> None:
         calls = facts_of(Call.objects.filter(project_id=self.project.id))
-        assert _stored(self.project) == _every_width([*calls, *self.retired])
+        fits = fit_facts_of(Fit.objects.filter(project_id=self.project.id))
+        assert _stored(self.project) == _every_width([*calls, *fits, *self.retired])
 
 
 def test_rollups_are_what_the_calls_come_to(db: None) -> None:
@@ -300,6 +372,26 @@ def test_after_an_upgrade_older_calls_are_counted_step_by_step(project: ProjectI
     assert rollups.countings() == ()
     calls = facts_of(Call.objects.filter(project_id=project.id))
     assert _stored(project) == _every_width(calls)
+
+
+def test_a_marginal_that_is_new_is_counted_while_the_others_are_told(project: ProjectInfo) -> None:
+    _fill(project)
+    _fit(project, "fit-1", age=60 * 24 * 70, steps=[("tags", 2, 40)])
+    folding.fold_all()
+    right = _stored(project)
+    new = [each.value for each in ADDED]
+    assert Rollup.objects.filter(marginal__in=new).delete()[0]
+    RollupState.objects.update(version=1)
+
+    def known(marginal: Marginal) -> bool:
+        found = rollups.figures(project_id=project.id, marginal=marginal, since=None, until=None)
+        return found is not None
+
+    assert {each for each in Marginal if not known(each)} == ADDED
+    while rebuild_some(is_over=lambda: True):
+        assert known(Marginal.MODEL)
+    assert all(map(known, Marginal))
+    assert _stored(project) == right
 
 
 def test_what_retention_deleted_is_counted_until_it_is_too_old_itself(

@@ -46,6 +46,7 @@ class CallFacts(NamedTuple):
     latency_ms: int | None
     ttft_ms: int | None
     estimate_tokens: int | None
+    lane: str | None = None
 
 
 # As the table of calls names them; the time they are of comes before.

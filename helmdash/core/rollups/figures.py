@@ -1,4 +1,4 @@
-"""Figures of many calls as counts under short words, all of which can be added and taken away.
+"""Figures of many calls (or fits) as counts under short words, which can be added and taken away.
 
 So the figures of a day are those of its hours added up, a call that turns out to have been another
 is the new one added and the old one taken away, and a call that is erased leaves nothing. A count
@@ -11,6 +11,8 @@ that comes to nothing is not kept.
     cut             suspected silent cuts   pt, pt# ...    sums of tokens, and how many told them
     P: F: L: T: E:<bucket>  distributions
     hit#, hit, hit/         calls that told of their cache, what it gave, their prompt tokens
+
+Those of fits are in core.rollups.fit_facts.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from enum import StrEnum
 from typing import Final
 
 from helmdash.core.budgets.health import HealthReason
+from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.outcomes import CallOutcome, outcome_of
 from helmdash.core.rollups.buckets import bucket_of
 from helmdash.core.rollups.facts import (
@@ -29,12 +32,14 @@ from helmdash.core.rollups.facts import (
     grouped_variant,
     key_of,
 )
+from helmdash.core.rollups.fit_facts import FitFacts, figures_of
 
 Counts = dict[str, int]
 """Figures: a count for each word."""
 Key = tuple[str, ...]
-Change = tuple[CallFacts | None, CallFacts | None]
-"""A call's facts before and after: None before it was recorded, None after it was erased."""
+Facts = CallFacts | FitFacts
+Change = tuple[Facts | None, Facts | None]
+"""Facts before and after: None before a call (or fit) was recorded, None after it was erased."""
 
 CALLS: Final = "n"
 CUTS: Final = "cut"
@@ -45,7 +50,7 @@ SHARE_UNIT: Final = 1_000_000
 class Marginal(StrEnum):
     """What figures are kept by. Rows of a model are told apart by purpose and variant as well.
 
-    The lane of a call (main or side) is to be one, once calls have it.
+    The last three are of fits: all, by model as it is spelt, by caller.
     """
 
     ALL = "all"
@@ -58,6 +63,18 @@ class Marginal(StrEnum):
     CAUSE = "cause"
     FINISH_REASON = "finish"
     SIZE = "size"
+    LANE = "lane"
+    FIT = "fit"
+    FIT_MODEL = "fit_model"
+    FIT_CALLER = "fit_caller"
+
+
+# The marginals of everything: a period without a row of one of these has none at all.
+WHOLES: Final = (Marginal.ALL, Marginal.FIT)
+OF_FITS: Final = frozenset({Marginal.FIT, Marginal.FIT_MODEL, Marginal.FIT_CALLER})
+# Which marginals are counted. 1: those of release 1; 2: lanes and fits as well.
+VERSION: Final = 2
+ADDED: Final = frozenset({Marginal.LANE, *OF_FITS})
 
 
 class Distribution(StrEnum):
@@ -95,12 +112,13 @@ def tally(changes: Iterable[Change], *, only: Marginal | None = None) -> dict[Pl
     Calls that differ in numbers only are counted together first: then a call costs its numbers.
     """
     cells: _Cells = {}
-    for before, after in changes:
-        if before is not None:
-            _count(cells, before, -1)
-        if after is not None:
-            _count(cells, after, 1)
     places: dict[Place, Counts] = {}
+    for change in changes:
+        for facts, sign in zip(change, (-1, 1), strict=True):
+            if isinstance(facts, CallFacts):
+                _count(cells, facts, sign)
+            elif facts is not None and (only is None or only in OF_FITS):
+                _add_fit(places, facts, sign, only)
     for facts, counts in cells.values():
         _count_words(counts, facts)
         plain = {word: n for word, n in counts.items() if word[:2] not in _HEADS}
@@ -109,6 +127,19 @@ def tally(changes: Iterable[Change], *, only: Marginal | None = None) -> dict[Pl
                 told = counts if marginal in _DISTRIBUTED else plain
                 add(places.setdefault((facts.quarter, marginal, key), {}), told)
     return {place: counts for place, counts in places.items() if counts}
+
+
+def _add_fit(
+    places: dict[Place, Counts], facts: FitFacts, sign: int, only: Marginal | None
+) -> None:
+    counts = {word: count * sign for word, count in figures_of(facts).items()}
+    for marginal, key in (
+        (Marginal.FIT, ()),
+        (Marginal.FIT_MODEL, (facts.model,)),
+        (Marginal.FIT_CALLER, (facts.caller,)),
+    ):
+        if only is None or marginal is only:
+            add(places.setdefault((facts.quarter, marginal, key), {}), counts)
 
 
 def add_places(into: dict[Key, Counts], places: Mapping[Place, Counts]) -> None:
@@ -172,7 +203,7 @@ def distribution(counts: Mapping[str, int], what: Distribution) -> dict[int, int
 
 
 _Cells = dict[tuple[object, ...], tuple[CallFacts, Counts]]
-# The time and the words of a call, which come before its numbers.
+# The time and the words of a call, but for its lane, which come before its numbers.
 _WORDS: Final = CallFacts._fields.index("sent_bytes")
 
 
@@ -190,7 +221,7 @@ def estimate_ratio(facts: CallFacts) -> float | None:
 
 def _count(cells: _Cells, facts: CallFacts, sign: int) -> None:
     """Add the numbers of a call to those of its like."""
-    like = (*facts[:_WORDS], band_of(facts.sent_bytes))
+    like = (*facts[:_WORDS], band_of(facts.sent_bytes), facts.lane)
     cell = cells.get(like)
     if cell is None:
         cell = cells[like] = (facts, {})
@@ -274,6 +305,8 @@ def _keys(facts: CallFacts) -> Iterator[tuple[Marginal, Key]]:
         (Marginal.CAUSE, facts.cause),
         (Marginal.FINISH_REASON, facts.finish_reason),
         (Marginal.SIZE, band_of(facts.sent_bytes)),
+        # Calls of before there were lanes have none, and were main calls.
+        (Marginal.LANE, facts.lane or Lane.MAIN.value),
     ):
         if word:
             yield marginal, (word,)

@@ -9,7 +9,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
+
+from django.db import transaction
 
 from helmdash.answers import JsonName, Words, to_json
 from helmdash.core.access.permissions import Actor, Right, require
@@ -21,6 +23,7 @@ from helmdash.core.fitting.selection import PreparedCatalog, Selection, prepare,
 from helmdash.core.ranking.ranking import PastPlan
 from helmdash.core.text.tokens import compact_json, json_bytes
 from helmdash.operations.ids import new_id
+from helmdash.operations.rollups.noting import note_fit
 from helmdash.queries import catalog as catalogs
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
@@ -205,8 +208,15 @@ def _store(
         "caller": caller,
         "created_at": now,
     }
-    # Not by the ORM: this way also stores texts that PostgreSQL would refuse (bulk.storable).
-    insert_rows(Fit, [row])
+    insert_fit(row)
+
+
+def insert_fit(row: Mapping[str, Any]) -> None:
+    """Store a fit by the attributes of its row, and have it counted."""
+    with transaction.atomic():
+        # Not by the ORM: this way also stores texts that PostgreSQL would refuse (bulk.storable).
+        insert_rows(Fit, [row])
+        note_fit(row["project_id"], row, now=row["created_at"])
 
 
 def catalog_digest(catalog: Catalog) -> str:

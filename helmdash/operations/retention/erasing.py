@@ -23,7 +23,7 @@ from helmdash.operations.database.scrubbing import scrub
 from helmdash.operations.database.transactions import write
 from helmdash.operations.recorder import recorder
 from helmdash.operations.rollups.folding import fold_all
-from helmdash.operations.rollups.noting import note_erased
+from helmdash.operations.rollups.noting import note_erased, note_erased_fits
 from helmdash.queries.access import ProjectInfo
 from helmdash.records import audit
 from helmdash.records.call_names import Place, calls_at, delete_names, payloads_at
@@ -172,6 +172,7 @@ def _delete_calls(
     delete_names(project_id, {name: Place(pk, at) for name, pk, at in named})
     _delete(payloads_at(project_id, places))
     made_for = Fit.objects.filter(project_id=project_id, name__in=fits)
+    note_erased_fits(project_id, made_for, now=now)
     return Erased(calls=_delete(calls), fits=_delete(made_for))
 
 

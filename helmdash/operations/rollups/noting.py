@@ -16,7 +16,8 @@ from django.db.models import QuerySet
 from helmdash.core.rollups.figures import Change
 from helmdash.core.rollups.periods import quarter_of
 from helmdash.records.call_facts import dump_changes, facts_of, facts_of_row
-from helmdash.records.models import Call, RollupState, UncountedCalls
+from helmdash.records.fit_facts import fit_facts_of, fit_facts_of_row
+from helmdash.records.models import Call, Fit, RollupState, UncountedCalls
 
 _INSERT = (
     f"INSERT INTO {UncountedCalls._meta.db_table} (project_id, calls, changes, at)"
@@ -25,7 +26,8 @@ _INSERT = (
 
 
 def note(project_id: int, changes: Sequence[Change], *, now: datetime) -> None:
-    """Calls that were recorded (None, new), found to be others (old, new) or erased (old, None).
+    """Calls or fits that were recorded (None, new), found to be others (old, new) or erased (old,
+    None).
 
     One insert. Facts of stored calls are those of their rows as they are read back.
     """
@@ -50,8 +52,19 @@ def note_erased(project_id: int, calls: QuerySet[Call], *, now: datetime) -> Non
     note(project_id, [(facts, None) for facts in erased], now=now)
 
 
+def note_fit(project_id: int, row: Mapping[str, Any], *, now: datetime) -> None:
+    """A fit that is recorded in this transaction, by the attributes of its row."""
+    note(project_id, [(None, fit_facts_of_row(row))], now=now)
+
+
+def note_erased_fits(project_id: int, fits: QuerySet[Fit], *, now: datetime) -> None:
+    """Fits that this transaction is about to erase."""
+    erased = fit_facts_of(fits.select_for_update())
+    note(project_id, [(facts, None) for facts in erased], now=now)
+
+
 def note_retained(project_id: int, before: datetime) -> None:
-    """Retention deletes calls of before a moment, whose figures are kept.
+    """Retention deletes calls and fits of before a moment, whose figures are kept.
 
     Remembered with the first quarter-hour that is whole: rebuilding leaves those before as they
     are. Locks the project's state, for which a rebuilding waits.

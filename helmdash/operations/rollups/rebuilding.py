@@ -15,17 +15,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Final
+from itertools import product
+from typing import Any, Final
 
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.rollups.figures import Counts, add, tally
+from helmdash.core.rollups.figures import VERSION, WHOLES, Counts, Facts, add, tally
 from helmdash.core.rollups.periods import Width, first_quarter, moment_of, period_of, quarter_of
 from helmdash.operations.database.transactions import write
 from helmdash.operations.rollups.folding import fold_all, take_turn
 from helmdash.operations.rollups.storing import store_slots
-from helmdash.records.models import Call, Rollup, RollupState
+from helmdash.records.models import Call, Fit, Rollup, RollupState
 from helmdash.records.rollup_rows import Slot, key_text, read_periods, read_quarter
 
 _COMPOSED: Final = (Width.HOUR, Width.DAY, Width.MONTH)
@@ -64,14 +65,14 @@ def rebuild(*, actor: Actor, project_id: int, progress: Progress, anew: bool = F
 
 
 def is_wanted(now: datetime) -> bool:
-    """Whether a project has calls from before there were rollups left to count."""
-    return RollupState.objects.filter(is_complete=False).exists()
+    """Whether a project has calls or fits from before there were rollups of them left to count."""
+    return RollupState.unfinished().exists()
 
 
 def rebuild_some(*, is_over: Callable[[], bool]) -> bool:
     """Go on with the projects that have calls from before there were rollups, until it `is_over`;
     False where there are none."""
-    left = RollupState.objects.filter(is_complete=False).order_by("project_id")
+    left = RollupState.unfinished().order_by("project_id")
     for project_id in left.values_list("project_id", flat=True):
         while write(partial(_step, project_id, Rebuilt())):
             if is_over():
@@ -89,8 +90,9 @@ def _step(project_id: int, done: Rebuilt) -> bool:
     for width, period in _gone_through(before, quarter):
         wrong += _compose(project_id, width, period)
     state.rebuilt_down_to = quarter
-    state.is_complete = state.is_complete or quarter is None
-    state.save(update_fields=["rebuilt_down_to", "is_complete"])
+    if quarter is None:
+        state.is_complete, state.version = True, VERSION
+    state.save(update_fields=["rebuilt_down_to", "is_complete", "version"])
     done.calls += calls
     done.wrong += wrong
     done.down_to = done.down_to if quarter is None else quarter
@@ -98,18 +100,23 @@ def _step(project_id: int, done: Rebuilt) -> bool:
 
 
 def _newest(project_id: int, before: int | None, kept_from: int | None) -> int | None:
-    """The newest quarter-hour that has calls or that a period with figures begins with, of those
-    before one; None where there is none, or only such whose calls are deleted."""
+    """The newest quarter-hour that has calls or fits or that a period with figures begins with, of
+    those before one; None where there is none, or only such whose calls are deleted."""
     found: list[int] = []
-    calls = Call.objects.filter(project_id=project_id)
-    if before is not None:
-        calls = calls.filter(started_at__lt=moment_of(before))
-    latest = calls.aggregate(at=Max("started_at"))["at"]
-    if latest is not None:
-        found.append(quarter_of(latest))
-    for width in Width:
-        # Every call is in the figures of all.
-        rows = Rollup.objects.filter(project_id=project_id, marginal="all", width=width.value)
+    rows: QuerySet[Any]
+    for rows, column in (
+        (Call.objects.filter(project_id=project_id), "started_at"),
+        (Fit.objects.filter(project_id=project_id), "created_at"),
+    ):
+        if before is not None:
+            rows = rows.filter(**{f"{column}__lt": moment_of(before)})
+        latest = rows.aggregate(at=Max(column))["at"]
+        if latest is not None:
+            found.append(quarter_of(latest))
+    for marginal, width in product(WHOLES, Width):
+        rows = Rollup.objects.filter(
+            project_id=project_id, marginal=marginal.value, width=width.value
+        )
         if before is not None:
             rows = rows.filter(period__lt=period_of(width, before))
         period = rows.aggregate(newest=Max("period"))["newest"]
@@ -131,8 +138,9 @@ def _gone_through(before: int | None, quarter: int | None) -> Iterator[tuple[Wid
 
 def _rebuild_quarter(project_id: int, quarter: int) -> tuple[int, int]:
     """How many calls were counted, and rows wrong."""
-    calls, waiting = read_quarter(project_id=project_id, quarter=quarter)
-    counted = [(None, facts) for facts in calls]
+    calls, fits, waiting = read_quarter(project_id=project_id, quarter=quarter)
+    found: list[Facts] = [*calls, *fits]
+    counted = [(None, facts) for facts in found]
     # What waits is taken away, for a fold is going to add it.
     places = tally([*counted, *((new, old) for old, new in waiting)])
     told: dict[Slot, Counts] = {}

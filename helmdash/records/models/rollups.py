@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from django.db import models
 
-from helmdash.core.rollups.figures import Marginal
+from helmdash.core.rollups.figures import VERSION, Marginal
 from helmdash.records.fields import one_of
 from helmdash.records.models.access import Project
 
 
 class Rollup(models.Model):
-    """The figures of the calls of one period, for one key of a marginal."""
+    """The figures of the calls (or fits) of one period, for one key of a marginal."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_index=False)
     marginal = models.CharField(max_length=10)
@@ -71,6 +71,14 @@ class RollupState(models.Model):
     rebuilt_down_to = models.BigIntegerField(null=True)
     # The newest change of calls that is in the rollups: its number in UncountedCalls.
     folded_to = models.BigIntegerField(null=True)
+    version = models.PositiveSmallIntegerField(
+        default=VERSION, help_text="Which marginals are counted: core.rollups.figures.VERSION."
+    )
 
     def __str__(self) -> str:
         return f"rollups of {self.project_id}"
+
+    @classmethod
+    def unfinished(cls) -> models.QuerySet[RollupState]:
+        """Projects with calls or fits that are not counted for every marginal yet."""
+        return cls.objects.filter(models.Q(is_complete=False) | models.Q(version__lt=VERSION))

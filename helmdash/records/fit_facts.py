@@ -1,0 +1,41 @@
+"""Facts of fits out of their rows (core.rollups.fit_facts)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from django.db.models import QuerySet
+
+from helmdash.core.rollups.fit_facts import FitFacts
+from helmdash.core.rollups.periods import quarter_of
+from helmdash.records.models import Fit
+
+# Of a receipt its steps alone: it may be many kilobytes.
+_COLUMNS: Final = ("created_at", "model", "caller", "before_bytes", "after_bytes", "fits")
+
+
+def fit_facts_of(rows: QuerySet[Fit]) -> list[FitFacts]:
+    """Of stored rows; one query."""
+    found = rows.values_list(*_COLUMNS, "trim__steps")
+    return [_facts(values, told) for *values, told in found]
+
+
+def fit_facts_of_row(row: Mapping[str, Any]) -> FitFacts:
+    """Of a row that is about to be inserted, by attribute name."""
+    return _facts([row[name] for name in _COLUMNS], row["trim"].get("steps"))
+
+
+def _facts(values: Sequence[Any], told: object) -> FitFacts:
+    """Of the values of _COLUMNS, and the steps of the receipt."""
+    at, model, caller, before, after, fits = values
+    return FitFacts(quarter_of(at), model, caller, before, after, fits, tuple(steps_of(told)))
+
+
+def steps_of(told: object) -> Iterator[tuple[str, int, int]]:
+    """Label, entries and saved bytes of the steps that a receipt tells of; another version may have
+    written it otherwise."""
+    for each in told if isinstance(told, list) else ():
+        match each:
+            case {"label": str(label), "entries": int(entries), "bytes_saved": int(saved)}:
+                yield label, entries, saved
