@@ -38,7 +38,7 @@ class Overview:
 def overview(
     *, project_id: int, now: datetime, since: datetime | None, until: datetime | None
 ) -> Overview:
-    """The first page; what fails is that of a range, from `since` to before `until`. Nineteen
+    """The first page; what fails is that of a range, from `since` to before `until`. Twenty
     queries at most."""
     everything = ConversationFilters()
     recent = conversations.page(project_id=project_id, filters=everything, limit=_SHOWN)

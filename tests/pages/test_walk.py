@@ -268,7 +268,7 @@ def test_what_is_missing_or_forbidden_is_told_within_the_frame(
 
 # session, user, projects, newest call of the project, newest call of all; then the page's own
 QUERIES = {
-    "/": 30,
+    "/": 31,
     "/conversations/": 12,
     "/conversations/talk/": 27,
     "/calls/": 16,

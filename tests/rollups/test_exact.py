@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -31,6 +32,8 @@ from helmdash.core.rollups.figures import (
     tally,
 )
 from helmdash.core.rollups.periods import Width, period_of
+from helmdash.operations.care.clearing import clear
+from helmdash.operations.care.problems import NoConversation
 from helmdash.operations.fitting.fits import insert_fit
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.operations.retention.expired import delete_expired
@@ -39,10 +42,20 @@ from helmdash.operations.rollups.rebuilding import Rebuilt, rebuild, rebuild_som
 from helmdash.queries import rollups
 from helmdash.queries.access import ProjectInfo, project_info
 from helmdash.queries.budgets.budgets import forget_cache
+from helmdash.queries.conversations import conversations
 from helmdash.queries.database.sizes import row_counts
 from helmdash.records.call_facts import facts_of, load_changes
 from helmdash.records.fit_facts import fit_facts_of
-from helmdash.records.models import Budget, Call, Fit, Project, Rollup, RollupState, UncountedCalls
+from helmdash.records.models import (
+    Budget,
+    Call,
+    Conversation,
+    Fit,
+    Project,
+    Rollup,
+    RollupState,
+    UncountedCalls,
+)
 from helmdash.records.rollup_rows import COLUMN_OF, Slot, key_text, read_periods
 from tests.factories import NOW, make_capture
 from tests.recording.support import make_ruled_project, record
@@ -247,7 +260,7 @@ class Story(RuleBasedStateMachine):
             marginal=marginal,
             since=start,
             until=end,
-            distributions=Distribution,
+            distributions=tuple(Distribution),
         )
         assert found is not None
         if not found.has_calls:
@@ -269,6 +282,19 @@ class Story(RuleBasedStateMachine):
         add_places(told, tally(((None, each) for each in inside), only=marginal))
         assert found.totals() == told
         assert not found.is_rounded
+
+    @invariant()
+    def conversations_are_counted_by_their_levels(self) -> None:
+        levels = Conversation.objects.filter(project_id=self.project.id).values_list(
+            "level", flat=True
+        )
+        told = conversations.counters(project_id=self.project.id)
+        assert {level.value: count for level, count in told.items() if count} == Counter(levels)
+
+    @rule(name=st.sampled_from(["one", "two"]))
+    def clear(self, name: str) -> None:
+        with suppress(NoConversation):
+            clear(actor=SHELL, project=self.project, conversation=name, now=NOW)
 
     @invariant()
     def what_is_stored_is_what_the_calls_come_to(self) -> None:
@@ -354,7 +380,7 @@ def test_after_an_upgrade_older_calls_are_counted_step_by_step(project: ProjectI
                 marginal=marginal,
                 since=counting.down_to,
                 until=None,
-                distributions=Distribution,
+                distributions=tuple(Distribution),
             )
             assert found is not None
             told = tally(((None, each) for each in facts_of(inside)), only=marginal)

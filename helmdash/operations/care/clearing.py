@@ -26,6 +26,7 @@ from helmdash.operations.care.reminders import add_re_entry, mark_followed
 from helmdash.operations.care.values import Cleared, ClientHistory, Restart
 from helmdash.operations.database import rule_sets
 from helmdash.operations.database.transactions import write
+from helmdash.operations.rollups.noting import note
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records import audit
@@ -325,10 +326,13 @@ def _tell(row: Conversation, clearing: Clearing, *, generation: int) -> None:
 
 def _leave_level(row: Conversation, *, late_until: int, now: datetime) -> None:
     """The new round's level is unknown until its first call: nothing of the old one is left."""
+    unknown = LEVELS[Level.UNKNOWN].severity
+    if row.severity != unknown:
+        note(row.project_id, [], now=now, levels={row.severity: -1, unknown: 1})
     changes: dict[str, object] = {
         "round_number": row.round_number + 1,
         "level": Level.UNKNOWN.value,
-        "severity": LEVELS[Level.UNKNOWN].severity,
+        "severity": unknown,
         "level_reason": HealthReason.USAGE_UNAVAILABLE.value,
         "known_level": "",
         "prompt_tokens": None,

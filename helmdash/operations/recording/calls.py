@@ -217,7 +217,12 @@ class _Batch:
                 update="latest_seen_at",
             )
             # The one line by which recording and rollups know each other (ADR 32).
-            note_recorded(self._project.id, self._call_rows, now=self._now)
+            note_recorded(
+                self._project.id,
+                self._call_rows,
+                now=self._now,
+                levels=self._standings.moved_levels(),
+            )
 
     def _place(self, item: Judged) -> Placed:
         links = item.capture.links

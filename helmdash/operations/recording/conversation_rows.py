@@ -6,6 +6,7 @@ an instance costs as much as inserting a row.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -110,6 +111,8 @@ class ConversationRow:
     parent: str | None = None
     side_calls: int | None = None
     is_new: bool = False
+    # Its severity as it is stored; None where this transaction has made it.
+    stood_at: int | None = None
 
 
 class ConversationIds:
@@ -292,6 +295,15 @@ class ConversationBatch:
         self._extend_round(row, item, number)
         return number
 
+    def moved_levels(self) -> Counter[int]:
+        """By how many more of the conversations, or fewer, stand at each severity than before."""
+        moved: Counter[int] = Counter()
+        for row in self._touched.values():
+            moved[row.severity] += 1
+            if row.stood_at is not None:
+                moved[row.stood_at] -= 1
+        return moved
+
     def write(self) -> None:
         """Insert and update everything. Raises IntegrityError when another writer was first."""
         rows = self._touched.values()
@@ -432,4 +444,7 @@ def _locked(
     project_id: int, column: str, values: Collection[str] | Collection[int]
 ) -> list[ConversationRow]:
     found = lock_rows(Conversation, _COLUMNS, project_id=project_id, column=column, values=values)
-    return [ConversationRow(*row) for row in found]
+    rows = [ConversationRow(*row) for row in found]
+    for row in rows:
+        row.stood_at = row.severity
+    return rows

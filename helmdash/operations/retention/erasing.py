@@ -23,7 +23,11 @@ from helmdash.operations.database.scrubbing import scrub
 from helmdash.operations.database.transactions import write
 from helmdash.operations.recorder import recorder
 from helmdash.operations.rollups.folding import fold_all
-from helmdash.operations.rollups.noting import note_erased, note_erased_fits
+from helmdash.operations.rollups.noting import (
+    note_deleted_conversations,
+    note_erased,
+    note_erased_fits,
+)
 from helmdash.queries.access import ProjectInfo
 from helmdash.records import audit
 from helmdash.records.call_names import Place, calls_at, delete_names, payloads_at
@@ -93,7 +97,7 @@ def erase_conversation(
         while calls := _some_calls(row, batch):
             erased += _erase_calls(project.id, calls, now)
         # A call may have come in since; then there is more to erase.
-        if write(partial(_delete_if_empty, row)):
+        if write(partial(_delete_if_empty, row, now)):
             break
         row = Conversation.objects.filter(pk=row.pk).first()
     idempotency.withhold(project_id=project.id)
@@ -191,7 +195,7 @@ def _delete_unused(project_id: int, seen: dict[str, datetime], now: datetime) ->
     return write(settle)
 
 
-def _delete_if_empty(row: Conversation) -> bool:
+def _delete_if_empty(row: Conversation, now: datetime) -> bool:
     """Delete a conversation without calls, with every row that refers to it; False: it has one.
 
     Locked, as whoever records a call for it does first.
@@ -203,7 +207,9 @@ def _delete_if_empty(row: Conversation) -> bool:
     _delete_what_refers_to(Conversation, [row.pk], besides=Call)
     # Those of its calls that retention took away, and second names.
     _delete(CallName.objects.filter(project_id=row.project_id, conversation_id=row.pk))
-    _delete(Conversation.objects.filter(pk=row.pk))
+    gone = Conversation.objects.filter(pk=row.pk)
+    note_deleted_conversations(row.project_id, gone, now=now)
+    _delete(gone)
     return True
 
 

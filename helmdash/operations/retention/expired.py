@@ -114,7 +114,9 @@ def delete_expired(
     where = (project.id, before, batch)
     calls = _in_steps(_delete_calls, *where, partial(step, "calls"))
     old_rollups.delete_before(*where)
-    conversations = _in_steps(_delete_conversations, *where, partial(step, "conversations"))
+    conversations = _in_steps(
+        partial(_delete_conversations, now=now), *where, partial(step, "conversations")
+    )
     fits = _in_steps(_delete_fits, *where, partial(step, "fits"))
     plans = _in_steps(_delete_plans, *where, partial(step, "plans"))
     finish_broken_off(project_id=project.id, now=now)
@@ -177,7 +179,7 @@ def _delete_calls(project_id: int, before: datetime, batch: int) -> int:
     return len(found)
 
 
-def _delete_conversations(project_id: int, before: datetime, batch: int) -> int:
+def _delete_conversations(project_id: int, before: datetime, batch: int, *, now: datetime) -> int:
     """Conversations whose newest call is too old; a call of theirs may still be younger by its
     own clock, and then the conversation stays."""
     used = Call.objects.filter(project_id=project_id, started_at__lt=before)
@@ -197,7 +199,9 @@ def _delete_conversations(project_id: int, before: datetime, batch: int) -> int:
     HealthChange.objects.filter(project_id=project_id, conversation_id__in=ids).delete()
     for model in (Guidance, Reminder, TriageWord):
         model.objects.filter(conversation_id__in=ids)._raw_delete(connection.alias)
-    Conversation.objects.filter(id__in=ids)._raw_delete(connection.alias)
+    gone = Conversation.objects.filter(id__in=ids)
+    noting.note_deleted_conversations(project_id, gone, now=now)
+    gone._raw_delete(connection.alias)
     return len(ids)
 
 

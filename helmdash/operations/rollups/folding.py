@@ -7,6 +7,7 @@ or somebody rebuilds, the lock of `take_turn` holds.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
@@ -19,6 +20,7 @@ from helmdash.core.rollups.periods import Width, period_of
 from helmdash.operations.database.transactions import write
 from helmdash.operations.rollups.storing import store_slots
 from helmdash.records.call_facts import load_changes
+from helmdash.records.level_counts import count_levels, dump_levels, load_levels
 from helmdash.records.models import RollupState, UncountedCalls
 from helmdash.records.rollup_rows import Slot, key_text, read_slots
 
@@ -75,22 +77,42 @@ def _fold(most_groups: int) -> int:
     if not take_turn(wait=False):
         return 0
     rows = UncountedCalls.objects.order_by("id")
-    taken = list(rows.values_list("id", "project_id", "calls", "changes")[:most_groups])
+    columns = ("id", "project_id", "calls", "changes", "levels")
+    taken = list(rows.values_list(*columns)[:most_groups])
     changes: dict[int, list[Change]] = {}
+    moves: dict[int, Counter[int]] = {}
     newest: dict[int, int] = {}
-    for number, project_id, _, text in taken:
+    for number, project_id, _, text, levels in taken:
         changes.setdefault(project_id, []).extend(load_changes(text))
+        moves.setdefault(project_id, Counter()).update(load_levels(levels))
         newest[project_id] = number
     for project_id, told in changes.items():
         _add(project_id, tally(told))
+    _add_levels(moves, newest)
+    UncountedCalls.objects.filter(id__in=[row[0] for row in taken]).delete()
+    return sum(calls for _, _, calls, *_ in taken)
+
+
+def _add_levels(moves: Mapping[int, Counter[int]], newest: Mapping[int, int]) -> None:
+    """Add to how many conversations stand at each level; by project, also the number of the newest
+    row that is added. The first time they are counted."""
+    known = dict(RollupState.objects.filter(pk__in=moves).values_list("pk", "levels"))
+    states = []
+    for project_id, moved in moves.items():
+        stored = known.get(project_id)
+        levels = load_levels(stored) if stored else count_levels(project_id)
+        levels.update(moved)
+        states.append(
+            RollupState(
+                project_id=project_id, folded_to=newest[project_id], levels=dump_levels(levels)
+            )
+        )
     RollupState.objects.bulk_create(
-        [RollupState(project_id=each, folded_to=number) for each, number in newest.items()],
+        states,
         update_conflicts=True,
         unique_fields=["project"],
-        update_fields=["folded_to"],
+        update_fields=["folded_to", "levels"],
     )
-    UncountedCalls.objects.filter(id__in=[row[0] for row in taken]).delete()
-    return sum(calls for _, _, calls, _ in taken)
 
 
 def _add(project_id: int, places: Mapping[Place, Counts]) -> None:

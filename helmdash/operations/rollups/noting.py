@@ -6,6 +6,7 @@ what still waits. A row is only ever added, so that writers do not meet.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -17,30 +18,56 @@ from helmdash.core.rollups.figures import Change
 from helmdash.core.rollups.periods import quarter_of
 from helmdash.records.call_facts import dump_changes, facts_of, facts_of_row
 from helmdash.records.fit_facts import fit_facts_of, fit_facts_of_row
-from helmdash.records.models import Call, Fit, RollupState, UncountedCalls
+from helmdash.records.level_counts import dump_levels
+from helmdash.records.models import Call, Conversation, Fit, RollupState, UncountedCalls
 
 _INSERT = (
-    f"INSERT INTO {UncountedCalls._meta.db_table} (project_id, calls, changes, at)"
-    " VALUES (%s, %s, %s, %s)"
+    f"INSERT INTO {UncountedCalls._meta.db_table} (project_id, calls, changes, at, levels)"
+    " VALUES (%s, %s, %s, %s, %s)"
 )
 
 
-def note(project_id: int, changes: Sequence[Change], *, now: datetime) -> None:
+def note(
+    project_id: int,
+    changes: Sequence[Change],
+    *,
+    now: datetime,
+    levels: Mapping[int, int] | None = None,
+) -> None:
     """Calls or fits that were recorded (None, new), found to be others (old, new) or erased (old,
     None).
 
-    One insert. Facts of stored calls are those of their rows as they are read back.
+    One insert. Facts of stored calls are those of their rows as they are read back. levels: by how
+    many more conversations, or fewer, stand at each severity after this transaction.
     """
-    if not changes:
+    moved = {severity: count for severity, count in (levels or {}).items() if count}
+    if not changes and not moved:
         return
     at = connection.ops.adapt_datetimefield_value(now)
+    told = dump_levels(moved) if moved else None
     with connection.cursor() as cursor:
-        cursor.execute(_INSERT, [project_id, len(changes), dump_changes(changes), at])
+        # What waits is added up until nothing is counted: a row is at least one.
+        calls = max(len(changes), 1)
+        cursor.execute(_INSERT, [project_id, calls, dump_changes(changes), at, told])
 
 
-def note_recorded(project_id: int, rows: Sequence[Mapping[str, Any]], *, now: datetime) -> None:
+def note_recorded(
+    project_id: int,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    now: datetime,
+    levels: Mapping[int, int] | None = None,
+) -> None:
     """Calls that are recorded in this transaction, by the attributes of their rows."""
-    note(project_id, [(None, facts_of_row(row)) for row in rows], now=now)
+    note(project_id, [(None, facts_of_row(row)) for row in rows], now=now, levels=levels)
+
+
+def note_deleted_conversations(
+    project_id: int, conversations: QuerySet[Conversation], *, now: datetime
+) -> None:
+    """Conversations that this transaction is about to delete; their rows are locked."""
+    gone = Counter(conversations.order_by().values_list("severity", flat=True))
+    note(project_id, [], now=now, levels={each: -count for each, count in gone.items()})
 
 
 def note_erased(project_id: int, calls: QuerySet[Call], *, now: datetime) -> None:

@@ -58,6 +58,8 @@ def rebuild(*, actor: Actor, project_id: int, progress: Progress, anew: bool = F
     state, _ = RollupState.objects.get_or_create(project_id=project_id)
     if anew:
         RollupState.objects.filter(pk=state.pk).update(rebuilt_down_to=None)
+    # Counted anew by the next fold; until then pages count the conversations themselves.
+    RollupState.objects.filter(pk=state.pk).update(levels=None)
     done = Rebuilt()
     while write(partial(_step, project_id, done)):
         progress(done)

@@ -28,6 +28,7 @@ from helmdash.queries.paging import (
     newer,
     older,
 )
+from helmdash.records.level_counts import read_levels
 from helmdash.records.models import Conversation, HealthChange
 
 
@@ -349,7 +350,11 @@ def standing(*, project_id: int, conversation_id: str) -> ConversationView | Non
 
 
 def counters(*, project_id: int) -> dict[Level, int]:
-    """How many conversations stand at each level. One query over a narrow index."""
+    """How many conversations stand at each level. One query; where they were never counted, another
+    over a narrow index."""
+    counted = read_levels(project_id)
+    if counted is not None:
+        return {level: counted[LEVELS[level].severity] for level in Level}
     rows = (
         Conversation.objects.filter(project_id=project_id)
         .values_list("severity")

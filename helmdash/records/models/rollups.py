@@ -48,6 +48,8 @@ class UncountedCalls(models.Model):
     calls = models.PositiveIntegerField(help_text="How many it tells of.")
     changes = models.TextField(help_text="JSON of core.rollups.facts, before and after.")
     at = models.DateTimeField()
+    # Conversations that came to stand at a level, or left one: JSON of a count for each severity.
+    levels = models.TextField(null=True)
 
     class Meta:
         indexes = [models.Index(fields=["project", "id"], name="uncounted_by_project")]
@@ -74,6 +76,8 @@ class RollupState(models.Model):
     version = models.PositiveSmallIntegerField(
         default=VERSION, help_text="Which marginals are counted: core.rollups.figures.VERSION."
     )
+    # How many conversations stand at each level, as in UncountedCalls; null: to be counted.
+    levels = models.TextField(null=True)
 
     def __str__(self) -> str:
         return f"rollups of {self.project_id}"
