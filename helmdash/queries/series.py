@@ -123,9 +123,10 @@ def series(
     if start >= end:
         return Series(bars=(), is_behind=False)
     width, edges = bars(start, end, most=MOST_BARS)
-    counts, is_behind = _counts(project_id, width, edges, only or Only(marginal=Marginal.ALL))
+    only = only or Only(marginal=Marginal.ALL)
+    counts, is_behind = _counts(project_id, width, edges, only)
     state = RollupState.objects.filter(project_id=project_id).first()
-    known_from = None if state is None else rollups.counted_down_to(state)
+    known_from = None if state is None else rollups.counted_down_to(state, only.marginal)
     return Series(
         bars=tuple(
             _bar(first, after, told if known_from is None or first >= known_from else None, split)
@@ -193,6 +194,7 @@ _MARGINALS: Final = {
     "size": Marginal.SIZE,
     "finish_reason": Marginal.FINISH_REASON,
     "level": Marginal.LEVEL,
+    "lane": Marginal.LANE,
 }
 
 
