@@ -19,6 +19,8 @@ from _pytest.assertion.rewrite import (
     get_cache_dir,
     try_makedirs,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.support import ROOT
 
@@ -30,7 +32,14 @@ def pytest_collection(session: pytest.Session) -> bool:
     for pattern in ("test_*.py", "conftest.py"):
         for file in (ROOT / "tests").rglob(pattern):
             _compile(file, session.config)
+    _anything()
     return True
+
+
+@settings(max_examples=1, database=None)
+@given(st.text())
+def _anything(text: str) -> None:
+    """Has Hypothesis keep its table of letters in .hypothesis: 3 s of CPU for each worker else."""
 
 
 def _compile(file: Path, config: pytest.Config) -> None:
