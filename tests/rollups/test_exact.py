@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from helmdash.core.access.permissions import SHELL
+from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import SentSizes
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.rollups.figures import (
@@ -33,7 +34,6 @@ from helmdash.core.rollups.figures import (
 )
 from helmdash.core.rollups.periods import Width, period_of
 from helmdash.operations.care.clearing import clear
-from helmdash.operations.care.problems import NoConversation
 from helmdash.operations.fitting.fits import insert_fit
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.operations.retention.expired import delete_expired
@@ -291,11 +291,6 @@ class Story(RuleBasedStateMachine):
         told = conversations.counters(project_id=self.project.id)
         assert {level.value: count for level, count in told.items() if count} == Counter(levels)
 
-    @rule(name=st.sampled_from(["one", "two"]))
-    def clear(self, name: str) -> None:
-        with suppress(NoConversation):
-            clear(actor=SHELL, project=self.project, conversation=name, now=NOW)
-
     @invariant()
     def what_is_stored_is_what_the_calls_come_to(self) -> None:
         calls = facts_of(Call.objects.filter(project_id=self.project.id))
@@ -485,3 +480,16 @@ def test_rows_of_before_distributions_were_apart_are_added_to(project: ProjectIn
             assert set(apart(counts)[1]) == set(wanted)
             if wanted:
                 assert distribution(counts, Distribution.LATENCY_MS) == {40: 1, 41: 1}
+
+
+def test_a_cleared_conversation_stands_at_no_level(project: ProjectInfo) -> None:
+    record(project, make_capture(conversation="one", usage={"prompt_tokens": 900}))
+    folding.fold_all()
+    assert conversations.counters(project_id=project.id)[Level.HEALTHY] == 1
+
+    clear(actor=SHELL, project=project, conversation="one", now=NOW)
+
+    for _ in range(2):
+        told = conversations.counters(project_id=project.id)
+        assert (told[Level.HEALTHY], told[Level.UNKNOWN]) == (0, 1)
+        folding.fold_all()
