@@ -132,7 +132,7 @@ def test_a_forgotten_password_is_set_anew_by_a_link_in_a_mail(
 ) -> None:
     sign_in = client.get("/login/").content.decode()
     asked = client.post("/login/reset/", {"account": name})
-    passwords.settle(10)
+    passwords.settle(60)
     (sent,) = mail.outbox
     path = re.findall(r"http://testserver(/\S+)", str(sent.body))[0]
 
@@ -164,7 +164,7 @@ def test_the_answer_tells_nobody_who_has_an_account(vera: User) -> None:
         return [(each.status_code, csrf.sub("", each.content.decode())) for each in found]
 
     by_name = {name: answers(name) for name in ("vera", "nobody", "locked", "mailless")}
-    passwords.settle(10)
+    passwords.settle(60)
 
     assert len({str(each) for each in by_name.values()}) == 1
     # The brake of sign-in holds here, too, also against filling a mailbox.
