@@ -7,12 +7,14 @@ from dataclasses import fields
 import orjson
 import pytest
 
+from helmdash.core.access.permissions import SHELL
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.composition import Composition
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.fingerprints import ChatTurn, links_of
+from helmdash.operations.care.clearing import clear
 from helmdash.operations.recorder.capture_json import dump_capture, load_capture
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
@@ -20,7 +22,7 @@ from helmdash.queries.conversations import conversations
 from helmdash.queries.conversations.timeline import timeline
 from helmdash.records.models import Conversation, HealthChange, Round
 from helmdash.records.steps import find_newest_call
-from tests.factories import make_capture
+from tests.factories import NOW, make_capture
 from tests.recording.support import CRITICAL, HEALTHY, conversation, prompt, record
 
 # What a main call says of its conversation, and a side call must leave as it is.
@@ -163,3 +165,12 @@ def test_what_fills_the_prompt_is_told_again(project: ProjectInfo) -> None:
     assert (found["c2"].composition, found["c2"].routes) == (None, ())
     assert found["c3"].composition is None
     assert len(FULL.counts) == len(fields(FULL)) - 1
+
+
+def test_a_clear_after_side_calls_alone_is_followed_by_a_first_call(project: ProjectInfo) -> None:
+    record(project, make_capture(conversation="talk", lane=Lane.SIDE))
+    clear(actor=SHELL, project=project, conversation="talk", now=NOW)
+
+    (answer,) = record(project, make_capture(conversation="talk"))
+
+    assert (answer.generation, answer.round_number) == (1, 2)

@@ -261,7 +261,8 @@ class ConversationBatch:
         before = row.round_number
         _apply(row, step.after, item)
         self._touched[row.id] = row
-        if row.generation == 1:
+        # After side calls alone a clear may have opened a round already.
+        if row.generation == 1 and not row.is_round_empty:
             self._open_round(row, item, "")
         elif row.round_number != before:
             self._round(row, before)["ended_at"] = item.started_at
