@@ -79,8 +79,9 @@ class HeatMap:
 def heat_map(rows: Iterable[ModelRow], *, by: Rows, carried: Mapping[str, str]) -> HeatMap:
     """Lay the rows of models out by size.
 
-    The worst is the row with a cell that is surely bad: the least upper end of an interval of
-    LEAST_CALLS and more. carried: what addresses of calls say besides, such as the range.
+    The worst is the row with the cell that is most surely bad: the least upper end of an interval,
+    which is wide where calls are few. carried: what addresses of calls say besides, such as the
+    range.
     """
     ordered = sorted(rows, key=lambda row: _place(row, by))
     found = [
@@ -148,10 +149,6 @@ def _shade(clean: Rate) -> str:
 
 
 def _worst(row: HeatRow) -> float:
-    """Beyond all others where too few calls say anything."""
-    ends = [
-        cell.clean.high
-        for cell in (*row.cells, row.whole)
-        if cell.clean.high is not None and cell.clean.n >= LEAST_CALLS
-    ]
-    return min(ends, default=2.0)
+    """Beyond all others where no call says anything."""
+    highs = (cell.clean.high for cell in (*row.cells, row.whole))
+    return min((high for high in highs if high is not None), default=2.0)
