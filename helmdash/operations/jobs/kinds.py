@@ -163,7 +163,7 @@ QUICK = (
     ),
     JobKind(
         name="older-calls",
-        words="Count calls from before there were figures of many",
+        words="Count calls from before an upgrade brought rollups",
         run=_count_older,
         first_due=lambda now: None,
         is_wanted=rebuilding.is_wanted,
@@ -183,7 +183,7 @@ _RETENTION = JobKind(
 )
 _REBUILD = JobKind(
     name="rebuild",
-    words="Count all calls anew for the figures of many",
+    words="Count all calls anew for the rollups",
     run=_rebuild,
     first_due=lambda now: None,
 )
