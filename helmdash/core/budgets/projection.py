@@ -19,6 +19,9 @@ from helmdash.core.budgets.levels import HELD, HasLines, Level, line_of
 # So many prompts tell the recent slope; more would tell of what the agent did before.
 NEWEST_PROMPTS: Final = 8
 _LEAST_PROMPTS: Final = 3
+# Nobody waits so long; prompts that are said to be years apart would come to more than a length of
+# time can hold.
+_LONGEST: Final = timedelta(days=36_500)
 
 
 class Prompt(NamedTuple):
@@ -32,7 +35,7 @@ class Prompt(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
     """The next line, and how far it is: generations until a prompt is above it (1: the next one),
-    and about how long these take at the pace of late."""
+    and about how long these take at the pace of late (at most a hundred years)."""
 
     level: Level
     line: int
@@ -57,8 +60,10 @@ def project(prompts: Sequence[Prompt], lines: HasLines) -> Projection | None:
     line, level = min(ahead, key=lambda each: each[0])
     generations = int((line - newest.tokens) // growth) + 1
     span = newest.generation - recent[0].generation
-    pace = (newest.at - recent[0].at) / max(span, 1)
-    return Projection(level=level, line=line, generations=generations, time=pace * generations)
+    # Reports may come out of order.
+    pace_s = max((newest.at - recent[0].at).total_seconds(), 0.0) / max(span, 1)
+    time = timedelta(seconds=min(pace_s * generations, _LONGEST.total_seconds()))
+    return Projection(level=level, line=line, generations=generations, time=time)
 
 
 def _since_fall(prompts: Sequence[Prompt]) -> Sequence[Prompt]:

@@ -56,6 +56,26 @@ def test_generations_that_told_nothing_count_for_the_pace_and_the_slope() -> Non
     assert (found.line, found.generations, found.time) == (75, 3, timedelta(minutes=3))
 
 
+# between prompts, the line -> until it is reached
+PACES: list[tuple[timedelta, int, timedelta]] = [
+    (timedelta(days=7_000), 1_000_000, timedelta(days=36_500)),
+    (timedelta(minutes=1), 2**53, timedelta(days=36_500)),
+    (timedelta(minutes=-1), 100, timedelta()),  # reported out of order
+]
+
+
+@pytest.mark.parametrize(("apart", "line", "time"), PACES)
+def test_a_time_that_nobody_waits_is_told_as_far_as_there_is_one(
+    apart: timedelta, line: int, time: timedelta
+) -> None:
+    prompts = [Prompt(n, START + n * apart, n) for n in (1, 2, 3)]
+
+    found = project(prompts, lines(line, None))
+
+    assert found is not None
+    assert (found.generations, found.time) == (line - 2, time)
+
+
 def test_nothing_is_said_without_a_line() -> None:
     prompts = [Prompt(n, START, n) for n in range(5)]
 
