@@ -110,6 +110,8 @@ def later(seconds: int) -> int:
         {"nonce": None},
         {"sub": None},
         {"sub": ""},
+        {"sub": "nul\x00"},
+        {"sub": "\ud800"},
         {"at_hash": "of-another-token"},
     ],
     ids=str,
@@ -170,6 +172,23 @@ def test_an_account_is_taken_over_only_by_an_address_that_both_sides_stand_for(
 
     assert client.session["_auth_user_id"] == str(User.objects.get(username="vera").pk)
     assert set(User.objects.values_list("username", flat=True)) == {"vera", "vera-2", "vera-3"}
+
+
+@pytest.mark.parametrize(
+    # Their capitals are ours: i without a dot, the long s, the sign of Kelvin.
+    "email",
+    ["k\u0131ss@example.org", "ki\u017fs@example.org", "\u212aiss@example.org", "\x00"],
+    ids=ascii,
+)
+def test_an_address_that_only_looks_like_anothers_is_not_theirs(
+    provider: OidcProvider, email: str
+) -> None:
+    kiss = User.objects.create_user("kiss", email="kiss@example.org")
+    provider.claims = {"email": email, "email_verified": True}
+
+    client, _ = sign_in()
+
+    assert client.session["_auth_user_id"] != str(kiss.pk)
 
 
 def test_a_locked_account_stays_out(provider: OidcProvider) -> None:

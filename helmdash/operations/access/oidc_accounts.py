@@ -14,6 +14,7 @@ from helmdash.core.access.permissions import MemberRole
 from helmdash.operations.access.keys import AccessError
 from helmdash.operations.database.transactions import write
 from helmdash.records import audit
+from helmdash.records.bulk import storable
 from helmdash.records.models import Membership, OidcIdentity, Project
 from helmdash.records.rights import keeps_an_owner
 
@@ -36,8 +37,9 @@ def account_of(
     stays. Raises AccessError where the account is locked or the claims name nobody.
     """
     subject = claims.get("sub")
-    if not isinstance(subject, str) or not 0 < len(subject) <= 255:
+    if not isinstance(subject, str) or not 0 < len(subject) <= 255 or storable(subject) != subject:
         raise AccessError("user: the provider names no subject")
+    claims = storable(claims)
 
     def work() -> User:
         found = OidcIdentity.objects.select_related("user").filter(issuer=issuer, subject=subject)
@@ -64,8 +66,11 @@ def _by_address(claims: Mapping[str, Any]) -> User | None:
     if not isinstance(address, str) or not address or claims.get("email_verified") is not True:
         return None
     found = list(get_user_model().objects.filter(email__iexact=address)[:2])
-    is_free = len(found) == 1 and not OidcIdentity.objects.filter(user=found[0]).exists()
-    return found[0] if is_free else None
+    if len(found) != 1 or OidcIdentity.objects.filter(user=found[0]).exists():
+        return None
+    # PostgreSQL has one capital for several letters, and their addresses are of several people.
+    is_same = found[0].email == address or (found[0].email + address).isascii()
+    return found[0] if is_same else None
 
 
 def _new_account(claims: Mapping[str, Any]) -> User:
