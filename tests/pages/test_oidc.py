@@ -78,6 +78,10 @@ def test_who_is_vouched_for_comes_in_with_the_role_of_their_group(provider: Oidc
     assert (first, then, roles()) == ({"vera": "editor"}, {"vera": "owner"}, {"other": "owner"})
     assert [each.get("/calls/").status_code for each in (client, again, none)] == [403, 403, 403]
     assert User.objects.filter(username__startswith="vera").count() == 1
+    # Nor do they give themselves one, which would let them in when the provider no longer does.
+    assert 'name="new_password1"' not in again.get("/profile/").content.decode()
+    new = {"new_password1": "a-new-password-2", "new_password2": "a-new-password-2"}
+    assert again.post("/profile/password/", new).status_code == 302
     assert not User.objects.get(username="vera").has_usable_password()
     told = AuditEntry.objects.filter(by="the identity provider").order_by("id")
     assert [f"{each.kind} {each.action}" for each in told] == [

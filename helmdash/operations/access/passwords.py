@@ -18,6 +18,7 @@ from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from helmdash.core.access.permissions import Person
+from helmdash.operations.access.keys import AccessError
 from helmdash.records import audit
 from helmdash.records.models import OidcIdentity
 
@@ -34,8 +35,19 @@ Without that nothing changes.
 """
 
 
+def may_set_own(account: User) -> bool:
+    """Whether somebody may choose a password. Not who has none because an identity provider vouches
+    for them: it would let them in after that has locked them out."""
+    return account.has_usable_password() or not OidcIdentity.objects.filter(user=account).exists()
+
+
 def set_own_password(*, account: User, password: str) -> None:
-    """Somebody chose a new password for their own account; its other sessions end with that."""
+    """Somebody chose a new password for their own account; its other sessions end with that.
+
+    Raises AccessError where they may have none.
+    """
+    if not may_set_own(account):
+        raise AccessError("password: the identity provider lets this account in, and it alone")
     with transaction.atomic():
         account.set_password(password)
         account.save(update_fields=["password"])

@@ -50,8 +50,11 @@ def save_look(request: PageRequest) -> HttpResponse:
 @post_only("profile")
 def change_password(request: PageRequest) -> HttpResponse:
     """Asks for the old password, and so lets one guess it: behind the brake of sign-in."""
-    attempt = braking.begin(request, account=request.user.get_username())
     form = _password_form(request, is_sent=True)
+    if form is None:
+        messages.error(request, "password: your identity provider lets you in, and it alone")
+        return HttpResponseRedirect(request.page)
+    attempt = braking.begin(request, account=request.user.get_username())
     is_valid = form.is_valid()
     if "old_password" not in form.errors:
         braking.succeed(attempt)
@@ -81,8 +84,10 @@ def end_sessions(request: PageRequest) -> HttpResponse:
     return HttpResponseRedirect(request.page)
 
 
-def _password_form(request: PageRequest, *, is_sent: bool = False) -> SetPasswordForm[User]:
-    """Who came by a link has no old password to know."""
+def _password_form(request: PageRequest, *, is_sent: bool = False) -> SetPasswordForm[User] | None:
+    """Who came by a link has no old password to know. None: they are to have none."""
+    if not passwords.may_set_own(request.user):
+        return None
     kind = PasswordChangeForm if request.user.has_usable_password() else SetPasswordForm
     form = kind(request.user, request.POST if is_sent else None)
     # Who opens the page may want something else.
@@ -92,7 +97,7 @@ def _password_form(request: PageRequest, *, is_sent: bool = False) -> SetPasswor
 
 
 def _show(
-    request: PageRequest, *, password: SetPasswordForm[User], look: LookForm | None = None
+    request: PageRequest, *, password: SetPasswordForm[User] | None, look: LookForm | None = None
 ) -> HttpResponse:
     theme = request.COOKIES.get(THEME_COOKIE, "")
     chosen = {"theme": theme if theme in THEMES else "", "zone": _chosen_zone(request)}
@@ -103,7 +108,7 @@ def _show(
         "password": password,
         "sessions": sessions_of(user_id=request.user.pk, this=request.session.session_key, now=now),
     }
-    status = 422 if password.errors or (look is not None and look.errors) else 200
+    status = 422 if any(form is not None and form.errors for form in (password, look)) else 200
     return show_framed(request, "pages/profile.html", context, status=status)
 
 

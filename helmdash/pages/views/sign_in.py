@@ -101,6 +101,11 @@ class ResetView(PasswordResetConfirmView):
             braking.begin(self.request, account=None)
         return response
 
+    def get_user(self, uidb64: str) -> Any:
+        """Whose link it is; None for nobody, and for who may have no password by now."""
+        account = super().get_user(uidb64)
+        return account if account is not None and passwords.may_set_own(account) else None
+
     def form_valid(self, form: Any) -> HttpResponse:
         """Store the password as any other that its owner sets."""
         account = form.user
