@@ -78,12 +78,16 @@ def test_sessions_that_ended_are_forgotten(vera: User) -> None:
 
 def test_a_new_password_wants_the_old_one_and_ends_other_sessions(vera: User) -> None:
     here, phone = browser(vera), browser(vera, PHONE)
+    phone.get("/profile/")
+    assert "Safari on iPhone" in here.get("/profile/").content.decode()
 
     wrong, short = change(here, "guess"), change(here, OLD, "short")
     right = change(here, OLD)
 
     assert (wrong.status_code, short.status_code, right.status_code) == (422, 422, 302)
     assert faults(wrong.content.decode()) == []
+    # Nor is it listed any more, before its browser finds out.
+    assert "Safari on iPhone" not in here.get("/profile/").content.decode()
     assert [each.get("/profile/").status_code for each in (here, phone)] == [200, 302]
     vera.refresh_from_db()
     assert vera.check_password(NEW)
