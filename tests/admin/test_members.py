@@ -256,6 +256,11 @@ def test_a_project_keeps_its_last_owner(
         )
         who.post(change(project), filled(who, change(project)) | demoted)
     operator.post(account, on_account)
+    operator.post(f"/admin/auth/user/{row.user_id}/delete/", {"post": "yes"})
+    operator.post(
+        "/admin/auth/user/",
+        {"action": "delete_selected", "_selected_action": [row.user_id], "post": "yes"},
+    )
 
     row.refresh_from_db()
     assert row.role == "owner"

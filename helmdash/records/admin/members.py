@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django import forms
@@ -103,6 +104,16 @@ def _require_another_owner(project_id: int, *, leaving: set[int]) -> None:
         raise ValidationError(f"{LAST_OWNER.capitalize()}.")
 
 
+def _last_owners(leaving: Collection[Membership]) -> list[str]:
+    """Of memberships that are about to go those that stay, and why."""
+    keys = {row.pk for row in leaving}
+    return [
+        f"{row}: {LAST_OWNER}."
+        for row in leaving
+        if row.role == MemberRole.OWNER.value and not keeps_an_owner(row.project_id, without=keys)
+    ]
+
+
 class MemberInline(ScopedTabularInline[Membership, Project]):
     """The members, on the page of their project."""
 
@@ -141,14 +152,7 @@ class MembershipAdmin(HistoryMixin, ScopedModelAdmin[Membership]):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """What goes with them, and the last owners that stay: those are told as protected."""
         found, counts, needed, protected = super().get_deleted_objects(objs, request)
-        leaving = {row.pk for row in objs}
-        kept = [
-            f"{row}: {LAST_OWNER}."
-            for row in objs
-            if row.role == MemberRole.OWNER.value
-            and not keeps_an_owner(row.project_id, without=leaving)
-        ]
-        return found, counts, needed, [*protected, *kept]
+        return found, counts, needed, [*protected, *_last_owners(objs)]
 
     def revert_problem(self, current: Any | None, version: Any) -> str | None:
         """The last owner stays one."""
@@ -184,6 +188,13 @@ class AccountAdmin(Noted, auth_admin.UserAdmin):  # type: ignore[type-arg]  # ca
     def get_inlines(self, request: HttpRequest, obj: Any) -> Any:
         """A new account first gets its name."""
         return super().get_inlines(request, obj) if obj is not None else []
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What goes with them; an account stays that is a project's last owner."""
+        found, counts, needed, protected = super().get_deleted_objects(objs, request)
+        rows = Membership.objects.filter(user__in=[row.pk for row in objs])
+        kept = _last_owners(list(rows.select_related("user", "project")))
+        return found, counts, needed, [*protected, *kept]
 
     def log_change(self, request: HttpRequest, obj: User, message: Any) -> Any:
         """Django tells here alone that the page of a password was used."""
