@@ -307,6 +307,12 @@ def test_a_rebuild_goes_on_with_the_project_that_it_was_at() -> None:
 
     assert set(told) == {"second", "third"}
     assert state().outcome == "done"
+    # Of one project that was asked for by itself nothing is left: all are counted.
+    with pytest.raises(KeyboardInterrupt):
+        kinds.rebuild_now(["second"], lambda *_: None, break_off, anew=True)
+    told.clear()
+    run(lambda words: told.append(words.split(":")[0]))
+    assert set(told) == {"default", "first", "second", "third"}
 
 
 @pytest.mark.django_db

@@ -121,7 +121,9 @@ def _rebuild(
     for project in sorted(wanted, key=lambda each: each.id):
         if project.id < reached:
             continue
-        run.tell(Progress(step=project.slug, done=calls, cursor=str(project.id)))
+        # Who asked for some projects does not decide where all of them are gone on with.
+        cursor = "" if slugs else str(project.id)
+        run.tell(Progress(step=project.slug, done=calls, cursor=cursor))
 
         def progress(done: Rebuilt, slug: str = project.slug, before: int = calls) -> None:
             back_to = moment_of(done.down_to or 0)
