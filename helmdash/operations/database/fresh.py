@@ -30,8 +30,9 @@ def make_tables() -> bool:
     with connection.schema_editor() as editor:
         if connection.vendor == "postgresql":
             editor.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
-            if not _is_new():
-                return False
+        # Only one may write to SQLite from here on.
+        if not _is_new():
+            return False
         editor.create_model(executor.recorder.Migration)
         for model in apps.get_models():
             if _is_made_here(model, executor):
