@@ -32,6 +32,8 @@ from helmdash.queries.trims import TrimFilters, TrimOutcome
 PLAN_KINDS = ("plan", "route")
 PLAN_OUTCOMES = ("running", "ok", "gap", "partial", "failed")
 _WHOLE_ID = "Only plans with exactly this id: a part of it finds nothing"
+# What the calls' filter by variant offers.
+CALL_VARIANTS = (*PromptVariant, NO_VARIANT)
 # What the time control offers by one click, and what it is called.
 PRESETS = (("1h", "1 h"), ("24h", "24 h"), ("7d", "7 d"), ("30d", "30 d"), ("all", "All"))
 
@@ -214,11 +216,12 @@ class CallFilterForm(ClientForm):
     conversation = forms.CharField(required=False, max_length=255)
     lane = one_of(Lane)
     size = one_of(BAND_LABELS, label="Prompt size")
-    variant = one_of((*PromptVariant, NO_VARIANT), label="Prompt variant")
+    # Reports name any, and the models page leads here by each.
+    variant = forms.CharField(required=False, max_length=32, label="Prompt variant")
 
     def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
         super().__init__(data, now=now, zone=zone)
-        for name in ("purpose", "pack"):
+        for name in ("purpose", "pack", "variant"):
             self.fields[name].widget.attrs |= {"list": name + "s", "autocomplete": "off"}
 
     @property

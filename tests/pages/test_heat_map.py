@@ -46,11 +46,12 @@ def fill(project: ProjectInfo, model: str, *, clean: int, cut: int, size: int, *
 
 @pytest.fixture
 def breaking(project: ProjectInfo) -> ProjectInfo:
-    """`acme/sure` fails where prompts are large, `acme/fine` never, `acme/rare` was asked once."""
+    """`acme/sure` fails where prompts are large, `acme/fine` never, `acme/rare` was asked once,
+    for a purpose and with a variant of its caller's own."""
     fill(project, "acme/fine", clean=LEAST_CALLS, cut=0, size=LARGE)
     fill(project, "acme/sure", clean=LEAST_CALLS, cut=0, size=SMALL, purpose="filter")
     fill(project, "acme/sure", clean=3, cut=LEAST_CALLS, size=LARGE, prompt_variant="full_steps")
-    fill(project, "acme/rare", clean=0, cut=1, size=LARGE, purpose="invented")
+    fill(project, "acme/rare", clean=0, cut=1, size=LARGE, purpose="invented", prompt_variant="own")
     return project
 
 
@@ -105,7 +106,7 @@ def test_the_map_may_tell_purposes_or_variants_apart(owner: Client, breaking: Pr
         return re.findall(r'</span><span class="sub">([a-z_ ]+)</span></th>', table)
 
     assert parts("purpose") == ["chat", "other", "chat", "filter"]
-    assert parts("variant") == ["full_steps", "no variant", "no variant", "no variant"]
+    assert parts("variant") == ["full_steps", "own", "no variant", "no variant"]
     assert owner.get("/models/", {"by": "color"}).status_code == 400
 
 

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_safe
 
 from helmdash.pages import scope
 from helmdash.pages.beside import beside
-from helmdash.pages.filters import CallFilterForm
+from helmdash.pages.filters import CALL_VARIANTS, CallFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.list_bars import call_bars
 from helmdash.pages.parts import composition, snippets
@@ -47,6 +47,7 @@ def call_list(request: PageRequest) -> HttpResponse:
             "clients": distinct_values.values(project_id=project.id, column="client_name"),
             "purposes": distinct_values.values(project_id=project.id, column="purpose"),
             "packs": distinct_values.values(project_id=project.id, column="pack"),
+            "variants": CALL_VARIANTS,
         }
     return show(
         request,
