@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from django.contrib.auth.models import User
@@ -13,6 +14,7 @@ from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.core.calls.capture import CapturedTrim, SentSizes
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
+from helmdash.pages import braking
 from helmdash.queries.access import ProjectInfo
 from tests.factories import make_capture, make_project, record, sign_in
 from tests.plan_rows import add_attempt, make_plan
@@ -30,6 +32,13 @@ CATALOG = {
         {"id": "write-blog", "name": "Write a blog", "metadata": {"supersedes": ["tool.1"]}}
     ],
 }
+
+
+@pytest.fixture
+def no_wait_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The brake of sign-in sees one moment: its first wait is a second, a page may take longer."""
+    moment = timezone.now()
+    monkeypatch.setattr(braking, "timezone", SimpleNamespace(now=lambda: moment))
 
 
 @pytest.fixture

@@ -209,6 +209,7 @@ def test_nobody_is_led_to_another_host_after_it(provider: OidcProvider) -> None:
         assert urlsplit(answer["Location"]).netloc == ""
 
 
+@pytest.mark.usefixtures("no_wait_ends")
 def test_tries_that_fail_are_braked_and_without_a_provider_there_is_no_door(
     provider: OidcProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:

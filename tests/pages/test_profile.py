@@ -156,7 +156,7 @@ def test_a_forgotten_password_is_set_anew_by_a_link_in_a_mail(
     assert "no longer works" in client.get(path, follow=True).content.decode()
 
 
-@pytest.mark.usefixtures("_mail")
+@pytest.mark.usefixtures("_mail", "no_wait_ends")
 def test_the_answer_tells_nobody_who_has_an_account(vera: User) -> None:
     User.objects.create_user("locked", email="l@example.org", is_active=False)
     User.objects.create_user("mailless")

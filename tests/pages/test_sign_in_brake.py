@@ -11,6 +11,7 @@ from django.test import Client
 
 from helmdash.operations.access import sign_in_links
 
+pytestmark = pytest.mark.usefixtures("no_wait_ends")
 PASSWORD = "a-long-enough-password"
 
 
