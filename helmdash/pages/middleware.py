@@ -107,6 +107,9 @@ class SessionsMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self._get_response(request)
+        # Where nobody has to be signed in, nobody is looked up: /healthz asks no database.
+        if _is_open(request.path):
+            return response
         key = request.session.session_key
         # What a page polls says nothing of its reader.
         if key and request.user.is_authenticated and "HX-Request" not in request.headers:

@@ -76,6 +76,15 @@ def test_sessions_that_ended_are_forgotten(vera: User) -> None:
     assert SignedIn.objects.get().device == "Firefox on Linux"
 
 
+def test_whether_a_process_lives_is_told_without_asking_who_asks(
+    vera: User, django_assert_num_queries: Any
+) -> None:
+    here = browser(vera)
+
+    with django_assert_num_queries(0):
+        assert here.get("/healthz").status_code == 200
+
+
 def test_a_new_password_wants_the_old_one_and_ends_other_sessions(vera: User) -> None:
     here, phone = browser(vera), browser(vera, PHONE)
     phone.get("/profile/")
