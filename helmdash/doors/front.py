@@ -41,6 +41,8 @@ API_PREFIX = "/api/v1/"
 # The only bodies that are read from people nobody knows.
 _SIGN_IN = "/login/"
 _SIGN_IN_LINK = "/login/link/"
+# To ask for a link to a new password; below it is where that is set.
+_RESET = "/login/reset/"
 # No request of these is about its body.
 _READS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 # What the key of a request allows, in its scope; missing where it has none.
@@ -114,7 +116,7 @@ class Front:
             await self.app(scope, without_body(receive), send)
         elif _is_sign_in(scope["path"]):
             # A good link works for who has to wait, too.
-            if scope["path"] == _SIGN_IN:
+            if scope["path"] in (_SIGN_IN, _RESET):
                 await self.brake.check(address_of(scope))
             await self._with_body(scope, receive, send, ANONYMOUS)
         elif user := await self.sessions.find_user(headers):
@@ -148,4 +150,4 @@ class Front:
 
 
 def _is_sign_in(path: str) -> bool:
-    return path == _SIGN_IN or path.startswith(_SIGN_IN_LINK)
+    return path == _SIGN_IN or path.startswith((_SIGN_IN_LINK, _RESET))
