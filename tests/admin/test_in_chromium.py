@@ -50,8 +50,7 @@ def sign_in(page: BrowserPage, served: Served) -> None:
 def open_first(page: BrowserPage, served: Served, path: str, *, search: str = "") -> str:
     """Open the first row of a list; gives the address of its page."""
     page.goto(admin(served, f"{path}?q={search}" if search else path))
-    page.click("#result_list tbody th a")
-    page.wait_for_load_state()
+    page.follow("#result_list tbody th a")
     address: str = page.url.split("?")[0]
     return address
 

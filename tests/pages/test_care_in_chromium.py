@@ -61,7 +61,7 @@ def test_reminders_are_moved_by_keyboard_and_the_focus_stays(
 
     texts = browser_page.page.locator("#reminders .text")
     expect(texts).to_have_text(["two", "one"])
-    assert browser_page.evaluate("document.activeElement.id") == name
+    expect(browser_page.page.locator(":focus")).to_have_id(name)
     assert browser_page.problems() == []
 
 

@@ -119,5 +119,5 @@ def test_a_plan_can_be_tried_without_scripts(
         if not page.is_visible("text=Look again"):
             break
         page.wait_for_timeout(250)
-        page.click("text=Look again")
+        page.follow("text=Look again")
     assert page.is_visible("text=Advice:")

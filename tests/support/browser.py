@@ -61,6 +61,15 @@ class BrowserPage:
         self._own.add(urlsplit(url).netloc)
         return self.page.goto(url, **options)
 
+    def follow(self, selector: str) -> None:
+        """Click on what leads to another page, and wait until that page has loaded.
+
+        Playwright's click returns while the old page may still be there: what is asked at once
+        would be answered by either of them, or by a page without a body.
+        """
+        with self.page.expect_navigation():
+            self.page.click(selector)
+
     def problems(self) -> list[str]:
         """Console errors, script errors, CSP violations and requests to other hosts, so far."""
         foreign = [
