@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from helmdash.core.agents.contexts import CONTEXT_VERSION
+from helmdash.core.agents.reading import AGENTS_VERSION
 from helmdash.core.budgets.health import HEALTH_VERSION
 from helmdash.core.calls.failures import CLASSIFIER_VERSION
 from helmdash.core.calls.usage import USAGE_VERSION
@@ -52,8 +54,10 @@ def rule_set(versions: Mapping[str, str]) -> RuleVersions:
 
 CALL_RULES = rule_set(
     {
+        "agents": AGENTS_VERSION,
         "causes": CLASSIFIER_VERSION,
         "chain": CHAIN_VERSION,
+        "contexts": CONTEXT_VERSION,
         "cuts": CUTS_VERSION,
         "first_retry": FIRST_RETRY_VERSION,
         "levels": HEALTH_VERSION,

@@ -14,7 +14,7 @@ from helmdash.gateway.forwarding.capture.recording import CallRecording
 from helmdash.gateway.forwarding.forwarder import Forwarder
 from helmdash.gateway.forwarding.response_headers import remediation_headers
 from helmdash.gateway.local_models import LocalModels
-from helmdash.gateway.options import conversation_of
+from helmdash.gateway.naming import name_conversation
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.placing import place
 from helmdash.gateway.prompt_weight import weigh
@@ -58,7 +58,7 @@ class Calls:
         exchange = request.begin(chat.model, body)
         exchange.request = chat
         exchange.metadata = chat.metadata
-        exchange.conversation = exchange.conversation or conversation_of(chat.metadata)
+        name_conversation(exchange, chat)
         exchange.tools_bytes = _tools_bytes(parsed)
         images, composition = weigh(chat)
         outgoing = exchange.outgoing = OutgoingRequest(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from time import perf_counter_ns
 
+from helmdash.core.agents.values import AgentCall
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.calls.capture import Status
 from helmdash.core.calls.lanes import Lane, lane_of
@@ -44,7 +45,9 @@ class Exchange:
     remediation: RemediationState | None = None  # None: not wanted, or not possible
     tools_bytes: int | None = None
     metadata: Object | None = None
+    agent: AgentCall | None = None  # what its program says of the call by itself
     conversation: str | None = None  # as the client names it
+    parent: str | None = None  # the conversation that this one is a part of
     endpoint: Endpoint | None = None
     upstream_model: str | None = None
     budget: EffectiveBudget | None = None
@@ -68,13 +71,19 @@ class Exchange:
 
     @property
     def told_purpose(self) -> str:
-        """What the call is for: as a header says, else by what was asked for."""
-        return self.options.purpose or self.purpose
+        """What the call is for: as our header says, else its program, else what was asked for."""
+        by_agent = self.agent.purpose if self.agent is not None else None
+        return self.options.purpose or by_agent or self.purpose
+
+    @property
+    def told_lane(self) -> Lane | None:
+        """The lane as our header says it, else its program; None: neither does."""
+        return self.options.lane or (self.agent.lane if self.agent is not None else None)
 
     @property
     def is_side(self) -> bool:
         """Whether it is made beside its conversation, which is then left as it is."""
-        return lane_of(self.options.lane, self.told_purpose) is Lane.SIDE
+        return lane_of(self.told_lane, self.told_purpose) is Lane.SIDE
 
     @property
     def asker(self) -> tuple[int, str]:

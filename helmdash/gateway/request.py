@@ -54,6 +54,7 @@ class GatewayRequest:
             started_ns=self.started_ns,
             outgoing=OutgoingRequest(body=body, parsed={}),
             conversation=self.options.conversation,
+            parent=self.options.parent,
         )
 
 

@@ -26,6 +26,8 @@ STRUCTURED_PURPOSES = frozenset({"plan", "route", "filter", "verify"})
 # What a conversation may be called: what a path carries unescaped. No link can carry "." or "..".
 CONVERSATION_PATTERN = r"^(\.{3,}|\.*[A-Za-z0-9_:@+=-][A-Za-z0-9._:@+=-]*)$"
 CONVERSATION_CHARS = 255
+# What programs call a context: a number, an id, or a hash.
+CONTEXT_CHARS = 64
 
 # What proxies answer when the caller hung up before the reply (nginx's 499).
 HTTP_CLIENT_CLOSED = 499
@@ -68,6 +70,8 @@ class Capture:
     conversation: str | None = None
     parent: str | None = None  # the conversation that this one is a part of, as a sub-agent's is
     lane: Lane | None = None  # as it was told; `effective_lane` says what holds
+    # How its program calls the context it was made in; another one after a compaction.
+    context: str | None = None
     routes: tuple[CallRoute, ...] = ()  # the doors it came by
     round_number: int | None = None  # the round it was begun in, where the caller knows
     provider: str | None = None

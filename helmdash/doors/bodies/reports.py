@@ -119,6 +119,14 @@ class CallIn(TypedDict, total=False):
             f"{', '.join(sorted(SIDE_PURPOSES))}, else main."
         ),
     ]
+    context: Annotated[
+        Word64 | None,
+        Field(
+            description="How the program that made the call names the context it was made in: a "
+            "number that rises, or any word that changes, whenever the program compacts its "
+            "history by itself. Another one opens a round. Counts beside `conversation` only."
+        ),
+    ]
     round: Annotated[
         SmallPositive | None,
         Field(

@@ -37,6 +37,7 @@ _COLUMNS: Mapping[str, tuple[type[models.Model], str]] = {
     "id": (Call, "name"),
     "conversation": (Conversation, "name"),
     "parent": (Conversation, "parent"),
+    "context": (Conversation, "context"),
     "finish_reason": (Call, "finish_reason_raw"),
     "fit_id": (Call, "fit_name"),
 }

@@ -20,6 +20,7 @@ from typing import Annotated
 from django.db import connection
 
 from helmdash.answers import JsonName
+from helmdash.core.agents.contexts import COMPACTED
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.health import Health
 from helmdash.core.calls.capture import Capture
@@ -32,6 +33,7 @@ from helmdash.operations.database.transactions import Collision, write
 from helmdash.operations.ids import new_id
 from helmdash.operations.recording import call_rows
 from helmdash.operations.recording.call_rows import Placed
+from helmdash.operations.recording.client_compactions import ClientCompactions
 from helmdash.operations.recording.conversation_rows import (
     ConversationBatch,
     ConversationIds,
@@ -159,6 +161,7 @@ class _Batch:
         self._now = now
         self._rules_id = rule_sets.keep(CALL_RULES)
         self._standings = ConversationBatch(project.id)
+        self._compactions = ClientCompactions()
         self._taken: list[tuple[Placed, Masker]] = []
         self._call_rows: list[dict[str, object]] = []
 
@@ -244,12 +247,15 @@ class _Batch:
             item = self._cutting.judge(item, None, opens_round=False)
             if row is not None:
                 self._standings.take_side(row, item)
+                self._compactions.note_side(row, item)
             return Placed(item=item, conversation=row, placed_by="named" if row else "")
-        item = self._cutting.judge(item, row, opens_round=False)
+        opened_by = self._compactions.opened_by(row, item) if row is not None else ""
+        item = self._cutting.judge(item, row, opens_round=bool(opened_by))
         if row is None:
             return Placed(item=item)
-        number = self._standings.take(row, item)
-        return Placed(item=item, conversation=row, round_number=number, placed_by="named")
+        number = self._standings.take(row, item, opened_by=opened_by)
+        how = COMPACTED if opened_by else "named"
+        return Placed(item=item, conversation=row, round_number=number, placed_by=how)
 
     def _payload_rows(
         self, ids: Sequence[int]

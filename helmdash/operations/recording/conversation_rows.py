@@ -66,6 +66,7 @@ _MOVING = (
     "trace",
     "parent",
     "side_calls",
+    "context",
 )
 _COLUMNS = ("id", "project_id", "name", *_MOVING)
 
@@ -110,6 +111,7 @@ class ConversationRow:
     trace: list[object] | None = None
     parent: str | None = None
     side_calls: int | None = None
+    context: str | None = None
     is_new: bool = False
     # Its severity as it is stored; None where this transaction has made it.
     stood_at: int | None = None

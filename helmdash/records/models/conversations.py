@@ -12,6 +12,7 @@ from django.db.models import Q
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.budgets.lines import DEFAULT_OPTIMAL_MAX_TOKENS
 from helmdash.core.budgets.model_names import KEY_CHARS
+from helmdash.core.calls.capture import CONTEXT_CHARS
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.lanes import Lane
@@ -42,6 +43,9 @@ class Conversation(models.Model):
         default=0, help_text="Number of the newest main call; the count of main calls."
     )
     side_calls = count_field("Calls beside it, which have no number. Null: none.")
+    context = name_field(
+        CONTEXT_CHARS, "How its program calls the context that its newest calls were made in."
+    )
     level = models.CharField(max_length=10, default=Level.UNKNOWN.value)
     severity = models.PositiveSmallIntegerField(default=LEVELS[Level.UNKNOWN].severity)
     level_reason = word_field(32)

@@ -1,0 +1,47 @@
+"""When a client has compacted its history by itself: rule "context-1".
+
+A client that says how its context is called (core.agents) says it exactly: another
+name, another context. A number only rises; back to the first one means that a person went back to
+before the compaction, which is no new round. Of a client that names none, a compaction is taken to
+have happened when it asked for one beside the conversation, and its next prompt has lost a part of
+its size: asking alone does not show that the client used what it got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from helmdash.core.agents.values import FIRST_CONTEXT
+from helmdash.core.conversations.chains import Placing, Size, is_fresh_start
+
+CONTEXT_VERSION = "context-1"
+# How a call's row says that its client compacted the history before it.
+COMPACTED = f"{CONTEXT_VERSION} {Placing.COMPACTION}"
+
+
+def is_compacted(
+    *,
+    known: str | None,
+    told: str | None,
+    before: int | None,
+    now: int | None,
+    has_asked: Callable[[], bool],
+) -> bool:
+    """Whether a call is the first after a compaction of the client's own.
+
+    known, told: the context of the calls before, and of this one; None: not told. before, now:
+    tokens of the newest prompt and of this one; None: not reported. has_asked: whether the client
+    has asked for a compaction since its newest call, and got it; asked only where it decides.
+    """
+    if known is not None and told is not None:
+        return is_later(known, told)
+    if before is None or now is None or not is_fresh_start(Size(tokens=before), Size(tokens=now)):
+        return False
+    return has_asked()
+
+
+def is_later(known: str, told: str) -> bool:
+    """Whether a context came after another one, by their names."""
+    if known.isdecimal() and told.isdecimal():
+        return int(told) > int(known)
+    return told not in (known, FIRST_CONTEXT)

@@ -1,0 +1,33 @@
+"""Which conversation a request names, whichever way it does."""
+
+from __future__ import annotations
+
+from helmdash.core.agents.names import agent_name
+from helmdash.core.agents.reading import agent_call
+from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.options import conversation_of
+from helmdash.gateway.request_facts import request_facts
+from helmdash.providers.wire import ChatRequest
+
+
+def name_conversation(exchange: Exchange, chat: ChatRequest) -> None:
+    """Note what the request says of its conversation: our own headers first, then what its program
+    says by itself, then its metadata.
+
+    A header of ours is often set once for a whole program: its sub-agents are parts of the
+    conversation it names, and no turns of it.
+    """
+    client = exchange.client.name if exchange.client is not None else None
+    agent = exchange.agent = agent_call(exchange.headers, request_facts(chat), client=client)
+    own = exchange.options.conversation
+    exchange.parent = exchange.options.parent
+    if agent is None:
+        exchange.conversation = own or conversation_of(chat.metadata)
+    elif own is None:
+        exchange.conversation = agent.conversation
+        exchange.parent = exchange.parent or agent.parent
+        if agent.conversation is None and agent.parent is None:
+            exchange.conversation = conversation_of(chat.metadata)
+    elif agent.parent is not None and exchange.options.parent is None:
+        exchange.conversation = agent_name(own, agent.part) if agent.part else None
+        exchange.parent = own
