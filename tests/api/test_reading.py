@@ -202,7 +202,7 @@ def test_a_parameter_given_twice_is_refused(recorded: Door) -> None:
         # which models are meant by a spelling: the budgets' aliases, and those that were seen
         ("/conversations?level=critical&model=m&q=a", 4),
         # rounds, level changes, the curve, guidance, reminders
-        ("/conversations/alpha", 7),
+        ("/conversations/alpha", 8),
         # the conversation, its calls, its clears
         ("/conversations/alpha/timeline", 4),
         ("/conversations/alpha/reminders", 3),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from helmdash.installation import FIXTURES
 from tests.gateway.clients import TOOL
 from tests.gateway.world import World, model_of
 from tests.support.upstreams.plays import WHOLE
@@ -209,3 +212,51 @@ def test_calls_of_a_model_without_messages_have_no_conversation(world: World, ma
     body = {"model": "openai/text-embedding-sim", "input": mark}
 
     assert world.call_of(world.post("/v1/embeddings", body))["conversation"] is None
+
+
+def test_a_session_of_claude_code_with_a_sub_agent_and_a_compaction(
+    world: World, mark: str
+) -> None:
+    told = json.loads((FIXTURES / "clients/claude-code/2_turn.json").read_text())["says"]
+    session = told["conversation"]
+
+    def replay(path: Path) -> dict[str, Any]:
+        """As it was recorded, in a session of its own."""
+        sample = json.loads(path.read_text().replace(session, mark))
+        # The simulated provider knows no system messages among the others, which are in beta.
+        messages = [each for each in sample["body"]["messages"] if each["role"] != "system"]
+        body = {**sample["body"], "messages": messages, "model": model_of("anthropic")}
+        answer = world.post(sample["path"], {**body, "stream": False}, **sample["headers"])
+        assert answer.status_code == 200, answer.text
+        return world.call_of(answer)
+
+    recorded = sorted((FIXTURES / "clients/claude-code").glob("[1-6]_*.json"))
+    calls = [replay(path) for path in recorded]
+
+    places = [
+        tuple(call[name] for name in ("purpose", "lane", "generation", "round")) for call in calls
+    ]
+    assert places == [
+        ("title", "side", None, None),
+        ("chat", "main", 1, 1),
+        ("chat", "main", 1, 1),
+        ("chat", "main", 2, 1),
+        ("compaction", "side", None, None),
+        ("chat", "main", 3, 2),
+    ]
+    assert [call["conversation"] == mark for call in calls] == [True, True, False, True, True, True]
+    part = world.api.get(f"/conversations/{calls[2]['conversation']}").json()
+    whole = world.api.get(f"/conversations/{mark}").json()
+    assert (part["parent"], whole["parent"]) == (mark, None)
+    assert [each["id"] for each in whole["sub_agents"]] == [part["id"]]
+    assert [each["opened_by"] for each in whole["rounds"]] == [None, "client_compaction"]
+    assert whole["client"]["name"] == "claude-code"
+
+
+def test_sub_agents_are_parts_of_what_our_own_header_names(world: World, mark: str) -> None:
+    headers = {"x_helmdash_conversation": mark, "x_claude_code_session_id": f"s-{mark}"}
+    main = say(world, [user("Hello?")], x_app="cli", **headers, x_claude_code_request_class="main")
+    part = say(world, [user("Look!")], **headers, x_claude_code_agent_id="a1")
+
+    assert (main["conversation"], part["conversation"]) == (mark, f"{mark}:a1")
+    assert world.api.get(f"/conversations/{mark}:a1").json()["parent"] == mark

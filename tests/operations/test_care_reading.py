@@ -87,13 +87,13 @@ def test_guidance_is_told_newest_first_and_no_more_than_asked_for(project: Proje
     ]
 
 
-def test_one_conversation_takes_six_queries(
+def test_one_conversation_takes_seven_queries(
     project: ProjectInfo, django_assert_num_queries: Callable[[int], Any]
 ) -> None:
     talk = talk_at(project, "talk", CRITICAL, 8)
     talk.remind("Goal: ship it.")
 
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         found = conversations.find(project_id=project.id, conversation_id="talk")
 
     assert found is not None

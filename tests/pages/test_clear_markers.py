@@ -64,7 +64,7 @@ def test_a_clear_is_a_marker_with_its_name_and_figures() -> None:
 
 
 def test_a_compaction_of_the_client_is_told_apart_from_a_clear() -> None:
-    (marker,) = draw(points(2), [make_round(1), make_round(2, "compaction")]).clear_markers
+    (marker,) = draw(points(2), [make_round(1), make_round(2, "client_compaction")]).clear_markers
 
     assert marker.label == "compaction, round 2"
     assert not marker.is_clear

@@ -211,7 +211,7 @@ def test_a_compaction_opens_a_round(project: ProjectInfo) -> None:
     assert first.peak_prompt_tokens == CRITICAL
     assert first.ended_at == second.started_at == NOW + timedelta(minutes=9)
     assert (second.first_generation, second.latest_generation) == (4, 4)
-    assert (second.opened_by, second.ended_at) == ("compaction", None)
+    assert (second.opened_by, second.ended_at) == ("client_compaction", None)
     assert second.peak_prompt_tokens == HEALTHY
     assert [point.round_number for point in found.curve] == [1, 1, 1, 2]
     events = timeline(project_id=project.id, conversation_id=row.name)

@@ -13,6 +13,8 @@ from itertools import pairwise
 from helmdash.queries.conversations.conversations import RoundView
 from helmdash.queries.conversations.curve import CurvePoint
 
+# Shorter than the words of the API.
+_LABELS = {"client_compaction": "compaction"}
 # At the size of the drawing's type (px): a letter of "compaction, round 12" on the average, and how
 # far a label stands from its own line and from the next one.
 _LETTER_WIDTH, _GAP, _CLEAR = 6.0, 4.0, 2.0
@@ -93,7 +95,7 @@ def _open(
 def _marker(at: float, word: str, number: int, path: str, *, top: float, text: str) -> ClearMarker:
     return ClearMarker(
         at=at,
-        label=f"{word}, round {number}" if word else f"round {number}",
+        label=f"{_LABELS.get(word, word)}, round {number}" if word else f"round {number}",
         label_at=at + _GAP,
         anchor="start",
         number=number,

@@ -14,6 +14,7 @@ from helmdash.queries.marks import Mark
 # says that something left the context.
 _LEAST_SHARE = 0.1
 _LEAST_TOKENS = 1_000
+_OPENERS = {"client_compaction": "the client's compaction"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +110,7 @@ def _told(
 ) -> Iterator[str]:
     opened = openers.get(point.generation)
     if opened is not None:
-        by = "the client's compaction" if opened.opened_by == "compaction" else opened.opened_by
+        by = _OPENERS.get(opened.opened_by, opened.opened_by)
         yield f"round {opened.number} begins, opened by {by}"
     if point.is_trimmed:
         yield "the prompt was trimmed"

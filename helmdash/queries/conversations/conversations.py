@@ -12,6 +12,7 @@ from helmdash.answers import BLANK_IS_NULL, HIDDEN, INLINE, Doc, JsonName, answe
 from helmdash.core.budgets.health import Health
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.conversations.attention import Attention, attention_of
+from helmdash.core.conversations.chains import Placing
 from helmdash.core.conversations.clients import Client
 from helmdash.queries.calls import ClientWindow, ModelKey, client_of_row, health_of
 from helmdash.queries.conversations import care
@@ -104,6 +105,19 @@ class ConversationView:
         )
 
 
+@answer("SubAgent")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubAgent:
+    """A conversation that is a part of another one, as its newest call left it."""
+
+    id: str
+    model: str
+    generation: int
+    level: Level
+    prompt_tokens: int | None
+    latest_at: datetime
+
+
 @answer("Round")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundView:
@@ -118,7 +132,7 @@ class RoundView:
     peak_prompt_tokens: int | None
     started_at: datetime
     ended_at: datetime | None
-    opened_by: Annotated[str, BLANK_IS_NULL, Doc("clear | compaction; null: the first.")]
+    opened_by: Annotated[str, BLANK_IS_NULL, Doc("clear | client_compaction; null: the first.")]
 
     @property
     def is_empty(self) -> bool:
@@ -157,6 +171,9 @@ class ConversationDetail:
     """
 
     conversation: Annotated[ConversationView, INLINE]
+    sub_agents: Annotated[
+        tuple[SubAgent, ...], Doc("Conversations that are parts of it; newest first, at most 50.")
+    ]
     rounds: tuple[RoundView, ...]
     changes: Annotated[tuple[LevelChange, ...], JsonName("level_changes")]
     curve: Annotated[tuple[CurvePoint, ...], HIDDEN]
@@ -223,6 +240,10 @@ def first_moment(*, project_id: int) -> datetime | None:
     return at
 
 
+# A row says it in one word; whoever reads it has to know whose compaction it was.
+_OPENERS: Final = {Placing.COMPACTION.value: "client_compaction"}
+# A long session may have started hundreds.
+_SUB_AGENTS: Final = 50
 _LEVEL_OF: Final = {row.severity: level.value for level, row in LEVELS.items()}
 
 
@@ -289,8 +310,8 @@ def _name(rows: QuerySet[Conversation]) -> str | None:
 def find(
     *, project_id: int, conversation_id: str, up_to: int | None = None, since: int | None = None
 ) -> ConversationDetail | None:
-    """One conversation; None if it does not exist in the project. Six queries, one more for a long
-    one.
+    """One conversation; None if it does not exist in the project. Seven queries, one more for a
+    long one.
 
     since, up_to: the generations that its curve begins and ends with; None: the newest that fit.
     """
@@ -307,6 +328,7 @@ def find(
     changes = HealthChange.objects.filter(project_id=project_id, conversation=row)
     return ConversationDetail(
         conversation=_view(row),
+        sub_agents=_sub_agents(row),
         rounds=tuple(
             RoundView(
                 number=item.number,
@@ -315,7 +337,7 @@ def find(
                 peak_prompt_tokens=item.peak_prompt_tokens,
                 started_at=item.started_at,
                 ended_at=item.ended_at,
-                opened_by=item.opened_by,
+                opened_by=_OPENERS.get(item.opened_by, item.opened_by),
             )
             for item in rounds
         ),
@@ -339,6 +361,22 @@ def find(
         ),
         guidance=care.guidance_of(row),
         reminders=care.reminders_of(row),
+    )
+
+
+def _sub_agents(row: Conversation) -> tuple[SubAgent, ...]:
+    # In the order of the index: nothing is sorted, and ids rise with time.
+    parts = Conversation.objects.filter(project_id=row.project_id, parent=row.name)
+    return tuple(
+        SubAgent(
+            id=part.name,
+            model=part.model,
+            generation=part.generation,
+            level=Level(part.level),
+            prompt_tokens=part.prompt_tokens,
+            latest_at=part.latest_at,
+        )
+        for part in parts.order_by("-id")[:_SUB_AGENTS]
     )
 
 

@@ -8,11 +8,14 @@ from datetime import datetime
 from typing import Annotated
 
 from helmdash.answers import JsonName, Words
+from helmdash.core.agents import contexts
 from helmdash.core.budgets.levels import Level
-from helmdash.core.conversations.chains import COMPACTED
+from helmdash.core.conversations import chains
 from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
 from helmdash.records.models import Call, Conversation, Round
 from helmdash.records.querysets import calls_of
+
+_COMPACTED = frozenset({chains.COMPACTED, contexts.COMPACTED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +85,7 @@ def _events(
             yield _clear(waiting.pop(0))
         if model is not None and call.model != model:
             yield _event(call, "model_change")
-        if _is_trimmed(call) or call.placed_by == COMPACTED:
+        if _is_trimmed(call) or call.placed_by in _COMPACTED:
             yield _event(call, "compaction")
         yield _event(call, "call")
         model = call.model
