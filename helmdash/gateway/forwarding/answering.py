@@ -25,7 +25,7 @@ def response_to(exchange: Exchange, reply: NoReply | ErrorReply | WholeReply) ->
             status, body, content_type = reply.status, reply.data, (reply.content_type,)
         case ErrorReply():
             status = reply.error.status or reply.status
-            error = normalise_overflow_error(replace(reply.error, status=status))
+            error = normalise_overflow_error(replace(reply.error, status=status), exchange)
         case WholeReply() if reply.is_native:
             body, content_type = reply.translator.pass_whole(reply.data), (reply.content_type,)
         case WholeReply() if reply.reply.error is not None:
