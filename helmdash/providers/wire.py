@@ -206,6 +206,7 @@ class Reply:
 
     `error` is an error inside a 200. `refusal` is a refusal told apart from the content. A reply
     that was blocked for its prompt has no parts and the block reason as its finish reason.
+    `context_edits`: what the provider left out of the prompt by itself, as it says so.
     """
 
     id: str | None = None
@@ -215,6 +216,7 @@ class Reply:
     finish_reason: str | None = None
     usage: Object | None = None
     error: WireError | None = None
+    context_edits: tuple[Object, ...] = ()
 
     @property
     def text(self) -> str:
@@ -299,6 +301,13 @@ class UsageSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContextEdited:
+    """The provider left something out of the prompt by itself: an entry for each edit."""
+
+    edits: tuple[Object, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
     """An error inside the stream, or bytes that cannot be read (code "undecodable_stream")."""
 
@@ -319,6 +328,7 @@ Event: TypeAlias = (
     | ToolCallDelta
     | Finished
     | UsageSeen
+    | ContextEdited
     | Failed
     | Ended
 )

@@ -190,6 +190,16 @@ class CallView:
     recorded_at: datetime
 
 
+@answer("ContextEdit")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextEdit:
+    """What the provider left out of a prompt by itself, as it told the gateway."""
+
+    kind: Annotated[str, Doc("In the provider's own word, such as compaction.")]
+    cleared_tokens: int | None
+    cleared_tool_uses: int | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallDetail:
     """One call with all that lies beside it.
@@ -213,6 +223,21 @@ class CallDetail:
 
     @property
     @member
+    def context_edits(self) -> tuple[ContextEdit, ...]:
+        """What the provider left out of the prompt by itself; empty where it told of nothing."""
+        told = self.metadata.get("context_edits") if isinstance(self.metadata, Mapping) else None
+        return tuple(
+            ContextEdit(
+                kind=edit["type"],
+                cleared_tokens=_told_count(edit.get("cleared_input_tokens")),
+                cleared_tool_uses=_told_count(edit.get("cleared_tool_uses")),
+            )
+            for edit in (told if isinstance(told, list) else ())
+            if isinstance(edit, Mapping) and isinstance(edit.get("type"), str)
+        )
+
+    @property
+    @member
     def trim(self) -> TrimDetail | None:
         """What was cut of the prompt before it was sent; None where nothing was told of it."""
         sizes = self.call.trim
@@ -223,6 +248,11 @@ class CallDetail:
             after_bytes=sizes.after_bytes,
             dropped=self.trim_dropped,
         )
+
+
+def _told_count(value: object) -> int | None:
+    """Metadata is anybody's."""
+    return value if type(value) is int and value >= 0 else None
 
 
 @answer("CallList")

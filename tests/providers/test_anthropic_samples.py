@@ -29,7 +29,9 @@ def names(kind: str) -> list[str]:
 
 
 def said(value: Any) -> dict[str, Any]:
-    return {name: one for name, one in dataclasses.asdict(value).items() if one is not None}
+    told = dataclasses.asdict(value).items()
+    listed = {name: list(one) if isinstance(one, tuple) else one for name, one in told}
+    return {name: one for name, one in listed.items() if one not in (None, [])}
 
 
 def named(value: Any) -> dict[str, Any]:

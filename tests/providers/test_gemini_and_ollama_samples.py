@@ -57,7 +57,8 @@ def client_of(name: str) -> ClientFormat:
 
 def said(value: Any) -> dict[str, Any]:
     """What a value says, as the samples write it: through JSON, so that tuples are lists."""
-    members = {name: one for name, one in dataclasses.asdict(value).items() if one is not None}
+    told = dataclasses.asdict(value).items()
+    members = {name: one for name, one in told if one is not None and one != ()}
     plain: dict[str, Any] = json.loads(json.dumps(members), object_hook=_unmarked)
     return plain
 

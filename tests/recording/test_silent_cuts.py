@@ -62,6 +62,26 @@ def test_a_cut_call_is_unknown_with_its_reason_and_keeps_its_figures(project: Pr
     assert found.suspected_cut.reported_tokens == _CUT
 
 
+COMPACTED = {"input_tokens": _CUT, "iterations": [{"type": "compaction", "input_tokens": 9_000}]}
+
+
+@pytest.mark.parametrize("over", [{"sent_is_prompt": False}, {"usage": COMPACTED}])
+def test_a_provider_that_says_what_it_left_out_has_cut_nothing_silently(
+    project: ProjectInfo, over: dict[str, Any]
+) -> None:
+    record(project, *(_call(number) for number in range(3)))
+    edited = {"context_edits": [{"type": "clear_tool_uses_20250919", "cleared_input_tokens": 9}]}
+
+    (answer,) = record(project, _call(3, tokens=_CUT, id="c", metadata=edited, **over))
+
+    assert (answer.health.level, answer.health.prompt_tokens) == (Level.HEALTHY, _CUT)
+    found = calls.find(project_id=project.id, call_id="c")
+    assert found is not None
+    assert [(each.kind, each.cleared_tokens) for each in found.context_edits] == [
+        ("clear_tool_uses_20250919", 9)
+    ]
+
+
 def test_its_conversation_is_unknown_too_beside_the_level_it_had(project: ProjectInfo) -> None:
     record(project, *(_call(number) for number in range(3)), _call(3, tokens=_CUT))
 

@@ -97,6 +97,9 @@ class Capture:
     error_is_own: bool | None = None
     trim: CapturedTrim | None = None
     sent: SentSizes | None = None
+    # False: the provider adds to what was sent, or leaves out of it, so its bytes say nothing of
+    # the tokens that are reported.
+    sent_is_prompt: bool | None = None
     composition: Composition | None = None
     messages: tuple[Mapping[str, object], ...] | None = None
     content: str | None = None

@@ -164,6 +164,16 @@ def normalise_usage(raw: Mapping[str, object] | None) -> Usage:
     return usage
 
 
+def has_compacted(raw: Mapping[str, object] | None) -> bool:
+    """Whether the provider compacted the prompt by itself, as Anthropic's `iterations` tell: what
+    was sent is not what was read then."""
+    entries = raw.get("iterations") if isinstance(raw, Mapping) else None
+    if not isinstance(entries, Sequence) or isinstance(entries, str | bytes):
+        return False
+    kinds = [entry.get("type") for entry in entries if isinstance(entry, Mapping)]
+    return "compaction" in kinds
+
+
 def _of_newest_message(raw: Mapping[str, object]) -> Mapping[str, object]:
     """Anthropic's report with the prompt of the last message only.
 

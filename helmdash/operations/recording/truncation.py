@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from helmdash.core.budgets.health import suspected_cut
 from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.usage import has_compacted
 from helmdash.core.truncation.calibration import Band, Sample, learn_band
 from helmdash.core.truncation.detector import judge_cut
 from helmdash.core.truncation.sentences import evidence
@@ -225,6 +226,7 @@ def _read(key: _Key) -> Iterable[Sample]:
 def _sizes(item: Judged) -> Sizes:
     capture, sent = item.capture, item.capture.sent
     has_media = bool(sent and sent.images) or _has_media(capture)
+    is_blind = has_media or capture.sent_is_prompt is False or has_compacted(capture.usage)
     return Sizes(
         bytes=item.sent_bytes,
         tokens=item.usage.prompt_tokens,
@@ -232,7 +234,7 @@ def _sizes(item: Judged) -> Sizes:
         cached=_told_cached(item),
         reasoning=item.usage.reasoning_tokens,
         window=capture.window or _told_window(capture.metadata),
-        is_blind=has_media,
+        is_blind=is_blind,
         is_trimmed=item.is_trimmed,
     )
 

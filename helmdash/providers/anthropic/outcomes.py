@@ -11,7 +11,7 @@ from helmdash.providers.wire import Json, Object
 
 STOP_REASONS = frozenset(
     """end_turn max_tokens stop_sequence tool_use pause_turn refusal
-    model_context_window_exceeded""".split()
+    model_context_window_exceeded compaction""".split()
 )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from helmdash.core.text.jsontext import TooDeep
 from helmdash.providers.anthropic.abilities.json_mode import json_tool_in
+from helmdash.providers.anthropic.context_edits import edits_of_reply
 from helmdash.providers.anthropic.errors import error_of
 from helmdash.providers.anthropic.exact_json import from_json, to_json
 from helmdash.providers.anthropic.outcomes import (
@@ -63,6 +64,7 @@ def _reply_of(parsed: dict[str, Json], *, request: ChatRequest) -> Reply:
     content = parsed.get("content")
     if not isinstance(content, list):
         return _unreadable("The reply has no list of content blocks.")
+    edits = edits_of_reply(parsed, content)
     json_tool = json_tool_in(request)
     if any(_is_json_reply(block, json_tool=json_tool) for block in content):
         content = [block for block in content if not _is_text(block)]
@@ -76,6 +78,7 @@ def _reply_of(parsed: dict[str, Json], *, request: ChatRequest) -> Reply:
         refusal=refusal_of(parsed.get("stop_details")),
         finish_reason=_finish(parsed.get("stop_reason"), parts, json_tool=json_tool),
         usage=object_in(parsed, "usage"),
+        context_edits=edits,
     )
 
 

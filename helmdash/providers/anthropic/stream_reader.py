@@ -19,6 +19,7 @@ from helmdash.providers.anthropic.abilities.json_mode import (
     has_json_tool,
     json_tool_in,
 )
+from helmdash.providers.anthropic.context_edits import applied_edits, compactions_in
 from helmdash.providers.anthropic.errors import error_of
 from helmdash.providers.anthropic.exact_json import to_json
 from helmdash.providers.anthropic.outcomes import refusal_of
@@ -29,6 +30,7 @@ from helmdash.providers.shared.sse import LARGEST_EVENT_BYTES, SseDecoder, SseEv
 from helmdash.providers.wire import (
     UNDECODABLE_STREAM,
     ChatRequest,
+    ContextEdited,
     Ended,
     Event,
     Failed,
@@ -178,6 +180,9 @@ class AnthropicStreamReader:
         self._blocks[index] = block
         if block.kind == "tool_use":
             return self._call_start(block, content)
+        compactions = tuple(compactions_in([content]))
+        if compactions:
+            return [ContextEdited(edits=compactions)]
         return self._deltas(block.kind, content)
 
     def _call_start(self, block: _Block, content: dict[str, Json]) -> list[Event]:
@@ -245,6 +250,9 @@ class AnthropicStreamReader:
             # Cumulative; what is left out or null keeps the value it had.
             self._usage.update({k: value for k, value in usage.items() if value is not None})
             events.append(UsageSeen(usage=dict(self._usage)))
+        edits = applied_edits(data.get("context_management"))
+        if edits:
+            events.append(ContextEdited(edits=edits))
         delta = data.get("delta")
         if not isinstance(delta, dict):
             return events

@@ -12,6 +12,7 @@ from helmdash.providers.openai.write_messages import reasoning_details
 from helmdash.providers.protocols import ReplyContext
 from helmdash.providers.shared.bodies import to_json
 from helmdash.providers.wire import (
+    ContextEdited,
     Ended,
     Event,
     Failed,
@@ -84,6 +85,8 @@ class OpenAIStreamWriter:
                 return b"data: " + to_json({"error": error_object(error)}) + b"\n\n"
             case Ended():
                 return self._write_finish("stop") + self.close()
+            case ContextEdited():
+                return b""  # no word for it here; the record keeps it
 
     def close(self) -> bytes:
         """Usage and the end mark.

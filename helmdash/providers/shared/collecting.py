@@ -11,6 +11,7 @@ from io import StringIO
 from typing import assert_never
 
 from helmdash.providers.wire import (
+    ContextEdited,
     Ended,
     Event,
     Failed,
@@ -33,6 +34,8 @@ from helmdash.providers.wire import (
 
 # More text than any model writes into one reply (128,000 tokens are about half a MiB).
 LARGEST_KEPT_BYTES = 2 * 1024 * 1024
+# A provider makes one or two; a stream of them is none.
+MOST_EDITS = 16
 # What an empty call takes up besides its words; it bounds their number too.
 _CALL_BYTES = 256
 
@@ -85,6 +88,7 @@ class Collector:
 
     __slots__ = (
         "_calls",
+        "_edits",
         "_error",
         "_finish",
         "_id",
@@ -102,6 +106,7 @@ class Collector:
         self.has_ended = False
         self._rooms = tuple(_Room(largest_bytes) for _ in range(4))
         self._calls: dict[int, _Call] = {}
+        self._edits: tuple[Object, ...] = ()
         self._error: WireError | None = None
         self._finish: str | None = None
         self._id: str | None = None
@@ -134,6 +139,8 @@ class Collector:
                 self._finish = reason
             case UsageSeen(usage=usage):
                 self._usage = usage
+            case ContextEdited(edits=edits):
+                self._edits = (*self._edits, *edits)[:MOST_EDITS]
             case Failed(error=error):
                 self._error = self._error or error
             case Ended():
@@ -196,6 +203,7 @@ class Collector:
             finish_reason=self._finish,
             usage=self._usage,
             error=self._error,
+            context_edits=self._edits,
         )
 
     def _parts(self) -> tuple[Part, ...]:
@@ -254,6 +262,8 @@ def events_of(reply: Reply) -> list[Event]:
         events.append(Finished(reason=reply.finish_reason))
     if reply.usage is not None:
         events.append(UsageSeen(usage=reply.usage))
+    if reply.context_edits:
+        events.append(ContextEdited(edits=reply.context_edits))
     if reply.error is not None:
         events.append(Failed(error=reply.error))
     elif reply.finish_reason is not None:

@@ -11,7 +11,10 @@ from helmdash.core.text.tokens import utf8_bytes
 from helmdash.gateway.exchange import KEEPS_NOTHING, NS_PER_MS, Exchange
 from helmdash.gateway.forwarding.capture.error_codes import kept_error_code
 from helmdash.gateway.message_digest import call_links, kept_messages
-from helmdash.providers.wire import ChatRequest, Reply
+from helmdash.providers.wire import ChatRequest, Other, Reply
+
+# What Anthropic and OpenAI call a summary that the provider itself has put into a history.
+_COMPACTION = "compaction"
 
 
 def capture_of(exchange: Exchange) -> Capture:
@@ -20,8 +23,8 @@ def capture_of(exchange: Exchange) -> Capture:
     now_ns = perf_counter_ns()
     request, remediation = exchange.outgoing.chat, exchange.remediation
     response_format, sent = _response_format(request), _sent(exchange)
-    metadata, attempts = _metadata(exchange), _attempts(exchange)
     reply, text_len, reasoning_len = _outcome(exchange)
+    metadata, attempts = _metadata(exchange, reply), _attempts(exchange)
     error = exchange.error or reply.error
     keeps_texts = exchange.key_context.caller.project.payload != KEEPS_NOTHING
     has_reply = text_len is not None
@@ -67,6 +70,7 @@ def capture_of(exchange: Exchange) -> Capture:
         error_message=error.message if error else None,
         error_is_own=exchange.error is not None and exchange.error_is_own,
         sent=sent,
+        sent_is_prompt=False if reply.context_edits or _is_compacted(request) else None,
         composition=exchange.outgoing.composition,
         messages=messages,
         content=(reply.text or reply.refusal or "") if has_reply else None,
@@ -115,12 +119,23 @@ def _sent(exchange: Exchange) -> SentSizes:
     )
 
 
-def _metadata(exchange: Exchange) -> dict[str, object]:
+def _is_compacted(request: ChatRequest | None) -> bool:
+    """Whether the history holds a compaction of the provider's, before which it reads nothing."""
+    return request is not None and any(
+        isinstance(part, Other) and part.kind == _COMPACTION
+        for message in request.messages
+        for part in message.parts
+    )
+
+
+def _metadata(exchange: Exchange, reply: Reply) -> dict[str, object]:
     told: dict[str, object] = {"gateway": exchange.route.client.name, **exchange.notes}
     if exchange.request is not None:
         told["stream"] = exchange.request.stream
     if exchange.remediation is not None:
         told["remediation"] = exchange.remediation.action
+    if reply.context_edits:
+        told["context_edits"] = [dict(edit) for edit in reply.context_edits]
     if exchange.metadata:
         told["client"] = dict(exchange.metadata)
     return told
