@@ -270,7 +270,7 @@ def test_what_is_missing_or_forbidden_is_told_within_the_frame(
 QUERIES = {
     "/": 31,
     "/conversations/": 12,
-    "/conversations/talk/": 27,
+    "/conversations/talk/": 28,
     "/calls/": 16,
     "/calls/talk-0/": 12,
     "/calls/cut/": 15,
