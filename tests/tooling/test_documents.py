@@ -36,7 +36,7 @@ _DOTTED = re.compile(r"`((?:\w+\.)+\w+)(?:\(\))?`")
 _MANAGE = re.compile(r"manage\.py (?P<name>[a-z_]+)(?P<rest>[^`\n]*)")
 _SETTING = re.compile(r"\bHELMDASH_[A-Z0-9_]+")
 # Of the tests and of clients, not of the server.
-_OTHERS_SETTINGS = frozenset({"HELMDASH_TEST_DB", "HELMDASH_API_KEY"})
+_OTHERS_SETTINGS = frozenset({"HELMDASH_TEST_DB", "HELMDASH_API_KEY", "HELMDASH_URL"})
 _ROW = re.compile(r"(?m)^\| `(?P<package>[\w.]+)`(?P<more>[^|]*) \| (?P<text>.+) \|$")
 
 

@@ -12,6 +12,7 @@ class CallRoute(StrEnum):
     GATEWAY = "gateway"
     API = "api"
     MCP = "mcp"
+    TRANSCRIPT = "transcript"  # what an agent wrote on its user's machine
     PLANNER = "planner"  # HelmDash's own calls, for a plan or a route
 
 

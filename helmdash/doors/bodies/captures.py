@@ -15,7 +15,7 @@ from helmdash.doors.bodies.reports import CallIn, ClientIn, CompositionIn, SentI
 def to_capture(call: CallIn, *, route: CallRoute) -> Capture:
     """The report as a value. Null and blank words say as little as missing ones.
 
-    route: the door it came by.
+    route: the door it came by, if the report does not say how the call became known.
     """
     given: dict[str, Any] = {
         name: value
@@ -30,7 +30,8 @@ def to_capture(call: CallIn, *, route: CallRoute) -> Capture:
     for name, convert in _CONVERSIONS:
         if name in given:
             given[name] = convert(given[name])
-    given["routes"] = (route,)
+    told = given.pop("route", None)
+    given["routes"] = (CallRoute(told) if told else route,)
     if "client" in given:
         given |= _client(given.pop("client"))
     return Capture(**given)

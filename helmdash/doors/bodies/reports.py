@@ -160,6 +160,13 @@ class CallIn(TypedDict, total=False):
             "operator, the provider or its server says comes first."
         ),
     ]
+    route: Annotated[
+        Literal["api", "transcript"] | None,
+        Field(
+            description="How the call became known: reported by the program that made it (api, the "
+            "default), or read from what its agent wrote on the user's machine (transcript)."
+        ),
+    ]
     caller: Annotated[Word128 | None, Field(description="Default: the name of the API key.")]
     upstream_model: Word255 | None
     prompt_variant: Word32 | None

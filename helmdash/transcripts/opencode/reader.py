@@ -1,0 +1,169 @@
+"""opencode's messages: in SQLite, and in a file for each before that.
+
+The input leaves the cache out, the output the reasoning. A session with a parent is a sub-agent's.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from helmdash.transcripts.calls import (
+    Origin,
+    Tokens,
+    TranscriptCall,
+    count_of,
+    member,
+    moment_of,
+    sum_of,
+    text_of,
+)
+from helmdash.transcripts.reading import FileReader, Home, parse_object, read_document, walk
+
+CLIENT = "opencode"
+# While opencode writes.
+_BUSY_SECONDS = 2.0
+
+
+class OpencodeReader:
+    """Databases and messages below opencode's folder of data."""
+
+    name = "opencode"
+
+    def files(self, home: Home) -> Iterator[Path]:
+        """The databases, and the messages of older releases."""
+        root = home.data("opencode")
+        for path in sorted(root.glob("opencode*.db")) if root.is_dir() else []:
+            if path.is_file() and not path.is_symlink():
+                yield path
+        yield from walk(root / "storage" / "message", ".json")
+
+    def open(self, path: Path) -> FileReader:
+        """A reader of a database, or of one message."""
+        return DatabaseFile(path) if path.suffix == ".db" else MessageFile(path)
+
+
+class MessageFile:
+    """One message of an older release."""
+
+    def __init__(self, path: Path) -> None:
+        self.left_out: Counter[str] = Counter()
+        self._path = path
+
+    def read(self, *, is_final: bool) -> Iterator[TranscriptCall]:
+        """See FileReader."""
+        message = read_document(self._path)
+        if isinstance(message, dict):
+            session = text_of(message.get("sessionID")) or self._path.parent.name
+            name = text_of(message.get("id")) or self._path.stem
+            call = _call(Origin(self._path, 1), name, session, self._parent_of(session), message)
+            if call is not None:
+                yield call
+
+    def _parent_of(self, session: str) -> str | None:
+        storage = self._path.parent.parent.parent
+        for path in walk(storage / "session", f"{session}.json"):
+            return text_of(member(read_document(path), "parentID"))
+        return None
+
+
+class DatabaseFile:
+    """A database, of which nothing is changed; what came since the last time is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.left_out: Counter[str] = Counter()
+        self._path = path
+        self._given: dict[str, bool] = {}
+
+    def read(self, *, is_final: bool) -> Iterator[TranscriptCall]:
+        """See FileReader. Raises OSError also where it is no database of opencode's."""
+        try:
+            yield from self._read()
+        except sqlite3.Error as error:
+            raise OSError(f"{self._path}: {error}") from error
+
+    def _read(self) -> Iterator[TranscriptCall]:
+        database = sqlite3.connect(
+            f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS
+        )
+        try:
+            parents = dict(_parents(database))
+            rows = database.execute("SELECT id, session_id, data FROM message ORDER BY rowid")
+            for number, (name, session, data) in enumerate(rows, start=1):
+                if name in self._given:
+                    continue
+                message = parse_object(data if isinstance(data, bytes) else str(data).encode())
+                if message is None:
+                    self.left_out["unreadable rows"] += 1
+                    continue
+                call = _call(
+                    Origin(self._path, number),
+                    str(name),
+                    str(session),
+                    parents.get(session),
+                    message,
+                )
+                if call is not None:
+                    self._given[name] = True
+                    yield call
+        finally:
+            database.close()
+
+
+def _parents(database: sqlite3.Connection) -> Iterator[tuple[str, str]]:
+    """Each sub-agent's session with its parent's."""
+    columns = {row[1] for row in database.execute("PRAGMA table_info(session)")}
+    if {"id", "parent_id"} <= columns:
+        yield from database.execute(
+            "SELECT id, parent_id FROM session WHERE parent_id IS NOT NULL AND parent_id != ''"
+        )
+
+
+def _call(
+    origin: Origin, name: str, session: str, parent: str | None, message: dict[str, Any]
+) -> TranscriptCall | None:
+    """The call of an assistant's message; None while it is under way."""
+    if message.get("role") != "assistant":
+        return None
+    tokens, error = _tokens(message.get("tokens")), message.get("error")
+    is_over = member(message, "time", "completed") is not None
+    if (not tokens and not isinstance(error, dict)) or not (is_over or isinstance(error, dict)):
+        return None
+    code = text_of(member(error, "name"))
+    status = None if code is None else "cancelled" if code == "MessageAbortedError" else "error"
+    is_summary = message.get("summary") is True
+    return TranscriptCall(
+        origin=origin,
+        client=CLIENT,
+        id=f"opencode:{name}",
+        conversation=session,
+        parent=parent,
+        model=text_of(message.get("modelID")) or "unknown",
+        provider=text_of(message.get("providerID")),
+        started_at=moment_of(member(message, "time", "created")),
+        tokens=tokens,
+        is_side=is_summary,
+        purpose="compaction" if is_summary else None,
+        finish_reason=text_of(message.get("finish")),
+        status=status,
+        http_status=count_of(member(error, "data", "statusCode")),
+        error_code=code,
+        error_message=text_of(member(error, "data", "message")),
+        directory=text_of(member(message, "path", "cwd")),
+    )
+
+
+def _tokens(told: object) -> Tokens:
+    read = count_of(member(told, "cache", "read"))
+    written = count_of(member(told, "cache", "write"))
+    reasoning = count_of(member(told, "reasoning"))
+    return Tokens(
+        prompt=sum_of(count_of(member(told, "input")), read, written),
+        completion=sum_of(count_of(member(told, "output")), reasoning),
+        cached=read,
+        cache_write=written,
+        reasoning=reasoning,
+    )

@@ -1,0 +1,102 @@
+"""pi's sessions: a tree of entries, one on each line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from helmdash.transcripts.calls import (
+    Compaction,
+    Tokens,
+    TranscriptCall,
+    count_of,
+    member,
+    moment_of,
+    sum_of,
+    text_of,
+)
+from helmdash.transcripts.reading import Home, Lines, walk
+
+CLIENT = "pi"
+_STATUS = {"aborted": "cancelled", "error": "error"}
+
+
+class PiReader:
+    """Sessions below `~/.pi/agent/sessions`."""
+
+    name = "pi"
+
+    def files(self, home: Home) -> Iterator[Path]:
+        """Every session, by folder and name."""
+        yield from walk(home.path / ".pi" / "agent" / "sessions", ".jsonl")
+
+    def open(self, path: Path) -> PiFile:
+        """A reader of one session."""
+        return PiFile(path)
+
+
+class PiFile:
+    """One session; each message of the assistant's is a call."""
+
+    def __init__(self, path: Path) -> None:
+        self.left_out: Counter[str] = Counter()
+        self._lines = Lines(path)
+        self._session = path.stem
+        self._directory: str | None = None
+        self._contexts = 0  # how often it was compacted
+        self._compaction: Compaction | None = None
+
+    def read(self, *, is_final: bool) -> Iterator[TranscriptCall]:
+        """See FileReader."""
+        for number, line in self._lines.read(is_final=is_final):
+            kind = line.get("type")
+            if kind == "session":
+                self._session = text_of(line.get("id")) or self._session
+                self._directory = text_of(line.get("cwd"))
+            elif kind == "compaction":
+                self._contexts += 1
+                self._compaction = Compaction(before_tokens=count_of(line.get("tokensBefore")))
+            elif kind == "message" and member(line, "message", "role") == "assistant":
+                call = self._call(number, line, line["message"])
+                if call is not None:
+                    yield call
+        self.left_out["unreadable lines"] = self._lines.unreadable
+
+    def _call(
+        self, number: int, line: dict[str, Any], message: dict[str, Any]
+    ) -> TranscriptCall | None:
+        usage, reason = message.get("usage"), text_of(message.get("stopReason"))
+        tokens = _tokens(usage)
+        if not tokens and reason not in _STATUS:
+            self.left_out["messages without usage"] += 1
+            return None
+        compaction, self._compaction = self._compaction, None
+        return TranscriptCall(
+            origin=self._lines.origin(number),
+            client=CLIENT,
+            id=f"pi:{self._session}:{line.get('id') or number}",
+            conversation=self._session,
+            model=text_of(message.get("model")) or "unknown",
+            provider=text_of(message.get("provider")),
+            started_at=moment_of(line.get("timestamp")) or moment_of(message.get("timestamp")),
+            tokens=tokens,
+            finish_reason=None if reason in _STATUS else reason,
+            status=_STATUS.get(reason or ""),
+            error_message=text_of(message.get("errorMessage")),
+            context=str(self._contexts),
+            compaction=compaction,
+            directory=self._directory,
+        )
+
+
+def _tokens(usage: object) -> Tokens:
+    """What was read from the cache and written to it stands beside the input."""
+    read, written = count_of(member(usage, "cacheRead")), count_of(member(usage, "cacheWrite"))
+    return Tokens(
+        prompt=sum_of(count_of(member(usage, "input")), read, written),
+        completion=count_of(member(usage, "output")),
+        cached=read,
+        cache_write=written,
+    )

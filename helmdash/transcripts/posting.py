@@ -1,0 +1,132 @@
+"""Reports to a HelmDash on another machine, by its API."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any, Callable
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
+
+from helmdash.transcripts.importing import CannotSend, Stored
+
+_TIMEOUT_SECONDS = 60.0
+# Waits between tries: a restart of the server, or its database's. Seconds.
+_WAITS = (1.0, 2.0, 5.0, 10.0, 30.0)
+_AGAIN = frozenset({429, 502, 503, 504})
+_LONGEST_WAIT = 120.0
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """A key is not carried to where an answer points."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> Request | None:
+        return None
+
+
+class ApiSender:
+    """Sends batches to `POST /api/v1/calls/batch`, again where the server asks for it.
+
+    is_patient: for ever, as a watch does; else some tries.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        is_patient: bool = False,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise CannotSend(f"--url wants an address such as http://localhost:8000, not {url!r}.")
+        if not key:
+            raise CannotSend("A key is missing: --key, or HELMDASH_API_KEY. Connect makes one.")
+        self._address = f"{url.rstrip('/')}/api/v1/calls/batch"
+        self._key, self._is_patient, self._wait = key, is_patient, wait
+        self._opener: OpenerDirector = build_opener(_NoRedirects)
+
+    def __call__(self, reports: Sequence[dict[str, Any]]) -> Stored:
+        """What became of these reports. Raises CannotSend."""
+        body = json.dumps({"calls": list(reports)}, ensure_ascii=True).encode()
+        tries = 0
+        while True:
+            try:
+                return _read(self._post(body))
+            except HTTPError as error:
+                if error.code == 413 and len(reports) > 1:
+                    half = len(reports) // 2
+                    return _join(self(reports[:half]), self(reports[half:]), half)
+                if error.code not in _AGAIN:
+                    raise CannotSend(_said(error, self._address)) from error
+                reason, asked = _said(error, self._address), error.headers.get("Retry-After")
+            except (URLError, OSError) as error:
+                reason, asked = f"{self._address} cannot be reached: {error}", None
+            if tries >= len(_WAITS) and not self._is_patient:
+                raise CannotSend(f"{reason} Given up after {tries + 1} tries; run it again later.")
+            self._wait(_seconds(asked) or _WAITS[min(tries, len(_WAITS) - 1)])
+            tries += 1
+
+    def _post(self, body: bytes) -> dict[str, Any]:
+        headers = {
+            "Authorization": f"Bearer {self._key}",
+            "Content-Type": "application/json",
+            "User-Agent": "helmdash-import",
+        }
+        request = Request(self._address, data=body, headers=headers, method="POST")  # noqa: S310
+        with self._opener.open(request, timeout=_TIMEOUT_SECONDS) as answer:
+            try:
+                value = json.loads(answer.read())
+            except ValueError:
+                value = None
+        if not isinstance(value, dict) or "stored" not in value:
+            raise CannotSend(f"{self._address} did not answer as a HelmDash. Is --url right?")
+        return value
+
+
+def _read(answer: dict[str, Any]) -> Stored:
+    return Stored(
+        new=answer["stored"],
+        known=answer["duplicates"],
+        rejected={
+            each["index"]: "; ".join(_fault(fault) for fault in each.get("errors", ()))
+            for each in answer.get("rejected", ())
+        },
+    )
+
+
+def _fault(told: Any) -> str:
+    """One fault of a rejected report, with the field it is about."""
+    if not isinstance(told, dict):
+        return str(told)
+    return f"{told.get('field') or ''} {told.get('message') or ''}".strip()
+
+
+def _join(first: Stored, second: Stored, places: int) -> Stored:
+    return Stored(
+        new=first.new + second.new,
+        known=first.known + second.known,
+        rejected={
+            **first.rejected,
+            **{index + places: reason for index, reason in second.rejected.items()},
+        },
+    )
+
+
+def _said(error: HTTPError, address: str) -> str:
+    """What a server answered, in its own sentence where it has one."""
+    try:
+        told = json.loads(error.read(65_536))
+        sentence = told.get("detail") or told.get("title") if isinstance(told, dict) else None
+    except (ValueError, OSError):
+        sentence = None
+    return f"{address} answered {error.code}: {sentence or error.reason}."
+
+
+def _seconds(asked: str | None) -> float | None:
+    if asked is None or not asked.strip().isdecimal():
+        return None
+    return min(float(asked), _LONGEST_WAIT)

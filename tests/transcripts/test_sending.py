@@ -1,0 +1,149 @@
+"""Reports on their way to a HelmDash that answers in every way a server may."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from helmdash.transcripts.importing import CannotSend
+from helmdash.transcripts.posting import ApiSender
+
+TAKEN: tuple[int, dict[str, str], object] = (
+    200,
+    {},
+    {"stored": 1, "duplicates": 0, "rejected": [], "results": []},
+)
+KEY = "hd_secret"
+
+
+class Server:
+    """Answers with what is next in `answers`; remembers what came."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[int, dict[str, str], object]] = []
+        self.came: list[tuple[str, str | None, Any]] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                length = int(self.headers["Content-Length"])
+                body = json.loads(self.rfile.read(length))
+                outer.came.append((self.path, self.headers["Authorization"], body))
+                status, headers, answer = outer.answers.pop(0)
+                content = json.dumps(answer).encode()
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(content))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture(scope="module")
+def _server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def server(_server: Server) -> Server:
+    _server.answers.clear()
+    _server.came.clear()
+    return _server
+
+
+def test_a_batch_is_sent_with_the_key_and_its_answer_is_read(server: Server) -> None:
+    fault = {"index": 1, "errors": [{"field": "started_at", "message": "is in the future"}]}
+    server.answers = [(200, {}, {"stored": 1, "duplicates": 2, "rejected": [fault], "results": []})]
+
+    stored = ApiSender(f"{server.url}/", KEY)([{"id": "a"}, {"id": "b"}])
+
+    assert server.came == [
+        ("/api/v1/calls/batch", f"Bearer {KEY}", {"calls": [{"id": "a"}, {"id": "b"}]})
+    ]
+    assert (stored.new, stored.known) == (1, 2)
+    assert stored.rejected == {1: "started_at is in the future"}
+
+
+def test_it_waits_as_long_as_it_is_asked_to(server: Server) -> None:
+    waits: list[float] = []
+    server.answers = [(503, {"Retry-After": "7"}, {}), (429, {}, {}), TAKEN]
+
+    assert ApiSender(server.url, KEY, wait=waits.append)([{}]).new == 1
+    assert waits == [7.0, 2.0]
+
+
+def test_a_batch_that_is_too_large_goes_in_halves(server: Server) -> None:
+    fault = {"index": 0, "errors": [{"field": "model", "message": "is missing"}]}
+    answered = {"stored": 0, "duplicates": 0, "rejected": [fault], "results": []}
+    server.answers = [(413, {}, {}), TAKEN, (200, {}, answered)]
+
+    stored = ApiSender(server.url, KEY)([{"id": "a"}, {"id": "b"}])
+
+    assert [body["calls"] for _, _, body in server.came][1:] == [[{"id": "a"}], [{"id": "b"}]]
+    assert (stored.new, stored.rejected) == (1, {1: "model is missing"})
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((401, {}, {"detail": "This key was revoked"}), "answered 401: This key was revoked."),
+        ((403, {}, {"title": "Not allowed"}), "answered 403: Not allowed."),
+        ((500, {}, {}), "answered 500: Internal Server Error."),
+        # A key is not carried along.
+        ((302, {"Location": "http://127.0.0.1:9/"}, {}), "answered 302: Found."),
+        ((200, {}, {"hello": "world"}), "did not answer as a HelmDash"),
+        ((200, {}, [1]), "did not answer as a HelmDash"),
+    ],
+)
+def test_what_cannot_be_mended_by_waiting_is_said_at_once(
+    server: Server, answer: tuple[int, dict[str, str], object], said: str
+) -> None:
+    server.answers = [answer]
+
+    with pytest.raises(CannotSend, match=said.replace(".", r"\.")) as found:
+        ApiSender(server.url, KEY)([{}])
+
+    assert KEY not in str(found.value)
+    assert len(server.came) == 1
+
+
+def test_a_server_that_is_away_is_tried_again_and_then_given_up() -> None:
+    waits: list[float] = []
+
+    with pytest.raises(CannotSend, match=r"cannot be reached.*Given up after 6 tries"):
+        ApiSender("http://127.0.0.1:9", KEY, wait=waits.append)([{}])
+
+    assert waits == [1.0, 2.0, 5.0, 10.0, 30.0]
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "said"),
+    [
+        ("ftp://host", KEY, "--url wants an address"),
+        ("localhost:8000", KEY, "--url wants an address"),
+        ("http://", KEY, "--url wants an address"),
+        ("http://localhost", "", "A key is missing"),
+    ],
+)
+def test_what_is_missing_is_said_before_anything_is_read(url: str, key: str, said: str) -> None:
+    with pytest.raises(CannotSend, match=said):
+        ApiSender(url, key)
