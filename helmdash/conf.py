@@ -125,6 +125,8 @@ class Env(BaseSettings):
     )
     oidc_issuer: str = Field(
         "",
+        # As long as the column that says whose account it is.
+        max_length=255,
         description="Sign-in by an OpenID Connect provider: its issuer, such as "
         "https://login.example.org/realms/work. Empty: none.",
     )

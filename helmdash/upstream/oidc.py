@@ -7,9 +7,10 @@ operator's own choice, from the environment: nothing that a visitor sends leads 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -32,10 +33,19 @@ _LEEWAY_S: Final = 60
 # Providers change their keys now and then, and their addresses hardly ever.
 _KNOWN_FOR_S: Final = 3600.0
 _LARGEST_ANSWER: Final = 1024 * 1024
+# Each holds a thread of this process, for a timeout's length where the provider hangs. One that
+# answers does so in some tenths of a second: this many at once are a dozen sign-ins a second.
+MOST_AT_ONCE: Final = 4
 
 
 class OidcFailed(Exception):
     """The provider is out of reach, or cannot be trusted; the message is for logs."""
+
+
+class OidcBusy(OidcFailed):
+    """So many requests wait for the provider that another one had better come again later."""
+
+    wait_s = int(_TIMEOUT_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +69,8 @@ class Begun:
 
 
 def begin(provider: Provider, *, redirect_uri: str) -> Begun:
-    """Where to send the browser. Raises OidcFailed where the provider cannot be reached."""
+    """Where to send the browser. Raises OidcFailed where the provider cannot be reached, and
+    OidcBusy where MOST_AT_ONCE requests wait for it."""
 
     def work() -> Begun:
         verifier, nonce = generate_token(64), generate_token(32)
@@ -77,7 +88,8 @@ def finish(
 ) -> Mapping[str, Any]:
     """The claims of the ID token about whoever came back with `answer`, the whole address.
 
-    Raises OidcFailed for anything that is not exactly as it was begun.
+    Raises OidcFailed for anything that is not exactly as it was begun, and OidcBusy, before the
+    code is used, where MOST_AT_ONCE requests wait for the provider.
     """
 
     def work() -> Mapping[str, Any]:
@@ -106,11 +118,26 @@ def forget() -> None:
 
 def _checked(work: Callable[[], Result]) -> Result:
     try:
-        return work()
+        with _turn():
+            return work()
     except (httpx2.HTTPError, httpx2.InvalidURL, OAuthError, OAuth2Error, JoseError) as error:
         raise OidcFailed(f"{type(error).__name__}: {error}") from error
     except (KeyError, TypeError, ValueError) as error:
         raise OidcFailed(f"the provider's answer makes no sense: {error!r}") from error
+
+
+@contextmanager
+def _turn() -> Iterator[None]:
+    """A place to wait for the provider. Raises OidcBusy where all are taken."""
+    if not _places.acquire(blocking=False):
+        raise OidcBusy(f"{MOST_AT_ONCE} requests wait for the provider")
+    try:
+        yield
+    finally:
+        _places.release()
+
+
+_places = BoundedSemaphore(MOST_AT_ONCE)
 
 
 def _client(provider: Provider, redirect_uri: str) -> OAuth2Client:

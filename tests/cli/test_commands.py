@@ -262,6 +262,7 @@ def test_settings_help_lists_every_setting() -> None:
         ("HELMDASH_WORKERS", "0", "HELMDASH_WORKERS='0'"),
         ("HELMDASH_LOG_LEVEL", "LOUD", "HELMDASH_LOG_LEVEL='LOUD'"),
         ("HELMDASH_PUBLIC_URL", "example.org", "must start with http"),
+        ("HELMDASH_OIDC_ISSUER", f"https://a.test/{'x' * 255}", "at most 255 characters"),
         ("HELMDASH_BOOTSTRAP_API_KEY", "two words", "one word"),
     ],
 )

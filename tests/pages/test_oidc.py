@@ -191,6 +191,28 @@ def test_an_address_that_only_looks_like_anothers_is_not_theirs(
     assert client.session["_auth_user_id"] != str(kiss.pk)
 
 
+def test_a_provider_that_hangs_holds_few_threads_and_uses_no_visit_up(
+    provider: OidcProvider,
+) -> None:
+    client = Client()
+    query = go(client)
+    for _ in range(oidc.MOST_AT_ONCE):
+        oidc._places.acquire()
+    try:
+        away, back = Client().get("/login/oidc/"), come_back(client, query)
+    finally:
+        for _ in range(oidc.MOST_AT_ONCE):
+            oidc._places.release()
+
+    for busy in (away, back):
+        assert (busy.status_code, busy["Retry-After"]) == (503, "10")
+        assert (faults(busy.content.decode()), "slow to answer" in busy.content.decode()) == (
+            [],
+            True,
+        )
+    assert come_back(client, query).status_code == 302
+
+
 def test_a_locked_account_stays_out(provider: OidcProvider) -> None:
     sign_in()
     User.objects.update(is_active=False)

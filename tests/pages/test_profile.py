@@ -186,6 +186,21 @@ def test_the_answer_tells_nobody_who_has_an_account(vera: User) -> None:
     assert len(mail.outbox) == 5
 
 
+@pytest.mark.one_database
+@pytest.mark.usefixtures("_mail")
+def test_a_mail_that_cannot_be_written_is_told_in_the_log(
+    vera: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    User.objects.update(email="vera@example.org\nBcc: all@example.org")
+
+    passwords.mail_reset_link(name="vera", base="http://testserver")
+    passwords.settle(60)
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "a mail about a password could not be sent: BadHeaderError"
+    ]
+
+
 def test_without_a_mail_server_no_link_is_offered(client: Client, project: ProjectInfo) -> None:
     assert "/login/reset/" not in client.get("/login/").content.decode()
     assert client.get("/login/reset/").status_code == 404

@@ -88,7 +88,9 @@ def settle(seconds: float) -> None:
 def _send(text: str, address: str) -> None:
     try:
         send_mail(_SUBJECT, text, None, [address])
-    except OSError as error:  # smtplib's errors are OSErrors, too
+    # smtplib's errors are OSErrors; a ValueError is an address or a name that no mail can be sent
+    # with (a line break), which nobody would see in this thread.
+    except (OSError, ValueError) as error:
         _log.warning("a mail about a password could not be sent: %s", type(error).__name__)
     finally:
         _places().release()

@@ -24,7 +24,7 @@ from helmdash.operations.access.oidc_accounts import account_of
 from helmdash.pages import braking
 from helmdash.pages.views.sign_in import BACKEND, settle_project
 from helmdash.upstream import oidc
-from helmdash.upstream.oidc import OidcFailed, Provider
+from helmdash.upstream.oidc import OidcBusy, OidcFailed, Provider
 
 _log = logging.getLogger(__name__)
 _COOKIE: Final = "helmdash_oidc"
@@ -42,6 +42,8 @@ def begin(request: HttpRequest) -> HttpResponse:
     provider = _provider()
     try:
         begun = oidc.begin(provider, redirect_uri=_back(request))
+    except OidcBusy as error:
+        return _busy(request, error)
     except OidcFailed as error:
         return _failed(request, error)
     response = HttpResponseRedirect(begun.url)
@@ -83,6 +85,8 @@ def done(request: HttpRequest) -> HttpResponse:
             claim=settings.oidc_claim,
             rules=parse_role_rules(settings.oidc_roles),
         )
+    except OidcBusy as error:
+        return _busy(request, error)
     except (signing.BadSignature, OidcFailed, AccessError) as error:
         braking.begin(request, account=None)
         return _failed(request, error)
@@ -112,6 +116,15 @@ def _provider() -> Provider:
 def _back(request: HttpRequest) -> str:
     base = conf.env().public_url or request.build_absolute_uri("/").rstrip("/")
     return f"{base}{reverse('oidc-done')}"
+
+
+def _busy(request: HttpRequest, error: OidcBusy) -> HttpResponse:
+    """Nothing of the visit is used up: to ask for the same address again goes on with it."""
+    _log.warning("a sign-in by the identity provider has to wait: %s", error)
+    context = {"wait_s": error.wait_s}
+    response = render(request, "pages/oidc_failed.html", context, status=503)
+    response["Retry-After"] = str(error.wait_s)
+    return response
 
 
 def _failed(request: HttpRequest, error: Exception) -> HttpResponse:
