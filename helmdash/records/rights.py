@@ -9,6 +9,7 @@ from collections.abc import Collection
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import connection
 from django.db.models import Model, OuterRef, Q, QuerySet, Subquery
 
 from helmdash.core.access.permissions import MemberRole, Person, Right, may, readable
@@ -109,11 +110,22 @@ def keeps_an_owner(project_id: int, *, without: Collection[int]) -> bool:
     """Whether a project that has owners has one besides these memberships, given by primary key.
 
     One query. Superusers may do everything, and yet a project whose people are left without an
-    owner waits for them.
+    owner waits for them. Whose account is locked owns nothing until it is unlocked.
     """
-    rows = Membership.objects.filter(project_id=project_id, role=MemberRole.OWNER.value)
+    rows = Membership.objects.filter(
+        project_id=project_id, role=MemberRole.OWNER.value, user__is_active=True
+    )
     owners = set(rows.values_list("pk", flat=True))
     return not owners or not owners.issubset(without)
+
+
+def lock_members(project_ids: Collection[int]) -> None:
+    """Let nobody else change the members of projects until this transaction ends; nothing outside
+    of one. Before `keeps_an_owner`: else of two owners both see the other, and leave."""
+    if connection.in_atomic_block:
+        rows = Project.objects.select_for_update().filter(pk__in=project_ids)
+        # In one order, or two such locks could wait for each other.
+        list(rows.order_by("pk").values_list("pk"))
 
 
 LAST_OWNER = "a project keeps its last owner; make somebody else an owner first"

@@ -69,6 +69,9 @@ def test_what_is_done_on_the_pages_is_noted(operator: Client, project: ProjectIn
             {"cause": "timed_out", "model": "openai/gpt-4o", "state": "muted"},
             ["failures muted timed_out of openai/gpt-4o"],
         ),
+        ("/settings/recorder/start/", {"job": "rebuild"}, ["job started rebuild"]),
+        # It is not under way: nothing is cancelled.
+        ("/settings/recorder/cancel/", {"job": "rebuild"}, []),
         ("/settings/demo/load/", {}, ["demo loaded demo"]),
         ("/settings/demo/remove/", {}, ["demo removed demo"]),
         ("/care/erase/talk/", {"confirm": "talk"}, ["conversation erased (erased)"]),
@@ -114,6 +117,8 @@ def test_what_is_done_in_the_admin_is_noted(operator: Client, project: ProjectIn
     vera = get_user_model().objects.get(username="vera")
     again = {"password1": PASSWORD + "2", "password2": PASSWORD + "2", "usable_password": "true"}
     operator.post(f"/admin/auth/user/{vera.pk}/password/", again)
+    Membership.objects.create(user=vera, project_id=project.id, role="viewer")
+    operator.post(f"/admin/auth/user/{vera.pk}/delete/", {"post": "yes"})
 
     entries = list(AuditEntry.objects.order_by("id"))
     what = [f"{each.kind} {each.action} {each.subject}" for each in entries]
@@ -128,6 +133,8 @@ def test_what_is_done_in_the_admin_is_noted(operator: Client, project: ProjectIn
         "project changed Default",
         "account added vera",
         "account changed vera",
+        "member deleted vera in Default",
+        "account deleted vera",
     ]
     assert {(each.by, each.way, each.address) for each in entries} == {
         ("operator", "admin", "203.0.113.9")

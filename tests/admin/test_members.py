@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.db import connection, transaction
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.operations.access import keys, members
@@ -272,6 +274,55 @@ def test_a_project_keeps_its_last_owner(
     assert dict(roles) == {"owner": "viewer", "vera": "owner"}
 
 
+def test_who_takes_a_role_away_keeps_others_from_it_until_it_is_done(
+    operator: Client, mine: ProjectInfo, member: Callable[[str], Client]
+) -> None:
+    second = member("owner")
+    other = Membership.objects.get()
+    members.set_member(actor=SHELL, user="first", project=mine.slug, role=MemberRole.OWNER)
+    row = Membership.objects.get(user__username="first")
+    # Each form that may take the last owner away, by either of two.
+    project = change(Project.objects.get(pk=mine.id))
+    forms: list[tuple[Client, str, dict[str, Any]]] = [
+        (second, project, filled(second, project) | {"memberships-0-role": "viewer"}),
+        (second, change(row), filled(second, change(row)) | {"role": "viewer"}),
+        (operator, f"{A}membership/{other.pk}/delete/", {"post": "yes"}),
+        (
+            operator,
+            f"{A}membership/",
+            {"action": "delete_selected", "_selected_action": [other.pk], "post": "yes"},
+        ),
+        (operator, f"/admin/auth/user/{other.user_id}/delete/", {"post": "yes"}),
+    ]
+
+    for browser, address, sent in forms:
+        with CaptureQueriesContext(connection) as asked, transaction.atomic():
+            browser.post(address, sent)
+            transaction.set_rollback(True)
+
+        told = [each["sql"] for each in asked]
+        locked = next(n for n, sql in enumerate(told) if _locks_project(sql))
+        assert locked < next(n for n, sql in enumerate(told) if _counts_owners(sql)), address
+
+
+def test_a_locked_account_is_no_owner_to_leave_a_project_to(
+    mine: ProjectInfo, member: Callable[[str], Client]
+) -> None:
+    members.set_member(actor=SHELL, user="gone", project=mine.slug, role=MemberRole.OWNER)
+    get_user_model().objects.filter(username="gone").update(is_active=False)
+    browser = member("owner")
+    row = Membership.objects.get(user__username="owner")
+
+    browser.post(change(row), filled(browser, change(row)) | {"role": "viewer"})
+    browser.post(f"{A}membership/{row.pk}/delete/", {"post": "yes"})
+
+    row.refresh_from_db()
+    assert row.role == "owner"
+    # The locked one may go.
+    members.remove_member(actor=SHELL, user="gone", project=mine.slug)
+    assert Membership.objects.count() == 1
+
+
 def test_owners_change_settings_but_not_what_concerns_other_projects(
     mine: ProjectInfo, member: Callable[[str], Client]
 ) -> None:
@@ -334,6 +385,17 @@ def test_superusers_give_memberships_on_the_page_of_an_account(
     page = operator.get(url).content.decode()
     assert "is_staff" not in page
     assert "user_permissions" not in page
+
+
+def _locks_project(sql: str) -> bool:
+    # SQLite has one writer, and a transaction that begins as one.
+    if connection.vendor == "sqlite":
+        return "records_project" in sql
+    return "records_project" in sql and "FOR UPDATE" in sql
+
+
+def _counts_owners(sql: str) -> bool:
+    return "records_membership" in sql and "is_active" in sql and "'owner'" in sql
 
 
 def _rest() -> dict[str, Any]:

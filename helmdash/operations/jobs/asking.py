@@ -7,6 +7,7 @@ from django.db.models.functions import Now
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.operations.database.transactions import write
 from helmdash.operations.jobs import kinds, leases
+from helmdash.records import audit
 from helmdash.records.models import Job
 
 
@@ -22,7 +23,12 @@ def start(*, actor: Actor, name: str) -> None:
     require(actor, Right.ADMINISTER, project_id=None)
     _require_one_of(name, kinds.startable())
     leases.make_rows({name: None})
-    write(lambda: Job.objects.filter(name=name).update(due_at=Now()))
+
+    def work() -> None:
+        Job.objects.filter(name=name).update(due_at=Now())
+        _note(actor, name, "started")
+
+    write(work)
 
 
 def cancel(*, actor: Actor, name: str) -> None:
@@ -33,7 +39,16 @@ def cancel(*, actor: Actor, name: str) -> None:
     require(actor, Right.ADMINISTER, project_id=None)
     _require_one_of(name, kinds.cancellable())
     rows = Job.objects.filter(name=name, until__gt=Now())
-    write(lambda: rows.update(cancel_by=str(actor)[:150]))
+
+    def work() -> None:
+        if rows.update(cancel_by=str(actor)[:150]):
+            _note(actor, name, "cancelled")
+
+    write(work)
+
+
+def _note(actor: Actor, name: str, action: str) -> None:
+    audit.note(actor=actor, project_id=None, kind="job", action=action, subject=name)
 
 
 def _require_one_of(name: str, names: frozenset[str]) -> None:

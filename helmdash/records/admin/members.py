@@ -13,6 +13,8 @@ from django.contrib.auth import admin as auth_admin
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from helmdash.core.access.permissions import MemberRole
@@ -20,9 +22,9 @@ from helmdash.installation import COMMAND
 from helmdash.records.admin.history import HistoryMixin
 from helmdash.records.admin.scoped import Noted, ScopedModelAdmin, ScopedTabularInline
 from helmdash.records.admin.typed import ModelForm
-from helmdash.records.audit import note
+from helmdash.records.audit import note, note_row, values_of
 from helmdash.records.models import Membership, Project
-from helmdash.records.rights import LAST_OWNER, keeps_an_owner, person_of
+from helmdash.records.rights import LAST_OWNER, keeps_an_owner, lock_members, person_of
 
 
 class AccountName(forms.CharField):
@@ -71,6 +73,7 @@ class OneMembershipForm(MembershipForm):
         values: dict[str, Any] = super().clean() or self.cleaned_data
         before = Membership.objects.filter(pk=self.instance.pk).first()
         if before is not None and not _stays_owner(self, values.get("role", before.role)):
+            lock_members({before.project_id})
             _require_another_owner(before.project_id, leaving={before.pk})
         return values
 
@@ -83,11 +86,16 @@ class OwnersStay(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # cannot b
         super().clean()
         kept = [form for form in self.forms if form.is_valid() and not self._is_gone(form)]
         owners = [form for form in kept if form.instance.role == MemberRole.OWNER.value]
-        coming = {form.instance.project_id for form in owners}
         stays = {each.instance.pk for each in owners if _stays_owner(each, each.instance.role)}
+        new = [form.instance for form in owners if form.instance.pk not in stays]
+        coming = {row.project_id for row in new if row.user.is_active}
         leaving = {form.instance.pk for form in self.initial_forms} - stays
-        rows = Membership.objects.filter(pk__in=leaving).exclude(project__in=coming)
-        for project in set(rows.values_list("project_id", flat=True)):
+        rows = Membership.objects.filter(pk__in=leaving, role=MemberRole.OWNER.value)
+        rows = rows.exclude(project__in=coming)
+        projects = set(rows.values_list("project_id", flat=True))
+        # Who else stays is asked for anew under the lock: the forms were read before it.
+        lock_members(projects)
+        for project in projects:
             _require_another_owner(project, leaving=leaving)
 
     def _is_gone(self, form: Any) -> bool:
@@ -107,11 +115,24 @@ def _require_another_owner(project_id: int, *, leaving: set[int]) -> None:
 def _last_owners(leaving: Collection[Membership]) -> list[str]:
     """Of memberships that are about to go those that stay, and why."""
     keys = {row.pk for row in leaving}
+    lock_members({row.project_id for row in leaving})
     return [
         f"{row}: {LAST_OWNER}."
         for row in leaving
         if row.role == MemberRole.OWNER.value and not keeps_an_owner(row.project_id, without=keys)
     ]
+
+
+class OneTransaction:
+    """For a ModelAdmin: actions on chosen rows are one transaction, as each form of Django's is, so
+    that what was asked before it (`lock_members`) still holds when the rows go."""
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        """The list, or an action of it."""
+        if request.method != "POST":
+            return super().changelist_view(request, extra_context)  # type: ignore[misc]
+        with transaction.atomic():
+            return super().changelist_view(request, extra_context)  # type: ignore[misc]
 
 
 class MemberInline(ScopedTabularInline[Membership, Project]):
@@ -136,7 +157,7 @@ class MembershipInline(ScopedTabularInline[Membership, User]):
 
 
 @admin.register(Membership)
-class MembershipAdmin(HistoryMixin, ScopedModelAdmin[Membership]):
+class MembershipAdmin(OneTransaction, HistoryMixin, ScopedModelAdmin[Membership]):
     """Who is in which project, and who put them there."""
 
     form = OneMembershipForm
@@ -158,11 +179,12 @@ class MembershipAdmin(HistoryMixin, ScopedModelAdmin[Membership]):
         """The last owner stays one."""
         if current is None or version.role == MemberRole.OWNER.value:
             return None
+        lock_members({current.project_id})
         is_kept = keeps_an_owner(current.project_id, without={current.pk})
         return None if is_kept else f"{LAST_OWNER}."
 
 
-class AccountAdmin(Noted, auth_admin.UserAdmin):  # type: ignore[type-arg]  # cannot be subscripted
+class AccountAdmin(OneTransaction, Noted, auth_admin.UserAdmin):  # type: ignore[type-arg]  # cannot be subscripted
     """Accounts, for superusers. What people may do is their memberships' affair.
 
     So neither the staff flag nor groups nor single permissions are shown: they decide nothing.
@@ -196,6 +218,17 @@ class AccountAdmin(Noted, auth_admin.UserAdmin):  # type: ignore[type-arg]  # ca
         kept = _last_owners(list(rows.select_related("user", "project")))
         return found, counts, needed, [*protected, *kept]
 
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        """Delete, and note what the account could do where, too."""
+        _note_roles(request, [obj.pk])
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """Delete accounts, and note the same of each."""
+        with transaction.atomic():
+            _note_roles(request, [row.pk for row in queryset])
+            super().delete_queryset(request, queryset)
+
     def log_change(self, request: HttpRequest, obj: User, message: Any) -> Any:
         """Django tells here alone that the page of a password was used."""
         page = request.resolver_match.url_name if request.resolver_match else None
@@ -209,6 +242,13 @@ class AccountAdmin(Noted, auth_admin.UserAdmin):  # type: ignore[type-arg]  # ca
                 changes=(("password", "set", "set anew"),),
             )
         return super().log_change(request, obj, message)
+
+
+def _note_roles(request: HttpRequest, accounts: list[int]) -> None:
+    """Memberships go with their account, by the database: owners of the projects would not know."""
+    rows = Membership.objects.filter(user__in=accounts).select_related("user", "project")
+    for row in rows.order_by("project_id", "id"):
+        note_row(actor=person_of(request.user), row=row, before=values_of(row), is_gone=True)
 
 
 admin.site.unregister(User)
