@@ -14,7 +14,7 @@ from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.lanes import Lane
-from helmdash.core.rollups.facts import BAND_LABELS, NO_VARIANT
+from helmdash.core.rollups.facts import BAND_LABELS, NO_VARIANT, OTHER, PURPOSES
 from helmdash.core.text.time_ranges import (
     BadRange,
     TimeRange,
@@ -237,7 +237,7 @@ class CallFilterForm(ClientForm):
 class PlanFilterForm(SearchForm):
     """The filters of the page of plans, as its address has them."""
 
-    variant = one_of(PromptVariant)
+    variant = one_of(CALL_VARIANTS)
     outcome = one_of(PLAN_OUTCOMES)
     kind = one_of(PLAN_KINDS)
     tool = forms.CharField(required=False, max_length=255)
@@ -298,10 +298,18 @@ class ModelFilterForm(FilterForm):
         return self.is_any_set(name for name in self.fields if name != "by")
 
     @property
+    def counted_purpose(self) -> str | None:
+        """The purpose that figures are counted by: only the known ones are counted apart, any other
+        stands for all others. Only after is_valid()."""
+        given = self.cleaned_data["purpose"] or None
+        return given if given is None or given in PURPOSES else OTHER
+
+    @property
     def carried(self) -> dict[str, str]:
-        """The range and the purpose, as addresses of calls have them."""
-        names = ("range", "since", "until", "purpose")
-        return {name: self.data[name] for name in names if self.data.get(name)}
+        """The range and the purpose of what is counted, as addresses of calls have them."""
+        names = ("range", "since", "until")
+        said = {name: self.data[name] for name in names if self.data.get(name)}
+        return said | ({"purpose": self.counted_purpose} if self.counted_purpose else {})
 
 
 class AuditForm(TimeForm):

@@ -15,7 +15,7 @@ from helmdash.core.calls.composition import Composition
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.models import Fit, PlanCatalog, Project
+from helmdash.records.models import Call, Fit, PlanCatalog, Project
 from tests.factories import make_capture, make_project, record
 from tests.pages.hygiene import faults
 from tests.plan_rows import add_attempt, make_plan
@@ -71,6 +71,16 @@ def test_a_call_is_compared_with_the_one_before(viewer: Client, talk: ProjectInf
     assert "Count the <del>red </del><ins>green </ins>apples in the basket." in html
     assert "<ins>There are three.</ins>" in html
     assert "There are <del>three.</del><ins>four.</ins>" in html
+
+
+def test_a_call_before_that_retention_has_taken_is_none(viewer: Client, talk: ProjectInfo) -> None:
+    # Its name goes later.
+    Call.objects.filter(name="first").delete()
+
+    page = viewer.get("/compare/calls/", {"b": "second"})
+
+    assert page.status_code == 200
+    assert "a: no call goes before second" in page.content.decode()
 
 
 def test_any_two_calls_are_compared_and_swapped(viewer: Client, talk: ProjectInfo) -> None:

@@ -110,6 +110,21 @@ def test_the_map_may_tell_purposes_or_variants_apart(owner: Client, breaking: Pr
     assert owner.get("/models/", {"by": "color"}).status_code == 400
 
 
+def test_a_purpose_of_its_callers_own_is_counted_with_the_others_and_says_so(
+    owner: Client, breaking: ProjectInfo
+) -> None:
+    fill(breaking, "acme/rare", clean=1, cut=0, size=LARGE, purpose="another")
+
+    html = owner.get("/models/", {"purpose": "invented"}).content.decode()
+
+    assert (faults(html), "Figures do not tell" in html) == ([], True)
+    found = cells(html)
+    assert [text for _, text, _ in found] == ["50 % n 2 · 9.5 % to 91 %"] * 2
+    for _, _, address in found:
+        assert owner.get(address).content.decode().count("data-row") == 2
+    assert "Figures do not tell" not in owner.get("/models/?purpose=other").content.decode()
+
+
 def test_more_rows_than_anybody_reads_are_left_out_and_said(
     owner: Client, breaking: ProjectInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,23 @@ def test_the_list_says_what_became_of_its_plans(viewer: Client, history: Project
     assert "small/model single_pick 3" in text_of(viewer.get(link).content.decode())
 
 
+def test_each_total_leads_to_the_plans_that_it_counts(viewer: Client, project: ProjectInfo) -> None:
+    make_plan(project, "asked")
+    make_plan(project, "no-call", prompt_variant="")
+    make_plan(project, "route", kind="route")
+    make_plan(project, "route-2", kind="route", prompt_variant="")
+
+    html = viewer.get("/plans/").content.decode()
+
+    links = re.findall(
+        r'title="openai/gpt-4o" href="([^"]*)".*?class="num"[^>]*>(\d+)<', html, re.S
+    )
+    assert [plans for _, plans in links] == ["2", "1", "1"]
+    for link, count in links:
+        listed = viewer.get(unescape(link)).content.decode()
+        assert len(re.findall('data-row="', listed)) == int(count), link
+
+
 def test_plans_that_ask_for_the_same_are_one_row(viewer: Client, history: ProjectInfo) -> None:
     html = viewer.get("/plans/", {"by": "intent"}).content.decode()
 

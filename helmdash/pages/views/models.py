@@ -52,7 +52,7 @@ def model_page(request: PageRequest) -> HttpResponse:
             project_id=project.id, since=wanted["since"], until=wanted["until"]
         )
         keys = _keys(project.id, wanted["model"])
-        shown = _by_model([row for row in rows if _is_wanted(row, keys, wanted["purpose"])])
+        shown = _by_model([row for row in rows if _is_wanted(row, keys, form.counted_purpose)])
         by = Rows(wanted["by"] or Rows.MODEL)
         latest_of = wanted["model"] or _first(shown)
         context |= {
@@ -65,6 +65,7 @@ def model_page(request: PageRequest) -> HttpResponse:
             "is_rounded": any(row.is_rounded for row in rows),
             "is_behind": any(row.is_behind for row in rows),
             "is_exact": all(row.is_exact for row in rows),
+            "counted_as": form.counted_purpose,
             "latest_of": latest_of,
             "call_groups": _call_groups(project.id, latest_of, wanted["purpose"]),
         }
@@ -89,10 +90,7 @@ def _keys(project_id: int, model: str | None) -> tuple[str, ...] | None:
 def _is_wanted(row: ModelRow, keys: tuple[str, ...] | None, purpose: str | None) -> bool:
     if keys is not None and row.model_key not in keys:
         return False
-    # Purposes without a row of their own are in the row of the others.
-    return purpose is None or row.purpose == (
-        purpose if purpose in models.PURPOSES else models.OTHER
-    )
+    return purpose is None or row.purpose == purpose
 
 
 def _by_model(rows: Sequence[ModelRow]) -> list[ModelRow]:

@@ -10,7 +10,7 @@ from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.composition import Composition
 from helmdash.queries.calls import COMPOSITION_COLUMNS, CallView, composition_of
 from helmdash.records.call_names import calls_at, find_generation
-from helmdash.records.models import CallName, Conversation
+from helmdash.records.models import Conversation
 from helmdash.records.querysets import calls_of
 
 # A curve of more points than a wide screen has pixels shows nothing more.
@@ -165,14 +165,10 @@ def call_before(*, project_id: int, call: CallView) -> tuple[Composition | None,
 
 
 def id_of_call_before(*, project_id: int, call: CallView) -> str | None:
-    """The id of the main call before this one; None: there is none (any more). One query of the
-    table of names, none for a call without a generation."""
-    if call.generation is None or call.generation < 2:
+    """The id of the main call before this one; None: there is none (any more). Two queries, none
+    for a call without a generation."""
+    if call.generation is None or call.generation < 2 or call.conversation is None:
         return None
-    named = Conversation.objects.filter(project_id=project_id, name=call.conversation)
-    rows = CallName.objects.filter(
-        project_id=project_id,
-        conversation_id=named.values("id")[:1],
-        generation=call.generation - 1,
-    )
-    return rows.values_list("name", flat=True).first()
+    # A name may still be there when its call is not: retention forgets it later.
+    places = find_generation(project_id, call.conversation, call.generation - 1)
+    return calls_at(project_id, places).values_list("name", flat=True).first()

@@ -13,6 +13,7 @@ from helmdash.answers import Doc, Words
 from helmdash.core.budgets.budgets import VariantText
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.planning.plans import Complexity
+from helmdash.core.rollups.facts import NO_VARIANT
 from helmdash.queries.distinct_values import planned_models
 from helmdash.queries.list_series import MOST_LISTED, Newest, newest
 from helmdash.queries.paging import (
@@ -133,11 +134,13 @@ def narrowed(
     """The plans that fit the filters, in no order; a filter that is None narrows nothing. Three
     queries with a model.
 
-    tool: plans with a step that names the entry. intent: the hash of what they ask for. q: a part
+    variant: NO_VARIANT: those for which no call was made. tool: plans with a step that names the
+    entry. intent: the hash of what they ask for. q: a part
     of the intent, where it is kept, or the beginning of a plan's id.
     """
     rows = PlanRecord.objects.filter(project_id=project_id)
-    exact = {"prompt_variant": variant, "kind": kind, "caller": caller, "intent_sha": intent}
+    stored = "" if variant == NO_VARIANT else variant
+    exact = {"prompt_variant": stored, "kind": kind, "caller": caller, "intent_sha": intent}
     rows = rows.filter(**{name: value for name, value in exact.items() if value is not None})
     if model is not None:
         rows = rows.filter(model__in=planned_models(project_id=project_id, model=model))

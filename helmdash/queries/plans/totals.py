@@ -13,6 +13,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any, Final, NamedTuple
 
+from helmdash.core.rollups.facts import NO_VARIANT
 from helmdash.queries.plans.items import has_stalled, narrowed
 from helmdash.records.models import PlanRecord
 
@@ -45,6 +46,12 @@ class PlanTotal:
     earlier: float | None
     later: float | None
     latency_ms: int | None
+
+    @property
+    def variant_filter(self) -> str | None:
+        """The variant of `narrowed` that leaves these plans of their model and kind; None: any, for
+        a route's does not tell it apart."""
+        return None if self.kind == "route" else self.variant or NO_VARIANT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
