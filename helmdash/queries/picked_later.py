@@ -18,10 +18,14 @@ from helmdash.records.models import Call, Fit, PlanAttempt, PlanStep
 
 # What comes later than a day is other work.
 LATER: Final = timedelta(days=1)
-# Fits of which it is told; their Trims are read whole.
+# Fits of which it is told, and what they dropped, together: a catalog of thousands drops most of
+# them in each fit, and every entry is read to be known by name.
 MOST_FITS: Final = 200
+MOST_ENTRIES: Final = 20_000
 # Calls and steps that are looked through, the newest of their time.
-_MOST_READ: Final = 5_000
+MOST_READ: Final = 5_000
+# What is read at a time, for the last is in vain: an entry has some hundred bytes.
+_FITS_AT_ONCE: Final = 10
 # In one statement; SQLite takes some ten thousand. Of more names every pack's calls are read.
 _MOST_NAMES: Final = 1_000
 # A catalog is fitted to be sent at once; a plan begins before its fits. A clock may be behind.
@@ -56,6 +60,16 @@ class PickedLater:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaterPicks:
+    """The entries, the most frequent first. fits: so many, the newest, were looked at. is_sample:
+    and only the newest MOST_READ calls or steps of their time, or of the day after."""
+
+    entries: tuple[PickedLater, ...] = ()
+    fits: int = 0
+    is_sample: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
     name: str
     at: datetime
@@ -63,14 +77,19 @@ class _Fit:
     removed: frozenset[str]
 
 
-def picked_later(*, project_id: int, fit_ids: Sequence[int]) -> tuple[PickedLater, ...]:
-    """The entries that some of these fits (the first MOST_FITS) dropped and that were picked within
-    LATER, the most frequent first. Five queries, one where no entry was dropped."""
-    fits = [each for each in _fits(project_id, fit_ids[:MOST_FITS]) if each.removed]
+def picked_later(*, project_id: int, fit_ids: Sequence[int]) -> LaterPicks:
+    """The entries that some of these fits, newest first, dropped and that were picked within LATER.
+
+    At most MOST_FITS of them, and MOST_ENTRIES dropped entries in all. Five queries, one where no
+    entry was dropped.
+    """
+    read = _fits(project_id, fit_ids[:MOST_FITS])
+    fits = [each for each in read if each.removed]
     if not fits:
-        return ()
-    works = _works(project_id, fits)
-    picks = _by_entry([*_calls(project_id, fits), *_steps(project_id, fits)])
+        return LaterPicks(fits=len(read))
+    works, near = _works(project_id, fits)
+    calls, steps = list(_calls(project_id, fits)), list(_steps(project_id, fits))
+    picks = _by_entry([*calls, *steps])
     dropped: dict[str, int] = {}
     found: dict[str, list[tuple[_Fit, Pick]]] = {}
     for fit in fits:
@@ -89,7 +108,11 @@ def picked_later(*, project_id: int, fit_ids: Sequence[int]) -> tuple[PickedLate
         )
         for entry, pairs in found.items()
     )
-    return tuple(sorted(rows, key=lambda each: (-each.picked, each.entry)))
+    return LaterPicks(
+        entries=tuple(sorted(rows, key=lambda each: (-each.picked, each.entry))),
+        fits=len(read),
+        is_sample=max(near, len(calls), len(steps)) >= MOST_READ,
+    )
 
 
 def _time_of(pair: tuple[_Fit, Pick]) -> datetime:
@@ -107,29 +130,37 @@ def _first_pick(
     return min(later, key=lambda pick: pick.at, default=None)
 
 
-def _fits(project_id: int, ids: Sequence[int]) -> Iterator[_Fit]:
-    rows = Fit.objects.filter(project_id=project_id, id__in=ids)
+def _fits(project_id: int, ids: Sequence[int]) -> list[_Fit]:
+    """The newest of them, until MOST_ENTRIES are read; one at least."""
+    rows = Fit.objects.filter(project_id=project_id, id__in=ids).order_by("-created_at", "-id")
     told = rows.values_list("name", "created_at", "intent_sha", "trim__removed")
-    for name, at, intent_sha, removed in told:
+    found: list[_Fit] = []
+    entries_read = 0
+    for name, at, intent_sha, removed in told.iterator(chunk_size=_FITS_AT_ONCE):
         entries = removed if isinstance(removed, list) else []
+        entries_read += len(entries)
+        if found and entries_read > MOST_ENTRIES:
+            break
         ids_of = (each.get("id") for each in entries if isinstance(each, dict))
-        yield _Fit(
+        fit = _Fit(
             name=name,
             at=at,
             intent_sha=intent_sha,
             removed=frozenset(id for id in ids_of if isinstance(id, str)),
         )
+        found.append(fit)
+    return found
 
 
-def _works(project_id: int, fits: Sequence[_Fit]) -> Mapping[str, set[Work]]:
-    """What each fit was a part of, by its name."""
+def _works(project_id: int, fits: Sequence[_Fit]) -> tuple[Mapping[str, set[Work]], int]:
+    """What each fit was a part of, by its name; and how many calls were looked at for it."""
     first, last = _span(fits)
     found: dict[str, set[Work]] = {each.name: {("intent", each.intent_sha)} for each in fits}
     near = Call.objects.filter(
         project_id=project_id, started_at__gte=first - _SLACK, started_at__lte=last + _SENT_WITHIN
     ).order_by("-started_at", "-id")
-    told = near.values_list("fit_name", "conversation_id", "correlation_id")
-    for name, conversation, correlation in told[:_MOST_READ]:
+    told = list(near.values_list("fit_name", "conversation_id", "correlation_id")[:MOST_READ])
+    for name, conversation, correlation in told:
         if name in found:
             found[name].update(_work(conversation, correlation))
     attempts = PlanAttempt.objects.filter(
@@ -140,7 +171,7 @@ def _works(project_id: int, fits: Sequence[_Fit]) -> Mapping[str, set[Work]]:
     )
     for name, plan in attempts.values_list("fit_name", "plan__name"):
         found[name].add(("correlation", plan))
-    return found
+    return found, len(told)
 
 
 def _calls(project_id: int, fits: Sequence[_Fit]) -> Iterator[tuple[set[Work], Pick]]:
@@ -155,7 +186,7 @@ def _calls(project_id: int, fits: Sequence[_Fit]) -> Iterator[tuple[set[Work], P
         started_at__lte=last + LATER,
     ).order_by("-started_at", "-id")
     told: Any = rows.values_list("conversation_id", "correlation_id", "name", "pack", "started_at")
-    for conversation, correlation, name, pack, at in told[:_MOST_READ]:
+    for conversation, correlation, name, pack, at in told[:MOST_READ]:
         yield set(_work(conversation, correlation)), Pick(kind="call", id=name, entry=pack, at=at)
 
 
@@ -169,7 +200,7 @@ def _steps(project_id: int, fits: Sequence[_Fit]) -> Iterator[tuple[set[Work], P
         plan__started_at__lte=last + LATER,
     ).order_by("-plan__started_at", "-plan_id", "position")
     told = rows.values_list("plan__intent_sha", "plan__name", "entry", "plan__started_at")
-    for intent, name, entry, at in told[:_MOST_READ]:
+    for intent, name, entry, at in told[:MOST_READ]:
         yield {("intent", intent)}, Pick(kind="plan", id=name, entry=entry, at=at)
 
 

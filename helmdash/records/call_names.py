@@ -7,9 +7,10 @@ names gives number and time, which lead to one.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from django.db import connection
 from django.db.models import Q, QuerySet
@@ -18,6 +19,9 @@ from helmdash.records.bulk import insert_rows
 from helmdash.records.models import Call, CallName, CallPayload, Conversation
 from helmdash.records.querysets import in_partitions, moment, starts_with
 from helmdash.records.replica import connection_for
+
+# A story of a plan has some ten calls, a long session of an agent's some hundreds: a millisecond.
+MOST_OF_ID: Final = 1_000
 
 
 class Place(NamedTuple):
@@ -59,11 +63,28 @@ def find_correlated(
     project_id: int, correlation_ids: Collection[str], most: int, *, oldest: bool = False
 ) -> list[Place]:
     """Where the newest calls of some correlation ids lie (or the oldest), `most` at most. One
-    query."""
-    rows = CallName.objects.filter(
-        project_id=project_id, correlation_id__in=list(correlation_ids)
-    ).order_by("started_at" if oldest else "-started_at", "call_id")
-    return [Place(*found) for found in rows.values_list("call_id", "started_at")[:most]]
+    query.
+
+    Of each id MOST_OF_ID calls are read, since a client may give all its calls the same: of one
+    that more share, `oldest` has the first in the order of the index, which is nearly that of their
+    arrival; asked for the newest it is left out, for those it would have to sort all.
+    """
+    ids = sorted(set(correlation_ids))
+    if not ids:
+        return []
+    of_one = (
+        f"SELECT * FROM (SELECT correlation_id, call_id, started_at FROM {CallName._meta.db_table}"
+        " WHERE project_id = %s AND correlation_id = %s LIMIT %s) AS of_one"
+    )
+    asked = [value for each in ids for value in (project_id, each, MOST_OF_ID + 1)]
+    with connection_for(CallName).cursor() as cursor:
+        cursor.execute(" UNION ALL ".join([of_one] * len(ids)), asked)
+        rows = cursor.fetchall()
+    shared = Counter(each for each, _, _ in rows)
+    found = [Place(pk, moment(at)) for each, pk, at in rows if oldest or shared[each] <= MOST_OF_ID]
+    sign = 1 if oldest else -1
+    found.sort(key=lambda place: (sign * place.started_at.timestamp(), place.call_id))
+    return found[:most]
 
 
 def find_generation(project_id: int, conversation: str, generation: int) -> list[Place]:

@@ -84,7 +84,7 @@ def test_what_is_picked_in_the_same_work_is_told(
     fit = make_fit(project)
     arrange(project)
 
-    (found,) = picked_later(project_id=project.id, fit_ids=[fit.pk])
+    (found,) = picked_later(project_id=project.id, fit_ids=[fit.pk]).entries
 
     assert (found.entry, found.dropped, found.picked, found.fit_id) == ("tool.gone", 1, 1, "fit-1")
     assert (found.pick.kind, found.pick.id) == (kind, "picks")
@@ -121,7 +121,7 @@ def test_what_is_picked_otherwise_is_not(
     fit = make_fit(project)
     arrange(project)
 
-    assert picked_later(project_id=project.id, fit_ids=[fit.pk]) == ()
+    assert picked_later(project_id=project.id, fit_ids=[fit.pk]).entries == ()
 
 
 def test_entries_are_counted_over_fits_and_led_to_by_the_newest(
@@ -132,7 +132,26 @@ def test_entries_are_counted_over_fits_and_led_to_by_the_newest(
     make_plan(project, "later", intent=ASKED, entries=("tool.gone",), started_at=NOW + HOUR * 1.7)
 
     with django_assert_num_queries(5):
-        (found,) = picked_later(project_id=project.id, fit_ids=[each.pk for each in fits])
+        found_of = picked_later(project_id=project.id, fit_ids=[each.pk for each in fits])
+        (found,) = found_of.entries
 
     assert (found.dropped, found.picked, found.fit_id) == (3, 2, "fit-1")
     assert found.pick.id == "first"
+    assert (found_of.fits, found_of.is_sample) == (3, False)
+
+
+def test_fits_that_dropped_more_than_is_read_are_left_out_and_so_it_is_said(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits = [make_fit(project, f"fit-{n}", at=NOW + n * HOUR) for n in range(3)]
+    make_plan(project, "picks", intent=ASKED, entries=("tool.gone",), started_at=NOW + HOUR * 2.5)
+    keys = [each.pk for each in fits]
+
+    monkeypatch.setattr("helmdash.queries.picked_later.MOST_ENTRIES", 4)
+    monkeypatch.setattr("helmdash.queries.picked_later.MOST_READ", 1)
+    few = picked_later(project_id=project.id, fit_ids=keys)
+    monkeypatch.setattr("helmdash.queries.picked_later.MOST_ENTRIES", 0)
+    least = picked_later(project_id=project.id, fit_ids=keys)
+
+    (entry,) = few.entries
+    assert (entry.dropped, few.fits, least.fits, few.is_sample) == (2, 2, 1, True)

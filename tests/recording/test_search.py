@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.calls import CallFilters
+from helmdash.records import call_names
 from tests.factories import NOW, make_capture
 from tests.recording.support import make_ruled_project, record
 
@@ -27,6 +29,25 @@ def recorded(project: ProjectInfo) -> ProjectInfo:
         record(project, call)
         record(stranger, call)
     return project
+
+
+def test_an_id_that_all_calls_share_is_not_gone_through(
+    recorded: ProjectInfo, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    def minutes(*ids: str, most: int = 10, oldest: bool = False) -> list[float]:
+        with django_assert_num_queries(1):
+            found = call_names.find_correlated(recorded.id, ids, most, oldest=oldest)
+        return [(place.started_at - NOW) / timedelta(minutes=1) for place in found]
+
+    exact = minutes("trace-0", "trace-1", most=4)
+    first = minutes("trace-1", "trace-0", most=4, oldest=True)
+    monkeypatch.setattr(call_names, "MOST_OF_ID", 2)
+
+    assert (exact, first) == ([11, 9, 7, 5], [1, 3, 5, 7])
+    assert minutes("trace-0", "trace-1") == []
+    # One more than is told, to know it by.
+    assert len(minutes("trace-0", oldest=True)) == 3
+    assert call_names.find_correlated(recorded.id, [], 10) == []
 
 
 # Ids of one kind are many or few by this number, and are then found in different ways.

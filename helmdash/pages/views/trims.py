@@ -17,7 +17,7 @@ from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import fit_uses, fitting, trims
 from helmdash.queries.paging import BadCursor
-from helmdash.queries.picked_later import MOST_FITS, picked_later
+from helmdash.queries.picked_later import MOST_READ, picked_later
 
 
 @require_safe
@@ -43,10 +43,8 @@ def trim_list(request: PageRequest) -> HttpResponse:
                     zone=reader_zone(request),
                 )
             if found.totals is not None:
-                context |= {
-                    "picked": picked_later(project_id=project.id, fit_ids=found.cut),
-                    "picked_of": min(len(found.cut), MOST_FITS),
-                }
+                context["picked"] = picked_later(project_id=project.id, fit_ids=found.cut)
+                context["most_near"] = MOST_READ
         except BadCursor:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
     return show(
