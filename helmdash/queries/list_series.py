@@ -3,10 +3,8 @@ plans. They are counted as they are read, the newest first, up to a stated numbe
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import Final
@@ -14,14 +12,21 @@ from typing import Final
 from helmdash.core.rollups.figures import CALLS, Marginal
 from helmdash.core.rollups.periods import bars, moment_of
 from helmdash.queries import rollups
-from helmdash.queries.series import MOST_BARS, Bar, Series, Split, bounds, series
+from helmdash.queries.series import (
+    MOST_BARS,
+    Bar,
+    Moment,
+    Series,
+    Split,
+    bounds,
+    count_rows,
+    estimate_before,
+    series,
+)
 
 # Rows that are read for a drawing which is made anew with each call that comes in: some ten
 # milliseconds.
 MOST_LISTED: Final = 5_000
-
-Moment = tuple[datetime, str]
-"""When a row of a list was, and the word that it is told apart by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +64,13 @@ def list_series(
     start = since or (first_at() if read_from else rows[-1][0] if rows else None)
     if start is None:
         return Series(bars=(), is_behind=False)
-    exact = _counted(_empty(start, until, now), rows)
+    exact, seen = count_rows(_empty(start, until, now), rows)
     if read_from is None or not exact:
         return Series(bars=exact, is_behind=False)
-    known = bisect_right([bar.since for bar in exact], read_from)
     calls = series(project_id=project_id, since=start, until=until, now=now, split=Split.LEVEL)
     base = _calls_since(read_from, project_id, exact[-1].until)
-    seen = sum((Counter(bar.parts) for bar in exact), Counter[str]())
-    estimates = [_estimate(bar, seen, base) for bar in calls.bars[:known]]
-    return Series(bars=(*estimates, *exact[known:]), is_behind=calls.is_behind)
+    estimated = estimate_before(read_from, exact, calls.bars, seen, base)
+    return Series(bars=estimated, is_behind=calls.is_behind)
 
 
 def _empty(start: datetime, until: datetime | None, now: datetime) -> tuple[Bar, ...]:
@@ -82,28 +85,7 @@ def _empty(start: datetime, until: datetime | None, now: datetime) -> tuple[Bar,
     )
 
 
-def _counted(empty: Sequence[Bar], rows: Sequence[Moment]) -> tuple[Bar, ...]:
-    starts = [bar.since for bar in empty]
-    told: list[Counter[str]] = [Counter() for _ in starts]
-    for at, word in rows:
-        if empty and starts[0] <= at < empty[-1].until:
-            told[bisect_right(starts, at) - 1][word] += 1
-    return tuple(
-        replace(bar, calls=words.total(), parts=dict(words))
-        for bar, words in zip(empty, told, strict=True)
-    )
-
-
 def _calls_since(at: datetime, project_id: int, until: datetime) -> int:
     """The project's calls; 0 where that is not known."""
     found = rollups.figures(project_id=project_id, marginal=Marginal.ALL, since=at, until=until)
     return 0 if found is None else sum(counts[CALLS] for counts in found.totals().values())
-
-
-def _estimate(calls: Bar, seen: Mapping[str, int], base: int) -> Bar:
-    """So many rows as calls of the bar let expect; unknown without any calls to go by."""
-    if calls.calls is None or not base:
-        return replace(calls, calls=None, parts={})
-    words = {word: round(calls.calls * rows / base) for word, rows in seen.items()}
-    parts = {word: rows for word, rows in words.items() if rows}
-    return replace(calls, calls=sum(parts.values()), parts=parts, is_estimate=True)

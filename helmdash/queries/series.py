@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -42,6 +42,10 @@ _EARLIEST: Final = 0
 _MOST_AHEAD: Final = timedelta(days=366)
 # Calls that are read one by one where filters are no marginal: some tens of milliseconds.
 MOST_READ: Final = 10_000
+
+
+Moment = tuple[datetime, str | None]
+"""When a row was, and the word that it is told apart by; None: by none."""
 
 
 class Split(StrEnum):
@@ -202,25 +206,49 @@ def _narrowed(
     wider: Series, only: Only, project_id: int, filters: CallFilters, split: Split
 ) -> Series:
     """The same bars with those calls only that fit all filters."""
-    starts = [bar.since for bar in wider.bars]
-    whole = replace(filters, since=starts[0], until=wider.bars[-1].until)
+    whole = replace(filters, since=wider.bars[0].since, until=wider.bars[-1].until)
     newest = _read(project_id, whole, split)
-    told: list[Counter[str]] = [Counter() for _ in starts]
-    for at, word in newest[:MOST_READ]:
-        told[bisect_right(starts, at) - 1][word] += 1
-    exact = [
-        replace(bar, calls=words.total(), parts=_parts(words, split))
-        for bar, words in zip(wider.bars, told, strict=True)
-    ]
+    exact, seen = count_rows(wider.bars, newest[:MOST_READ])
     if len(newest) <= MOST_READ:
-        return Series(bars=tuple(exact), is_behind=False)
-    # The bar of the first one that is not counted is not known.
-    known = bisect_right(starts, newest[MOST_READ][0])
+        return Series(bars=exact, is_behind=False)
     counted_from = newest[MOST_READ - 1][0]
     base = _calls_of(only, project_id, since=counted_from, until=whole.until)
-    seen = sum(told, Counter[str]())
-    estimates = [_estimate(bar, seen, base, split) for bar in wider.bars[:known]]
-    return Series(bars=(*estimates, *exact[known:]), is_behind=wider.is_behind)
+    estimated = estimate_before(newest[MOST_READ][0], exact, wider.bars, seen, base)
+    return Series(bars=estimated, is_behind=wider.is_behind)
+
+
+def count_rows(
+    bars: Sequence[Bar], rows: Iterable[Moment]
+) -> tuple[tuple[Bar, ...], Counter[str | None]]:
+    """The same bars with so many of the rows as are in each, and how many of each word these are
+    together."""
+    starts = [bar.since for bar in bars]
+    told: list[Counter[str | None]] = [Counter() for _ in starts]
+    for at, word in rows:
+        if starts and starts[0] <= at < bars[-1].until:
+            told[bisect_right(starts, at) - 1][word] += 1
+    exact = tuple(
+        replace(bar, calls=words.total(), parts=_parts(words))
+        for bar, words in zip(bars, told, strict=True)
+    )
+    return exact, sum(told, Counter())
+
+
+def estimate_before(
+    at: datetime,
+    exact: Sequence[Bar],
+    wider: Sequence[Bar],
+    seen: Mapping[str | None, int],
+    base: int,
+) -> tuple[Bar, ...]:
+    """The bars whose rows were all counted, and estimates up to that of the first row, at `at`,
+    that was not.
+
+    wider: the same bars with all calls. An estimate takes the share of a bar's calls that is among
+    `base` calls of those that were counted (`seen`); unknown without any.
+    """
+    known = bisect_right([bar.since for bar in exact], at)
+    return (*(_estimate(bar, seen, base) for bar in wider[:known]), *exact[known:])
 
 
 def _calls_of(only: Only, project_id: int, *, since: datetime, until: datetime | None) -> int:
@@ -234,14 +262,15 @@ def _calls_of(only: Only, project_id: int, *, since: datetime, until: datetime |
     )
 
 
-def _read(project_id: int, filters: CallFilters, split: Split) -> list[tuple[datetime, str]]:
+def _read(project_id: int, filters: CallFilters, split: Split) -> list[Moment]:
     """When the newest calls that fit started, and their words; one more than are counted."""
     rows = filtered(project_id, filters).order_by("-started_at", "-id")
-    found: dict[int, tuple[datetime, str]] = {}
+    found: dict[int, Moment] = {}
     for way in ways_to_find(rows, project_id, filters.q):
         values = way.values_list("id", "started_at", *_COLUMNS[split])[: MOST_READ + 1]
         found |= {pk: (at, _word(split, columns)) for pk, at, *columns in values}
-    return sorted(found.values(), reverse=True)[: MOST_READ + 1]
+    newest = sorted(found.values(), key=lambda row: row[0], reverse=True)
+    return newest[: MOST_READ + 1]
 
 
 _COLUMNS: Final = {
@@ -252,23 +281,22 @@ _COLUMNS: Final = {
 }
 
 
-def _word(split: Split, columns: Sequence[str]) -> str:
+def _word(split: Split, columns: Sequence[str]) -> str | None:
     if split is Split.OUTCOME:
         return outcome_of(cause=columns[0], status=columns[1]).value
-    return columns[0]
+    # As rollups have them: a call without a cause is in no part.
+    return columns[0] or (None if split is Split.CAUSE else "")
 
 
-def _parts(words: Mapping[str, int], split: Split) -> dict[str, int]:
-    """As rollups have them: a call without a cause is in no part."""
-    return {word: calls for word, calls in words.items() if word or split is not Split.CAUSE}
+def _parts(words: Mapping[str | None, int]) -> dict[str, int]:
+    return {word: rows for word, rows in words.items() if word is not None and rows}
 
 
-def _estimate(bar: Bar, seen: Mapping[str, int], base: int, split: Split) -> Bar:
-    """Of the bar's calls those that fit, as they are among `base` others; unknown without any."""
+def _estimate(bar: Bar, seen: Mapping[str | None, int], base: int) -> Bar:
     if bar.calls is None or not base:
         return Bar(since=bar.since, until=bar.until, calls=None)
-    words = {word: round(bar.calls * calls / base) for word, calls in seen.items()}
-    return replace(bar, calls=sum(words.values()), parts=_parts(words, split), is_estimate=True)
+    words = {word: round(bar.calls * rows / base) for word, rows in seen.items()}
+    return replace(bar, calls=sum(words.values()), parts=_parts(words), is_estimate=True)
 
 
 def _first_moment(project_id: int) -> datetime | None:
