@@ -31,6 +31,7 @@ from helmdash.core.catalog.catalog import CatalogError
 from helmdash.core.decoding.decoding import Undecodable
 from helmdash.operations.budgets.editing import BudgetConflict, BudgetProblems, NoSuchBudget
 from helmdash.operations.care import CareProblem, NoConversation, NoReminder
+from helmdash.operations.database.replica import is_on_replica
 from helmdash.operations.fitting.assembly import NoPromptBudget
 from helmdash.operations.planning import AskProblem, PlanFailed
 from helmdash.operations.recorder import RecorderFull
@@ -128,6 +129,10 @@ def _ninja(error: HttpError | NinjaValidationError) -> Problem:
 
 
 def _database_away(error: Exception) -> Problem:
+    if is_on_replica():
+        # Nobody hears of this answer: the request is done again on the primary (doors.replica).
+        logger.warning("a read failed on the replica (%s)", type(error).__name__)
+        return unavailable()
     # The exact error may name hosts and users: into the log, not into the answer.
     logger.exception("the database does not respond", exc_info=error)
     return unavailable()

@@ -146,6 +146,14 @@ def test_a_wrong_place_in_a_list_is_named(
 
 
 @pytest.mark.one_database
+@pytest.mark.parametrize("cursor", ["nonsense", "W251bGxd"])
+def test_a_wrong_place_is_named_before_what_is_missing(recorded: Door, cursor: str) -> None:
+    response = recorded.get("/conversations/nobody/timeline", {"cursor": cursor})
+
+    assert (response.status_code, fields_of(response)) == (422, ["cursor"])
+
+
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("path", "query", "field"),
     [

@@ -56,10 +56,7 @@ def rebuild(*, actor: Actor, project_id: int, progress: Progress, anew: bool = F
     require(actor, Right.ADMINISTER, project_id=project_id)
     fold_all()
     state, _ = RollupState.objects.get_or_create(project_id=project_id)
-    if anew:
-        RollupState.objects.filter(pk=state.pk).update(rebuilt_down_to=None)
-    # Counted anew by the next fold; until then pages count the conversations themselves.
-    RollupState.objects.filter(pk=state.pk).update(levels=None)
+    write(partial(_forget, state.pk, anew=anew))
     done = Rebuilt()
     while write(partial(_step, project_id, done)):
         progress(done)
@@ -80,6 +77,14 @@ def rebuild_some(*, is_over: Callable[[], bool]) -> bool:
             if is_over():
                 return True
     return False
+
+
+def _forget(key: int, *, anew: bool) -> None:
+    """Levels are counted anew by the next fold; until then pages count the conversations
+    themselves. In turn: a fold under way would write the counts back that it has read."""
+    take_turn(wait=True)
+    changes: dict[str, Any] = {"levels": None} | ({"rebuilt_down_to": None} if anew else {})
+    RollupState.objects.filter(pk=key).update(**changes)
 
 
 def _step(project_id: int, done: Rebuilt) -> bool:

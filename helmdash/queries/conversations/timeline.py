@@ -50,10 +50,10 @@ def timeline(
 
     Three queries. Raises BadCursor.
     """
+    shown_up_to = decode_number_cursor(cursor) if cursor else 0
     row = Conversation.objects.filter(project_id=project_id, name=conversation_id).first()
     if row is None:
         return None
-    shown_up_to = decode_number_cursor(cursor) if cursor else 0
     calls = calls_of(row)
     # One call more at each end: the one before tells a model change, the one after a next page.
     found = list(calls.filter(generation__gte=shown_up_to).order_by("generation")[: limit + 2])
