@@ -4,8 +4,9 @@
 
 Each page of the demo is loaded twice in Chromium, first with nothing kept, then as the next one of
 a visit: bytes as they are sent, with their heads. While it stands there a call comes in, and
-nothing may move. Then one tab sees EVENTS calls come in, and its heap is read after a tenth and after
-all of them; and the server is stopped and started, killed and frozen, to see when the page says so.
+nothing may move. Then one tab sees EVENTS calls come in, and its heap is read after a tenth of them
+and at the end; and the server is stopped and started, killed and frozen, to see when the page says
+so.
 """
 
 from __future__ import annotations
