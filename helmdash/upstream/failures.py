@@ -8,6 +8,7 @@ Exception
 +-- guard.Refused           the URL may not be called
 +-- coding.Unreadable       a compression that cannot be undone
 +-- oidc.OidcFailed         the identity provider is out of reach, or cannot be trusted
+|   +-- oidc.OidcBusy       so many requests wait for it that another one has to come again
 +-- sharing.Stopping        the server takes no more work in the background
 +-- ollama.OllamaError      instead of UpstreamFailed, for callers of the context manager
 |   +-- ollama.OllamaTimeout
