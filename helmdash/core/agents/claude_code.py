@@ -60,7 +60,8 @@ def context_of(first_user: tuple[str, ...]) -> str:
     """
     for text in first_user:
         if text.lstrip()[: len(_SUMMED_UP)] == _SUMMED_UP:
-            return blake2b(text.strip().encode("utf-8", "replace"), digest_size=8).hexdigest()
+            digest = blake2b(text.strip().encode("utf-8", "replace"), digest_size=8)
+            return f"s{digest.hexdigest()}"  # a letter first: no number
     return FIRST_CONTEXT
 
 

@@ -41,7 +41,15 @@ def is_compacted(
 
 
 def is_later(known: str, told: str) -> bool:
-    """Whether a context came after another one, by their names."""
+    """Whether a context came after another one, by their names.
+
+    A number says nothing of a mark: a gateway names a context of Claude Code by its summary, its
+    transcript by counting, and one compaction is one round by however many doors it is told.
+    """
+    if told in (known, FIRST_CONTEXT):
+        return False
+    if known == FIRST_CONTEXT:
+        return True
     if known.isdecimal() and told.isdecimal():
         return int(told) > int(known)
-    return told not in (known, FIRST_CONTEXT)
+    return not (known.isdecimal() or told.isdecimal())

@@ -74,6 +74,8 @@ def test_the_session_in_the_metadata_of_claude_code(user_id: object, session: st
         ("5f1c", "5f1c", False),
         ("5f1c", "77aa", True),
         ("5f1c", "0", False),  # went back to before the compaction
+        ("5f1c", "1", False),  # the same compaction, told by another door
+        ("1", "5f1c", False),
     ],
 )
 def test_a_context_comes_after_another(known: str, told: str, is_new: bool) -> None:
