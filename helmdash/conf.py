@@ -286,6 +286,11 @@ class Env(BaseSettings):
         description="Whether upstreams that the environment names (OPENAI_BASE_URL ...) may be "
         "in a private network. One that a variable puts on this machine always may be there.",
     )
+    codex_models: bool = Field(
+        False,
+        description="Whether `GET /v1/models` also has the list `models` that Codex reads. Its "
+        "entries replace the client's own instructions: the lines of the page Connect do not.",
+    )
     ollama_log: bool = Field(
         True,
         description="Whether calls to Ollama servers are also written, as lines of JSON without "

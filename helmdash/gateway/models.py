@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from helmdash import __version__
+from helmdash import __version__, conf
+from helmdash.core.budgets.budgets import EffectiveBudget, MatchRule
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.placing import place
 from helmdash.gateway.request import GatewayRequest
 from helmdash.gateway.responder import Responder
+from helmdash.providers import openai
 from helmdash.providers.ollama.http import post
 from helmdash.providers.ollama.listing import write_ps, write_show, write_version
+from helmdash.providers.protocols import ListedModel
 from helmdash.providers.shared.bodies import with_members
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed
@@ -23,19 +26,31 @@ _MOST_BYTES = 4 * 1024 * 1024
 async def answer_list(request: GatewayRequest, responder: Responder, listings: Listings) -> None:
     """The models of every upstream as `provider/model`, or the one that is asked for.
 
-    Raises Refusal (404) when no upstream serves that one.
+    With the windows of their budgets, since that is where clients learn when to compact: one that
+    is told none takes a default of its own. Raises Refusal (404) when no upstream serves the model
+    that is asked for.
     """
     client = request.route.client
     created = int(request.started_at.timestamp())
-    if request.route.model is None:
-        ids = await listings.all_ids(request.key_context.endpoints)
-        models = [(each, _owner(each)) for each in ids]
-        await responder.whole(200, client.write_models(models, created=created))
+    if request.route.model is not None:
+        found = await _find(request, request.route.model, listings)
+        model = _listed(found, request.route.model)
+        await responder.whole(200, client.write_model(model, created=created))
         return
-    model = request.route.model
-    found = await _find(request, model, listings)
-    owner = found.endpoint.name if found.endpoint else _owner(model)
-    await responder.whole(200, client.write_model(model, owner=owner, created=created))
+    rules = request.key_context.rules
+    models = []
+    for endpoint, served in await listings.all_served(request.key_context.endpoints):
+        name = f"{endpoint.name}/{served}"
+        budget = rules.lookup(
+            name,
+            key=rules.key_of(name, provider=endpoint.name),
+            server_window=listings.window(endpoint, served),
+        )
+        models.append(_sized(name, endpoint.name, budget))
+    body = client.write_models(models, created=created)
+    if conf.env().codex_models and client.name == openai.CLIENT.name:
+        body = openai.with_codex_models(body, models)
+    await responder.whole(200, body)
 
 
 async def answer_show(
@@ -83,5 +98,19 @@ async def _find(request: GatewayRequest, model: object, listings: Listings) -> E
     return exchange
 
 
-def _owner(model: str) -> str:
-    return model.partition("/")[0]
+def _listed(exchange: Exchange, name: str) -> ListedModel:
+    assert exchange.budget is not None
+    owner = exchange.endpoint.name if exchange.endpoint else name.partition("/")[0]
+    return _sized(name, owner, exchange.budget)
+
+
+def _sized(name: str, owner: str, budget: EffectiveBudget) -> ListedModel:
+    """What rules all models that no row knows says nothing of this one."""
+    is_known = budget.rule is not MatchRule.FALLBACK
+    return ListedModel(
+        name=name,
+        owner=owner,
+        window=budget.limit_tokens,
+        output_tokens=budget.output_tokens if is_known else None,
+        compacts_at=budget.critical_max_tokens,
+    )

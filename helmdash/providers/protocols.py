@@ -47,6 +47,21 @@ class ReplyContext:
     created: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedModel:
+    """A model as a list tells of it: by which name a client asks for it, and who serves it.
+
+    `window` (tokens of context), `output_tokens` (of one reply) and `compacts_at` (tokens of a
+    prompt above which its conversation is critical) as its budget has them; None: not known.
+    """
+
+    name: str
+    owner: str
+    window: int | None = None
+    output_tokens: int | None = None
+    compacts_at: int | None = None
+
+
 class StreamReader(Protocol):
     """Bytes of an upstream's stream to events. Never raises: what is unreadable is `Failed`."""
 
@@ -164,11 +179,11 @@ class ClientFormat(Protocol):
     def write_error(self, error: WireError) -> bytes:
         """An error body as this vendor would send it; its status is `error.status`."""
 
-    def write_models(self, models: Iterable[tuple[str, str]], *, created: int) -> bytes:
-        """A list of models from pairs of an id and who serves it; `created` in seconds since the
-        epoch."""
+    def write_models(self, models: Iterable[ListedModel], *, created: int) -> bytes:
+        """A list of models; `created` in seconds since the epoch. What is not known of one is said
+        as this vendor says it, or left out: a client takes 0 for a size."""
 
-    def write_model(self, model: str, *, owner: str, created: int) -> bytes:
+    def write_model(self, model: ListedModel, *, created: int) -> bytes:
         """The response to a client that asks for one model by its id; `created` is in Unix
         seconds."""
 

@@ -63,18 +63,22 @@ class Listings:
         return found
 
     async def all_ids(self, endpoints: Sequence[Endpoint]) -> list[str]:
-        """Every model as `provider/model`, in the order of the upstreams; globs are left out.
+        """Every model as `provider/model`, in the order of the upstreams."""
+        return [f"{each.name}/{model}" for each, model in await self.all_served(endpoints)]
+
+    async def all_served(self, endpoints: Sequence[Endpoint]) -> list[tuple[Endpoint, str]]:
+        """Every upstream's models by its own ids, in the order of the upstreams, without globs.
 
         An upstream that does not respond has none: the others' are listed all the same.
         """
         await self._ask([each for each in endpoints if not each.models or _has_globs(each)])
         listed = self._listed(endpoints)
-        ids: list[str] = []
+        served: list[tuple[Endpoint, str]] = []
         for endpoint in endpoints:
             own = [name for name in endpoint.models if not is_glob(name)]
             for name in dict.fromkeys([*own, *listed.get(endpoint.name, ())]):
-                ids.append(f"{endpoint.name}/{name}")
-        return ids
+                served.append((endpoint, name))
+        return served
 
     def window(self, endpoint: Endpoint, model: str) -> int | None:
         """The window (tokens) that the upstream lists for a model; None: not known. Asks nobody."""

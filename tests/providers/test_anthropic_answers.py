@@ -18,7 +18,7 @@ from helmdash.providers.anthropic import (
     CLIENT,
     UPSTREAM,
 )
-from helmdash.providers.protocols import ReplyContext
+from helmdash.providers.protocols import ListedModel, ReplyContext
 from helmdash.providers.wire import (
     ChatRequest,
     Ended,
@@ -758,13 +758,18 @@ def test_errors_without_a_status_are_worded_by_their_words(error: WireError, kin
 
 
 def test_models_are_listed_as_the_official_client_reads_them() -> None:
-    body = CLIENT.write_models([("a/x", "up"), ("b/y", "up")], created=1_700_000_000)
+    body = CLIENT.write_models(
+        [ListedModel(name="a/x", owner="up"), ListedModel(name="b/y", owner="up")],
+        created=1_700_000_000,
+    )
 
     page = sdk(body, "application/json").models.list()
 
     assert [model.id for model in page] == ["a/x", "b/y"]
     assert UPSTREAM.read_models(body) == ("a/x", "b/y")
-    one = orjson.loads(CLIENT.write_model("a/x", owner="up", created=1_700_000_000))
+    one = orjson.loads(
+        CLIENT.write_model(ListedModel(name="a/x", owner="up"), created=1_700_000_000)
+    )
     anthropic.types.ModelInfo.model_validate(one)
     assert one["created_at"] == "2023-11-14T22:13:20Z"
 

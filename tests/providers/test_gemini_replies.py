@@ -17,7 +17,7 @@ from helmdash.core.calls.usage import Usage, normalise_usage
 from helmdash.providers.gemini import ARRAY_CLIENT, CLIENT, UPSTREAM
 from helmdash.providers.gemini.counting import GeminiCounting
 from helmdash.providers.gemini.json_array import ObjectDecoder
-from helmdash.providers.protocols import ClientFormat, ReplyContext
+from helmdash.providers.protocols import ClientFormat, ListedModel, ReplyContext
 from helmdash.providers.wire import (
     ChatRequest,
     Ended,
@@ -228,7 +228,13 @@ def test_an_error_inside_a_200_is_written_as_an_error() -> None:
 
 def test_models_are_what_the_sdk_expects() -> None:
     body = json.loads(
-        CLIENT.write_models([("openai/gpt-5", "up"), ("gemini-2.5-flash", "up")], created=0)
+        CLIENT.write_models(
+            [
+                ListedModel(name="openai/gpt-5", owner="up"),
+                ListedModel(name="gemini-2.5-flash", owner="up"),
+            ],
+            created=0,
+        )
     )
 
     assert [model["name"] for model in body["models"]] == [
@@ -237,7 +243,7 @@ def test_models_are_what_the_sdk_expects() -> None:
     ]
     assert UPSTREAM.read_models(json.dumps(body).encode()) == ("openai/gpt-5", "gemini-2.5-flash")
     assert (
-        json.loads(CLIENT.write_model("gemini-2.5-flash", owner="up", created=0))
+        json.loads(CLIENT.write_model(ListedModel(name="gemini-2.5-flash", owner="up"), created=0))
         == body["models"][1]
     )
 
@@ -481,7 +487,11 @@ def test_the_sdk_raises_our_errors_as_its_own() -> None:
 
 
 def test_the_sdk_reads_our_models_and_counts() -> None:
-    with client(CLIENT.write_models([("a", "up"), ("b/c", "up")], created=0)) as sdk:
+    with client(
+        CLIENT.write_models(
+            [ListedModel(name="a", owner="up"), ListedModel(name="b/c", owner="up")], created=0
+        )
+    ) as sdk:
         assert [model.name for model in sdk.models.list()] == ["models/a", "models/b/c"]
     with client(GeminiCounting().write_count(7)) as sdk:
         assert sdk.models.count_tokens(model="m", contents="Tide?").total_tokens == 7

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from helmdash.core.calls.usage import normalise_usage
 from helmdash.providers.ollama import CLIENT, GENERATE_CLIENT, UPSTREAM
 from helmdash.providers.ollama.listing import write_ps, write_show, write_version
-from helmdash.providers.protocols import ClientFormat, ReplyContext
+from helmdash.providers.protocols import ClientFormat, ListedModel, ReplyContext
 from helmdash.providers.wire import (
     ChatRequest,
     Ended,
@@ -312,7 +312,10 @@ def test_the_sdk_raises_our_errors_as_its_own() -> None:
 
 def test_the_sdk_reads_what_we_say_about_models() -> None:
     listed = client(
-        CLIENT.write_models([("a", "up"), ("b/c:latest", "up")], created=1_700_000_000)
+        CLIENT.write_models(
+            [ListedModel(name="a", owner="up"), ListedModel(name="b/c:latest", owner="up")],
+            created=1_700_000_000,
+        )
     ).list()
     assert [model.model for model in listed.models] == ["a", "b/c:latest"]
     assert all(model.digest and len(model.digest) == 64 for model in listed.models)
@@ -329,8 +332,12 @@ def test_the_sdk_reads_what_we_say_about_models() -> None:
     assert unknown.modelinfo == {"general.architecture": "helmdash"}
     assert client(write_ps()).ps().models == []
     assert json.loads(write_version("0.1.0")) == {"version": "0.1.0"}
-    assert UPSTREAM.read_models(CLIENT.write_models([("a", "up")], created=0)) == ("a",)
-    assert json.loads(CLIENT.write_model("a", owner="up", created=0))["model"] == "a"
+    assert UPSTREAM.read_models(
+        CLIENT.write_models([ListedModel(name="a", owner="up")], created=0)
+    ) == ("a",)
+    assert (
+        json.loads(CLIENT.write_model(ListedModel(name="a", owner="up"), created=0))["model"] == "a"
+    )
 
 
 def test_usage_keeps_its_meaning_in_ollamas_names() -> None:

@@ -23,7 +23,7 @@ from helmdash.providers.openai.embeddings import (
 )
 from helmdash.providers.openai.reply import write_finish_reason, write_usage
 from helmdash.providers.openai.stream_filter import OpenAIStreamFilter
-from helmdash.providers.protocols import ReplyContext
+from helmdash.providers.protocols import ListedModel, ReplyContext
 from helmdash.providers.shared.collecting import collect, events_of
 from helmdash.providers.wire import (
     ChatRequest,
@@ -458,7 +458,9 @@ def test_a_request_for_vectors_that_cannot_be_read_is_named(body: Any, field: st
 
 
 def test_lists_of_models_are_written_and_read() -> None:
-    body = CLIENT.write_models([("a", "up"), ("b", "rack")], created=5)
+    body = CLIENT.write_models(
+        [ListedModel(name="a", owner="up"), ListedModel(name="b", owner="rack")], created=5
+    )
 
     assert UPSTREAM.read_models(body) == ("a", "b")
     assert UPSTREAM.read_models(b'[{"id": "together"}]') == ("together",)

@@ -9,7 +9,7 @@ import orjson
 
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.anthropic.http import get
-from helmdash.providers.protocols import HttpRequest
+from helmdash.providers.protocols import HttpRequest, ListedModel
 from helmdash.providers.shared.reported import text_in
 from helmdash.providers.wire import Json
 
@@ -31,9 +31,9 @@ def read_models(body: bytes) -> tuple[str, ...]:
     return tuple(name for name in ids if name)
 
 
-def write_models(models: Iterable[tuple[str, str]], *, created: int) -> bytes:
+def write_models(models: Iterable[ListedModel], *, created: int) -> bytes:
     """A list of models, on one page; Anthropic names no owners."""
-    data = [_model(model, created) for model, _ in models]
+    data = [_model(model, created) for model in models]
     return orjson.dumps(
         {
             "data": data,
@@ -44,17 +44,20 @@ def write_models(models: Iterable[tuple[str, str]], *, created: int) -> bytes:
     )
 
 
-def write_model(model: str, *, owner: str, created: int) -> bytes:
+def write_model(model: ListedModel, *, created: int) -> bytes:
     """One model, as `GET /v1/models/{id}` answers."""
     return orjson.dumps(_model(model, created))
 
 
-def _model(model: str, created: int) -> dict[str, Json]:
+def _model(model: ListedModel, created: int) -> dict[str, Json]:
     at = datetime.fromtimestamp(created, UTC)
     return {
         "type": "model",
-        "id": model,
-        "display_name": model,
+        "id": model.name,
+        "display_name": model.name,
         "created_at": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "lifecycle": "active",
+        # Tokens; the vendor writes null for what it does not say.
+        "max_input_tokens": model.window,
+        "max_tokens": model.output_tokens,
     }

@@ -8,7 +8,8 @@ import orjson
 
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.gemini.http import get
-from helmdash.providers.protocols import HttpRequest
+from helmdash.providers.protocols import HttpRequest, ListedModel
+from helmdash.providers.shared.members import without_nones
 from helmdash.providers.shared.reported import text_in
 from helmdash.providers.wire import (
     Json,
@@ -28,22 +29,24 @@ def read_models(body: bytes) -> tuple[str, ...]:
     return tuple(name.removeprefix("models/") for name in names if name)
 
 
-def write_models(models: Iterable[tuple[str, str]], *, created: int) -> bytes:
+def write_models(models: Iterable[ListedModel], *, created: int) -> bytes:
     """A list of models, on one page; Gemini names neither owners nor times."""
-    return orjson.dumps({"models": [_model(model) for model, _ in models]})
+    return orjson.dumps({"models": [_model(model) for model in models]})
 
 
-def write_model(model: str, *, owner: str, created: int) -> bytes:
+def write_model(model: ListedModel, *, created: int) -> bytes:
     """One model, as `GET /v1beta/models/{id}` answers."""
     return orjson.dumps(_model(model))
 
 
-def _model(model: str) -> dict[str, Json]:
-    return {
-        "name": f"models/{model}",
-        "displayName": model,
-        "supportedGenerationMethods": ["generateContent", "countTokens"],
-    }
+def _model(model: ListedModel) -> dict[str, Json]:
+    return without_nones(
+        name=f"models/{model.name}",
+        displayName=model.name,
+        inputTokenLimit=model.window,
+        outputTokenLimit=model.output_tokens,
+        supportedGenerationMethods=["generateContent", "countTokens"],
+    )
 
 
 def models_request(*, endpoint: Endpoint) -> HttpRequest:

@@ -14,7 +14,7 @@ import orjson
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.ollama.http import get
 from helmdash.providers.ollama.reply import timestamp
-from helmdash.providers.protocols import HttpRequest
+from helmdash.providers.protocols import HttpRequest, ListedModel
 from helmdash.providers.shared.bodies import read_json
 from helmdash.providers.shared.members import without_nones
 from helmdash.providers.shared.reported import objects_in, text_in
@@ -26,23 +26,23 @@ from helmdash.providers.wire import (
 _ARCHITECTURE = "helmdash"
 
 
-def write_models(models: Iterable[tuple[str, str]], *, created: int) -> bytes:
+def write_models(models: Iterable[ListedModel], *, created: int) -> bytes:
     """The list of models (`/api/tags`); Ollama names no owners."""
-    return orjson.dumps({"models": [_model(model, created) for model, _ in models]})
+    return orjson.dumps({"models": [_model(model, created) for model in models]})
 
 
-def write_model(model: str, *, owner: str, created: int) -> bytes:
+def write_model(model: ListedModel, *, created: int) -> bytes:
     """One entry of the list; Ollama's own clients ask `/api/show` instead (write_show)."""
     return orjson.dumps(_model(model, created))
 
 
-def _model(model: str, created: int) -> dict[str, Json]:
+def _model(model: ListedModel, created: int) -> dict[str, Json]:
     return {
-        "name": model,
-        "model": model,
+        "name": model.name,
+        "model": model.name,
         "modified_at": timestamp(created),
         # The command line client cuts twelve letters off without looking for them.
-        "digest": sha256(model.encode()).hexdigest(),
+        "digest": sha256(model.name.encode()).hexdigest(),
         "details": {},
     }
 

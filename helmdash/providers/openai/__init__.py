@@ -6,6 +6,7 @@ What single vendors among the many that speak it do otherwise is in `quirks`.
 from __future__ import annotations
 
 from helmdash.core.upstreams.endpoints import ProviderKind
+from helmdash.providers.openai.codex_models import with_codex_models
 from helmdash.providers.openai.embeddings import embeddings_request, read_embeddings
 from helmdash.providers.openai.errors import read_error, write_error
 from helmdash.providers.openai.listing import models_request, read_models, write_model, write_models
@@ -26,7 +27,7 @@ from helmdash.providers.protocols import (
 )
 from helmdash.providers.wire import ChatRequest, Reply
 
-__all__ = ["CLIENT", "UPSTREAM"]
+__all__ = ["CLIENT", "UPSTREAM", "with_codex_models"]
 
 
 class OpenAIClientFormat:
