@@ -1,4 +1,4 @@
-"""Clients that knock at doors that are not there: counted in memory, stored now and then.
+"""Clients that were turned away at the door: counted in memory, stored now and then.
 
 Anybody can knock, so everything is bounded: what is held here, what is kept, and how often the
 database is asked.
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 
-from helmdash.core.access.wrong_addresses import Dialect, printable
+from helmdash.core.access.wrong_addresses import Dialect, KnockReason, printable
 from helmdash.core.conversations.clients import client_of
 from helmdash.metrics import unknown_addresses
 from helmdash.operations.access import wrong_addresses
@@ -53,13 +53,40 @@ class Knocks:
         """Count one request for an address that is not there; it is stored with the others,
         later."""
         unknown_addresses.labels(dialect.value).inc()
+        self._hold(
+            KnockReason.ADDRESS,
+            method=method,
+            path=path,
+            user_agent=user_agent,
+            advice=advice,
+            now=now,
+        )
+
+    def note_key(
+        self, *, method: str, path: str, user_agent: str, advice: str, now: datetime
+    ) -> None:
+        """Count one request at a right address whose key was refused; likewise stored later."""
+        self._hold(
+            KnockReason.KEY, method=method, path=path, user_agent=user_agent, advice=advice, now=now
+        )
+
+    def _hold(
+        self,
+        reason: KnockReason,
+        *,
+        method: str,
+        path: str,
+        user_agent: str,
+        advice: str,
+        now: datetime,
+    ) -> None:
         key = (printable(method)[:_METHOD_CHARS], printable(path), _client(user_agent))
         held = self._held.pop(key, None)
         if held is None and len(self._held) >= MOST_ROWS:
             # The one that has been silent the longest.
             del self._held[next(iter(self._held))]
         self._held[key] = (
-            replace(held, count=held.count + 1, latest_at=now)
+            replace(held, count=held.count + 1, latest_at=now, reason=reason.value)
             if held
             else Knocked(
                 method=key[0],
@@ -69,6 +96,7 @@ class Knocks:
                 count=1,
                 first_at=now,
                 latest_at=now,
+                reason=reason.value,
             )
         )
         if self._timer is None:

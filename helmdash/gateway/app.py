@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from http import HTTPStatus
 from time import perf_counter_ns
 from typing import Any
 
@@ -104,6 +105,8 @@ class Gateway:
                 refusal.error, _before_the_body(refusal, route) if request is None else ()
             )
         except Fault as fault:
+            if fault.status == HTTPStatus.UNAUTHORIZED:
+                self._note_key(scope, headers, str(fault))
             await responder.error(refusal_of(fault).error, _TURNED_AWAY)
         except Disconnected:
             return
@@ -111,6 +114,15 @@ class Gateway:
             log.exception("the gateway failed on a request")
             if not responder.has_begun:
                 await responder.error(_INTERNAL)
+
+    def _note_key(self, scope: Scope, headers: Mapping[bytes, bytes], advice: str) -> None:
+        self._knocks.note_key(
+            method=scope["method"],
+            path=scope["path"],
+            user_agent=headers.get(b"user-agent", b"").decode("latin-1"),
+            advice=advice,
+            now=datetime.now(UTC),
+        )
 
     async def _understand(
         self, route: Route, scope: Scope, headers: Mapping[bytes, bytes], started_ns: int

@@ -1,10 +1,14 @@
-"""Clients that asked for addresses that are not there."""
+"""Clients that were turned away: for an address that is not there, or for their key."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import Q
+
+from helmdash.core.access.wrong_addresses import KnockReason
 from helmdash.records.models.doors import Knock
 
 
@@ -19,18 +23,35 @@ class KnockInfo:
     count: int
     advice: str
     latest_at: datetime
+    is_key: bool = False
+    """The address is right, and the key was refused."""
 
 
 def latest(*, limit: int = 50) -> tuple[KnockInfo, ...]:
-    """The newest first. One query."""
-    return tuple(
-        KnockInfo(
-            method=row.method,
-            path=row.path,
-            client=row.client,
-            count=row.count,
-            advice=row.advice,
-            latest_at=row.latest_at,
-        )
-        for row in Knock.objects.order_by("-latest_at", "-id")[:limit]
+    """Those for an address that is not there, the newest first. One query."""
+    rows = Knock.objects.filter(reason=KnockReason.ADDRESS).order_by("-latest_at", "-id")
+    return tuple(_info(row) for row in rows[:limit])
+
+
+def turned_away(*, clients: Iterable[str], since: datetime) -> tuple[KnockInfo, ...]:
+    """Those of some clients since a moment, for whatever reason, the newest first. One query.
+
+    clients: names without a version (core.conversations.clients).
+    """
+    of_client = Q()
+    for name in clients:
+        of_client |= Q(client=name) | Q(client__startswith=f"{name} ")
+    rows = Knock.objects.filter(of_client, latest_at__gte=since)
+    return tuple(_info(row) for row in rows.order_by("-latest_at", "-id"))
+
+
+def _info(row: Knock) -> KnockInfo:
+    return KnockInfo(
+        method=row.method,
+        path=row.path,
+        client=row.client,
+        count=row.count,
+        advice=row.advice,
+        latest_at=row.latest_at,
+        is_key=row.reason == KnockReason.KEY,
     )

@@ -20,6 +20,15 @@ _SECRET = re.compile(
 )
 
 
+class KnockReason(StrEnum):
+    """Why a request was turned away at the door."""
+
+    ADDRESS = "address"
+    """There is nothing at its address."""
+    KEY = "key"
+    """It brought no key, or none of ours."""
+
+
 class Dialect(StrEnum):
     """The format a lost client most likely reads."""
 

@@ -1,4 +1,4 @@
-"""Requests for addresses that are not there: counted, so that a person can mend the client."""
+"""Requests that were turned away: counted, so that a person can mend the client."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import datetime
 
 from django.db.models import F
 
+from helmdash.core.access.wrong_addresses import KnockReason
 from helmdash.operations.database.transactions import write
 from helmdash.records.models.doors import Knock
 
@@ -17,7 +18,10 @@ MOST_ROWS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knocked:
-    """So many requests of one client for one address, since the last time they were stored."""
+    """So many requests of one client for one address, since the last time they were stored.
+
+    reason: one of KnockReason's words.
+    """
 
     method: str
     path: str
@@ -26,6 +30,7 @@ class Knocked:
     count: int
     first_at: datetime
     latest_at: datetime
+    reason: str = KnockReason.ADDRESS.value
 
 
 def store(*, knocks: Iterable[Knocked]) -> None:
@@ -44,7 +49,10 @@ def store(*, knocks: Iterable[Knocked]) -> None:
 
 def _add(each: Knocked) -> None:
     changed = Knock.objects.filter(method=each.method, path=each.path, client=each.client).update(
-        count=F("count") + each.count, latest_at=each.latest_at, advice=each.advice
+        count=F("count") + each.count,
+        latest_at=each.latest_at,
+        advice=each.advice,
+        reason=each.reason,
     )
     if not changed:
         Knock.objects.create(
@@ -55,4 +63,5 @@ def _add(each: Knocked) -> None:
             count=each.count,
             first_at=each.first_at,
             latest_at=each.latest_at,
+            reason=each.reason,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
+from helmdash.core.access.wrong_addresses import KnockReason
 from helmdash.records.models.access import ApiKey
 
 
@@ -54,12 +55,18 @@ class KeptAnswer(models.Model):
 
 
 class Knock(models.Model):
-    """Requests for an address that is not there, by who asked. A few hundred rows at most."""
+    """Requests that were turned away, by who asked. A few hundred rows at most."""
 
     # Of all three only what is printable and tells no secret (core.access.wrong_addresses).
     method = models.CharField(max_length=16)
     path = models.CharField(max_length=120)
     client = models.CharField(max_length=64, help_text="From the user agent; empty: it told none.")
+    reason = models.CharField(
+        max_length=8,
+        default=KnockReason.ADDRESS.value,
+        db_default=KnockReason.ADDRESS.value,
+        help_text="Why: address or key.",
+    )
     count = models.PositiveBigIntegerField()
     advice = models.CharField(max_length=400, help_text="What the client was told.")
     first_at = models.DateTimeField()
