@@ -8,6 +8,16 @@ from helmdash.providers.registry import is_glob
 from helmdash.queries import upstreams
 from helmdash.queries.upstreams import UpstreamInfo
 
+# The longest model id the gateway takes.
+_MODEL_CHARS = 255
+
+
+def model_problem(model: str) -> str:
+    """What is wrong with a model id that somebody typed, as a sentence; "": nothing."""
+    if len(model) > _MODEL_CHARS or not model.isprintable():
+        return f"model: use at most {_MODEL_CHARS} printable characters, such as openai/gpt-4o"
+    return ""
+
 
 def usable_upstreams(*, project_id: int) -> tuple[UpstreamInfo, ...]:
     """Upstreams that a call may go to, as far as their rows say. One query."""

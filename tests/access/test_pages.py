@@ -73,6 +73,8 @@ PAGES: dict[str, Page] = {
     "members": Page("viewer"),
     "audit": Page("owner"),
     "change-members": form("owner", do="set", user="somebody", role="editor"),
+    "connect": Page("viewer"),
+    "connect-key": form("owner", client="codex"),
     "first-key": form("owner"),
     "create-key": form("owner", name="mine", scopes="read"),
     "revoke-key": form("owner", name="to-look-at"),

@@ -41,6 +41,7 @@ PAGES = [
     "/conversations/inventory-audit/",
     "/conversations/contract-review/",
     "/calls/demo-meeting-minutes-local-07/",
+    "/connect/",
     "/settings/gateway/",
     "/settings/upstreams/",
     "/settings/recorder/",

@@ -36,6 +36,7 @@ PAGES = [
     "/budgets/",
     "/catalog/",
     "/settings/",
+    "/connect/",
     "/settings/gateway/",
     "/settings/upstreams/",
     "/admin/",

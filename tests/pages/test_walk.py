@@ -45,6 +45,8 @@ PAGES = [
     "/settings/",
     "/settings/care/",
     "/settings/members/",
+    "/connect/",
+    "/connect/?client=codex&model=openai/gpt-4o",
     "/settings/gateway/",
     "/settings/gateway/?model=openai/gpt-4o",
     "/settings/upstreams/",
@@ -282,6 +284,7 @@ QUERIES = {
     "/budgets/": 5,
     "/settings/": 10,
     "/settings/care/": 5,
+    "/connect/?since=9999999999": 15,  # from now on
     "/settings/gateway/": 7,
     "/settings/upstreams/": 5,
     "/settings/recorder/": 9,

@@ -15,15 +15,13 @@ from helmdash.operations.access import project_settings
 from helmdash.operations.access.project_settings import ProjectError
 from helmdash.pages import scope
 from helmdash.pages.guards import takes
-from helmdash.pages.offered import offered_models, usable_upstreams
+from helmdash.pages.offered import model_problem, offered_models, usable_upstreams
 from helmdash.pages.parts import client_snippets, gateway_facts
 from helmdash.pages.parts.snippets import KEY_VARIABLE
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import distinct_values, wrong_addresses
 from helmdash.queries.upstreams import UpstreamInfo
 
-# The longest model id the gateway takes.
-_MODEL_CHARS = 255
 # A model id nobody has; the page says to replace it.
 _BLANK = "MODEL"
 
@@ -63,7 +61,7 @@ def _show(request: PageRequest, *, refused: ProjectError | None = None) -> HttpR
     project = scope.current_project(request)
     usable = usable_upstreams(project_id=project.id)
     wanted = request.GET.get("model", "").strip()
-    problem = _problem(wanted)
+    problem = model_problem(wanted)
     recorded = distinct_values.values(project_id=project.id, column="model_key")
     example = _example(usable, recorded)
     if wanted and not problem:
@@ -102,9 +100,3 @@ def _example(usable: Sequence[UpstreamInfo], recorded: Iterable[str]) -> Example
         return Example(model=offered[0], is_blank=False)
     provider = usable[0].name if usable else "provider"
     return Example(model=f"{provider}/{_BLANK}", is_blank=True)
-
-
-def _problem(model: str) -> str:
-    if len(model) > _MODEL_CHARS or not model.isprintable():
-        return f"model: use at most {_MODEL_CHARS} printable characters, such as openai/gpt-4o"
-    return ""
