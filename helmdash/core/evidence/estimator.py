@@ -1,0 +1,80 @@
+"""Bytes per token and the margin above, by sizes that were sent and tokens that were reported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from helmdash.core.rollups.buckets import percentile
+
+ESTIMATOR_VERSION: Final = "estimator-1"
+
+# Ratios are counted as whole thousandths of a byte per token.
+RATIO_UNIT: Final = 1_000
+# The template of a chat is a dozen tokens: of shorter prompts it is a tenth and more.
+LEAST_TOKENS: Final = 100
+LEAST_CALLS: Final = 50
+# Of a hundred prompts so many are to be estimated at least as long as they are.
+_COVERED_PERCENT: Final = 95
+# What a budget may hold (core.budgets.budgets).
+_LEAST_RATIO, _MOST_RATIO = 0.1, 100.0
+_LEAST_MARGIN, _MOST_MARGIN = 1.0, 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratios:
+    """What sizes and counts show. bytes_per_token and margin: None where too few calls are known.
+
+    error: of an estimate without margin, the median of how far it is off, as a share. today_error:
+    the same of the ratio that is used today. missing: calls that the method lacks.
+    """
+
+    calls: int
+    bytes_per_token: float | None = None
+    margin: float | None = None
+    error: float | None = None
+    today_error: float | None = None
+    missing: int = 0
+    method: str = ESTIMATOR_VERSION
+
+
+def ratio_of(sent_bytes: int | None, prompt_tokens: int | None) -> int | None:
+    """Thousandths of a byte per token of one prompt; None where it is too short or not known."""
+    if not sent_bytes or prompt_tokens is None or prompt_tokens < LEAST_TOKENS:
+        return None
+    return sent_bytes * RATIO_UNIT // prompt_tokens
+
+
+def find_ratios(counts: Mapping[int, int], *, today: float) -> Ratios:
+    """counts: calls by the bucket (core.rollups.buckets) of their ratio. today: bytes per token by
+    which prompts are estimated now."""
+    calls = sum(counts.values())
+    middle, low = percentile(counts, 50), percentile(counts, 100 - _COVERED_PERCENT)
+    if calls < LEAST_CALLS or not middle or not low:
+        return Ratios(calls=calls, missing=max(LEAST_CALLS - calls, 0))
+    ratio = min(max(round(middle / RATIO_UNIT, 2), _LEAST_RATIO), _MOST_RATIO)
+    # Upwards: a margin is what is to be enough.
+    margin = -(-middle * 100 // low) / 100
+    return Ratios(
+        calls=calls,
+        bytes_per_token=ratio,
+        margin=min(max(margin, _LEAST_MARGIN), _MOST_MARGIN),
+        error=_median_error(counts, ratio),
+        today_error=_median_error(counts, today),
+    )
+
+
+def _median_error(counts: Mapping[int, int], ratio: float) -> float | None:
+    """Of estimates by this ratio: the median of |estimate / count - 1|, in thousandths' steps."""
+    errors: dict[int, int] = {}
+    for bucket, calls in counts.items():
+        true = percentile({bucket: 1}, 50) or 1
+        off = round(abs(true / (ratio * RATIO_UNIT) - 1) * 1_000)
+        errors[off] = errors.get(off, 0) + calls
+    left = sum(errors.values()) / 2
+    for off in sorted(errors):
+        left -= errors[off]
+        if left <= 0:
+            return off / 1_000
+    return None

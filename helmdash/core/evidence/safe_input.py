@@ -1,0 +1,208 @@
+"""The safe input: the largest prompts before the share of clean answers falls.
+
+A ceiling is found where (1) enough calls lie on both sides of it, (2) prompts above go wrong more
+often than prompts below within blocks of like calls (core.evidence.stratified), far beyond chance,
+(3) most of the fall happens there and not little by little, (4) it is seen in several stretches of
+time, also without the one that shows it most, and lately, (5) larger prompts still do not fare well
+again. Each condition has a word, so that somebody is told which one is missing.
+
+How often it is right and wrong: docs/evidence.md, measured by bench/evidence.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from helmdash.core.evidence.bands import band_end
+from helmdash.core.evidence.stratified import (
+    UNKNOWN_FALL,
+    Block,
+    Cell,
+    Fall,
+    blocks_of,
+    fall_between,
+    trend_z,
+)
+
+SAFE_INPUT_VERSION: Final = "safe-input-1"
+
+# Fewer say nothing of a share: twenty calls have an interval of forty points.
+LEAST_BELOW: Final = 30
+LEAST_ABOVE: Final = 20
+# In standard errors, for some fifteen places where a fall may be, each looked at twice.
+_LEAST_Z: Final = 3.5
+# Without the block that shows it most.
+_LEAST_Z_WITHOUT: Final = 2.5
+_LEAST_BLOCKS: Final = 4.0
+# Of the whole: worth a budget's edit, and what forty points that must be found hardly ever look
+# like by chance. Beside the ceiling, where fewer calls are: less, for the same reason.
+_LEAST_FALL: Final = 0.25
+_LEAST_FALL_NEAR: Final = 0.15
+# The bands beside the ceiling that are compared, on either side: a power of two.
+_NEAR: Final = 2
+# How much better a step has to tell the failures than a straight line does (the difference of
+# their squared z), with three for each standard error of the fall beside the ceiling. Drawn from
+# fleets with cliffs and slopes (docs/evidence.md): more misses cliffs, less believes slopes.
+_LEAST_STEP: Final = 10.0
+_NEAR_COUNTS: Final = 3.0
+# Of the fall, what must be left among still larger prompts.
+_LEAST_LEFT: Final = 0.4
+# Of the later half, whose calls are fewer.
+_LATE_BLOCKS: Final = 2.0
+_LEAST_FALL_LATE: Final = 0.15
+_LEAST_Z_LATE: Final = 1.3
+# By what more is asked of a half that is looked at because the whole showed nothing.
+_SECOND_LOOK: Final = 1.3
+
+
+class Finding(StrEnum):
+    """What the calls of a model say of its safe input."""
+
+    CEILING = "ceiling"
+    NO_FALL = "no_fall"
+    TOO_FEW = "too_few"
+    # Something falls, but it is not shown to be the size.
+    GRADUAL = "gradual"
+    NOT_SPREAD = "not_spread"
+    NOT_LATELY = "not_lately"
+    RECOVERS = "recovers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SafeInput:
+    """What was found, and by how many calls.
+
+    ceiling: the largest size (tokens, or bytes where cells are of bytes) of the last good band;
+    None but for Finding.CEILING. missing: how many calls more the method needs; 0: enough.
+    below, above: (calls, clean) beside the ceiling. fall: of the whole, compared within blocks.
+    """
+
+    finding: Finding
+    calls: int
+    ceiling: int | None = None
+    band: int | None = None
+    missing: int = 0
+    below: tuple[int, int] = (0, 0)
+    above: tuple[int, int] = (0, 0)
+    fall: Fall = UNKNOWN_FALL
+    method: str = SAFE_INPUT_VERSION
+
+
+def find_safe_input(cells: Iterable[Cell]) -> SafeInput:
+    """The ceiling that calls show, or why there is none. Cells may come in any order.
+
+    Where all calls together show none, the later half is asked alone: a version that cannot take
+    large prompts may be new.
+    """
+    given = sorted(cells, key=lambda cell: cell.at)
+    found = _find(given)
+    if found.finding in (Finding.CEILING, Finding.TOO_FEW):
+        return found
+    later = _find(_later_half(given), more=_SECOND_LOOK)
+    return later if later.finding is Finding.CEILING else found
+
+
+def _find(given: Sequence[Cell], more: float = 1.0) -> SafeInput:
+    totals: Counter[int] = Counter()
+    for cell in given:
+        totals[cell.band] += cell.calls
+    calls = totals.total()
+    places = _places(totals)
+    if not places:
+        missing = max(LEAST_BELOW + LEAST_ABOVE - calls, 1)
+        return SafeInput(finding=Finding.TOO_FEW, calls=calls, missing=missing)
+    blocks = blocks_of(given)
+    falls = {at: fall_between(blocks, small=_below(at), large=_above(at)) for at in places}
+    at = max(places, key=lambda place: falls[place].z)
+    finding = _judge(blocks, falls[at], at, more)
+    return SafeInput(
+        finding=finding,
+        calls=calls,
+        ceiling=band_end(at) if finding is Finding.CEILING else None,
+        band=at if finding is Finding.CEILING else None,
+        below=_count(given, _below(at, _NEAR)),
+        above=_count(given, _above(at, _NEAR)),
+        fall=falls[at],
+    )
+
+
+def _later_half(given: Sequence[Cell]) -> Sequence[Cell]:
+    half = sum(cell.calls for cell in given) / 2
+    for number, cell in enumerate(given):
+        half -= cell.calls
+        if half <= 0:
+            return given[number + 1 :]
+    return given
+
+
+def _places(totals: Counter[int]) -> list[int]:
+    """The last bands below which, and above which, there are enough calls."""
+    found, below, calls = [], 0, totals.total()
+    for band in range(min(totals, default=0), max(totals, default=0)):
+        below += totals[band]
+        if below >= LEAST_BELOW and calls - below >= LEAST_ABOVE and totals[band]:
+            found.append(band)
+    return found
+
+
+def _judge(blocks: Sequence[Block], fall: Fall, at: int, more: float) -> Finding:
+    if fall.z < _LEAST_Z * more or fall.points is None or fall.points < _LEAST_FALL:
+        return Finding.NO_FALL
+    if fall.blocks < _LEAST_BLOCKS or _without_worst(blocks, at).z < _LEAST_Z_WITHOUT:
+        return Finding.NOT_SPREAD
+    if not _is_step(blocks, at, _LEAST_STEP * more):
+        return Finding.GRADUAL
+    beyond = fall_between(blocks, small=_below(at), large=range(at + _NEAR + 1, _TOP))
+    if beyond.points is not None and beyond.points + beyond.error < fall.points * _LEAST_LEFT:
+        return Finding.RECOVERS
+    return Finding.CEILING if _is_so_lately(blocks, at) else Finding.NOT_LATELY
+
+
+def _is_so_lately(blocks: Sequence[Block], at: int) -> bool:
+    """Whether the later half of the blocks shows it, too, as far as it has calls on both sides:
+    people may have stopped sending large prompts."""
+    late = sorted(blocks, key=lambda block: block.last_at)[len(blocks) // 2 :]
+    fall = fall_between(late, small=_below(at), large=_above(at))
+    if fall.points is None or fall.blocks < _LATE_BLOCKS:
+        return True
+    return fall.points >= _LEAST_FALL_LATE and fall.z >= _LEAST_Z_LATE
+
+
+def _is_step(blocks: Sequence[Block], at: int, least: float) -> bool:
+    near = fall_between(blocks, small=_below(at, _NEAR), large=_above(at, _NEAR))
+    if near.points is None or near.points < _LEAST_FALL_NEAR:
+        return False
+    step, line = trend_z(blocks, lambda band: float(band > at)), trend_z(blocks, float)
+    return step**2 - line**2 + _NEAR_COUNTS * near.z >= least
+
+
+def _without_worst(blocks: Sequence[Block], at: int) -> Fall:
+    def excess(block: Block) -> float:
+        each = fall_between([block], small=_below(at), large=_above(at))
+        return (each.points or 0) * block.calls
+
+    worst = max(blocks, key=excess)
+    rest = [block for block in blocks if block is not worst]
+    return fall_between(rest, small=_below(at), large=_above(at))
+
+
+# No size of 64 bits has a band as high.
+_TOP: Final = 2**8
+
+
+def _below(band: int, most: int = _TOP) -> range:
+    """The band and those under it; `most`: so many of them."""
+    return range(max(band + 1 - most, 0), band + 1)
+
+
+def _above(band: int, most: int = _TOP) -> range:
+    return range(band + 1, band + 1 + most)
+
+
+def _count(cells: Iterable[Cell], bands: range) -> tuple[int, int]:
+    inside = [cell for cell in cells if cell.band in bands]
+    return sum(cell.calls for cell in inside), sum(cell.clean for cell in inside)

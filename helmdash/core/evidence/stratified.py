@@ -1,0 +1,175 @@
+"""Comparing small prompts with large ones, like with like only.
+
+Calls are compared within *blocks*: calls of one upstream, model version, purpose and prompt variant
+that were made one after the other. What befalls small and large prompts alike (an outage, another
+version, another mix of purposes) differs between blocks and not within one, so it cancels. Mantel
+and Haenszel (1959) weigh the blocks; the variance is the larger of what chance gives and of how far
+the blocks disagree (the sandwich of Zeger and Liang, 1986), so that one block, however bad, is
+never more than about one standard error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
+
+# Calls of a block at least, where there are as many. With fewer, pairs to compare are lost; with
+# more, blocks reach over the ends of an outage. Of 6, 8, 10 and 12 this mistook least.
+BLOCK_CALLS: Final = 6
+# More blocks than this say nothing more, and cost time.
+_MOST_BLOCKS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Calls of one kind in one stretch of time and one band.
+
+    stratum: what else may decide how well calls go. at: the number of the stretch of time. clean:
+    how many of `calls` were.
+    """
+
+    stratum: tuple[str, ...]
+    at: int
+    band: int
+    calls: int
+    clean: int
+
+
+@dataclass(slots=True)
+class Block:
+    """Calls of one stratum in consecutive stretches of time: by band, calls and clean ones."""
+
+    first_at: int
+    last_at: int
+    calls: int = 0
+    bands: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def take(self, cell: Cell) -> None:
+        calls, clean = self.bands.get(cell.band, (0, 0))
+        self.bands[cell.band] = calls + cell.calls, clean + cell.clean
+        self.calls += cell.calls
+        self.last_at = cell.at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fall:
+    """How far the share of clean calls falls from the small side to the large one.
+
+    points: of one (0.4: forty points), None where no block has both sides. error: its standard
+    error. blocks: the effective number of blocks that tell.
+    """
+
+    points: float | None = None
+    error: float = math.inf
+    blocks: float = 0.0
+
+    @property
+    def z(self) -> float:
+        """In standard errors; 0 where nothing is known."""
+        if self.points is None or self.error == 0 or math.isinf(self.error):
+            return 0.0
+        return self.points / self.error
+
+    def interval(self, z: float = 1.959963984540054) -> tuple[float, float] | None:
+        """The 95 % interval; None where nothing is known."""
+        if self.points is None or math.isinf(self.error):
+            return None
+        reach = z * self.error
+        return max(self.points - reach, -1.0), min(self.points + reach, 1.0)
+
+
+UNKNOWN_FALL: Final = Fall()
+
+
+def blocks_of(cells: Iterable[Cell]) -> tuple[Block, ...]:
+    """Consecutive stretches of time of each stratum, put together until they have BLOCK_CALLS, or
+    as many as keep the blocks few.
+
+    What is left at the end joins the block before it.
+    """
+    found: list[Block] = []
+    ordered = sorted(cells, key=attrgetter("stratum", "at", "band"))
+    least = max(BLOCK_CALLS, sum(cell.calls for cell in ordered) // _MOST_BLOCKS)
+    for _, of_stratum in groupby(ordered, key=attrgetter("stratum")):
+        found.extend(_blocks(of_stratum, least))
+    return tuple(found)
+
+
+def fall_between(blocks: Sequence[Block], *, small: range, large: range) -> Fall:
+    """How far clean calls fall from the bands `small` to the bands `large`, within blocks."""
+    sides = [(_side(block.bands, small), _side(block.bands, large)) for block in blocks]
+    return _mantel_haenszel([(low, high) for low, high in sides if low[0] and high[0]])
+
+
+def trend_z(blocks: Sequence[Block], score: Callable[[int], float]) -> float:
+    """How much more goes wrong where a band's score is higher, within blocks, in standard errors.
+
+    The score test of a logistic model with a constant for each block: a score that is true of the
+    calls has a larger z than one that is only like it.
+    """
+    excess = variance = 0.0
+    for block in blocks:
+        n = block.calls
+        clean = sum(good for _, good in block.bands.values())
+        if n < 2 or clean in (0, n):
+            continue
+        share = 1 - clean / n
+        scores = [(score(band), calls, good) for band, (calls, good) in block.bands.items()]
+        middle = sum(each * calls for each, calls, _ in scores) / n
+        excess += sum(each * (calls - good - calls * share) for each, calls, good in scores)
+        spread = sum(calls * (each - middle) ** 2 for each, calls, _ in scores)
+        variance += share * (1 - share) * n / (n - 1) * spread
+    return excess / math.sqrt(variance) if variance else 0.0
+
+
+def _blocks(cells: Iterable[Cell], least: int) -> list[Block]:
+    found: list[Block] = []
+    for at, at_once in groupby(cells, key=attrgetter("at")):
+        if not found or found[-1].calls >= least:
+            found.append(Block(first_at=at, last_at=at))
+        for cell in at_once:
+            found[-1].take(cell)
+    if len(found) > 1 and found[-1].calls < least:
+        rest = found.pop()
+        for band, (calls, clean) in rest.bands.items():
+            found[-1].take(Cell((), rest.last_at, band, calls, clean))
+    return found
+
+
+_Side = tuple[int, int]
+
+
+def _side(bands: Mapping[int, tuple[int, int]], wanted: range) -> _Side:
+    calls = clean = 0
+    for band, told in bands.items():
+        if band in wanted:
+            calls, clean = calls + told[0], clean + told[1]
+    return calls, clean
+
+
+def _mantel_haenszel(pairs: Sequence[tuple[_Side, _Side]]) -> Fall:
+    """The weighted risk difference of pairs of (calls, clean), small side first."""
+    weights, differences = [], []
+    by_chance = 0.0
+    for (low, low_clean), (high, high_clean) in pairs:
+        n = low + high
+        weight = low * high / n
+        clean = low_clean + high_clean
+        weights.append(weight)
+        differences.append(low_clean / low - high_clean / high)
+        if n > 1:
+            # The hypergeometric variance of what the large side has of the clean calls.
+            by_chance += clean * (n - clean) / n * low * high / n / (n - 1)
+    total = sum(weights)
+    if not total:
+        return UNKNOWN_FALL
+    points = sum(map(float.__mul__, weights, differences)) / total
+    apart = sum((w * (each - points)) ** 2 for w, each in zip(weights, differences, strict=True))
+    effective = total**2 / sum(w * w for w in weights)
+    # A few blocks tell less of how far blocks disagree.
+    apart *= effective / max(effective - 1, 0.5)
+    return Fall(points=points, error=math.sqrt(max(by_chance, apart)) / total, blocks=effective)

@@ -1,0 +1,76 @@
+"""Ceilings are found where there is a cliff, and hardly ever elsewhere (docs/evidence.md)."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from helmdash.core.evidence.bands import band_end, band_start, size_band
+from helmdash.core.evidence.safe_input import Finding, find_safe_input
+from helmdash.core.evidence.stratified import Cell, blocks_of, fall_between
+from tests.support import fleets
+
+# Few, for this runs with every change; `make bench ARGS=evidence` draws hundreds.
+_FLEETS = 25
+
+
+@pytest.mark.parametrize("kind", fleets.KINDS, ids=lambda kind: kind.__name__)
+def test_what_is_found_is_nearly_always_the_truth(kind: fleets.Kind) -> None:
+    drawn = [kind(Random(f"test-{number}"), 300) for number in range(_FLEETS)]
+
+    right = sum(
+        fleets.is_right(fleet, find_safe_input(fleets.cells_of(fleet.calls))) for fleet in drawn
+    )
+
+    assert right >= _FLEETS - 4
+
+
+@pytest.mark.parametrize(
+    ("cells", "finding", "missing"),
+    [
+        ([], Finding.TOO_FEW, 50),
+        ([Cell((), 0, 20, 49, 49)], Finding.TOO_FEW, 1),
+        # Enough calls, all of one size: nothing to compare.
+        ([Cell((), at, 20, 10, 5) for at in range(40)], Finding.TOO_FEW, 1),
+        # All in one hour: no telling from an outage.
+        ([Cell((), 0, 20, 100, 99), Cell((), 0, 21, 100, 5)], Finding.NOT_SPREAD, 0),
+        (
+            [Cell((), at, band, 5, 5 - 4 * (band > 20)) for at in range(40) for band in (20, 21)],
+            Finding.CEILING,
+            0,
+        ),
+        # The middle sizes fail, larger ones do not: another reason than the size.
+        (
+            [
+                Cell((), at, band, 5, 5 - 4 * (band in (21, 22)))
+                for at in range(40)
+                for band in (19, 20, 21, 22, 23, 24, 25)
+            ],
+            Finding.RECOVERS,
+            0,
+        ),
+    ],
+)
+def test_who_finds_no_ceiling_says_why(cells: list[Cell], finding: Finding, missing: int) -> None:
+    found = find_safe_input(cells)
+
+    assert (found.finding, found.missing) == (finding, missing)
+    assert (found.ceiling is not None) is (finding is Finding.CEILING)
+
+
+def test_bands_follow_each_other_without_a_gap() -> None:
+    assert [size_band(size) for size in (0, 1, 2, 3, 4, 5, 6, 8, 12, 16)] == [
+        0, 0, 2, 3, 4, 4, 5, 6, 7, 8,
+    ]  # fmt: skip
+    for band in (2, 9, 20, 33, 64):
+        assert size_band(band_start(band)) == size_band(band_end(band)) == band
+
+
+def test_an_outage_while_large_prompts_are_sent_is_no_fall() -> None:
+    before = [Cell(("one",), at, 20, 6, 6) for at in range(20)]
+    during = [Cell(("one",), at, 24, 6, 0) for at in range(20, 40)]
+
+    fall = fall_between(blocks_of([*before, *during]), small=range(21), large=range(21, 30))
+
+    assert fall.points is None
