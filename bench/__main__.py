@@ -12,7 +12,17 @@ from importlib.util import find_spec
 from bench.table import print_table
 
 # In this order: the quick ones first.
-NAMES = ("fitting", "cuts", "ranking", "recording", "reports", "gateway", "care", "pages")
+NAMES = (
+    "fitting",
+    "cuts",
+    "evidence",
+    "ranking",
+    "recording",
+    "reports",
+    "gateway",
+    "care",
+    "pages",
+)
 
 
 def main() -> int:
