@@ -29,6 +29,7 @@ from helmdash.core.decoding.decoding import DECODING_VERSION
 from helmdash.core.fitting.doubt import FILTER_VERSION
 from helmdash.core.planning.prompts import PROMPTS_VERSION
 from helmdash.core.planning.recovery import RECOVERY_VERSION
+from helmdash.core.telemetry.prompts import TELEMETRY_VERSION
 from helmdash.core.text.redaction import REDACTION_VERSION
 from helmdash.core.truncation.detector import CUTS_VERSION
 
@@ -63,6 +64,7 @@ CALL_RULES = rule_set(
         "levels": HEALTH_VERSION,
         "placement": PLACEMENT_VERSION,
         "redaction": REDACTION_VERSION,
+        "telemetry": TELEMETRY_VERSION,
         "usage": USAGE_VERSION,
     }
 )

@@ -12,6 +12,8 @@ class CallRoute(StrEnum):
     GATEWAY = "gateway"
     API = "api"
     MCP = "mcp"
+    OTLP_LOG = "otlp_log"  # a log record that the program exported
+    OTLP_SPAN = "otlp_span"  # a span
     TRANSCRIPT = "transcript"  # what an agent wrote on its user's machine
     PLANNER = "planner"  # HelmDash's own calls, for a plan or a route
 

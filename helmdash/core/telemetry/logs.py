@@ -1,0 +1,212 @@
+"""Which log records tell of calls: Claude Code, Codex and Gemini CLI report theirs as events.
+
+Their other events are what happens around calls; of several records of one call the one with the
+counts is taken. The conventions' own event of an inference is a second telling of its span, and has
+its id.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from helmdash.core.agents.names import foreign_name
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.lanes import Lane
+from helmdash.core.calls.routes import CallRoute
+from helmdash.core.telemetry import claude
+from helmdash.core.telemetry.facts import (
+    Place,
+    attempt_of,
+    call_id,
+    client_of_source,
+    finish_reason_of,
+    http_status_of,
+    placed,
+    status_of,
+    whole_ms,
+)
+from helmdash.core.telemetry.spans import capture_of
+from helmdash.core.telemetry.values import (
+    Attributes,
+    LogRecord,
+    Span,
+    count_of,
+    first_present,
+    moment_of,
+    nanoseconds_of,
+    number_of,
+    text_of,
+    word_of,
+)
+
+_INFERENCE = "gen_ai.client.inference.operation.details"
+_MS = 1_000_000
+# What Gemini CLI asks a model beside the conversation, by the end of its `role`.
+_GEMINI_SIDE = (("compressor", "compaction"), ("router", "classify"), ("next_speaker", "classify"))
+_GEMINI_MAIN = "main"
+_DIGEST_BYTES = 8
+
+
+def call_of(record: LogRecord) -> Capture | None:
+    """The call that a log record tells of; None for one that tells of none. Never raises."""
+    told = record.attributes
+    name = word_of(told.get("event.name"), 200) or word_of(record.name, 200) or ""
+    if not name.startswith(_PREFIXES) and record.body.startswith(_PREFIXES):
+        # Claude Code says the whole name in the body, and its end in the attribute.
+        name = word_of(record.body, 200) or ""
+    time_ns = record.time_ns or nanoseconds_of(told.get("event.timestamp"))
+    if name.startswith(claude.PREFIX):
+        return claude.claude_call(name[len(claude.PREFIX) :], record, time_ns=time_ns)
+    if record.source.scope.startswith("com.anthropic.claude_code"):
+        return claude.claude_call(name, record, time_ns=time_ns)
+    if name.startswith("codex."):
+        return _codex_call(name, record, time_ns)
+    if name.startswith("gemini_cli."):
+        return _gemini_call(name, record, time_ns)
+    if name == _INFERENCE and not _is_gemini(record):
+        return _inference(record, time_ns)
+    return None
+
+
+_PREFIXES = (claude.PREFIX, "codex.", "gemini_cli.")
+
+
+def _is_gemini(record: LogRecord) -> bool:
+    """Gemini CLI writes the conventions' event beside its own, before each call and after it."""
+    return record.source.resource.get("service.name") == "gemini-cli"
+
+
+def _codex_call(name: str, record: LogRecord, time_ns: int) -> Capture | None:
+    told = record.attributes
+    is_counted = (
+        name == "codex.sse_event"
+        and told.get("event.kind") == "response.completed"
+        and told.get("input_token_count") is not None
+    )
+    message = text_of(told.get("error.message"), 2000)
+    http_status = http_status_of(told.get("http.response.status_code"))
+    is_asking = name in ("codex.api_request", "codex.websocket_request")
+    is_failed = (is_asking and (message is not None or (http_status or 0) >= 400)) or (
+        name == "codex.sse_event" and message is not None
+    )
+    if not (is_counted or is_failed):
+        return None
+    thread = word_of(told.get("conversation.id"), 1024)
+    duration = whole_ms(number_of(told.get("duration_ms"))) if is_asking else None
+    client, version = client_of_source(record.source, told)
+    status, _, http_status = status_of(None, is_error=is_failed, http_status=http_status)
+    usage: dict[str, object] = {
+        "prompt_tokens": count_of(told.get("input_token_count")),
+        "completion_tokens": count_of(told.get("output_token_count")),
+        "cached_tokens": count_of(told.get("cached_token_count")),
+        "cache_write_tokens": count_of(told.get("cache_write_token_count")),
+        "reasoning_tokens": count_of(told.get("reasoning_token_count")),
+        "rule": "codex",
+    }
+    return Capture(
+        id=_id("codex", thread, record, time_ns),
+        model=word_of(first_present(told, ("model", "slug")), 255) or "unknown",
+        provider="openai",
+        conversation=foreign_name(thread) if thread else None,
+        routes=(CallRoute.OTLP_LOG,),
+        attempt=attempt_of(told.get("attempt")),
+        usage=_without_none(usage) if is_counted else None,
+        status=status,
+        http_status=http_status,
+        error_message=message,
+        latency_ms=duration,
+        ttft_ms=whole_ms(number_of(told.get("ttft_ms"))),
+        started_at=moment_of(time_ns - (duration or 0) * _MS),
+        client_name=client or "codex",
+        client_version=version,
+    )
+
+
+def _gemini_call(name: str, record: LogRecord, time_ns: int) -> Capture | None:
+    if name not in ("gemini_cli.api_response", "gemini_cli.api_error"):
+        return None
+    told = record.attributes
+    is_error = name == "gemini_cli.api_error"
+    session = word_of(told.get("session.id"), 1024)
+    place = _gemini_place(told, session)
+    output = count_of(told.get("output_token_count"))
+    thoughts = count_of(told.get("thoughts_token_count"))
+    # Thoughts are part of the completion, what tools took stands beside the prompt.
+    completion = None if output is None else output + (thoughts or 0)
+    usage: dict[str, object] = {
+        "prompt_tokens": count_of(told.get("input_token_count")),
+        "completion_tokens": completion,
+        "cached_tokens": count_of(told.get("cached_content_token_count")),
+        "reasoning_tokens": thoughts,
+        "rule": "gemini_cli",
+    }
+    duration = whole_ms(number_of(first_present(told, ("duration_ms", "duration"))))
+    status, code, http_status = status_of(
+        word_of(told.get("error_type"), 128),
+        is_error=is_error,
+        http_status=http_status_of(first_present(told, ("status_code", "http.status_code"))),
+    )
+    client, version = client_of_source(record.source, told)
+    message = first_present(told, ("error", "error.message", "error_message"))
+    return Capture(
+        id=_id("gemini", session, record, time_ns),
+        model=word_of(told.get("model"), 255) or "unknown",
+        provider="gemini",
+        conversation=place.conversation,
+        parent=place.parent,
+        lane=place.lane,
+        purpose=place.purpose or "chat",
+        routes=(CallRoute.OTLP_LOG,),
+        usage=_without_none(usage) if output is not None or usage["prompt_tokens"] else None,
+        finish_reason=finish_reason_of(
+            {"gen_ai.response.finish_reasons": told.get("finish_reasons")}
+        ),
+        status=status,
+        http_status=http_status,
+        error_code=code,
+        error_message=text_of(message, 2000) if is_error else None,
+        latency_ms=duration,
+        started_at=moment_of(time_ns - (duration or 0) * _MS),
+        client_name=client or "gemini-cli",
+        client_version=version,
+    )
+
+
+def _gemini_place(told: Attributes, session: str | None) -> Place:
+    role = word_of(told.get("role"), 200)
+    if session is None or role is None or role == _GEMINI_MAIN:
+        return placed(session)
+    if role.startswith("utility"):
+        purpose = next((each for end, each in _GEMINI_SIDE if role.endswith(end)), "auxiliary")
+        return Place(conversation=foreign_name(session), lane=Lane.SIDE, purpose=purpose)
+    return placed(session, role)
+
+
+def _inference(record: LogRecord, time_ns: int) -> Capture | None:
+    """The conventions' event of one call: what its span says, with the span's own id."""
+    told = record.attributes
+    has_counts = first_present(told, ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"))
+    if not (record.trace_id and record.span_id) or has_counts is None:
+        return None
+    span = Span(
+        source=record.source,
+        trace_id=record.trace_id,
+        span_id=record.span_id,
+        start_ns=time_ns,
+        attributes=told,
+    )
+    return capture_of(span, route=CallRoute.OTLP_LOG)
+
+
+def _id(agent: str, session: str | None, record: LogRecord, time_ns: int) -> str:
+    """What tells a record from every other of its session, the same when it is sent again."""
+    told = record.attributes
+    parts = [told.get("event.timestamp"), time_ns, told.get("event.name"), record.span_id]
+    parts += [value for name, value in sorted(told.items()) if name.endswith("_count")]
+    parts += [told.get("attempt"), told.get("prompt_id")]
+    digest = blake2b(repr(parts).encode("utf-8", "replace"), digest_size=_DIGEST_BYTES)
+    return call_id(f"{agent}:{session or record.trace_id or 'none'}:{digest.hexdigest()}")
+
+
+def _without_none(told: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in told.items() if value is not None}

@@ -1,0 +1,231 @@
+"""Which spans are calls of a model, and what each says of its call.
+
+Every framework wraps calls in spans of its own (agents, chains, workflows), and most repeat the
+sums of what is below them: taken for calls they would count a prompt many times over. So a span is
+a call where its dialect says so, and the kinds that repeat sums are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from helmdash.core.calls.capture import Capture, SentSizes, Status
+from helmdash.core.calls.routes import CallRoute
+from helmdash.core.telemetry.claude import claude_place
+from helmdash.core.telemetry.facts import (
+    AGENT,
+    AGENT_CHARS,
+    CONVERSATION,
+    MODEL,
+    UPSTREAM_MODEL,
+    Place,
+    attempt_of,
+    client_of_source,
+    finish_reason_of,
+    http_status_of,
+    placed,
+    provider_of,
+    status_of,
+    whole_ms,
+)
+from helmdash.core.telemetry.prompts import counts_of, is_claude_code
+from helmdash.core.telemetry.values import (
+    Attributes,
+    Span,
+    first_present,
+    moment_of,
+    number_of,
+    parsed,
+    text_of,
+    word_of,
+)
+
+_CHAT = frozenset({"chat", "generate_content", "text_completion", "response", "message"})
+_COMPLETIONS = frozenset({"chat", "completion"})
+_OF_A_MODEL = frozenset({"CHAT_MODEL", "LLM"})
+# The AI SDK's own spans around calls, which repeat their sums.
+_AI_INNER = (".doGenerate", ".doStream")
+_TEXTS = (
+    "gen_ai.input.messages",
+    "gen_ai.system_instructions",
+    "gen_ai.tool.definitions",
+    "input.value",
+)
+# As an instrumentor's own limit of an attribute may be lower, this is only what is looked at.
+_MESSAGE_CHARS = 2000
+_SECONDS_OF_FIRST = (
+    "gen_ai.response.time_to_first_chunk",
+    "gen_ai.client.operation.time_to_first_chunk",
+)
+
+
+def is_call(span: Span) -> bool:
+    """Whether a span is one request to a model, and no sum of several."""
+    told = span.attributes
+    if span.name.endswith(_AI_INNER):
+        return True
+    if told.get("span.type") == "llm_request":
+        return True
+    if span.name == "handle_responses" and told.get("gen_ai.usage.input_tokens") is not None:
+        return True
+    for name, kinds in _KINDS:
+        kind = told.get(name)
+        if isinstance(kind, str):
+            return str(parsed(kind)).upper() in kinds
+    operation = told.get("gen_ai.operation.name")
+    if operation is not None:
+        return operation in _CHAT
+    if "traceloop.span.kind" in told:
+        return False
+    if told.get("llm.request.type") is not None:
+        return told["llm.request.type"] in _COMPLETIONS
+    return _is_old_call(span)
+
+
+# Whose own word on the kind of a span holds, the first that has one.
+_KINDS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("openinference.span.kind", frozenset({"LLM"})),
+    ("langfuse.observation.type", frozenset({"GENERATION"})),
+    ("langsmith.span.kind", frozenset({"LLM"})),
+    ("mlflow.spanType", _OF_A_MODEL),
+)
+
+
+def _is_old_call(span: Span) -> bool:
+    """Before 1.28 of the conventions a call had no operation's name; it is a client's span with a
+    model."""
+    told = span.attributes
+    is_sum = span.source.scope.startswith("pydantic-ai") or span.name.startswith("ai.")
+    if is_sum or "gen_ai.agent.name" in told or "gen_ai.request.model" not in told:
+        return False
+    return span.is_client or "gen_ai.usage.prompt_tokens" in told
+
+
+def capture_of(
+    span: Span, above: Sequence[Span] = (), *, route: CallRoute = CallRoute.OTLP_SPAN
+) -> Capture:
+    """A call as its span tells it. above: the spans that it lies in, the nearest first."""
+    told = span.attributes
+    provider = provider_of(told)
+    counts = counts_of(told, span.source, provider=provider or "")
+    place = _place(span, above)
+    name = _request_id(span)
+    client, version = client_of_source(span.source, told)
+    status, code, http_status = _outcome(span)
+    model = word_of(first_present(told, MODEL), 255)
+    answered_by = word_of(first_present(told, UPSTREAM_MODEL), 255)
+    return Capture(
+        id=f"anthropic:{name}" if name else f"otel:{span.trace_id}:{span.span_id}",
+        model=model or answered_by or "unknown",
+        upstream_model=answered_by,
+        provider=provider,
+        conversation=place.conversation,
+        parent=place.parent,
+        lane=place.lane,
+        purpose=place.purpose or "chat",
+        routes=(route,),
+        attempt=attempt_of(told.get("attempt")) if _is_claude(span) else 1,
+        usage=counts.to_usage(),
+        finish_reason=finish_reason_of(told),
+        status=status,
+        http_status=http_status,
+        error_code=code,
+        error_message=_message(span) if status != "success" else None,
+        latency_ms=_latency(span),
+        ttft_ms=_first_token(told),
+        started_at=moment_of(span.start_ns),
+        sent=_sent(told),
+        # Attributes are cut, and JSON within JSON is longer than what was sent.
+        sent_is_prompt=False,
+        client_name=client,
+        client_version=version,
+    )
+
+
+def _is_claude(span: Span) -> bool:
+    return is_claude_code(span.attributes, span.source)
+
+
+def _place(span: Span, above: Sequence[Span]) -> Place:
+    told = span.attributes
+    session = _nearest(CONVERSATION, [told, *(each.attributes for each in above)])
+    if session is None:
+        session = word_of(first_present(span.source.resource, CONVERSATION), 1024)
+    if _is_claude(span):
+        return claude_place(told, session)
+    agent = word_of(first_present(told, AGENT), AGENT_CHARS)
+    return placed(session, agent)
+
+
+def _nearest(names: Iterable[str], places: Iterable[Attributes]) -> str | None:
+    for place in places:
+        found = word_of(first_present(place, names), 1024)
+        if found is not None:
+            return found
+    return None
+
+
+def _request_id(span: Span) -> str | None:
+    """Anthropic's own id of a request, by which other doors know the same call."""
+    told = span.attributes
+    found = told.get("request_id") if _is_claude(span) else told.get("gen_ai.response.id")
+    name = word_of(found, 100)
+    return name if name is not None and name.startswith(("req_", "msg_")) else None
+
+
+def _outcome(span: Span) -> tuple[Status, str | None, int | None]:
+    """How it ended; the error's own word; the HTTP status as far as it is told."""
+    told = span.attributes
+    http_status = http_status_of(first_present(told, ("http.response.status_code", "status_code")))
+    kind = first_present(told, ("error.type",)) or span.exception.get("exception.type")
+    is_error = span.error or str(told.get("success", "")).lower() == "false"
+    is_error = is_error or "error.type" in told
+    return status_of(word_of(kind, 128), is_error=is_error, http_status=http_status)
+
+
+def _message(span: Span) -> str | None:
+    told = first_present(span.attributes, ("error.message", "error"))
+    found = told or span.message or span.exception.get("exception.message")
+    return text_of(found, _MESSAGE_CHARS)
+
+
+def _latency(span: Span) -> int | None:
+    if 0 < span.start_ns <= span.end_ns:
+        return whole_ms((span.end_ns - span.start_ns) / 1e6)
+    told = first_present(span.attributes, ("ai.response.msToFinish", "duration_ms"))
+    return whole_ms(number_of(told))
+
+
+def _first_token(told: Attributes) -> int | None:
+    seconds = number_of(first_present(told, _SECONDS_OF_FIRST))
+    if seconds is not None:
+        return whole_ms(seconds * 1000)
+    return whole_ms(number_of(first_present(told, ("ai.response.msToFirstChunk", "ttft_ms"))))
+
+
+def _sent(told: Attributes) -> SentSizes | None:
+    """Bytes of what was sent, where the program records it."""
+    sizes = [
+        len(value.encode("utf-8", "replace"))
+        for name in _TEXTS
+        if isinstance(value := told.get(name), str)
+    ]
+    messages = parsed(told.get("gen_ai.input.messages"))
+    number = len(messages) if isinstance(messages, list) else None
+    return SentSizes(bytes=sum(sizes), messages=number) if sizes else None
+
+
+def above_of(span: Span, known: Mapping[tuple[str, str], Span]) -> list[Span]:
+    """The spans of the same export that a span lies in, the nearest first."""
+    found: list[Span] = []
+    # Deeper nesting is a circle, or nobody's program.
+    while len(found) < _MOST_ABOVE:
+        parent = known.get((span.trace_id, span.parent_id))
+        if parent is None or parent in found:
+            break
+        found.append(parent)
+        span = parent
+    return found
+
+
+_MOST_ABOVE = 64
