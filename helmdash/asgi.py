@@ -38,6 +38,8 @@ from helmdash.heavy import FORWARDER_KEY, WorkerForwarder  # noqa: E402
 from helmdash.mcp.app import McpApp  # noqa: E402
 from helmdash.operations.jobs import kinds as jobs  # noqa: E402
 from helmdash.operations.recorder import recorder, start, stop  # noqa: E402
+from helmdash.otlp.app import OtlpApp  # noqa: E402
+from helmdash.otlp.signals import SIGNALS  # noqa: E402
 from helmdash.pages.middleware import lead_to_sign_in  # noqa: E402
 from helmdash.pages.stream import LIVE_PATH, Streams  # noqa: E402
 from helmdash.upstream.client import UpstreamClient  # noqa: E402
@@ -83,6 +85,7 @@ class Services:
     knocks: Knocks
     gateway: Gateway
     mcp: McpApp
+    otlp: OtlpApp
     streams: Streams
     forwarder: WorkerForwarder
 
@@ -90,6 +93,8 @@ class Services:
         """What answers at an address: nearly all of them pass the gateway first."""
         if path == LIVE_PATH:
             return self.streams
+        if path in SIGNALS:
+            return self.otlp
         return self.mcp if path in _MCP_PATHS else self.gateway
 
 
@@ -151,6 +156,7 @@ class Application:
             knocks=knocks,
             gateway=gateway,
             mcp=mcp,
+            otlp=OtlpApp(recorder=recorder(), directory=directory, bodies=bodies),
             streams=Streams(sessions),
             # It costs nothing before the first heavy request; in its worker it is never used.
             forwarder=WorkerForwarder("helmdash.asgi:application"),
@@ -167,6 +173,7 @@ class Application:
         await services.shared.stop(_BACKGROUND_SECONDS)
         services.streams.close()
         services.gateway.close()
+        services.otlp.close()
         services.directory.close()
         services.sessions.close()
         services.watch.close()

@@ -44,6 +44,18 @@ unknown_addresses = Counter(
 for _dialect in Dialect:
     unknown_addresses.labels(_dialect.value)  # told as 0 before the first one
 
+telemetry_records = Counter(
+    "helmdash_otlp_records",
+    "Records that came by OTLP since this process began, by signal and what they became: call, "
+    "other (around calls, or a second telling of one), rejected; of metrics the data points.",
+    labelnames=["signal", "became"],
+    registry=_process,
+)
+
+for _signal in ("traces", "logs", "metrics"):
+    for _became in ("call", "other", "rejected"):
+        telemetry_records.labels(_signal, _became)
+
 _OUTCOMES = ("accepted", "stored", "duplicate", "rejected", "spooled", "dropped")
 
 

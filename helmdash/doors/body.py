@@ -57,16 +57,34 @@ class Bodies:
         """What all bodies that are being read or worked on take of the shared memory, in bytes."""
         return self._held_bytes
 
-    async def read(self, headers: Mapping[bytes, bytes], receive: Receive, *, owner: str) -> bytes:
+    @property
+    def share_bytes(self) -> int:
+        """What one caller may hold at most, and so the largest body there can be."""
+        return self._all_bytes // _SHARE
+
+    async def read(
+        self,
+        headers: Mapping[bytes, bytes],
+        receive: Receive,
+        *,
+        owner: str,
+        most_bytes: int | None = None,
+        may_be_packed: bool = False,
+    ) -> bytes:
         """The whole body of a caller (ANONYMOUS: of nobody that is known).
+
+        most_bytes: what the face takes, where that is not HELMDASH_MAX_BODY_BYTES; never more than
+        a caller's share. may_be_packed: the face undoes the Content-Encoding itself.
 
         Raises BodyPacked, BodyTooLarge, BodyTooSlow, BodiesFull, or Disconnected. The bytes count
         as held until `release` is told of them.
         """
-        if headers.get(b"content-encoding", b"identity").strip().lower() not in _UNPACKED:
+        if not may_be_packed and not is_plain(headers):
             raise BodyPacked
         limits = self._limits
         limit = limits.anonymous_bytes if owner == ANONYMOUS else limits.body_bytes
+        if most_bytes is not None and owner != ANONYMOUS:
+            limit = min(most_bytes, self.share_bytes)
         seconds = limits.anonymous_seconds if owner == ANONYMOUS else limits.seconds
         declared = headers.get(b"content-length", b"")
         if declared.isdigit() and int(declared) > limit:
@@ -88,12 +106,32 @@ class Bodies:
         """The body is no longer held."""
         self._add(-len(body), owner)
 
+    def hold(self, size: int, *, owner: str) -> None:
+        """Count what a body takes besides its own bytes, such as itself unpacked, until `let_go`.
+
+        Raises BodiesFull.
+        """
+        self._check(size, owner)
+        self._add(size, owner)
+
+    def let_go(self, size: int, *, owner: str) -> None:
+        """What `hold` counted is no longer held."""
+        self._add(-size, owner)
+
     @asynccontextmanager
     async def reading(
-        self, headers: Mapping[bytes, bytes], receive: Receive, *, owner: str
+        self,
+        headers: Mapping[bytes, bytes],
+        receive: Receive,
+        *,
+        owner: str,
+        most_bytes: int | None = None,
+        may_be_packed: bool = False,
     ) -> AsyncIterator[bytes]:
         """The body for the length of a block. Raises what `read` raises."""
-        body = await self.read(headers, receive, owner=owner)
+        body = await self.read(
+            headers, receive, owner=owner, most_bytes=most_bytes, may_be_packed=may_be_packed
+        )
         try:
             yield body
         finally:
@@ -130,6 +168,11 @@ class Bodies:
         self._held[owner] += size
         if not self._held[owner]:
             del self._held[owner]
+
+
+def is_plain(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a body comes as it is, neither compressed nor coded otherwise."""
+    return headers.get(b"content-encoding", b"identity").strip().lower() in _UNPACKED
 
 
 def has_body(headers: Mapping[bytes, bytes]) -> bool:

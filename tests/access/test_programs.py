@@ -25,6 +25,8 @@ from helmdash.mcp.resources import HEALTH_TEMPLATE, RESOURCES, read_resource
 from helmdash.mcp.tools import TOOLS
 from helmdash.mcp.visit import VISIT_KEY, Visit
 from helmdash.operations.recorder import recorder
+from helmdash.otlp.app import OtlpApp
+from helmdash.otlp.signals import SIGNALS, Signal
 from helmdash.queries.access import Caller, find_caller
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Budget
@@ -167,6 +169,13 @@ GATEWAY: dict[str, str] = {
 }
 # What the gateway does not serve: everybody is told the right address, and nothing else.
 LOST = {"/v1/unknown": "POST", "/api/pull": "POST"}
+_LIMITS = Limits(
+    body_bytes=10_000,
+    anonymous_bytes=10_000,
+    all_bytes=100_000,
+    seconds=10,
+    anonymous_seconds=10,
+)
 
 
 def test_every_action_of_the_gateway_is_in_the_table() -> None:
@@ -201,19 +210,12 @@ async def _through_the_gateway(key_context: KeyContext | None, *, with_key: bool
     async def rest(scope: Any, receive: Any, send: Any) -> None:
         raise AssertionError(f"{scope['path']} is none of the gateway's")
 
-    limits = Limits(
-        body_bytes=10_000,
-        anonymous_bytes=10_000,
-        all_bytes=100_000,
-        seconds=10,
-        anonymous_seconds=10,
-    )
     gateway = Gateway(
         recorder=recorder(),
         client=client,
         listings=Listings(client),
         directory=directory,
-        bodies=Bodies(limits),
+        bodies=Bodies(_LIMITS),
         rest=rest,
         # Noted by what knows no key; nothing is to be written here.
         knocks=Knocks(flush_seconds=3600),
@@ -258,6 +260,37 @@ async def _asgi(
     }
     await app(scope, receive, send)
     return int(sent[0]["status"])
+
+
+# --- OTLP
+
+
+@pytest.mark.parametrize("who", on_both(["nobody", *KEYS], "admin"))
+def test_what_keys_may_ask_of_otlp(house: House, who: str) -> None:
+    caller = None if who == "nobody" else find_caller(key=key_of(who, house))
+    context = None
+    if caller is not None:
+        rules = budgets.table(project_id=caller.project.id)
+        context = KeyContext(caller=caller, rules=rules, endpoints=())
+
+    statuses = asyncio.run(_through_otlp(context, with_key=who != "nobody"))
+
+    refused = 401 if caller is None else 403
+    may = caller is not None and holds(who, Scope.RECORD)
+    assert statuses == [400 if may else refused] * len(Signal)
+
+
+async def _through_otlp(context: KeyContext | None, *, with_key: bool) -> list[int]:
+    directory = Directory(read=lambda _key: context)
+    app = OtlpApp(recorder=recorder(), directory=directory, bodies=Bodies(_LIMITS))
+    try:
+        return [
+            await _asgi(app, "POST", path, number, with_key=with_key)
+            for number, path in enumerate(SIGNALS)
+        ]
+    finally:
+        app.close()
+        directory.close()
 
 
 # --- MCP

@@ -223,6 +223,7 @@ def test_an_idle_connection_is_closed_after_its_time_and_not_before(door: Served
         (b"POST /api/chat", 401),
         (b"POST /v1beta/models/gemini-2.5-pro:generateContent", 401),
         (b"POST /mcp", 401),
+        (b"POST /v1/traces", 401),
         (b"POST /", 302),
         (b"POST /settings/keys/", 302),
         (b"POST /admin/", 302),
@@ -303,6 +304,7 @@ def test_a_good_key_counts_at_every_door_whatever_stands_beside_it(
         (b"GET", b"/metrics"),
         (b"GET", b"/v1/models"),
         (b"POST", b"/mcp"),
+        (b"POST", b"/v1/logs"),
     ):
         for name in (b"x-api-key", b"X-Goog-Api-Key"):
             answer = ask(
@@ -389,11 +391,14 @@ def test_requests_in_one_piece_are_answered_in_order_up_to_a_bound(door: Served)
     ],
     ids=["size", "piece", "extension", "trailer"],
 )
-@pytest.mark.parametrize("target", ["/api/v1/calls", "/v1/chat/completions", "/mcp", "/login/"])
+@pytest.mark.parametrize(
+    "target", ["/api/v1/calls", "/v1/chat/completions", "/mcp", "/v1/traces", "/login/"]
+)
 def test_a_body_that_breaks_off_in_its_framing_is_told_so(
     door: Served, target: str, broken: bytes, expected: int
 ) -> None:
     head = f"POST {target} HTTP/1.1\r\n".encode() + keyed(door) + b"Transfer-Encoding: chunked\r\n"
+    head += b"Content-Type: application/json\r\n"
 
     with connected(door) as client:
         send(client, head + b"\r\n")

@@ -41,6 +41,7 @@ FACES: dict[str, tuple[str, str, Answers, str]] = {
     "api": ("GET", "/api/v1/calls", lambda body: body["code"], "too_many_requests"),
     "reports": ("POST", "/api/v1/calls", lambda body: body["code"], "too_many_requests"),
     "mcp": ("POST", "/mcp", lambda body: body["error"]["data"]["error"], "too_many_requests"),
+    "otlp": ("POST", "/v1/traces", lambda body: body["code"], 8),  # type: ignore[dict-item]
     "metrics": ("GET", "/metrics", lambda body: body["code"], "too_many_requests"),
 }
 

@@ -1,0 +1,63 @@
+"""From a body to calls: decoded, and looked through for what asked a model. In a thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from helmdash.core.calls.capture import Capture
+from helmdash.core.telemetry.logs import call_of
+from helmdash.core.telemetry.nesting import Surroundings, innermost
+from helmdash.core.telemetry.spans import above_of, capture_of, is_call
+from helmdash.otlp import jsonbody
+from helmdash.otlp.export import Export
+from helmdash.otlp.signals import Encoding, Signal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The calls of one export, and how many records told of none. why: what was rejected."""
+
+    captures: tuple[Capture, ...]
+    others: int
+    rejected: int
+    why: str
+
+
+def read_export(
+    signal: Signal,
+    encoding: Encoding,
+    body: bytes,
+    surroundings: Surroundings,
+    *,
+    project_id: int,
+) -> Reading:
+    """The calls that an export tells of. Raises BadExport and TooManyRecords."""
+    export = _decode(signal, encoding, body)
+    if signal is Signal.TRACES:
+        captures = _of_spans(export, surroundings, project_id)
+        all_records = len(export.spans)
+    else:
+        captures = [capture for record in export.logs if (capture := call_of(record)) is not None]
+        all_records = len(export.logs) or export.points
+    return Reading(
+        captures=tuple(captures),
+        others=all_records - len(captures),
+        rejected=export.rejected,
+        why=export.why_rejected,
+    )
+
+
+def _decode(signal: Signal, encoding: Encoding, body: bytes) -> Export:
+    if encoding is Encoding.JSON:
+        return jsonbody.decode(signal, body)
+    # Its classes take a while to load, and most servers never need them.
+    from helmdash.otlp import protobuf
+
+    return protobuf.decode(signal, body)
+
+
+def _of_spans(export: Export, surroundings: Surroundings, project_id: int) -> list[Capture]:
+    known = {(span.trace_id, span.span_id): span for span in export.spans}
+    calls = [span for span in known.values() if is_call(span)]
+    kept = innermost(known.values(), calls, surroundings, project_id=project_id)
+    return [capture_of(span, above_of(span, known)) for span in kept]

@@ -1,0 +1,264 @@
+"""What exporters send and get back: both encodings, gzip, resends, limits, faults."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from helmdash.metrics import telemetry_records
+from helmdash.records.models import Call, CallPayload
+from tests.core.telemetry.samples import LOGS, SPANS
+from tests.factories import make_key, make_project
+from tests.otlp.exports import (
+    JSON,
+    MIB,
+    PROTOBUF,
+    START,
+    TRACE,
+    SpanOut,
+    logs_json,
+    logs_protobuf,
+    send,
+    spans_json,
+    spans_protobuf,
+)
+
+# Without the time, which would be another one in each worker of the tests.
+pack = partial(gzip.compress, mtime=0)
+BOTH = pytest.mark.parametrize("kind", [JSON, PROTOBUF])
+WRITE: dict[str, Callable[..., bytes]] = {JSON: spans_json, PROTOBUF: spans_protobuf}
+WRITE_LOGS: dict[str, Callable[..., bytes]] = {JSON: logs_json, PROTOBUF: logs_protobuf}
+CALL = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o", "session.id": "s-1"}
+
+
+@pytest.fixture
+def key(db: None) -> str:
+    make_project()
+    return make_key(name="exporter", scopes=["record"])
+
+
+@BOTH
+def test_every_dialect_is_stored_with_its_true_total_and_once(key: str, kind: str) -> None:
+    for _ in range(2):
+        for number, sample in enumerate(SPANS.values(), start=1):
+            span = SpanOut(number=number, name=sample.name, attributes=sample.attributes)
+            answer = send(WRITE[kind]([span], scope=sample.scope), key=key, kind=kind)
+            assert answer.status == 200
+            assert answer.body == (b"{}" if kind == JSON else b"")
+        for sample in LOGS.values():
+            body = WRITE_LOGS[kind]([sample.attributes], scope=sample.scope)
+            assert send(body, key=key, path="/v1/logs", kind=kind).status == 200
+
+    stored = dict(Call.objects.values_list("name", "prompt_tokens"))
+    for number, sample in enumerate(SPANS.values(), start=1):
+        assert stored.pop(f"otel:{TRACE}:{number:016x}") == sample.total
+    assert list(stored.values()) == [sample.total for sample in LOGS.values()]
+    assert set(Call.objects.values_list("routes", flat=True)) == {"otlp_span", "otlp_log"}
+    rules = [
+        usage["rule"] for usage in CallPayload.objects.values_list("usage_raw", flat=True) if usage
+    ]
+    assert len(rules) == len(SPANS) + len(LOGS) - 1
+
+
+@BOTH
+def test_a_call_is_stored_as_its_span_tells_it(key: str, kind: str) -> None:
+    attributes = {
+        **CALL,
+        "gen_ai.system": "openai",
+        "gen_ai.usage.input_tokens": 900,
+        "gen_ai.usage.output_tokens": 12,
+        "gen_ai.response.finish_reasons": ["stop"],
+        "gen_ai.response.time_to_first_chunk": 0.25,
+        "gen_ai.input.messages": '[{"role": "user", "parts": []}]',
+        "deep": {"a": [1, {"b": None}]},
+    }
+    spans = [SpanOut(number=3, parent=2, attributes=attributes), SpanOut(number=2, name="agent")]
+    resource = {"service.name": "shop", "service.version": "1.2"}
+
+    answer = send(WRITE[kind](spans, resource=resource), key=key, kind=kind)
+
+    assert answer.headers["content-type"] == kind
+    assert answer.headers["x-helmdash-records"] == "call=1 other=1 rejected=0"
+    call = Call.objects.get()
+    assert call.conversation is not None
+    assert (call.conversation.name, call.generation, call.model_key) == ("s-1", 1, "openai/gpt-4o")
+    assert (call.finish_reason, call.latency_ms, call.ttft_ms) == ("stop", 2000, 250)
+    assert (call.client_name, call.client_version, call.caller) == ("shop", "1.2", "exporter")
+    assert int(call.started_at.timestamp()) == START // 10**9
+    assert (call.sent_bytes, call.sent_messages, call.level) == (31, 1, "healthy")
+
+
+@BOTH
+def test_ids_that_are_none_are_rejected_and_the_others_stored(key: str, kind: str) -> None:
+    good = SpanOut(number=5, attributes=CALL)
+    zero = SpanOut(number=0, attributes=CALL)
+    short = SpanOut(number=6, attributes=CALL, trace="ab" * 4)
+
+    answer = send(WRITE[kind]([good, zero, short]), key=key, kind=kind)
+
+    assert answer.status == 200
+    if kind == JSON:
+        partial = answer.told["partialSuccess"]
+        rejected, why = int(partial["rejectedSpans"]), partial["errorMessage"]
+    else:
+        message: Any = answer.parsed(of="traces")
+        rejected = message.partial_success.rejected_spans
+        why = message.partial_success.error_message
+    assert rejected == 2
+    assert "trace or span id" in why
+    assert Call.objects.get().name == f"otel:{TRACE}:{good.id}"
+
+
+def test_gzip_is_taken_and_what_no_body_says_is_nothing(key: str) -> None:
+    body = spans_json([SpanOut(attributes=CALL)])
+    half = len(body) // 2
+    members = pack(body[:half]) + pack(body[half:])
+
+    for packed in (pack(body), members):
+        answer = send(packed, key=key, content_encoding="gzip")
+        assert (answer.status, answer.body) == (200, b"{}")
+    for kind, path in ((PROTOBUF, "/v1/traces"), (PROTOBUF, "/v1/logs"), (PROTOBUF, "/v1/metrics")):
+        assert send(b"", key=key, kind=kind, path=path).status == 200
+    assert send(b"{}", key=key, path="/v1/metrics").status == 200
+
+    assert Call.objects.count() == 1
+
+
+def test_data_points_are_only_counted(key: str) -> None:
+    points = {"dataPoints": [{"asInt": "1"}, {"asInt": "2"}]}
+    metrics = [{"name": "claude_code.token.usage", "sum": points}, {"name": "x", "gauge": None}]
+    body = {"resourceMetrics": [{"scopeMetrics": [{"metrics": metrics}]}]}
+    counter = telemetry_records.labels("metrics", "other")
+    before = counter._value.get()
+
+    answer = send(json.dumps(body).encode(), key=key, path="/v1/metrics")
+
+    assert (answer.status, answer.body) == (200, b"{}")
+    assert counter._value.get() == before + 2
+    assert not Call.objects.exists()
+
+
+def _deep(levels: int) -> bytes:
+    value = '{"arrayValue":{"values":[' * levels + "{}" + "]}}" * levels
+    span = '{"traceId":"%s","spanId":"%s","attributes":[{"key":"a","value":%s}]}'
+    span %= (TRACE, "1" * 16, value)
+    return ('{"resourceSpans":[{"scopeSpans":[{"spans":[%s]}]}]}' % span).encode()  # noqa: UP031
+
+
+BOMB = pack(b" " * (6 * MIB))
+MANY = b'{"resourceSpans":[{"scopeSpans":[{"spans":[%s{}]}]}]}' % (b"{}," * 100_000)
+LOGS_PATH = {"path": "/v1/logs"}
+GZIP = {"content_encoding": "gzip"}
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("body", "how", "status", "sentence"),
+    [
+        (b"{}", {"key": "hd_wrong"}, 401, "unknown or revoked"),
+        (b"{}", {"method": "GET"}, 405, "Use POST"),
+        (b"{}", {"kind": "text/plain"}, 415, "application/x-protobuf"),
+        (b"{}", {"content_encoding": "zstd"}, 415, "gzip"),
+        (b"{}", {"kind": PROTOBUF}, 400, "ExportTraceServiceRequest"),
+        (b"\x0a\xff", {"kind": PROTOBUF, "path": "/v1/logs"}, 400, "ExportLogsServiceRequest"),
+        (b"{", {}, 400, "not valid JSON"),
+        (b"[]", {}, 400, "must be a JSON object"),
+        (b'{"resourceSpans": {}}', {}, 400, "resourceSpans: must be a list of objects"),
+        (b'{"resourceSpans":[{"scopeSpans":[{"spans":[1]}]}]}', {}, 400, "[0].spans: must be"),
+        (b'{"resourceLogs":[{"scopeLogs":[3]}]}', LOGS_PATH, 400, "resourceLogs[0].scopeLogs"),
+        (_deep(5000), {}, 400, "not valid JSON"),
+        (b"{}", GZIP, 400, "not valid gzip"),
+        (pack(b"{}")[:-6], GZIP, 400, "breaks off"),
+        (pack(b"{}") + b"xx", GZIP, 400, "not valid gzip"),
+        (b" " * 5 * MIB, {}, 413, "at most 4194304 bytes"),
+        (BOMB, GZIP, 413, "at most 4194304 bytes"),
+        (BOMB[:2000], GZIP, 400, "breaks off"),
+        (b'{"a":[%s1]}' % (b"1," * 150_001), {"path": "/v1/metrics"}, 200, ""),
+        (MANY, {}, 413, "at most 100000 records"),
+    ],
+    ids=lambda told: told if isinstance(told, str) else "",
+)  # fmt: skip
+def test_what_is_no_export_is_told_so_and_never_fails(
+    key: str, body: bytes, how: dict[str, Any], status: int, sentence: str
+) -> None:
+    answer = send(body, **{"key": key, **how})
+
+    assert answer.status == status, answer.body
+    assert sentence in answer.body.decode("utf-8", "replace")
+    kind = how.get("kind", JSON)
+    assert answer.headers["content-type"] == (kind if kind == PROTOBUF else JSON)
+    if status != 200 and kind != PROTOBUF:
+        assert set(answer.told) == {"code", "message"}
+    assert not Call.objects.exists()
+
+
+@pytest.mark.one_database
+def test_values_that_nobody_expects_are_no_failure(key: str) -> None:
+    odd: list[dict[str, Any]] = [
+        {"traceId": TRACE, "spanId": "1" * 16, "name": 3, "kind": "x", "status": 4, "events": 5},
+        {"traceId": 5, "spanId": []},
+        {"traceId": TRACE, "spanId": "2" * 16, "startTimeUnixNano": "x", "endTimeUnixNano": 1e40},
+        {"traceId": TRACE, "spanId": "3" * 16, "attributes": [1, {"key": 2}, {"key": "a"}]},
+    ]
+    wild: dict[str, Any] = {
+        **CALL,
+        "session.id": "a/b\ud800",
+        "gen_ai.request.model": "m\x00\x07" + "x" * 9999,
+        "gen_ai.usage.input_tokens": 2**63 - 1,
+        "gen_ai.usage.output_tokens": -4,
+        "gen_ai.response.finish_reasons": '["\\ud800"]',
+        "http.response.status_code": 7,
+        "error.type": "e" * 9999,
+        "exception": 1,
+        "app.version": "v" * 99,
+    }
+    wild["session.id"] = "a/b"
+    odd.append(
+        {
+            "traceId": TRACE,
+            "spanId": "4" * 16,
+            "startTimeUnixNano": "18446744073709551615",
+            "endTimeUnixNano": 1,
+            "parentSpanId": "4" * 16,
+            "attributes": [
+                {"key": name, "value": {"stringValue": value}}
+                if isinstance(value, str)
+                else {"key": name, "value": {"intValue": value}}
+                for name, value in wild.items()
+            ],
+            "status": {"code": 2, "message": "\x00" + "m" * 9999},
+            "events": [{"name": "exception", "attributes": None}, 3],
+        }
+    )
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": odd}]}]}).encode()
+
+    answer = send(body, key=key)
+
+    assert answer.status == 200, answer.body
+    assert answer.told["partialSuccess"]["rejectedSpans"] == "1"
+    call = Call.objects.get()
+    assert call.conversation is not None
+    assert (call.conversation.name, call.status, call.prompt_tokens) == ("a=2Fb", "error", None)
+    assert len(call.model) == 255
+
+
+def test_a_key_without_the_scope_records_nothing(key: str) -> None:
+    reader = make_key(name="reader", scopes=["read"])
+
+    answer = send(spans_json([SpanOut(attributes=CALL)]), key=reader)
+
+    assert answer.status == 403
+    assert answer.told == {"code": 7, "message": "The key reader lacks the scope record."}
+
+
+def test_a_call_around_calls_is_left_out(key: str) -> None:
+    spans = [SpanOut(number=9, attributes=CALL), SpanOut(number=10, parent=9, attributes=CALL)]
+
+    send(spans_protobuf(spans), key=key, kind=PROTOBUF)
+
+    assert Call.objects.get().name == f"otel:{TRACE}:{10:016x}"
