@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind, WireFormat
 from helmdash.providers.wire import (
     ChatRequest,
     EmbeddingReply,
@@ -39,12 +39,14 @@ class HttpRequest:
 class ReplyContext:
     """What a format says of a reply besides what is in it.
 
-    `model` is what the client asked for; `created` is in seconds since the epoch.
+    `model` is what the client asked for; `created` is in seconds since the epoch. `request` is what
+    it answers; None: nobody needs to know.
     """
 
     call_id: str
     model: str
     created: int
+    request: ChatRequest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,10 @@ class PassThrough(Protocol):
     def flush(self) -> tuple[bytes, list[Event]]:
         """What is left of both when the upstream has closed."""
 
+    def fail(self, error: WireError) -> bytes | None:
+        """The bytes that end a stream which has broken off, where they depend on what passed;
+        None: they do not, and the format's writer has them."""
+
 
 class Mirror:
     """The PassThrough of a format in which nothing is hidden from the client."""
@@ -100,6 +106,10 @@ class Mirror:
     def flush(self) -> tuple[bytes, list[Event]]:
         """No bytes: all were handed on as they came."""
         return b"", self._reader.flush()
+
+    def fail(self, error: WireError) -> bytes | None:
+        """None: an error is worded alike wherever it comes."""
+        return None
 
 
 class StreamWriter(Protocol):
@@ -133,8 +143,12 @@ class ClientFormat(Protocol):
 
     @property
     def kind(self) -> ProviderKind | None:
-        """The upstreams that take this format's requests as they are; None: none does, so that
+        """The upstreams that may take this format's requests as they are; None: none does, so that
         every request is translated."""
+
+    @property
+    def wire(self) -> WireFormat:
+        """What an upstream has to speak to take them so."""
 
     @property
     def stream_type(self) -> str:
@@ -188,7 +202,25 @@ class ClientFormat(Protocol):
         seconds."""
 
 
-class UpstreamFormat(Protocol):
+class ReplyFormat(Protocol):
+    """What an upstream answers in: all that is needed where a client's own request is passed on."""
+
+    @property
+    def wire(self) -> WireFormat:
+        """The format's name among those that an upstream speaks."""
+
+    def read_reply(self, body: bytes, *, request: ChatRequest) -> Reply:
+        """A whole reply of a 200. Never raises: what cannot be read is `reply.error` (code
+        "undecodable_reply")."""
+
+    def stream_reader(self, *, request: ChatRequest) -> StreamReader:
+        """A new reader for one stream: it remembers what earlier bytes said."""
+
+    def read_error(self, status: int, body: bytes) -> WireError:
+        """The error of a status of 400 and more, whatever the body is. Never raises."""
+
+
+class UpstreamFormat(ReplyFormat, Protocol):
     """What an upstream speaks: we call that vendor."""
 
     @property
@@ -200,16 +232,6 @@ class UpstreamFormat(Protocol):
 
         A stream always asks for usage.
         """
-
-    def read_reply(self, body: bytes, *, request: ChatRequest) -> Reply:
-        """A whole reply of a 200. Never raises: what cannot be read is `reply.error` (code
-        "undecodable_reply")."""
-
-    def stream_reader(self, *, request: ChatRequest) -> StreamReader:
-        """A new reader for one stream: it remembers what earlier bytes said."""
-
-    def read_error(self, status: int, body: bytes) -> WireError:
-        """The error of a status of 400 and more, whatever the body is. Never raises."""
 
     def models_request(self, *, endpoint: Endpoint) -> HttpRequest:
         """Ask for the list of models."""

@@ -75,10 +75,15 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Other:
-    """A part that only its own format knows (audio, files …): cannot go to another provider."""
+    """A part that only its own format knows (audio, files …): cannot go to another provider.
+
+    `is_omissible`: another provider can do without it, and the request's `left_out` says so; None:
+    it cannot.
+    """
 
     kind: str
     raw: Object
+    is_omissible: bool | None = None
 
 
 Part: TypeAlias = Text | Image | Reasoning | ToolCall | ToolResult | Other
@@ -102,13 +107,27 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOrigin:
+    """What a tool is in its client's own format, where that has more kinds than functions.
+
+    `item`: the type of the item that calls it. `namespace` None: it stands in none.
+    """
+
+    item: str
+    name: str
+    namespace: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A function the model may call; `parameters` is its JSON Schema."""
+    """A function the model may call; `parameters` is its JSON Schema. `origin` None: its client
+    knows it as this very function."""
 
     name: str
     description: str | None = None
     parameters: Object | None = None
     strict: bool | None = None
+    origin: ToolOrigin | None = None
 
 
 class Choice(StrEnum):
@@ -146,6 +165,14 @@ class ChatRequest:
     `reasoning_tokens` a limit for it. `num_ctx`: tokens of context that the server is to make room
     for, which only Ollama can be told. `extra` holds the top-level members no field here covers:
     they stay in their own format and are lost on the way to another.
+
+    For a format in which a request need not hold its whole prompt: `is_fragment` where it goes on
+    from what the server keeps; `conversation` is the id of the one it goes on with, `continues`
+    that of the reply. `may_truncate`: the server is told to leave out of the prompt what does not
+    fit.
+    `left_out` has a sentence for each thing that another format has no word for and can do
+    without, `untranslatable` one for the first that it cannot. `repeated` are the members that a
+    reply repeats.
     """
 
     model: str
@@ -169,6 +196,13 @@ class ChatRequest:
     num_ctx: int | None = None
     metadata: Object | None = None
     extra: Object = field(default_factory=dict)
+    is_fragment: bool | None = None
+    conversation: str | None = None
+    continues: str | None = None
+    may_truncate: bool | None = None
+    left_out: tuple[str, ...] = ()
+    untranslatable: str | None = None
+    repeated: Object = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,9 @@ def client_of(name: str) -> ClientFormat:
     return CLIENT_FORMATS.get(name) or CLIENT_FORMATS[name.partition("/")[0]]
 
 
+_NO_ORIGIN = ("origin", None)
+
+
 def said(value: Any) -> dict[str, Any]:
     """What a value says, as the samples write it: through JSON, so that tuples are lists."""
     told = dataclasses.asdict(value).items()
@@ -64,8 +67,10 @@ def said(value: Any) -> dict[str, Any]:
 
 
 def _unmarked(value: dict[str, Any]) -> dict[str, Any]:
-    """Texts inside a tool's result, too, say of their mark only that there is one."""
-    return {name: one for name, one in value.items() if (name, one) != ("cache", None)}
+    """Texts inside a tool's result, too, say of their mark only that there is one; so do tools of
+    what else they are."""
+    said = value.items()
+    return {name: one for name, one in said if (name, one) not in (("cache", None), _NO_ORIGIN)}
 
 
 def named(value: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Made from an `Upstream` row or from the environment; nothing a caller sends beco
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -17,12 +18,32 @@ PRIVATE_SETTING = "HELMDASH_ALLOW_PRIVATE_UPSTREAMS=1"
 
 
 class ProviderKind(StrEnum):
-    """The wire format an upstream speaks."""
+    """Whose API an upstream has: how it is asked for models, and where its key goes."""
 
     OPENAI = "openai"
     ANTHROPIC = "anthropic"
     GEMINI = "gemini"
     OLLAMA = "ollama"
+
+
+class WireFormat(StrEnum):
+    """One API as it is written on the wire: an upstream may speak more than one."""
+
+    CHAT = "chat"
+    RESPONSES = "responses"
+    ANTHROPIC = "anthropic"
+    GEMINI = "gemini"
+    OLLAMA = "ollama"
+
+
+# What upstreams of a kind may speak, their own format first: what they are spoken to in unless the
+# client's own is another of them.
+FORMATS_OF_KIND: Mapping[ProviderKind, tuple[WireFormat, ...]] = {
+    ProviderKind.OPENAI: (WireFormat.CHAT, WireFormat.RESPONSES),
+    ProviderKind.ANTHROPIC: (WireFormat.ANTHROPIC,),
+    ProviderKind.GEMINI: (WireFormat.GEMINI,),
+    ProviderKind.OLLAMA: (WireFormat.OLLAMA,),
+}
 
 
 class EndpointSource(StrEnum):
@@ -38,7 +59,8 @@ class Endpoint:
 
     `name` is what stands before the slash in `provider/model`. `models` are ids or globs (`gpt-*`);
     empty: the upstream is asked for its list. `read_timeout_s` is how long, in seconds, the first
-    byte, and each one after it, may take. `api_key` None: none is sent.
+    byte, and each one after it, may take. `api_key` None: none is sent. `formats` are those that
+    it speaks; empty: its kind's own, and whether it speaks another is found out.
     """
 
     name: str
@@ -49,3 +71,13 @@ class Endpoint:
     allow_private: bool = False
     source: EndpointSource = EndpointSource.ADMIN
     read_timeout_s: float = 600.0
+    formats: tuple[WireFormat, ...] = ()
+
+    @property
+    def own_format(self) -> WireFormat:
+        """The format that it is spoken to in where a client's has to be translated."""
+        return FORMATS_OF_KIND[self.kind][0]
+
+    def may_speak(self, wire: WireFormat) -> bool:
+        """Whether it speaks a format, or nobody has said that it does not."""
+        return wire in (self.formats or FORMATS_OF_KIND[self.kind])

@@ -51,7 +51,8 @@ class Native:
     def fail(self, error: WireError) -> bytes:
         """What was held back, and an error event in the format's own words."""
         held, _ = self._passing.flush()
-        return held + self._writer.write(Failed(error=error))
+        end = self._passing.fail(error)
+        return held + (self._writer.write(Failed(error=error)) if end is None else end)
 
 
 class Translation:

@@ -6,7 +6,7 @@ the types of the official client.
 
 from __future__ import annotations
 
-from helmdash.core.upstreams.endpoints import ProviderKind
+from helmdash.core.upstreams.endpoints import ProviderKind, WireFormat
 from helmdash.providers.anthropic.counting import AnthropicCounting
 from helmdash.providers.anthropic.embeddings import embeddings_request, read_embeddings
 from helmdash.providers.anthropic.errors import read_error, write_error
@@ -41,6 +41,7 @@ class AnthropicClientFormat:
 
     name = "anthropic"
     kind = ProviderKind.ANTHROPIC
+    wire = WireFormat.ANTHROPIC
     stream_type = "text/event-stream; charset=utf-8"
     too_long_words = "prompt is too long: {estimate} tokens > {limit} maximum"
     counting = AnthropicCounting()
@@ -65,6 +66,7 @@ class AnthropicUpstreamFormat:
     """See protocols.UpstreamFormat."""
 
     kind = ProviderKind.ANTHROPIC
+    wire = WireFormat.ANTHROPIC
 
     write_request = staticmethod(write_request)
     read_reply = staticmethod(read_reply)

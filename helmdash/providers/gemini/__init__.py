@@ -7,7 +7,7 @@ nothing else. Source: https://ai.google.dev/api/generate-content.
 
 from __future__ import annotations
 
-from helmdash.core.upstreams.endpoints import ProviderKind
+from helmdash.core.upstreams.endpoints import ProviderKind, WireFormat
 from helmdash.providers.gemini.counting import GeminiCounting
 from helmdash.providers.gemini.embeddings import embeddings_request, read_embeddings
 from helmdash.providers.gemini.errors import read_error, write_error
@@ -37,6 +37,7 @@ class GeminiClientFormat:
 
     name = "gemini"
     kind = ProviderKind.GEMINI
+    wire = WireFormat.GEMINI
     stream_type = "text/event-stream"
     too_long_words = (
         "The input token count ({estimate}) exceeds the maximum number of tokens allowed ({limit})."
@@ -76,6 +77,7 @@ class GeminiUpstreamFormat:
     """See protocols.UpstreamFormat. It is always asked for server-sent events."""
 
     kind = ProviderKind.GEMINI
+    wire = WireFormat.GEMINI
 
     write_request = staticmethod(write_request)
     read_reply = staticmethod(read_reply)

@@ -7,7 +7,7 @@ https://docs.ollama.com/api.
 
 from __future__ import annotations
 
-from helmdash.core.upstreams.endpoints import ProviderKind
+from helmdash.core.upstreams.endpoints import ProviderKind, WireFormat
 from helmdash.providers.ollama.embeddings import embeddings_request, read_embeddings
 from helmdash.providers.ollama.errors import read_error, write_error
 from helmdash.providers.ollama.listing import models_request, read_models, write_model, write_models
@@ -36,6 +36,7 @@ class OllamaClientFormat:
 
     name = "ollama"
     kind = ProviderKind.OLLAMA
+    wire = WireFormat.OLLAMA
     stream_type = "application/x-ndjson"
     too_long_words = "prompt too long; exceeded max context length by {over} tokens"
     counting = None
@@ -74,6 +75,7 @@ class OllamaUpstreamFormat:
     """See protocols.UpstreamFormat."""
 
     kind = ProviderKind.OLLAMA
+    wire = WireFormat.OLLAMA
 
     write_request = staticmethod(write_request)
     read_reply = staticmethod(read_reply)

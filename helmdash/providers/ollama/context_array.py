@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from helmdash.providers.protocols import StreamReader
 from helmdash.providers.shared.bodies import without_members
-from helmdash.providers.wire import Event
+from helmdash.providers.wire import Event, WireError
 
 _NAME = "context"
 _QUOTED = b'"context"'
@@ -55,6 +55,10 @@ class ContextDropper:
         rest = bytes(self._pending)
         self._pending = bytearray()
         return _cleaned(rest), self._reader.flush()
+
+    def fail(self, error: WireError) -> bytes | None:
+        """None: an error is worded alike wherever it comes."""
+        return None
 
     def _too_long(self) -> bytes:
         if len(self._pending) <= _LONGEST_LINE:

@@ -5,7 +5,7 @@ What single vendors among the many that speak it do otherwise is in `quirks`.
 
 from __future__ import annotations
 
-from helmdash.core.upstreams.endpoints import ProviderKind
+from helmdash.core.upstreams.endpoints import ProviderKind, WireFormat
 from helmdash.providers.openai.codex_models import with_codex_models
 from helmdash.providers.openai.embeddings import embeddings_request, read_embeddings
 from helmdash.providers.openai.errors import read_error, write_error
@@ -35,6 +35,7 @@ class OpenAIClientFormat:
 
     name = "openai"
     kind = ProviderKind.OPENAI
+    wire = WireFormat.CHAT
     stream_type = "text/event-stream"
     too_long_words = (
         "This model's maximum context length is {limit} tokens. "
@@ -62,6 +63,7 @@ class OpenAIUpstreamFormat:
     """See protocols.UpstreamFormat."""
 
     kind = ProviderKind.OPENAI
+    wire = WireFormat.CHAT
 
     write_request = staticmethod(write_request)
     read_error = staticmethod(read_error)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from helmdash.providers.openai.stream_reader import TOO_LONG, BlockReader
 from helmdash.providers.shared.bodies import to_json, without_members
 from helmdash.providers.shared.sse import SseSplitter
-from helmdash.providers.wire import Event, Object
+from helmdash.providers.wire import Event, Object, WireError
 
 # How vendors say that there is no usage yet, in nearly every chunk.
 _NULL_USAGE = (b',"usage":null', b', "usage": null')
@@ -41,6 +41,10 @@ class OpenAIStreamFilter:
         """What is left of both when the upstream has closed."""
         shown, events = self._read(self._splitter.flush())
         return (shown if self._hide_usage else b""), events
+
+    def fail(self, error: WireError) -> bytes | None:
+        """None: an error is worded alike wherever it comes."""
+        return None
 
     def _read(self, blocks: list[bytes]) -> tuple[bytes, list[Event]]:
         events: list[Event] = []
