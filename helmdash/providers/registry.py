@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, ProviderKind
-from helmdash.providers import anthropic, gemini, ollama, openai
-from helmdash.providers.protocols import ClientFormat, UpstreamFormat
+from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, ProviderKind, WireFormat
+from helmdash.providers import anthropic, gemini, ollama, openai, openai_responses
+from helmdash.providers.protocols import ClientFormat, ReplyFormat, UpstreamFormat
 
-# What clients may speak, by name. Gemini and Ollama have two formats each.
+# What clients may speak, by name. OpenAI, Gemini and Ollama have two formats each.
 CLIENTS: Mapping[str, ClientFormat] = {
     each.name: each
     for each in (
         openai.CLIENT,
+        openai_responses.CLIENT,
         anthropic.CLIENT,
         gemini.CLIENT,
         gemini.ARRAY_CLIENT,
@@ -25,6 +26,10 @@ CLIENTS: Mapping[str, ClientFormat] = {
 UPSTREAMS: Mapping[ProviderKind, UpstreamFormat] = {
     each.kind: each
     for each in (openai.UPSTREAM, anthropic.UPSTREAM, gemini.UPSTREAM, ollama.UPSTREAM)
+}
+# What upstreams may answer in; Responses only where a client's own request was passed on.
+REPLIES: Mapping[WireFormat, ReplyFormat] = {
+    each.wire: each for each in (*UPSTREAMS.values(), openai_responses.REPLIES)
 }
 
 # The bare model names that belong to a vendor, by the name of its endpoint from the environment:

@@ -56,7 +56,7 @@ def verdict(shape: str, kind: str, text: bytes) -> str:
     """What becomes of a request: sent, or why not. Anything else that is raised is a 500."""
     client, upstream = registry.CLIENTS[shape], ProviderKind(kind)
     endpoint = Endpoint(name=kind, kind=upstream, base_url="http://upstream", api_key="key")
-    is_native = client.kind is upstream
+    is_native = client.wire is endpoint.own_format
     in_path = shape.startswith("gemini")
     try:
         parsed = parse(text)
