@@ -23,6 +23,7 @@ from helmdash.core.upstreams.endpoints import (
     Endpoint,
     EndpointSource,
     ProviderKind,
+    WireFormat,
 )
 from helmdash.records.models import Upstream
 from helmdash.records.secrets import unseal
@@ -51,6 +52,7 @@ class UpstreamInfo:
     id: int | None
     name: str
     kind: ProviderKind
+    formats: tuple[WireFormat, ...]
     base_url: str
     project: str | None
     source: EndpointSource
@@ -175,6 +177,7 @@ def _endpoint(row: Upstream) -> Endpoint:
         allow_private=row.allow_private,
         source=EndpointSource.ADMIN,
         read_timeout_s=float(row.read_timeout_s),
+        formats=_formats(row),
     )
 
 
@@ -189,12 +192,18 @@ def _models(row: Upstream) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line for line in lines if line))
 
 
+def _formats(row: Upstream) -> tuple[WireFormat, ...]:
+    """Words of a newer release are left out."""
+    return tuple(each for each in WireFormat if each.value in row.formats.split())
+
+
 def _row_info(row: Upstream, *, shadowed: bool) -> UpstreamInfo:
     has_key = _key(row) is not None
     return UpstreamInfo(
         id=row.pk,
         name=row.name,
         kind=ProviderKind(row.kind),
+        formats=_formats(row),
         base_url=shown_url(row.base_url),
         project=row.project.slug if row.project else None,
         source=EndpointSource.ADMIN,
@@ -233,6 +242,7 @@ def _environment_info(endpoint: Endpoint, *, shadowed: bool) -> UpstreamInfo:
         id=None,
         name=endpoint.name,
         kind=endpoint.kind,
+        formats=endpoint.formats,
         base_url=shown_url(endpoint.base_url),
         project=None,
         source=EndpointSource.ENVIRONMENT,

@@ -288,3 +288,30 @@ def test_a_stored_upstream_can_be_tested_where_the_server_has_that_page(
 
     assert f'action="/settings/upstreams/{row.pk}/test/"' in page
     assert "Test the saved upstream" not in operator.get(ADD).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "formats", "stored", "problem"),
+    [
+        ("openai", [], "", None),
+        ("openai", ["chat", "responses"], "chat responses", None),
+        ("openai", ["responses"], None, "speaks chat, and may speak responses"),
+        ("anthropic", ["anthropic"], "anthropic", None),
+        ("anthropic", ["anthropic", "chat"], None, "speaks anthropic and no other"),
+        ("openai", ["morse"], None, "morse"),
+    ],
+)
+def test_an_upstream_says_which_formats_it_speaks(
+    operator: Client, kind: str, formats: list[str], stored: str | None, problem: str | None
+) -> None:
+    answer = operator.post(ADD, sent(kind=kind, formats=formats))
+
+    if problem is not None:
+        assert problem in str(errors(answer)["formats"])
+        return
+    row = Upstream.objects.get(name="acme")
+    assert row.formats == stored
+    (endpoint,) = upstreams.endpoints(project_id=None)
+    assert list(endpoint.formats) == formats
+    page = operator.get(f"{LIST}{row.pk}/change/").content.decode()
+    assert page.count(" checked") == len(formats) + 1  # and enabled

@@ -15,7 +15,7 @@ from django.urls import NoReverseMatch, reverse
 from helmdash import conf
 from helmdash.core.access.permissions import Person
 from helmdash.core.upstreams.addresses import shown_url, url_problem
-from helmdash.core.upstreams.endpoints import ProviderKind
+from helmdash.core.upstreams.endpoints import FORMATS_OF_KIND, ProviderKind, WireFormat
 from helmdash.core.upstreams.upstream_variables import key_variable_problem
 from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.typed import ModelForm
@@ -43,6 +43,13 @@ class UpstreamForm(ModelForm[Upstream]):
         widget=forms.TextInput(attrs={"class": "vTextField", "autocomplete": "off"}),
         help_text="Such as https://api.openai.com/v1 or http://127.0.0.1:11434.",
     )
+    formats = forms.MultipleChoiceField(
+        required=False,
+        choices=[(each.value, each.value) for each in WireFormat],
+        widget=forms.CheckboxSelectMultiple,
+        help_text="Those that it speaks. None: its own, and whether a host of the kind openai "
+        "speaks the Responses API is found out.",
+    )
     key = forms.CharField(
         required=False,
         max_length=_MOST_KEY_CHARS,
@@ -59,6 +66,7 @@ class UpstreamForm(ModelForm[Upstream]):
             "project",
             "name",
             "kind",
+            "formats",
             "base_url",
             "key_variable",
             "models_served",
@@ -72,6 +80,7 @@ class UpstreamForm(ModelForm[Upstream]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.initial["formats"] = self.instance.formats.split()
         if not self.person.is_superuser:
             for name, why in _SUPERUSERS_ONLY.items():
                 if name in self.fields:
@@ -98,6 +107,10 @@ class UpstreamForm(ModelForm[Upstream]):
     def clean_base_url(self) -> str:
         """Without the slash at its end, since paths are put behind it."""
         return str(self.cleaned_data["base_url"]).strip().rstrip("/")
+
+    def clean_formats(self) -> str:
+        """As they are stored: words."""
+        return " ".join(self.cleaned_data["formats"])
 
     def clean_key_variable(self) -> str:
         """Only variables that hold keys of providers may be sent to one; others raise
@@ -141,6 +154,9 @@ class UpstreamForm(ModelForm[Upstream]):
             self.add_error("key", "Give a key or the variable that holds it, not both.")
         if values.get("key") and values.get("forget_key"):
             self.add_error("forget_key", "A key is typed above. Clear one of the two.")
+        problem = _formats_problem(values)
+        if problem:
+            self.add_error("formats", problem)
         if values.get("name") and self._is_taken(values):
             whose = values["project"] or "every project"
             self.add_error("name", f"There is an upstream of this name for {whose} already.")
@@ -207,7 +223,7 @@ class UpstreamAdmin(ScopedModelAdmin[Upstream]):
 
     def get_fields(self, request: HttpRequest, obj: Upstream | None = None) -> Any:
         """The key beside the variable; a box to forget it only where there is one."""
-        fields = ["project", "name", "kind", "base_url", "key_variable"]
+        fields = ["project", "name", "kind", "formats", "base_url", "key_variable"]
         if self.has_change_permission(request, obj):
             fields.append("key")
             if obj is not None and obj.key_encrypted:
@@ -240,6 +256,18 @@ class UpstreamAdmin(ScopedModelAdmin[Upstream]):
             messages.warning(
                 request, f"{obj.key_variable} is not set where the server runs: set it and restart."
             )
+
+
+def _formats_problem(values: dict[str, Any]) -> str | None:
+    """Why an upstream of this kind cannot speak these formats; None: it can."""
+    told = str(values.get("formats") or "").split()
+    if not told or not values.get("kind"):
+        return None
+    possible = [each.value for each in FORMATS_OF_KIND[ProviderKind(values["kind"])]]
+    if set(told) <= set(possible) and possible[0] in told:
+        return None
+    more = f", and may speak {' and '.join(possible[1:])}" if possible[1:] else " and no other"
+    return f"An upstream of the kind {values['kind']} speaks {possible[0]}{more}."
 
 
 def _test_url(row: Upstream) -> str | None:

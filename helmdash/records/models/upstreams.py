@@ -41,6 +41,13 @@ class Upstream(models.Model):
         choices=[(kind.value, kind.value) for kind in ProviderKind],
         help_text="The API it speaks. Most hosts and local servers speak OpenAI's.",
     )
+    formats = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The formats it speaks, with spaces between; empty: found out.",
+    )
     base_url = models.URLField(
         max_length=500,
         help_text="Such as https://api.openai.com/v1 or http://127.0.0.1:11434.",
