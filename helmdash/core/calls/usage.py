@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 # Stored with every call. Reading a vendor's counts in another way is a new version.
-USAGE_VERSION = "usage-2"
+USAGE_VERSION = "usage-3"
 
 # The largest whole number every JSON reader keeps exact; no prompt comes near it.
 LARGEST_COUNT = 2**53
@@ -80,6 +80,7 @@ SHAPES: tuple[UsageShape, ...] = (
         completion=("output_tokens",),
         total=("total_tokens",),
         cached=("input_tokens_details.cached_tokens", "cached_input_tokens"),
+        cache_write=("input_tokens_details.cache_write_tokens",),
         reasoning=("output_tokens_details.reasoning_tokens", "reasoning_output_tokens"),
         needs=("input_tokens_details", "cached_input_tokens"),
     ),
