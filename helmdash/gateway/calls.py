@@ -38,7 +38,9 @@ class Calls:
         self._local = LocalModels(client, listings)
         self._remediator = Remediator(recorder)
         self._recording = CallRecording(recorder, self._local, self._remediator)
-        self._forwarder = Forwarder(client, self._recording, self._remediator.fresh_starts)
+        self._forwarder = Forwarder(
+            client, listings.formats, self._recording, self._remediator.fresh_starts
+        )
 
     def close(self) -> None:
         """End the threads that ask the database; what waits there is given up."""

@@ -56,7 +56,7 @@ async def _asked_upstream(
     """Whether the upstream itself has answered, in the client's own format."""
     endpoint = exchange.endpoint
     assert endpoint is not None
-    if endpoint.kind is not exchange.route.client.kind:
+    if not exchange.is_native:
         return False
     model = exchange.upstream_model or exchange.model
     request = counting.count_request(body, parsed, endpoint=endpoint, model=model)

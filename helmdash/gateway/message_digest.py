@@ -71,6 +71,8 @@ def _part_text(part: Part) -> str:
             return f"result {_turn_text(part.parts)}"
         case Image():
             return f"image {_digest(part)}"
+        case Other(is_omissible=True):
+            return ""  # what a provider did by itself comes back with some requests only
         case Other():
             return f"part {part.kind}"
 

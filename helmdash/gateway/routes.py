@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from helmdash.providers import anthropic, gemini, ollama, openai
+from helmdash.providers import anthropic, gemini, ollama, openai, openai_responses
 from helmdash.providers.protocols import ClientFormat
 
 
@@ -39,6 +39,7 @@ _PREFIXES = ("/v1/", "/v1beta/", "/api/")
 
 _EXACT = {
     "/v1/chat/completions": Route(client=openai.CLIENT, action=Action.CHAT),
+    "/v1/responses": Route(client=openai_responses.CLIENT, action=Action.CHAT),
     "/v1/embeddings": Route(client=openai.CLIENT, action=Action.EMBED),
     "/v1/messages": Route(client=anthropic.CLIENT, action=Action.CHAT),
     "/v1/messages/count_tokens": Route(client=anthropic.CLIENT, action=Action.COUNT),
@@ -56,10 +57,11 @@ _GEMINI_VERBS: Mapping[str, tuple[Action, bool | None]] = {
     "countTokens": (Action.COUNT, None),
 }
 _MODELS = re.compile(r"/(?P<version>v1|v1beta)/models(?:/(?P<model>.+))?/?")
-# Other endpoints of the four vendors: refused in their own words rather than by a page.
+# Other endpoints of the vendors: refused in their own words rather than by a page.
 _VENDORS: tuple[tuple[str, ClientFormat], ...] = (
     ("/v1beta/", gemini.CLIENT),
     ("/v1/messages/", anthropic.CLIENT),
+    ("/v1/responses/", openai_responses.CLIENT),
     ("/v1/", openai.CLIENT),
 )
 _OLLAMA_OTHERS = frozenset(

@@ -24,8 +24,9 @@ MOST_INPUTS = 50_000
 _LEAST_BYTES = 3 * MOST_TOOLS
 
 _MESSAGES = ("messages", "contents")
-_PARTS = ("content", "parts", "tool_calls")
-_DECLARED = ("functionDeclarations", "function_declarations")
+_PARTS = ("content", "parts", "tool_calls", "output")
+_SHORTEN = "Leave out or sum up older ones."
+_DECLARED = ("tools", "functionDeclarations", "function_declarations")
 
 
 def check_sizes(parsed: Mapping[str, Any], body_bytes: int) -> None:
@@ -34,10 +35,12 @@ def check_sizes(parsed: Mapping[str, Any], body_bytes: int) -> None:
         return
     for member in _MESSAGES:
         messages = list_in(parsed, member)
-        _check(member, len(messages), MOST_MESSAGES, "Leave out or sum up older ones.")
+        _check(member, len(messages), MOST_MESSAGES, _SHORTEN)
         parts = sum(_parts(message) for message in messages)
         what = f"{member}[]: the parts of all messages together"
-        _check(what, parts, MOST_PARTS, "Leave out or sum up older ones.")
+        _check(what, parts, MOST_PARTS, _SHORTEN)
+    parts = sum(_parts(item) for item in list_in(parsed, "input"))
+    _check("input[]: the parts of all items together", parts, MOST_PARTS, _SHORTEN)
     _check("tools", _tools(parsed.get("tools")), MOST_TOOLS, "Send those that fit the task.")
     _check("input", len(list_in(parsed, "input")), MOST_INPUTS, "Send them in several requests.")
 
@@ -56,7 +59,7 @@ def _parts(message: object) -> int:
 
 
 def _tools(tools: object) -> int:
-    """The tools, those of Gemini's groups one by one."""
+    """The tools, those of Gemini's groups and OpenAI's namespaces one by one."""
     listed = tools if isinstance(tools, list) else []
     grouped = (len(list_in(tool, name)) for tool in _objects(listed) for name in _DECLARED)
     return len(listed) + sum(grouped)

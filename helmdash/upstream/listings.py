@@ -14,6 +14,7 @@ from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.registry import ModelRoute, choose, is_glob
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listing import list_models
+from helmdash.upstream.spoken_formats import SpokenFormats
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +36,11 @@ class _Listing:
 
 
 class Listings:
-    """The live lists of upstreams, each asked at most every five minutes."""
+    """The live lists of upstreams, each asked at most every five minutes. `formats`: what else they
+    have shown of themselves."""
 
     def __init__(self, client: UpstreamClient) -> None:
+        self.formats = SpokenFormats()
         self._client = client
         self._known: dict[tuple[str, str], _Listing] = {}
         self._asking: dict[tuple[str, str], asyncio.Task[None]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from uuid import uuid4
 
 import pytest
@@ -11,7 +11,8 @@ import pytest
 from tests.gateway.clients import Client, open_client
 from tests.gateway.house import House
 from tests.gateway.narrow import Narrow, run_narrow
-from tests.gateway.world import PROVIDERS, World, budgets, furnish, open_http
+from tests.gateway.responses_client import ResponsesClient
+from tests.gateway.world import PROVIDERS, RESPONSES, World, budgets, furnish, open_http
 from tests.support.server import Served
 from tests.support.upstreams import Fleet, run_fleet
 
@@ -46,11 +47,14 @@ def mark() -> str:
 
 @pytest.fixture(scope="session")
 def clients(world: World) -> Iterator[dict[str, Client]]:
-    """The four SDKs, pointed at HelmDash."""
+    """The SDKs, pointed at HelmDash."""
     with ExitStack() as stack:
         yield {
-            shape: stack.enter_context(open_client(shape, world.url, world.key))
-            for shape in PROVIDERS
+            **{
+                shape: stack.enter_context(open_client(shape, world.url, world.key))
+                for shape in PROVIDERS
+            },
+            RESPONSES: stack.enter_context(closing(ResponsesClient(world.url, world.key))),
         }
 
 

@@ -13,7 +13,15 @@ from typing import Any
 from tests.support.upstreams.http import Exchange, Server
 
 UPSTREAMS = ("openai", "anthropic", "gemini", "ollama")
-SHAPES = ("openai", "anthropic", "gemini", "gemini_array", "ollama", "ollama_generate")
+SHAPES = (
+    "openai",
+    "openai_responses",
+    "anthropic",
+    "gemini",
+    "gemini_array",
+    "ollama",
+    "ollama_generate",
+)
 _JSON = "application/json"
 USAGE: Mapping[str, Any] = {
     "openai": {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15},
@@ -59,6 +67,9 @@ class Mirror:
         seen = exchange.seen
         if seen.method != "POST" or seen.path == "/api/show":
             await exchange.reply(404, b'{"error":"not here"}')
+            return
+        if seen.path.endswith("/responses"):
+            await exchange.reply(404, b'{"detail":"Not Found"}')
             return
         self.posts += 1
         kind = _kind_of(seen.path)
@@ -152,6 +163,8 @@ def path_of(shape: str, model: str, *, stream: bool = False) -> str:
     match shape:
         case "openai":
             return "/v1/chat/completions"
+        case "openai_responses":
+            return "/v1/responses"
         case "anthropic":
             return "/v1/messages"
         case "ollama":
@@ -202,6 +215,8 @@ def chat(
             **({"tools": offered} if schema is not None else {}),
             **extra,
         }
+    if shape == "openai_responses":
+        return _responses(named, text, schema, arguments, names, call_id) | extra
     if shape == "ollama_generate":
         return {**named, "prompt": text, **extra}
     if shape == "anthropic":
@@ -229,3 +244,21 @@ def chat(
     offer = {"tools": [{"functionDeclarations": declared}]} if schema is not None else {}
     told: dict[str, Any] = {"contents": contents, **offer, **extra}
     return told
+
+
+def _responses(
+    named: dict[str, Any],
+    text: object,
+    schema: object,
+    arguments: object,
+    names: list[str],
+    call_id: str,
+) -> dict[str, Any]:
+    items: list[dict[str, Any]] = [{"role": "user", "content": text}]
+    if arguments is not None:
+        written = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        call = {"call_id": call_id, "name": names[0], "arguments": written}
+        items.append({"type": "function_call", **call})
+        items.append({"type": "function_call_output", "call_id": call_id, "output": "done"})
+    tools = [{"type": "function", "name": name, "parameters": schema} for name in names]
+    return {**named, "input": items, **({"tools": tools} if schema is not None else {})}

@@ -16,21 +16,27 @@ from tests.gateway.clients import (
     Client,
     Said,
 )
-from tests.gateway.world import COMPLETION, PROMPT, PROVIDERS, World, model_of
+from tests.gateway.world import COMPLETION, PROMPT, PROVIDERS, RESPONSES, World, model_of
 from tests.support.upstreams.fleet import KEYS
 from tests.support.upstreams.plays import WHOLE
 
 pytestmark = [
     pytest.mark.xdist_group("gateway"),
     pytest.mark.parametrize("provider", PROVIDERS),
-    pytest.mark.parametrize("shape", PROVIDERS),
+    pytest.mark.parametrize("shape", [*PROVIDERS, RESPONSES]),
 ]
 
 ZURICH = (TOOL, {"city": "Zürich", "days": 3})
 REYKJAVIK = (TOOL, {"city": "Reykjavík", "days": 3})
 # How each API says that a reply is over, and that a tool is wanted.
-STOP = {"openai": "stop", "anthropic": "end_turn", "gemini": "STOP", "ollama": "stop"}
-TOOLS = {"openai": "tool_calls", "anthropic": "tool_use", "gemini": "STOP", "ollama": "stop"}
+STOP = {
+    "openai": "stop",
+    "anthropic": "end_turn",
+    "gemini": "STOP",
+    "ollama": "stop",
+    RESPONSES: "completed",
+}
+TOOLS = {**STOP, "openai": "tool_calls", "anthropic": "tool_use"}
 
 
 @pytest.mark.parametrize("verb", ["chat", "stream"])

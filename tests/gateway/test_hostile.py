@@ -424,7 +424,7 @@ def test_odd_text_breaks_nothing(world: World, provider: str, mark: str) -> None
         ("DELETE", "/api/chat", 405),
         ("POST", "/v1/models", 405),
         # endpoints of the vendors that are not served here
-        ("POST", "/v1/responses", 404),
+        ("POST", "/v1/batches", 404),
         ("POST", "/v1/files", 404),
         ("POST", "/v1/messages/batches", 404),
         ("DELETE", "/api/delete", 404),

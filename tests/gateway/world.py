@@ -10,10 +10,13 @@ from typing import Any
 import httpx
 
 from tests.support.server import Served
-from tests.support.upstreams import Fleet
+from tests.support.upstreams import Fleet, responses
 from tests.support.upstreams.fleet import PREFIXES
 
 PROVIDERS = ("openai", "anthropic", "gemini", "ollama")
+# A stored upstream that speaks the Responses API.
+RESPONSES = "responses"
+_PREFIXES = {**PREFIXES, RESPONSES: responses.PREFIX}
 # What the simulated models report (plays.Tokens).
 PROMPT, COMPLETION = 1200, 34
 _RECORD_SECONDS = 10
@@ -95,14 +98,14 @@ def open_http(url: str, key: str) -> httpx.Client:
 
 def model_of(provider: str, behaviour: str = "plain", mark: str = "") -> str:
     """`openai/gpt-plain.mark`"""
-    name = f"{provider}/{PREFIXES[provider]}-{behaviour}"
+    name = f"{provider}/{_PREFIXES[provider]}-{behaviour}"
     return f"{name}.{mark}" if mark else name
 
 
 def budgets() -> list[dict[str, Any]]:
     """Rows for the simulated models; the tiny ones take a sentence."""
     rows = []
-    for provider, prefix in PREFIXES.items():
+    for provider, prefix in _PREFIXES.items():
         for key, tokens in ((f"{prefix}-", WINDOW_TOKENS), (f"{prefix}-tiny", TINY_TOKENS)):
             rows.append(
                 {
@@ -133,13 +136,14 @@ for name, secret, project, scopes in (
     key = ApiKey(name=name, project=project, scopes=scopes)
     key.issue(secret)
     key.save()
-for name, allows, seconds, models in (
-    ({impatient!r}, True, 1, "gpt-hang*"),
-    ({careful!r}, False, 600, "gpt-none"),
+for name, allows, seconds, models, url, formats in (
+    ({impatient!r}, True, 1, "gpt-hang*", {url!r}, ""),
+    ({careful!r}, False, 600, "gpt-none", {url!r}, ""),
+    ({responses!r}, True, 600, "answer-*", {responses_url!r}, "chat responses"),
 ):
     Upstream.objects.create(
-        name=name, kind="openai", base_url={url!r}, key_variable="OPENAI_API_KEY",
-        allow_private=allows, read_timeout_s=seconds, models_served=models,
+        name=name, kind="openai", base_url=url, key_variable="OPENAI_API_KEY",
+        allow_private=allows, read_timeout_s=seconds, models_served=models, formats=formats,
     )
 """
 
@@ -155,6 +159,8 @@ def furnish(served: Served, fleet: Fleet) -> None:
         impatient=IMPATIENT,
         careful=CAREFUL,
         url=f"{fleet.openai.root_url}/v1",
+        responses=RESPONSES,
+        responses_url=f"{fleet.responses.root_url}/v1",
     )
     done = served.manage("shell", "-c", code)
     assert done.returncode == 0, done.stderr

@@ -14,10 +14,10 @@ from helmdash.providers import gemini
 from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.ollama.context_array import without_context
 from helmdash.providers.ollama.shown import with_num_ctx
-from helmdash.providers.protocols import ClientFormat, HttpRequest, ReplyContext, UpstreamFormat
-from helmdash.providers.registry import UPSTREAMS
+from helmdash.providers.protocols import ClientFormat, HttpRequest, ReplyContext, ReplyFormat
+from helmdash.providers.registry import REPLIES, UPSTREAMS
 from helmdash.providers.shared.collecting import events_of
-from helmdash.providers.wire import ChatRequest, Object, Reply, WireError
+from helmdash.providers.wire import ChatRequest, Message, Object, Other, Part, Reply, WireError
 
 _STREAM_TYPES = ("text/event-stream", "application/x-ndjson", "application/jsonl")
 
@@ -31,7 +31,7 @@ class ChatTranslator:
     """
 
     client: ClientFormat
-    upstream: UpstreamFormat
+    upstream: ReplyFormat
     request: ChatRequest
     answer: ReplyContext
     is_native: bool
@@ -85,9 +85,10 @@ def chat_request(
     client: ClientFormat,
 ) -> tuple[HttpRequest, ChatTranslator]:
     """The request, and what becomes of its reply. Raises CannotTranslate."""
-    upstream = UPSTREAMS[endpoint.kind]
-    is_native = client.kind is endpoint.kind
+    is_native = exchange.is_native
+    upstream: ReplyFormat
     if is_native:
+        upstream = REPLIES[client.wire]
         body: bytes = outgoing.body
         parsed: Object = outgoing.parsed
         if exchange.window is not None:
@@ -96,9 +97,12 @@ def chat_request(
             body, parsed, endpoint=endpoint, model=exchange.served_model, stream=chat.stream
         )
     else:
-        _check_choices(chat)
-        told = replace(chat, num_ctx=exchange.window)
-        request = upstream.write_request(told, endpoint=endpoint, model=exchange.served_model)
+        _check_translatable(chat)
+        if chat.left_out:
+            exchange.notes["notes"] = list(chat.left_out)
+        told = replace(chat, num_ctx=exchange.window, messages=_spoken(chat))
+        upstream = own = UPSTREAMS[endpoint.kind]
+        request = own.write_request(told, endpoint=endpoint, model=exchange.served_model)
     translator = ChatTranslator(
         client=client,
         upstream=upstream,
@@ -107,6 +111,7 @@ def chat_request(
             call_id=exchange.call_id,
             model=exchange.model,
             created=int(exchange.started_at.timestamp()),
+            request=chat,
         ),
         is_native=is_native,
         is_array=client is gemini.ARRAY_CLIENT,
@@ -115,8 +120,25 @@ def chat_request(
     return request, translator
 
 
-def _check_choices(chat: ChatRequest) -> None:
+def _spoken(chat: ChatRequest) -> tuple[Message, ...]:
+    """The messages without what the upstream can do without, of which `left_out` tells."""
+    if not chat.left_out:
+        return chat.messages
+    kept = [
+        replace(message, parts=tuple(part for part in message.parts if not _is_omissible(part)))
+        for message in chat.messages
+    ]
+    return tuple(message for message in kept if message.parts)
+
+
+def _is_omissible(part: Part) -> bool:
+    return isinstance(part, Other) and bool(part.is_omissible)
+
+
+def _check_translatable(chat: ChatRequest) -> None:
     """Raises CannotTranslate for what would silently be answered otherwise than asked."""
+    if chat.untranslatable is not None:
+        raise CannotTranslate(chat.untranslatable)
     several = chat.extra.get("n")
     if isinstance(several, int) and several > 1:
         raise CannotTranslate("n: only one choice can be had of this model.")

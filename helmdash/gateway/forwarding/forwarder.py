@@ -13,22 +13,29 @@ from helmdash.gateway.forwarding.interruption import response_to_interruption
 from helmdash.gateway.forwarding.noting import note_reply
 from helmdash.gateway.forwarding.preparing import prepare
 from helmdash.gateway.forwarding.relaying import relay
+from helmdash.gateway.forwarding.response_headers import own_headers
 from helmdash.gateway.forwarding.sending import Sender
 from helmdash.gateway.forwarding.upstream_reply import StreamReply
 from helmdash.gateway.forwarding.watching import ClientWatch
 from helmdash.gateway.outgoing import OutgoingRequest
+from helmdash.gateway.refusals import Refusal
 from helmdash.gateway.remediation.fresh_starts import FreshStarts
 from helmdash.gateway.responder import Responder, Response
 from helmdash.upstream.client import UpstreamClient
+from helmdash.upstream.spoken_formats import SpokenFormats
 
 
 class Forwarder:
     """Forwards calls to upstreams and their replies to clients."""
 
     def __init__(
-        self, client: UpstreamClient, recording: CallRecording, fresh_starts: FreshStarts
+        self,
+        client: UpstreamClient,
+        formats: SpokenFormats,
+        recording: CallRecording,
+        fresh_starts: FreshStarts,
     ) -> None:
-        self._sender = Sender(client, fresh_starts)
+        self._sender = Sender(client, formats, fresh_starts)
         self._recording = recording
 
     async def forward(
@@ -54,6 +61,10 @@ class Forwarder:
             else:
                 note_reply(exchange, reply)
                 response = response_to(exchange, reply)
+        except Refusal as refusal:
+            # What is to be sent instead cannot be said to this upstream.
+            exchange.fail(refusal.recorded)
+            response = Response(error=refusal.error, headers=own_headers(exchange))
         except (Exception, asyncio.CancelledError) as cause:
             response = response_to_interruption(exchange, cause, has_left=watch.has_left)
         finally:

@@ -20,7 +20,7 @@ def level_of(exchange: Exchange, counts: Usage) -> str:
 
 def _looks_cut(exchange: Exchange, counts: Usage) -> bool:
     request = exchange.outgoing.chat
-    if request is None:
+    if request is None or request.is_fragment:
         return False
     reply = exchange.reply or Reply()
     return truncation.looks_cut(

@@ -22,7 +22,7 @@ def prepare(exchange: Exchange, outgoing: OutgoingRequest, client: ClientFormat)
     """
     endpoint = exchange.endpoint
     assert endpoint is not None
-    is_native = exchange.route.client.kind is endpoint.kind
+    is_native = exchange.is_native
     request: HttpRequest
     translator: Translator
     try:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.remediation_state import RemediationState
 from helmdash.gateway.responder import Header
+
+# Clients take headers of 8 KiB and more; what is beyond this stands in the record.
+_NOTE_BYTES = 1_000
+_PLAIN = re.compile(rb"[\x00-\x1f\x7f]+")
 
 
 def own_headers(exchange: Exchange, *, level: str = "unknown") -> list[Header]:
@@ -17,6 +23,10 @@ def own_headers(exchange: Exchange, *, level: str = "unknown") -> list[Header]:
     warning = exchange.notes.get("budget_warning")
     if warning:
         headers.append((b"x-helmdash-budget-warning", str(warning).encode("latin-1", "replace")))
+    notes = exchange.notes.get("notes")
+    if isinstance(notes, list):
+        said = " ".join(notes).encode("latin-1", "replace")[:_NOTE_BYTES]
+        headers.append((b"x-helmdash-note", bytes(_PLAIN.sub(b" ", said))))
     return [*headers, *remediation_headers(exchange.remediation)]
 
 

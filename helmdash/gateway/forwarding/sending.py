@@ -20,24 +20,33 @@ from helmdash.heavy import end_turn
 from helmdash.providers.protocols import ClientFormat
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed
+from helmdash.upstream.spoken_formats import SpokenFormats
 
 
 class Sender:
     """Sends attempts, one after the other."""
 
-    def __init__(self, client: UpstreamClient, fresh_starts: FreshStarts) -> None:
+    def __init__(
+        self, client: UpstreamClient, formats: SpokenFormats, fresh_starts: FreshStarts
+    ) -> None:
         self._client = client
+        self._formats = formats
         self._fresh_starts = fresh_starts
 
     async def last_reply(
         self, exchange: Exchange, attempt: Attempt, client: ClientFormat
     ) -> UpstreamReply:
-        """The upstream's last word, after a fresh start where the request was too long.
+        """The upstream's last word, after a fresh start where the request was too long, and in
+        another format where it does not speak the client's.
 
-        Raises Refusal when the shorter request cannot be written.
+        Raises Refusal when that other request cannot be written.
         """
         while True:
             reply = await self._reply(exchange, attempt)
+            if isinstance(reply, ErrorReply) and self._is_foreign(exchange, reply):
+                exchange.refused_attempts = reply.attempts
+                attempt = prepare(exchange, exchange.outgoing, client)
+                continue
             if isinstance(reply, ErrorReply):
                 exchange.refused_window = reply.refused_window or exchange.refused_window
             if not isinstance(reply, ErrorReply | WholeReply) or not reply.too_long:
@@ -47,6 +56,17 @@ class Sender:
                 return reply
             exchange.refused_attempts = reply.too_long
             attempt = prepare(exchange, shorter, client)
+
+    def _is_foreign(self, exchange: Exchange, reply: ErrorReply) -> bool:
+        """Whether the upstream has shown that it does not speak the client's format: then it is
+        spoken to in its own from here on."""
+        endpoint, wire = exchange.endpoint, exchange.speaks
+        if endpoint is None or wire is None:
+            return False
+        if not self._formats.learn(endpoint, wire, reply.error, status=reply.status):
+            return False
+        exchange.speaks = endpoint.own_format
+        return True
 
     async def _reply(self, exchange: Exchange, attempt: Attempt) -> UpstreamReply:
         exchange.sent_ns = exchange.sent_ns or perf_counter_ns()

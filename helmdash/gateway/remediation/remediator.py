@@ -68,8 +68,8 @@ class Remediator:
 
 def _is_wanted(exchange: Exchange) -> bool:
     """Whether this call's conversation is remediated: the header decides, else the project. A side
-    call is no step of it."""
-    if exchange.is_side:
+    call is no step of it, and of a fragment nobody knows the history."""
+    if exchange.is_side or (exchange.request is not None and exchange.request.is_fragment):
         return False
     asked_for = exchange.options.remediation
     return exchange.key_context.caller.project.remediation if asked_for is None else asked_for

@@ -75,6 +75,7 @@ MODES = (
 )
 ENDPOINTS = (
     Served("POST", "/v1/chat/completions", "OpenAI", "chat, whole and streamed"),
+    Served("POST", "/v1/responses", "OpenAI", "chat as Codex speaks it, whole and streamed"),
     Served("POST", "/v1/embeddings", "OpenAI", "embeddings"),
     Served("GET", "/v1/models", "OpenAI", "the models of all upstreams"),
     Served("POST", "/v1/messages", "Anthropic", "messages, whole and streamed"),

@@ -1,4 +1,4 @@
-"""The four simulated vendors, and a fifth server that nobody may ever be sent to."""
+"""The simulated vendors, and one more server that nobody may ever be sent to."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.support.upstreams.gemini import GeminiServer
 from tests.support.upstreams.http import Exchange, Server
 from tests.support.upstreams.ollama import OllamaServer
 from tests.support.upstreams.openai import OpenAIServer
+from tests.support.upstreams.responses import ResponsesServer
 
 # Marked, so that finding one anywhere else says where it came from.
 KEYS = {
@@ -31,6 +32,8 @@ class Fleet:
     anthropic: Server
     gemini: Server
     ollama: Server
+    responses: Server
+    """OpenAI's other API; no variable leads to it."""
     outsider: Server
     """Another host: whatever arrives there was sent astray."""
 
@@ -74,6 +77,7 @@ def run_fleet() -> Iterator[Fleet]:
             OllamaServer(outsider_url=url),
             asides=frozenset({"/api/show"}),
         ),
+        "responses": Server(ResponsesServer(outsider_url=url)),
     }
     for server in servers.values():
         server.start()

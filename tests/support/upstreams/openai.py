@@ -119,6 +119,9 @@ class OpenAIServer:
                 await exchange.reply(200, _embeddings(exchange.seen.json))
             case "GET /v1/models":
                 await exchange.reply(200, _models())
+            case "POST /v1/responses":
+                # As most compatible hosts, it has the chat API only.
+                await _send(exchange, self._vendor.trouble("url"))
             case _:
                 await _send(exchange, self._vendor.trouble("model"))
 
@@ -343,6 +346,14 @@ _TROUBLE: dict[str, tuple[int, dict[str, Any]]] = {
             "The model `gpt-no-such-model` does not exist or you do not have access to it.",
             "invalid_request_error",
             "model_not_found",
+        ),
+    ),
+    "url": (
+        404,
+        _error(
+            "Unknown request URL: POST /v1/responses. Please check the URL for typos.",
+            "invalid_request_error",
+            "unknown_url",
         ),
     ),
     "overflow": (

@@ -70,7 +70,7 @@ def capture_of(exchange: Exchange) -> Capture:
         error_message=error.message if error else None,
         error_is_own=exchange.error is not None and exchange.error_is_own,
         sent=sent,
-        sent_is_prompt=False if reply.context_edits or _is_compacted(request) else None,
+        sent_is_prompt=False if reply.context_edits or not _is_whole(request) else None,
         composition=exchange.outgoing.composition,
         messages=messages,
         content=(reply.text or reply.refusal or "") if has_reply else None,
@@ -119,9 +119,12 @@ def _sent(exchange: Exchange) -> SentSizes:
     )
 
 
-def _is_compacted(request: ChatRequest | None) -> bool:
-    """Whether the history holds a compaction of the provider's, before which it reads nothing."""
-    return request is not None and any(
+def _is_whole(request: ChatRequest | None) -> bool:
+    """Whether what was sent is all that the provider reads: it goes on from nothing that is kept
+    there, and holds no compaction of the provider's, before which it reads nothing."""
+    if request is None:
+        return True
+    return not request.is_fragment and not any(
         isinstance(part, Other) and part.kind == _COMPACTION
         for message in request.messages
         for part in message.parts

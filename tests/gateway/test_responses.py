@@ -1,0 +1,248 @@
+"""OpenAI's Responses API on the gateway: passed through, and translated for who has another."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import openai
+import pytest
+from pydantic import BaseModel
+
+from tests.gateway.clients import PIXEL, TOOL, Client
+from tests.gateway.world import COMPLETION, PROMPT, PROVIDERS, RESPONSES, World, model_of
+from tests.support.upstreams.plays import WHOLE
+from tests.support.upstreams.responses import RESPONSE_ID
+
+pytestmark = pytest.mark.xdist_group("gateway")
+
+PATH = "/v1/responses"
+
+
+def asked(model: str, **more: Any) -> dict[str, Any]:
+    return {"model": model, "input": "Hello?", **more}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_to_an_upstream_that_speaks_it_every_byte_goes_on(
+    world: World, stream: bool, mark: str
+) -> None:
+    model = model_of(RESPONSES, "cached", mark)
+    items = [{"type": "sparkle", "glow": 1.50}, {"role": "user", "content": "ü ✓"}]
+    body = json.dumps(asked(model, input=items, stream=stream, x_new={"a": 1.50}), indent=3)
+
+    answer = world.post(PATH, content=body.encode())
+
+    (seen,) = world.fleet.responses.seen(mark)
+    assert seen.path == PATH
+    assert seen.body.decode() == body.replace(f"{RESPONSES}/", "")
+    assert answer.content == bytes(seen.sent)
+    assert answer.headers["content-type"] == (
+        "text/event-stream; charset=utf-8" if stream else "application/json"
+    )
+    call = world.call_of(answer)
+    assert (call["status"], call["cause"]) == ("success", None)
+    assert (call["finish_reason"], call["finish_reason_raw"]) == ("stop", "completed")
+    usage = call["usage"]
+    assert (usage["prompt_tokens"], usage["completion_tokens"]) == (PROMPT, COMPLETION)
+    assert (usage["cached_tokens"], usage["cache_write_tokens"]) == (1000, 100)
+    assert call["raw_content_len"] == len(WHOLE.encode())
+    assert call["upstream_model"].startswith("answer-cached")
+
+
+@pytest.mark.parametrize("provider", [RESPONSES, "openai", "anthropic"])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("behaviour", "status", "reason", "finish"),
+    [
+        ("plain", "completed", None, "stop"),
+        ("reasoning", "completed", None, "stop"),
+        ("cut-short", "incomplete", "max_output_tokens", "length"),
+    ],
+)
+def test_how_a_response_ends(
+    world: World, provider: str, stream: bool, behaviour: str, status: str, reason: str | None,
+    finish: str, mark: str,
+) -> None:  # fmt: skip
+    answer = world.post(PATH, asked(model_of(provider, behaviour, mark), stream=stream))
+
+    response = last_of(answer.text) if stream else answer.json()
+    assert response["status"] == status
+    assert (response["incomplete_details"] or {}).get("reason") == reason
+    assert response["usage"]["input_tokens"] == PROMPT
+    call = world.call_of(answer)
+    assert (call["finish_reason"], call["status"]) == (finish, "success")
+
+
+def last_of(stream: str) -> Any:
+    """What the last event holds."""
+    data = [line[6:] for line in stream.splitlines() if line.startswith("data: ")]
+    return json.loads(data[-1])["response"]
+
+
+def test_refusals_and_filters_are_told_apart(world: World, mark: str) -> None:
+    for provider in (RESPONSES, "openai"):
+        refused = world.post(PATH, asked(model_of(provider, "refusal", mark)))
+        filtered = world.post(PATH, asked(model_of(provider, "filter", mark)))
+
+        message = refused.json()["output"][-1]
+        assert message["content"] == [{"type": "refusal", "refusal": "I cannot help with that."}]
+        assert filtered.json()["incomplete_details"] == {"reason": "content_filter"}
+        assert world.call_of(refused)["finish_reason"] == "refusal"
+        assert world.call_of(filtered)["finish_reason"] == "content_filter"
+
+
+def test_an_upstream_without_it_is_asked_once_and_then_translated(world: World, mark: str) -> None:
+    first = world.post(PATH, asked(model_of("openai", "plain", f"a{mark}")))
+    second = world.post(PATH, asked(model_of("openai", "plain", f"b{mark}")))
+
+    assert first.json()["output"][0]["content"][0]["text"] == WHOLE
+    assert second.json()["output"][0]["content"][0]["text"] == WHOLE
+    paths = [seen.path for seen in world.fleet.openai.seen(mark)]
+    # Another test may have asked before this one.
+    assert paths[-2:] == ["/v1/chat/completions"] * 2
+    assert paths[:-2] in ([], [PATH])
+    assert [call["attempt"] for call in (world.call_of(first), world.call_of(second))][1] == 1
+
+
+CAUSES = {"error-midway": "upstream_error_in_200", "cut-midway": "upstream_error"}
+
+
+def test_a_stream_that_fails_or_breaks_off(world: World, mark: str) -> None:
+    for provider in (RESPONSES, "openai"):
+        for behaviour, cause in CAUSES.items():
+            answer = world.post(PATH, asked(model_of(provider, behaviour, mark), stream=True))
+
+            names = [line[7:] for line in answer.text.splitlines() if line.startswith("event: ")]
+            assert names[-1] in ("response.failed", "error"), (provider, behaviour)
+            assert "response.completed" not in names
+            call = world.call_of(answer)
+            assert call["status"] == "error"
+            assert call["cause"]["name"] == cause
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"conversation": "conv_1"}, "conversation"),
+        ({"background": True}, "background"),
+        ({"prompt": {"id": "pmpt_1"}}, "prompt"),
+        ({"input": [{"type": "compaction", "encrypted_content": "gAAA"}]}, "compaction"),
+        ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "item_reference"),
+        ({"input": [{"type": "from_tomorrow"}]}, "from_tomorrow"),
+        ({"tool_choice": {"type": "web_search"}, "tools": [{"type": "web_search"}]}, "tool_choice"),
+        ({"input": None}, "input"),
+        ({"input": [{"role": "nobody", "content": "x"}]}, r"input\[0\].role"),
+        ({"input": [{"type": "function_call", "call_id": "c"}]}, r"input\[0\].name"),
+        ({"tools": [{"type": "function"}]}, r"tools\[0\].name"),
+        ({"text": {"format": "json"}}, "text.format"),
+    ],
+)
+def test_what_cannot_be_said_is_refused_in_openais_words(
+    clients: dict[str, Client], world: World, said: dict[str, Any], words: str, mark: str
+) -> None:
+    sdk: openai.OpenAI = clients[RESPONSES].sdk  # type: ignore[attr-defined]
+    model = model_of("gemini", "plain", mark)
+
+    with pytest.raises(openai.BadRequestError, match=words):
+        sdk.responses.create(model=model, extra_body=asked(model, **said))
+
+    assert world.fleet.gemini.seen(mark) == []
+
+
+def test_what_can_be_done_without_is_left_out_with_a_sentence(world: World, mark: str) -> None:
+    tools = [
+        {"type": "web_search"},
+        {"type": "function", "name": TOOL, "parameters": {"type": "object"}},
+    ]
+    items = [
+        {"role": "user", "content": "Look it up."},
+        {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+        {"role": "assistant", "content": [{"type": "output_text", "text": "It rains."}]},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"},
+        {"role": "user", "content": "Again?"},
+    ]
+
+    answer = world.post(
+        PATH, asked(model_of("openai", "plain", mark), input=items, tools=tools, truncation="auto")
+    )
+
+    assert answer.status_code == 200
+    for words in ("web_search ", "web_search_call", "truncation"):
+        assert words in answer.headers["x-helmdash-note"]
+    sent = world.fleet.openai.seen(mark)[-1].json
+    assert [tool["function"]["name"] for tool in sent["tools"]] == [TOOL]
+    assert [message["content"] for message in sent["messages"]] == [
+        "Look it up.", "It rains.", "Again?",
+    ]  # fmt: skip
+    call = world.call_of(answer)
+    assert len(call["metadata"]["notes"]) == 3
+    assert call["finish_reason"] == "tool_calls"
+
+
+def test_a_fragment_is_measured_by_nothing_it_sends(world: World, mark: str) -> None:
+    """The server has the rest of the prompt: a long input with few tokens is no cut."""
+    model = model_of(RESPONSES, "plain", mark)
+    long = "word " * 20_000
+    compacted = {"type": "compaction", "encrypted_content": "gAAA"}
+
+    for said in (
+        {"previous_response_id": RESPONSE_ID},
+        {"input": [compacted, {"role": "user", "content": long}]},
+    ):
+        call = world.call_of(world.post(PATH, asked(model, **{"input": long, **said})))
+
+        assert call["health"]["level"] == "healthy"
+        assert call.get("suspected_cut") in (None, {})
+
+
+def test_images_files_and_parsed_replies(
+    clients: dict[str, Client], world: World, mark: str
+) -> None:
+    class Weather(BaseModel):
+        city: str
+
+    sdk: openai.OpenAI = clients[RESPONSES].sdk  # type: ignore[attr-defined]
+    for provider in PROVIDERS:
+        parsed = sdk.responses.parse(
+            model=model_of(provider, "plain", mark), input="Weather?", text_format=Weather
+        )
+        assert isinstance(parsed.output_parsed, Weather)
+        assert world.call_to(model_of(provider, "plain", mark))["response_format"] == "json_schema"
+    image: Any = {"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"}
+    result: Any = {"type": "function_call_output", "call_id": "c", "output": [image]}
+    call: Any = {"type": "function_call", "call_id": "c", "name": TOOL, "arguments": "{}"}
+    seen = sdk.responses.create(
+        model=model_of("openai", "plain", mark),
+        input=[{"role": "user", "content": "See?"}, call, result],
+    )
+    assert seen.output_text == "I see 1 image(s)."
+
+
+@pytest.mark.parametrize(
+    ("provider", "behaviour", "error", "status"),
+    [
+        (RESPONSES, "busy", "RateLimitError", 429),
+        (RESPONSES, "overflow", "BadRequestError", 400),
+        (RESPONSES, "no-such-model", "NotFoundError", 404),
+        ("anthropic", "busy", "RateLimitError", 429),
+        ("anthropic", "overflow", "BadRequestError", 400),
+        ("openai", "overflow", "BadRequestError", 400),
+        ("openai", "no-such-model", "NotFoundError", 404),
+    ],
+)
+def test_an_upstreams_error_is_the_sdks_own(
+    clients: dict[str, Client], world: World, provider: str, behaviour: str, error: str,
+    status: int,
+) -> None:  # fmt: skip
+    sdk: openai.OpenAI = clients[RESPONSES].sdk  # type: ignore[attr-defined]
+
+    with pytest.raises(getattr(openai, error)) as caught:
+        sdk.responses.create(model=model_of(provider, behaviour), input="Hello?")
+
+    assert caught.value.status_code == status
+    if behaviour == "overflow":
+        assert caught.value.code == "context_length_exceeded"
+    call = world.call_of(caught.value.response)
+    assert (call["status"], call["http_status"]) == ("error", status)
