@@ -25,6 +25,7 @@ from helmdash.api.routers import (
     care,
     catalogs,
     conversations,
+    evidence,
     fitting,
     planning,
     plans,
@@ -94,5 +95,6 @@ for _router in (
     plans,
     catalogs,
     budgets,
+    evidence,
 ):
     api.add_router("", _router.router)
