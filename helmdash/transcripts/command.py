@@ -1,4 +1,4 @@
-"""The command on a user's own machine: `python helmdash.pyz import`."""
+"""The commands on a user's own machine: `python helmdash.pyz import` and `statusline`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from helmdash.transcripts.importing import CannotSend, Importer
 from helmdash.transcripts.posting import ApiSender
 from helmdash.transcripts.reading import Home
 from helmdash.transcripts.sent_files import SentFiles, state_file
+from helmdash.transcripts.status_line import address_in, key_in, show_status_line
 from helmdash.transcripts.telling import ProgressBar, summary_lines
 
 
@@ -64,7 +65,8 @@ def run(importer: Importer, *, is_watching: bool, bar: ProgressBar) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """The exit code: 0 all was sent, 1 something was not taken, 2 nothing could be done."""
     parser = argparse.ArgumentParser(
-        prog="helmdash.pyz", description="Bring what agents already wrote into HelmDash."
+        prog="helmdash.pyz",
+        description="Bring what agents already wrote into HelmDash, and show its light.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     importing = commands.add_parser(
@@ -73,7 +75,20 @@ def main(arguments: list[str] | None = None) -> int:
     add_arguments(importing)
     importing.add_argument("--url", help="Where HelmDash is (or HELMDASH_URL).")
     importing.add_argument("--key", help="A key with the scope record (or HELMDASH_API_KEY).")
+    showing = commands.add_parser(
+        "statusline", help="Claude Code's status line: reads its JSON, prints HelmDash's light."
+    )
+    showing.add_argument("--url", help="Where HelmDash is (or HELMDASH_URL, ANTHROPIC_BASE_URL).")
+    showing.add_argument("--key", help="Its key (or HELMDASH_API_KEY, ANTHROPIC_AUTH_TOKEN).")
     given = parser.parse_args(arguments)
+    if given.command == "statusline":
+        return show_status_line(
+            sys.stdin,
+            sys.stdout,
+            url=given.url or address_in(os.environ),
+            key=given.key or key_in(os.environ),
+            variables=os.environ,
+        )
     url = given.url or os.environ.get("HELMDASH_URL") or "http://localhost:8000"
     key = given.key or os.environ.get("HELMDASH_API_KEY") or ""
     bar = ProgressBar(sys.stderr)

@@ -26,6 +26,11 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
+def make_opener() -> OpenerDirector:
+    """What sends requests with a key: it follows no redirect."""
+    return build_opener(_NoRedirects)
+
+
 class ApiSender:
     """Sends batches to `POST /api/v1/calls/batch`, again where the server asks for it.
 
@@ -47,7 +52,7 @@ class ApiSender:
             raise CannotSend("A key is missing: --key, or HELMDASH_API_KEY. Connect makes one.")
         self._address = f"{url.rstrip('/')}/api/v1/calls/batch"
         self._key, self._is_patient, self._wait = key, is_patient, wait
-        self._opener: OpenerDirector = build_opener(_NoRedirects)
+        self._opener = make_opener()
 
     def __call__(self, reports: Sequence[dict[str, Any]]) -> Stored:
         """What became of these reports. Raises CannotSend."""
