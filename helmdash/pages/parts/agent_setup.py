@@ -12,6 +12,8 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from helmdash.core.agents.status_line import windows_differ
+from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.upstreams.endpoints import ProviderKind
 from helmdash.pages.parts.client_snippets import Snippet
 from helmdash.pages.parts.snippets import KEY_VARIABLE
@@ -75,6 +77,51 @@ def find_agent(name: str) -> Agent | None:
     return next((agent for agent in AGENTS if agent.id == name), None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowMending:
+    """What mends that a client counts on another window than the budget has.
+
+    setting: a line for the client; "": it has none. connect: the client's id on the page Connect.
+    """
+
+    client: str
+    client_window: int
+    limit_tokens: int
+    setting: str
+    connect: str
+
+
+def window_mending(
+    *, client_name: str, client_window: int | None, model: str, budget: EffectiveBudget
+) -> WindowMending | None:
+    """What to tell where a client's window and its model's budget disagree; None: they do not, or
+    one is not known."""
+    limit = budget.limit_tokens
+    if client_window is None or limit is None or not windows_differ(client_window, limit):
+        return None
+    agent = next((each for each in AGENTS if client_name in each.clients), None)
+    wiring = Wiring(
+        base="", key=None, model=model, window=limit, compacts_at=budget.critical_max_tokens
+    )
+    setting = ""
+    if agent is not None and agent.id == "codex":
+        setting = f"model_context_window = {limit}"
+    elif agent is not None and agent.id == "claude-code":
+        told = _claude_variables(wiring)
+        names = ("CLAUDE_CODE_MAX_CONTEXT_TOKENS", "CLAUDE_CODE_AUTO_COMPACT_WINDOW")
+        wanted = [name for name in names if name in told]
+        if told.get("ANTHROPIC_MODEL", "").endswith("[1m]"):
+            wanted.insert(0, "ANTHROPIC_MODEL")
+        setting = " ".join(f"{name}={told[name]}" for name in wanted)
+    return WindowMending(
+        client=agent.name if agent else client_name,
+        client_window=client_window,
+        limit_tokens=limit,
+        setting=setting,
+        connect=agent.id if agent else "",
+    )
+
+
 def _claude_code(wiring: Wiring) -> tuple[Snippet, ...]:
     told = _claude_variables(wiring)
     exports = _exported(told, wiring)
@@ -83,11 +130,12 @@ def _claude_code(wiring: Wiring) -> tuple[Snippet, ...]:
     hook = {
         "type": "http",
         "url": f"{base}/api/v1/hooks/claude-code",
-        "headers": {"Authorization": "Bearer $ANTHROPIC_AUTH_TOKEN"},
-        "allowedEnvVars": ["ANTHROPIC_AUTH_TOKEN"],
+        # The client keeps its own credentials from hooks, so the key has a name of ours as well.
+        "headers": {"Authorization": f"Bearer ${KEY_VARIABLE}"},
+        "allowedEnvVars": [KEY_VARIABLE],
     }
     settings = {
-        "env": told,
+        "env": {**told, KEY_VARIABLE: wiring.file_key},
         "hooks": {event: [{"hooks": [hook]}] for event in events},
         "statusLine": {
             "type": "command",

@@ -176,7 +176,8 @@ def weight(attention: Attention) -> Level:
     """The level whose color and sign a reason to look has: critical where something is lost."""
     match attention.reason:
         case (
-            AttentionReason.CRITICAL
+            AttentionReason.CLIENT_REFUSAL
+            | AttentionReason.CRITICAL
             | AttentionReason.OFTEN_FAILED
             | AttentionReason.NEWEST_FAILED
             | AttentionReason.WAS_CRITICAL

@@ -28,7 +28,7 @@ from helmdash.transcripts.archive import build_archive
 
 # A model id nobody has: its reader puts one in its place.
 _BLANK = "provider/MODEL"
-# Keys made here report calls, and read nothing (decisions.md, "Adoption: names").
+# An agent's key lies in its own settings: it reports calls, and reads nothing.
 _SCOPES = ("record",)
 # A page that is left open for longer waits for a call of today.
 _LONGEST_WAIT = timedelta(days=1)

@@ -26,6 +26,7 @@ from helmdash.pages.parts import (
     curve_points,
     whole_curve,
 )
+from helmdash.pages.parts.agent_setup import window_mending
 from helmdash.pages.parts.one_shots import grouped
 from helmdash.pages.parts.reminders import notes_at
 from helmdash.pages.render import PageRequest, live, live_with, show
@@ -129,6 +130,12 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
         "ahead": ahead,
         "is_part": since is not None or up_to is not None,
         "windows": windows,
+        "window_mending": window_mending(
+            client_name=newest.client.name if newest.client else "",
+            client_window=newest.client_window,
+            model=newest.model,
+            budget=windows,
+        ),
         "today": line_edits.judged_today(line_edits.subject_of_conversation(newest), windows),
         "care_level": found.care.level,
         "countdown": care.countdown(found.care, found.guidance),
