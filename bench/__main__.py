@@ -19,7 +19,6 @@ NAMES = (
     "ranking",
     "recording",
     "reports",
-    "exports",
     "gateway",
     "care",
     "pages",

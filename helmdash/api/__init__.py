@@ -25,8 +25,8 @@ from helmdash.api.routers import (
     care,
     catalogs,
     conversations,
-    evidence,
     fitting,
+    hooks,
     planning,
     plans,
 )
@@ -89,12 +89,12 @@ for _router in (
     calls,
     conversations,
     care,
+    hooks,
     fitting,
     assembling,
     planning,
     plans,
     catalogs,
     budgets,
-    evidence,
 ):
     api.add_router("", _router.router)

@@ -147,6 +147,7 @@ def _follow(row: Conversation, word: Word, now: datetime) -> None:
         case Word.DONE:
             # What was seen to is no reason any more; a level is one again with the next call.
             row.recent_failures, row.cut_generation, row.attention = 0, None, 0
+            row.client_refusal = None
             row.snoozed_until = row.snoozed_rank = None
         case Word.OPEN:
             row.snoozed_until = row.snoozed_rank = None
@@ -154,4 +155,7 @@ def _follow(row: Conversation, word: Word, now: datetime) -> None:
     row.save(update_fields=_MOVED)
 
 
-_MOVED = ("attention", "recent_failures", "cut_generation", "snoozed_until", "snoozed_rank")
+_MOVED = (
+    *("attention", "recent_failures", "cut_generation", "client_refusal"),
+    *("snoozed_until", "snoozed_rank"),
+)

@@ -16,7 +16,7 @@ _NEWEST = 20
 
 
 class ConnectState(StrEnum):
-    """How far a client has come (decisions.md, "Adoption: names")."""
+    """How far a client has come."""
 
     WAITING = "waiting"
     CONNECTED = "connected"

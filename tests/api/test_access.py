@@ -27,6 +27,13 @@ ROUTES: dict[str, tuple[str | None, str, str, object, int]] = {
     "list_calls": ("read", "GET", "/calls", None, 200),
     "export_calls": ("read", "GET", "/calls/export", None, 200),
     "get_call": ("read", "GET", "/calls/nobody", None, 404),
+    "claude_code_hook": (
+        "record",
+        "POST",
+        "/hooks/claude-code",
+        {"session_id": "s", "hook_event_name": "SessionEnd"},
+        200,
+    ),
     "list_conversations": ("read", "GET", "/conversations", None, 200),
     "get_conversation": ("read", "GET", "/conversations/nobody", None, 404),
     "get_timeline": ("read", "GET", "/conversations/nobody/timeline", None, 404),
@@ -73,16 +80,6 @@ ROUTES: dict[str, tuple[str | None, str, str, object, int]] = {
     "create_budget": ("budgets", "POST", "/budgets", examples.BUDGET, 201),
     "change_budget": ("budgets", "PATCH", "/budgets/99999999", {}, 404),
     "delete_budget": ("budgets", "DELETE", "/budgets/99999999", None, 404),
-    "list_suggestions": ("read", "GET", "/suggestions", None, 200),
-    "accept_suggestion": ("budgets", "POST", "/suggestions/99999999/accept", None, 404),
-    "dismiss_suggestion": (
-        "budgets",
-        "POST",
-        "/suggestions/99999999/dismiss",
-        examples.DISMISSAL,
-        404,
-    ),
-    "get_learned_limits": ("read", "GET", "/learned-limits?model=openai/gpt-4o", None, 200),
 }
 
 

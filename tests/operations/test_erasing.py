@@ -13,10 +13,12 @@ from django.core.management import call_command
 from django.db import connection
 
 from helmdash.core.access.permissions import SHELL, Forbidden, KeyHolder, Person
+from helmdash.core.agents.claude_hooks import ClientEvent, ClientEventKind
 from helmdash.core.conversations.fingerprints import ChatTurn, links_of
 from helmdash.operations import care, triage
 from helmdash.operations.recorder import recorder
 from helmdash.operations.recorder.units import Unit
+from helmdash.operations.recording.client_events import note_event
 from helmdash.operations.retention.erasing import (
     UNSEEN,
     Erased,
@@ -73,6 +75,8 @@ def fill(project: ProjectInfo, name: str) -> None:
         text=f"Look at {name}.",
         now=NOW,
     )
+    compaction = ClientEvent(kind=ClientEventKind.COMPACTION, conversation=name, key=f"{name} 1")
+    note_event(project=project, event=compaction, now=NOW)
     care.add_reminder(
         actor=SHELL, project=project, conversation=name, content=f"{name} notes", now=talk.tick()
     )

@@ -68,6 +68,16 @@ ADVANCE_ANSWER: dict[str, object] = {
     "generation": 19,
     "reason": "The countdown is over.",
 }
+HOOK_COMPACTION: dict[str, object] = {
+    "hook_event_name": "PostCompact",
+    "session_id": "5f3c0a1e-6f0b-4a52-9a0b-0b0f2f1d2c3e",
+    "trigger": "auto",
+}
+HOOK_STATUS: dict[str, object] = {
+    "session_id": "5f3c0a1e-6f0b-4a52-9a0b-0b0f2f1d2c3e",
+    "model": {"id": "claude-sonnet-4-5"},
+    "context_window": {"context_window_size": 200_000},
+}
 CLEAR: dict[str, object] = {"reminder_content": "Chapter 1 is done."}
 CLEAR_ANSWER: dict[str, object] = {
     "round": 2,
@@ -187,7 +197,6 @@ BUDGET: dict[str, object] = {
     "context_length": 32768,
     "evidence": "Clean plans up to 24,000 tokens in our runs of January 2026.",
 }
-DISMISSAL: dict[str, object] = {"reason": "The large prompts of May were a test."}
 BUDGET_CHANGE: dict[str, object] = {"max_catalog_bytes": 9000, "evidence": "Cut replies above."}
 
 PLAN: dict[str, object] = {

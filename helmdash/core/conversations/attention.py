@@ -1,8 +1,9 @@
 """Why somebody should look at a conversation: it is full, failing, or cut.
 
 Full: its newest prompt is above a line, or was when its usage was last known, or care holds such a
-level. Failing: its newest call failed, or three of its last five. Cut: a prompt of the open round
-was probably cut upstream; what came after it rests on what was left.
+level. Failing: its client refused to go on by itself, its newest call failed, or three of its last
+five. Cut: a prompt of the open round was probably cut upstream; what came after it rests on what
+was left.
 
 All of it is kept with the conversation and brought forward by each call, so that a list of those
 that need somebody asks one narrow index, however many conversations there are.
@@ -27,6 +28,8 @@ _ALL: Final = (1 << NEWEST_CALLS) - 1
 class AttentionReason(StrEnum):
     """Why somebody should look, what is worst first."""
 
+    # First, since ranks are stored: those of the others stay what they were.
+    CLIENT_REFUSAL = "client_refusal"
     CRITICAL = "critical"
     OFTEN_FAILED = "often_failed"
     WAS_CRITICAL = "was_critical"
@@ -52,7 +55,8 @@ class Standing(Protocol):
 
     held_level: the level that care holds in the open round. recent_failures: the newest calls as
     bits, the newest one lowest, set where a call failed. cut_generation: the newest call of the
-    open round whose prompt was probably cut.
+    open round whose prompt was probably cut. client_refusal: what the client refused by itself
+    since the newest call.
     """
 
     @property
@@ -73,6 +77,8 @@ class Standing(Protocol):
     def latest_cause(self) -> str | None: ...
     @property
     def cut_generation(self) -> int | None: ...
+    @property
+    def client_refusal(self) -> str | None: ...
 
 
 def with_newest(recent_failures: int, *, is_failed: bool) -> int:
@@ -96,6 +102,8 @@ def _reasons(standing: Standing) -> Iterator[AttentionReason]:
     failed = standing.recent_failures.bit_count()
     known = (standing.known_level, standing.held_level)
     was = known if standing.level == Level.UNKNOWN.value else ()
+    if standing.client_refusal:
+        yield AttentionReason.CLIENT_REFUSAL
     if standing.level == Level.CRITICAL.value:
         yield AttentionReason.CRITICAL
     if failed >= _MANY_FAILED:
@@ -114,6 +122,8 @@ def _reasons(standing: Standing) -> Iterator[AttentionReason]:
 
 def _tell(reason: AttentionReason, standing: Standing) -> str:
     match reason:
+        case AttentionReason.CLIENT_REFUSAL:
+            return f"its client refused to go on, without a request: {standing.client_refusal}"
         case AttentionReason.CRITICAL | AttentionReason.CAUTION:
             return _over(Level(reason.value), standing)
         case AttentionReason.OFTEN_FAILED:

@@ -343,6 +343,7 @@ def _leave_level(row: Conversation, *, late_until: int, now: datetime) -> None:
         "recent_failures": 0,
         "latest_cause": None,
         "cut_generation": None,
+        "client_refusal": None,
         "held_level": None,
     }
     for name, value in changes.items():

@@ -24,7 +24,8 @@ _SHARE_OF_REFUSED = 0.7
 # What tells why somebody should look, besides the level held.
 _STANDING = (
     *("level", "known_level", "prompt_tokens", "optimal_max_tokens", "critical_max_tokens"),
-    *("recent_failures", "latest_cause", "cut_generation", "attention", "snoozed_until"),
+    *("recent_failures", "latest_cause", "cut_generation", "client_refusal"),
+    *("attention", "snoozed_until"),
 )
 
 

@@ -52,6 +52,8 @@ class ClientCompactions:
         return OPENED_BY if is_opening else ""
 
     def _has_asked(self, row: ConversationRow) -> bool:
+        if row.client_compacted_at is not None and row.client_compacted_at >= row.latest_at:
+            return True  # it said so itself (operations.recording.client_events)
         known = self._asked.get(row.id)
         if known is not None or not row.side_calls:
             return bool(known)

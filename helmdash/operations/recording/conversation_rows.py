@@ -67,8 +67,10 @@ _MOVING = (
     "parent",
     "side_calls",
     "context",
+    "client_refusal",
 )
-_COLUMNS = ("id", "project_id", "name", *_MOVING)
+# A hook writes when the client compacted; calls only look at it.
+_COLUMNS = ("id", "project_id", "name", *_MOVING, "client_compacted_at")
 
 
 @dataclass(slots=True)
@@ -112,6 +114,8 @@ class ConversationRow:
     parent: str | None = None
     side_calls: int | None = None
     context: str | None = None
+    client_refusal: str | None = None
+    client_compacted_at: datetime | None = None
     is_new: bool = False
     # Its severity as it is stored; None where this transaction has made it.
     stood_at: int | None = None
@@ -411,6 +415,7 @@ def _apply(row: ConversationRow, after: ConversationState, item: Judged) -> None
     row.critical_max_tokens = health.critical_max_tokens
     row.recent_failures = with_newest(row.recent_failures, is_failed=item.cause is not None)
     row.latest_cause = item.cause.name.value if item.cause else None
+    row.client_refusal = None  # it goes on
     if health.reason is HealthReason.SUSPECTED_CUT:
         row.cut_generation = row.generation
     row.attention = rank_of(row)
@@ -423,11 +428,13 @@ def _apply(row: ConversationRow, after: ConversationState, item: Judged) -> None
 
 
 def _name_model(row: ConversationRow, item: Judged) -> None:
+    # A status line tells the window between calls: the word holds for its model.
+    is_same = row.model_key == item.model_key
+    row.client_window = item.client_window or (row.client_window if is_same else None)
     row.model = item.capture.model
     row.model_key = item.model_key
     row.client_name = item.capture.client_name
     row.client_version = item.capture.client_version
-    row.client_window = item.client_window
 
 
 def _count(row: ConversationRow, item: Judged) -> None:

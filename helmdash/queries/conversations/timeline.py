@@ -1,4 +1,5 @@
-"""The timeline of a conversation: its calls, clears, compactions and changes of model."""
+"""The timeline of a conversation: its calls, clears, compactions, changes of model, and what its
+client told that is no call."""
 
 from __future__ import annotations
 
@@ -7,14 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from helmdash.answers import JsonName, Words
+from helmdash.answers import Doc, JsonName, Words
 from helmdash.core.agents import contexts
+from helmdash.core.agents.claude_hooks import ClientEventKind
 from helmdash.core.budgets.levels import Level
 from helmdash.core.conversations import chains
 from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
-from helmdash.records.models import Call, Conversation, Round
+from helmdash.records.models import Call, ClientEvent, Conversation, Round
 from helmdash.records.querysets import calls_of
 
+# A compaction that its client tells is shown where the round begins, as any other.
+_TOLD_WORDS = (ClientEventKind.REFUSAL.value, ClientEventKind.FAILURE.value)
 _COMPACTED = frozenset({chains.COMPACTED, contexts.COMPACTED})
 
 
@@ -28,11 +32,12 @@ class TimelineItem:
     generation: int
     round_number: Annotated[int, JsonName("round")]
     at: datetime
-    event: Annotated[str, Words(("call", "clear", "compaction", "model_change"))]
+    event: Annotated[str, Words(("call", "clear", "compaction", "model_change", *_TOLD_WORDS))]
     call_id: str | None
     model: str | None
     prompt_tokens: int | None
     level: Level | None
+    detail: Annotated[str | None, Doc("Of what the client told: its own words.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +53,7 @@ def timeline(
     """Events of a conversation, oldest first; `limit` counts generations. None if it does not
     exist.
 
-    Three queries. Raises BadCursor.
+    Four queries. Raises BadCursor.
     """
     shown_up_to = decode_number_cursor(cursor) if cursor else 0
     row = Conversation.objects.filter(project_id=project_id, name=conversation_id).first()
@@ -68,10 +73,14 @@ def timeline(
     )
     if more:
         cleared = cleared.filter(first_generation__lte=found[-1].generation)
+    told = ClientEvent.objects.filter(conversation=row, kind__in=_TOLD_WORDS)
+    if before is not None:
+        told = told.filter(at__gt=before.started_at)
+    if more:
+        told = told.filter(at__lte=found[-1].started_at)
+    items = _events(found, before.model if before else None, list(cleared.order_by("number")))
     return Timeline(
-        items=tuple(
-            _events(found, before.model if before else None, list(cleared.order_by("number")))
-        ),
+        items=tuple(_with_told(items, list(told.order_by("at", "id")[:limit]), row)),
         next=encode_cursor(found[-1].generation or 0) if more else None,
     )
 
@@ -90,6 +99,35 @@ def _events(
         yield _event(call, "call")
         model = call.model
     yield from map(_clear, waiting)
+
+
+def _with_told(
+    items: Iterable[TimelineItem], told: Sequence[ClientEvent], row: Conversation
+) -> Iterable[TimelineItem]:
+    """What the client told stands after what was there by then."""
+    waiting = list(told)
+    generation, round_number = 0, 1
+    for item in items:
+        while waiting and waiting[0].at < item.at:
+            yield _told(waiting.pop(0), generation, round_number)
+        generation, round_number = item.generation, item.round_number
+        yield item
+    for event in waiting:
+        yield _told(event, generation or row.generation, round_number)
+
+
+def _told(event: ClientEvent, generation: int, round_number: int) -> TimelineItem:
+    return TimelineItem(
+        generation=generation,
+        round_number=round_number,
+        at=event.at,
+        event=event.kind,
+        call_id=None,
+        model=None,
+        prompt_tokens=None,
+        level=None,
+        detail=event.detail or None,
+    )
 
 
 def _clear(opened: Round) -> TimelineItem:

@@ -19,6 +19,7 @@ from helmdash.records.models.audit import AuditEntry
 from helmdash.records.models.budgets import Budget, BudgetAlias
 from helmdash.records.models.care import Guidance, PendingPrompt, Reminder
 from helmdash.records.models.catalog import CatalogRevision
+from helmdash.records.models.client_events import ClientEvent
 from helmdash.records.models.conversations import (
     Call,
     CallName,
@@ -38,7 +39,6 @@ from helmdash.records.models.rollups import Rollup, RollupState, UncountedCalls
 from helmdash.records.models.rules import RuleSet
 from helmdash.records.models.schema import SchemaMark
 from helmdash.records.models.sessions import OidcIdentity, SignedIn
-from helmdash.records.models.suggestions import Suggestion
 from helmdash.records.models.triage import FailureMark, TriageWord
 from helmdash.records.models.upstreams import Upstream
 from helmdash.records.models.windows import LearnedWindow
@@ -53,6 +53,7 @@ __all__ = [
     "CallName",
     "CallPayload",
     "CatalogRevision",
+    "ClientEvent",
     "Conversation",
     "ConversationMark",
     "FailureMark",
@@ -84,7 +85,6 @@ __all__ = [
     "SignInThrottle",
     "SignedIn",
     "StoredMessage",
-    "Suggestion",
     "TriageWord",
     "UncountedCalls",
     "Upstream",

@@ -46,6 +46,10 @@ class Conversation(models.Model):
     context = name_field(
         CONTEXT_CHARS, "How its program calls the context that its newest calls were made in."
     )
+    client_compacted_at = models.DateTimeField(
+        null=True, help_text="When its client last said that it compacted the history."
+    )
+    client_refusal = name_field(400, "What its client refused by itself since the newest call.")
     level = models.CharField(max_length=10, default=Level.UNKNOWN.value)
     severity = models.PositiveSmallIntegerField(default=LEVELS[Level.UNKNOWN].severity)
     level_reason = word_field(32)

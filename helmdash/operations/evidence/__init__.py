@@ -1,1 +1,0 @@
-"""Suggested edits of budgets: made anew as calls come in, accepted or dismissed by people."""

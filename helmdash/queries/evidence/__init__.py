@@ -1,1 +1,0 @@
-"""What is learned of models, and the edits that it suggests."""
