@@ -24,6 +24,7 @@ from helmdash.core.care.reminders import PACKAGE_VERSION
 from helmdash.core.care.restarts import RESTART_VERSION
 from helmdash.core.conversations.fingerprints import CHAIN_VERSION
 from helmdash.core.conversations.first_retries import FIRST_RETRY_VERSION
+from helmdash.core.conversations.kept_replies import KEPT_REPLY_VERSION
 from helmdash.core.conversations.placement import PLACEMENT_VERSION
 from helmdash.core.decoding.decoding import DECODING_VERSION
 from helmdash.core.fitting.doubt import FILTER_VERSION
@@ -61,6 +62,7 @@ CALL_RULES = rule_set(
         "contexts": CONTEXT_VERSION,
         "cuts": CUTS_VERSION,
         "first_retry": FIRST_RETRY_VERSION,
+        "kept_reply": KEPT_REPLY_VERSION,
         "levels": HEALTH_VERSION,
         "placement": PLACEMENT_VERSION,
         "redaction": REDACTION_VERSION,

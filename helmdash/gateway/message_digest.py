@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from helmdash.core.conversations.fingerprints import ChainLinks, ChatTurn, links_of
+from helmdash.core.conversations.kept_replies import reply_fingerprint
 from helmdash.providers.wire import (
     ChatRequest,
     Image,
@@ -39,10 +41,22 @@ def reply_turn(reply: Reply) -> ChatTurn | None:
     return ChatTurn(role="assistant", text=text) if text else None
 
 
-def call_links(request: ChatRequest, reply: Reply, *, is_retry: bool) -> ChainLinks:
-    """The traces of a call that has ended, by which the next one finds its conversation."""
+def call_links(
+    request: ChatRequest, reply: Reply, *, is_retry: bool, kept_id: str | None
+) -> ChainLinks:
+    """The traces of a call that has ended, by which the next one finds its conversation.
+
+    kept_id: the id of the reply, where its provider keeps it; None: it does not.
+    """
     turns, answer = turns_of(request.messages), reply_turn(reply)
-    return links_of(turns, reply=answer, is_retry=is_retry)
+    links = links_of(turns, reply=answer, is_retry=is_retry)
+    if kept_id is None and request.continues is None:
+        return links
+    return replace(
+        links,
+        kept=reply_fingerprint(kept_id or ""),
+        after=reply_fingerprint(request.continues or ""),
+    )
 
 
 def kept_messages(request: ChatRequest) -> tuple[Mapping[str, Any], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helmdash.core.agents.names import agent_name
+from helmdash.core.agents.names import agent_name, foreign_name
 from helmdash.core.agents.reading import agent_call
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.options import conversation_of
@@ -21,13 +21,14 @@ def name_conversation(exchange: Exchange, chat: ChatRequest) -> None:
     agent = exchange.agent = agent_call(exchange.headers, request_facts(chat), client=client)
     own = exchange.options.conversation
     exchange.parent = exchange.options.parent
+    told = conversation_of(chat.metadata) or foreign_name(chat.conversation or "")
     if agent is None:
-        exchange.conversation = own or conversation_of(chat.metadata)
+        exchange.conversation = own or told
     elif own is None:
         exchange.conversation = agent.conversation
         exchange.parent = exchange.parent or agent.parent
         if agent.conversation is None and agent.parent is None:
-            exchange.conversation = conversation_of(chat.metadata)
+            exchange.conversation = told
     elif agent.parent is not None and exchange.options.parent is None:
         exchange.conversation = agent_name(own, agent.part) if agent.part else None
         exchange.parent = own

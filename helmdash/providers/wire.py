@@ -168,8 +168,8 @@ class ChatRequest:
 
     For a format in which a request need not hold its whole prompt: `is_fragment` where it goes on
     from what the server keeps; `conversation` is the id of the one it goes on with, `continues`
-    that of the reply. `may_truncate`: the server is told to leave out of the prompt what does not
-    fit.
+    that of the reply, and `keeps_reply` where the server is to keep this one. `may_truncate`: the
+    server is told to leave out of the prompt what does not fit.
     `left_out` has a sentence for each thing that another format has no word for and can do
     without, `untranslatable` one for the first that it cannot. `repeated` are the members that a
     reply repeats.
@@ -199,6 +199,7 @@ class ChatRequest:
     is_fragment: bool | None = None
     conversation: str | None = None
     continues: str | None = None
+    keeps_reply: bool | None = None
     may_truncate: bool | None = None
     left_out: tuple[str, ...] = ()
     untranslatable: str | None = None

@@ -15,13 +15,16 @@ from typing import Any, Final, Literal, NamedTuple
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from helmdash.records.bulk import insert_rows
+from helmdash.records.bulk import insert_rows, upsert_rows
 from helmdash.records.models import Call, CallName, CallPayload, Conversation
 from helmdash.records.querysets import in_partitions, moment, starts_with
 from helmdash.records.replica import connection_for
 
 # A story of a plan has some ten calls, a long session of an agent's some hundreds: a millisecond.
 MOST_OF_ID: Final = 1_000
+
+# Before the id of a reply: no id that a client gives a call by chance begins so.
+_REPLY: Final = "reply:"
 
 
 class Place(NamedTuple):
@@ -131,6 +134,22 @@ def insert_names(rows: Sequence[Mapping[str, Any]]) -> None:
     Raises django.db.IntegrityError where a name, or a number in a conversation, is taken.
     """
     insert_rows(CallName, [name_row(row) for row in rows])
+
+
+def reply_name(reply_id: str) -> str:
+    """The second name of a call whose reply its provider keeps under this id."""
+    return f"{_REPLY}{reply_id}"
+
+
+def insert_reply_names(rows: Mapping[str, Mapping[str, Any]]) -> None:
+    """Note by which ids providers keep the replies of calls that are being inserted: the rows of
+    the calls, by the ids. Of an id that came before, the first call keeps it."""
+    named = [
+        {**name_row(rows[each]), "name": reply_name(each), "generation": None}
+        | {"correlation_id": None}
+        for each in sorted(rows)
+    ]
+    upsert_rows(CallName, named, unique=("project_id", "name"), update="name")
 
 
 def name_row(row: Mapping[str, Any]) -> dict[str, Any]:

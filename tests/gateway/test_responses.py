@@ -246,3 +246,51 @@ def test_an_upstreams_error_is_the_sdks_own(
         assert caught.value.code == "context_length_exceeded"
     call = world.call_of(caught.value.response)
     assert (call["status"], call["http_status"]) == ("error", status)
+
+
+def test_a_chain_of_responses_is_one_conversation(world: World, mark: str) -> None:
+    """Each request holds what is new; a response that has been gone on from branches off."""
+    model = model_of(RESPONSES, "chained", mark)
+
+    def say(**more: Any) -> Any:
+        answer = world.post(PATH, asked(model, **more))
+        return answer.json()["id"], world.call_of(answer)
+
+    first_id, first = say(input=f"One {mark}")
+    failed = world.call_of(
+        world.post(
+            PATH, asked(f"{RESPONSES}/answer-overflow.{mark}", previous_response_id=first_id)
+        )
+    )
+    second_id, second = say(previous_response_id=first_id)
+    _, third = say(previous_response_id=second_id, input=[])
+    _, branch = say(previous_response_id=first_id)
+    _, foreign = say(previous_response_id="resp_of_somebody")
+    _, unkept = say(input=f"One {mark}", store=False)
+
+    calls = (first, failed, second, third)
+    assert {call["conversation"] for call in calls} == {first["conversation"]}
+    assert [call["generation"] for call in calls] == [1, 2, 3, 4]
+    assert [call["placed_by"] for call in calls[1:]] == ["kept-reply-1 continue"] * 3
+    assert branch["placed_by"] == "kept-reply-1 branch"
+    names = {call["conversation"] for call in (first, branch, foreign, unkept)}
+    assert len(names) == 4
+
+
+def test_a_conversation_of_the_servers_is_named_by_its_id(world: World, mark: str) -> None:
+    for said in ({"conversation": f"conv_{mark}"}, {"conversation": {"id": f"conv_{mark}"}}):
+        answer = world.post(PATH, asked(model_of(RESPONSES, "plain", mark), **said))
+
+        assert world.call_of(answer)["conversation"] == f"conv_{mark}"
+
+
+@pytest.mark.parametrize(("truncation", "rule"), [("auto", "truncation_auto"), ("disabled", "*")])
+def test_a_prompt_that_was_cut_as_it_was_asked_for_is_told_so(
+    world: World, truncation: str, rule: str, mark: str
+) -> None:
+    said = {"input": "word " * 20_000, "truncation": truncation, "store": False}
+
+    call = world.call_of(world.post(PATH, asked(model_of(RESPONSES, "plain", mark), **said)))
+
+    assert call["health"]["level"] == "unknown"
+    assert call["suspected_cut"]["rule"] == rule or rule == "*"

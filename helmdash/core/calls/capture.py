@@ -26,6 +26,8 @@ STRUCTURED_PURPOSES = frozenset({"plan", "route", "filter", "verify"})
 # What a conversation may be called: what a path carries unescaped. No link can carry "." or "..".
 CONVERSATION_PATTERN = r"^(\.{3,}|\.*[A-Za-z0-9_:@+=-][A-Za-z0-9._:@+=-]*)$"
 CONVERSATION_CHARS = 255
+# OpenAI's have 55 characters; before it stands what tells it from ids of calls.
+MOST_REPLY_ID_CHARS = 100
 # What programs call a context: a number, an id, or a hash.
 CONTEXT_CHARS = 64
 
@@ -119,6 +121,8 @@ class Capture:
     refused_window: int | None = None  # tokens of context that a refusal names
     server_window: int | None = None  # tokens of context the upstream says the model has
     reasoning_len: int | None = None  # bytes of reasoning that came beside the content
+    kept_reply_id: str | None = None  # by which the provider keeps the reply
+    may_be_truncated: bool | None = None  # the provider was told to leave out what does not fit
     links: ChainLinks | None = None  # what tells the conversation where none was named
     beside: Beside | None = None  # for whoever asked for an answer; read and never stored
 

@@ -1,6 +1,6 @@
 """Fingerprints: the hashes by which a request finds the conversation that it goes on with.
 
-Each call leaves at most three of them and looks for some dozens (core.conversations.chains says
+Each call leaves at most four of them and looks for some dozens (core.conversations.chains says
 which rule reads what). What is kept of a text is its hash alone.
 """
 
@@ -63,7 +63,7 @@ class ChatTurn(NamedTuple):
 class ChainLinks:
     """The traces of one request and its reply, made by `links_of`: all that is kept of them.
 
-    The first four are what the call leaves, the others what it looks for. Plain strings, and not
+    The first five are what the call leaves, the others what it looks for. Plain strings, and not
     many: at most 16 prefixes and replies, 8 runs, some dozens of sentences.
     """
 
@@ -71,7 +71,9 @@ class ChainLinks:
     reply: str = ""  # the same and the reply
     run: str = ""  # the reply and the one before it
     summary: str = ""  # a sentence of the reply, where that is a summary
+    kept: str = ""  # the id of the reply, where its provider keeps it
     is_retry: bool = False
+    after: str = ""  # the id of the kept reply that the request goes on from
     # Beginnings, the longest first; "" for one that says too little by itself ...
     prefixes: tuple[str, ...] = ()
     replies: tuple[str, ...] = ()  # ... and the same with the assistant's turn after it
@@ -82,7 +84,7 @@ class ChainLinks:
     def near(self) -> tuple[str, ...]:
         """The fingerprints of the longest beginnings: to look for first."""
         pairs = (*self.prefixes[:NEAR_PREFIXES], *self.replies[:NEAR_PREFIXES])
-        return tuple(filter(None, pairs))
+        return tuple(filter(None, (self.after, *pairs)))
 
     @property
     def itself(self) -> tuple[str, ...]:
@@ -126,14 +128,18 @@ def links_of(turns: Sequence[ChatTurn], *, reply: ChatTurn | None, is_retry: boo
 
 
 def fingerprints_of(links: ChainLinks, generation: int) -> tuple[str, ...]:
-    """The fingerprints that the call leaves as that generation of its conversation; at most three.
+    """The fingerprints that the call leaves as that generation of its conversation; at most four.
 
     The reply tells apart chats that begin alike; later on a conversation's turns do. Only what has
     gone on can be summed up.
     """
+    kept = links.kept or links.after
+    if links.after:
+        # Its turns are a fragment, and begin no other request.
+        return (kept,)
     if generation == 1 or not links.prefixes:
-        return tuple(filter(None, (links.head, links.reply, links.run)))
-    return tuple(filter(None, (links.head, links.run, links.summary)))
+        return tuple(filter(None, (links.head, links.reply, links.run, kept)))
+    return tuple(filter(None, (links.head, links.run, links.summary, kept)))
 
 
 class _Said(NamedTuple):

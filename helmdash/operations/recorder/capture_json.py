@@ -21,7 +21,7 @@ from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.fingerprints import ChainLinks
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.records.bulk import storable
-from helmdash.records.models import Call, Conversation
+from helmdash.records.models import Call, CallName, Conversation
 
 _NAMES = tuple(field.name for field in fields(Capture) if field.name != "beside")
 # How JSON writes U+0000, which PostgreSQL stores nowhere.
@@ -40,6 +40,7 @@ _COLUMNS: Mapping[str, tuple[type[models.Model], str]] = {
     "context": (Conversation, "context"),
     "finish_reason": (Call, "finish_reason_raw"),
     "fit_id": (Call, "fit_name"),
+    "kept_reply_id": (CallName, "name"),
 }
 _COLUMNLESS = ("error_message", "content", "unusable", "budget_model")
 

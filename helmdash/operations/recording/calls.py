@@ -59,7 +59,13 @@ from helmdash.records.bulk import (
     sent_together,
     upsert_rows,
 )
-from helmdash.records.call_names import calls_at, delete_names, find_places, insert_names
+from helmdash.records.call_names import (
+    calls_at,
+    delete_names,
+    find_places,
+    insert_names,
+    insert_reply_names,
+)
 from helmdash.records.models import Call, CallPayload, Payload, StoredMessage
 
 # A message that comes with every call need not be written with every call.
@@ -211,6 +217,13 @@ class _Batch:
             self._standings.write()
             self._inference.write(self._now)
             insert_names(self._call_rows)
+            insert_reply_names(
+                {
+                    reply_id: row
+                    for row, item in zip(self._call_rows, self.items, strict=True)
+                    if (reply_id := item.capture.kept_reply_id)
+                }
+            )
             insert_rows(Call, self._call_rows)
             insert_rows(CallPayload, payloads)
             upsert_rows(
@@ -299,7 +312,7 @@ def _is_nameless(item: Judged) -> bool:
     """
     links = item.capture.links
     is_told = bool(item.capture.conversation) or item.is_side
-    return not is_told and links is not None and bool(links.head)
+    return not is_told and links is not None and bool(links.head or links.after)
 
 
 def _lock_conversations(

@@ -21,6 +21,7 @@ from helmdash.core.conversations.first_retries import (
     failed_fingerprint,
     is_same_again,
 )
+from helmdash.core.conversations.kept_replies import KEPT_REPLY_VERSION, place_after
 from helmdash.operations.recording.conversation_rows import (
     ConversationIds,
     ConversationRow,
@@ -88,8 +89,13 @@ class Inference:
     def place(self, item: Judged, links: ChainLinks) -> Inferred:
         """The conversation of the next call, made where it is new."""
         caller = _caller_tag(item.caller)
-        found = place(links, lambda fingerprint: self._seen(fingerprint + caller))
-        how = f"{CHAIN_VERSION} {found.placing}"
+        before = self._seen(links.after + caller) if links.after else ()
+        if before:
+            found, rule = place_after(before), KEPT_REPLY_VERSION
+        else:
+            found = place(links, lambda fingerprint: self._seen(fingerprint + caller))
+            rule = CHAIN_VERSION
+        how = f"{rule} {found.placing}"
         if found.conversation is None:
             failed = self._failed_before(item, links)
             if failed is not None:

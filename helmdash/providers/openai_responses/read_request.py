@@ -69,6 +69,7 @@ def read_request(body: Object, *, model: str | None, stream: bool | None) -> Cha
         is_fragment=not found.is_whole or any(map(body.get, ("prompt", *_NAMES))),
         conversation=_conversation(body),
         continues=text_at(body, "previous_response_id"),
+        keeps_reply=body.get("store") is not False,
         may_truncate=body.get("truncation") == "auto",
         left_out=_sentences((*offer.left_out, *found.left_out, *_without_words(body))),
         untranslatable=_kept_elsewhere(body) or found.untranslatable or unsaid,

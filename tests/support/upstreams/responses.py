@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import uuid4
 
 from tests.support.upstreams.checking import Invalid, need
 from tests.support.upstreams.faults import Stage, Trouble
@@ -97,7 +98,7 @@ def _response(asked: Asked, play: Play, *, output: Any, is_done: bool) -> dict[s
     reason = _INCOMPLETE.get(play.end) if is_done else None
     status = "incomplete" if reason else "completed" if is_done else "in_progress"
     return {
-        "id": RESPONSE_ID,
+        "id": f"resp_{uuid4().hex}" if asked.behaviour == "chained" else RESPONSE_ID,
         "object": "response",
         "created_at": CREATED,
         "status": status,

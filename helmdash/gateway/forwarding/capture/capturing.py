@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from time import perf_counter_ns
 
-from helmdash.core.calls.capture import Capture, SentSizes
+from helmdash.core.calls.capture import MOST_REPLY_ID_CHARS, Capture, SentSizes
 from helmdash.core.calls.routes import CallRoute
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.gateway.exchange import KEEPS_NOTHING, NS_PER_MS, Exchange
@@ -30,9 +30,12 @@ def capture_of(exchange: Exchange) -> Capture:
     has_reply = text_len is not None
     error_code = kept_error_code(exchange, error, keeps_texts=keeps_texts) if error else None
     messages = kept_messages(request) if request and keeps_texts else None
+    kept_id = _kept_id(exchange, reply)
     links = None
     if exchange.request is not None:
-        links = call_links(exchange.request, reply, is_retry=exchange.options.is_retry)
+        links = call_links(
+            exchange.request, reply, is_retry=exchange.options.is_retry, kept_id=kept_id
+        )
     return Capture(
         id=exchange.call_id,
         model=exchange.model,
@@ -80,6 +83,8 @@ def capture_of(exchange: Exchange) -> Capture:
         server_window=exchange.server_window,
         refused_window=exchange.refused_window,
         links=links,
+        kept_reply_id=kept_id,
+        may_be_truncated=request.may_truncate if request is not None else None,
         started_at=exchange.started_at,
         metadata=metadata,
         attempts=attempts,
@@ -117,6 +122,14 @@ def _sent(exchange: Exchange) -> SentSizes:
         tools_bytes=exchange.tools_bytes,
         images=exchange.outgoing.images if request else None,
     )
+
+
+def _kept_id(exchange: Exchange, reply: Reply) -> str | None:
+    """The id by which the provider keeps the reply; None: it keeps none, or we do not know it."""
+    request = exchange.request
+    keeps = exchange.is_native and request is not None and request.keeps_reply
+    is_usable = reply.id is not None and len(reply.id) <= MOST_REPLY_ID_CHARS
+    return reply.id if keeps and is_usable else None
 
 
 def _is_whole(request: ChatRequest | None) -> bool:
