@@ -12,6 +12,10 @@ _ADVICE = {
         "Raise num_ctx to what the prompt needs (Ollama's OpenAI route cannot set it: use "
         "/api/chat), or lower the budget's input tokens below the window."
     ),
+    CutRule.TRUNCATION_AUTO: (
+        "Send truncation: disabled to be told when a prompt is too long, or send less of the "
+        "history."
+    ),
     CutRule.WHOLE_WINDOW: (
         "Raise the server's window (num_ctx; with Ollama by its native /api/chat), or lower the "
         "budget's input tokens below it."
@@ -76,6 +80,8 @@ def _reported(suspicion: Suspicion) -> str:
             return f"{told}. The calls before it look cut as well."
         case CutRule.OUT_OF_BAND:
             return f"{told}."
+        case CutRule.TRUNCATION_AUTO:
+            return f"{told}. The request asked for it: with truncation: auto the oldest goes first."
 
 
 def _rounded(tokens: int) -> int:

@@ -23,6 +23,7 @@ class CutRule(StrEnum):
     STALLED = "stalled"  # bytes grew, tokens did not
     STILL_CUT = "still_cut"  # as the calls before
     OUT_OF_BAND = "out_of_band"  # more bytes a token than the model's own calls have
+    TRUNCATION_AUTO = "truncation_auto"  # any of these, of a call that asked to be cut
 
 
 class Sizes(NamedTuple):

@@ -19,7 +19,7 @@ from helmdash.core.calls.usage import has_compacted
 from helmdash.core.truncation.calibration import Band, Sample, learn_band
 from helmdash.core.truncation.detector import judge_cut
 from helmdash.core.truncation.sentences import evidence
-from helmdash.core.truncation.sizes import Sizes, is_judgeable
+from helmdash.core.truncation.sizes import CutRule, Sizes, is_judgeable
 from helmdash.core.truncation.traces import Trace, model_mark, read_trace
 from helmdash.operations.recording.conversation_rows import ConversationRow, is_late_call
 from helmdash.operations.recording.judging import Judged
@@ -112,7 +112,10 @@ class Cutting:
             self._remember(key, row, sizes, is_learned=verdict.is_learned)
         if verdict.suspicion is None:
             return item
-        return replace(item, health=suspected_cut(item.health), cut=evidence(verdict.suspicion))
+        suspicion = verdict.suspicion
+        if capture.may_be_truncated:
+            suspicion = replace(suspicion, rule=CutRule.TRUNCATION_AUTO)
+        return replace(item, health=suspected_cut(item.health), cut=evidence(suspicion))
 
     def write(self) -> None:
         """Give the conversations their traces, before they are written."""
