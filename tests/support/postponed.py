@@ -17,17 +17,18 @@ from types import ModuleType
 from typing import Any
 
 _loading = threading.RLock()
-# Of everything in a test module, by pytest; of every loaded module, by hypothesis, which looks for
-# constants in those of the checkout. Neither of them uses the package.
-_ASKED_OF_ALL = frozenset({"__test__", "__file__"})
+# The one member with such a name that a user may ask for. The others are asked of everything in a
+# test module: by pytest (`__test__`, and `__bases__` where it looks for classes of tests) and of
+# every loaded module by hypothesis (`__file__`). Neither uses the package.
+_WANTED_SPECIAL = "__version__"
 
 
 class _Postponed(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        if name in _ASKED_OF_ALL:
-            raise AttributeError(name)
         if name == "__path__":
             raise ImportError(f"write `import {self.__name__}`, and no `from` or submodule of it")
+        if name.startswith("__") and name != _WANTED_SPECIAL:
+            raise AttributeError(name)
         return getattr(_load(self.__name__), name)
 
 

@@ -118,6 +118,24 @@ def test_a_forked_process_can_be_awaited_and_killed(tmp_path: Path) -> None:
     assert kill(process) == -signal.SIGKILL == process.poll()
 
 
+def test_a_vendors_sdk_is_loaded_when_it_is_used_and_not_when_it_is_collected() -> None:
+    # What pytest and hypothesis ask of whatever a test module imports.
+    code = """
+import contextlib, json, sys
+from tests.support.postponed import postpone
+postpone("ollama")
+import ollama
+loaded = lambda: "ollama._client" in sys.modules
+told = [getattr(ollama, "__test__", None), getattr(ollama, "__file__", None)]
+with contextlib.suppress(TypeError):
+    issubclass(ollama, Exception)
+print(json.dumps([told, loaded(), ollama.Client.__name__, loaded()]))
+"""
+    done = run_python("-c", code, env={"PATH": os.defpath}, timeout=60)
+
+    assert json.loads(done.stdout) == [[None, None], False, "Client", True], done.stderr
+
+
 @pytest.mark.browser
 def test_one_worker_has_the_browser(request: pytest.FixtureRequest) -> None:
     grouped = request.node.nodeid.endswith("@browser")
