@@ -122,6 +122,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def pytest_sessionstart() -> None:
     environment.check()
+    # Not above: it imports models.
+    from tests.support.known_tables import build_tables_once
+
+    build_tables_once()
 
 
 def pytest_unconfigure() -> None:
