@@ -26,12 +26,14 @@ PYTEST := env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -q
 LANE := $(PYTEST) --dist loadgroup -n
 COMPILED := $(VENV)/.compiled
 POSTGRES_LOG := $(VENV)/test-postgres.log
+SECOND := --second-database -m "not browser and not model"
+STATEMENTS := $(VENV)/statements
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run setup test test-fast test-sqlite test-postgres check check-format check-lint \
-	check-types check-layers check-django wheel bench lock shots golden clean
+.PHONY: help run setup test test-fast test-sqlite test-postgres said-elsewhere check \
+	check-format check-lint check-types check-layers check-django wheel bench lock shots golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +44,8 @@ run: $(RUNTIME) ## set up and serve; HOST, PORT, HELMDASH_* and DATABASE_URL ste
 setup: $(DEV) ## install what the tests and the checks need
 
 # Two runs at once, since tests wait a lot: all of it on SQLite; on PostgreSQL what the database can
-# make a difference to, shown when the first has ended. ARGS go to both.
+# make a difference to (tests/support/statements.py), shown when the first has ended. ARGS go to
+# both, and what they name runs whole.
 test: $(DEV) $(COMPILED) ## run the suite on SQLite and on PostgreSQL; ARGS=tests/core runs a part of it
 	@$(PY) -m tests.support.provide
 	@$(MAKE) --no-print-directory test-postgres >$(POSTGRES_LOG) 2>&1 & postgres=$$!; \
@@ -59,8 +62,14 @@ test-sqlite: $(DEV) ## the suite, or ARGS, on SQLite
 
 test-postgres: $(DEV) ## what touches the database, of the suite or of ARGS, on PostgreSQL
 	@echo "On PostgreSQL:"
-	@HELMDASH_TEST_DB=postgres exec $(LANE) $(WORKERS) --second-database \
-		-m "not browser and not model" --durations=25 $(ARGS)
+	@HELMDASH_TEST_DB=postgres exec $(LANE) $(WORKERS) $(SECOND) \
+		$(if $(ARGS),,--leave-out-said-elsewhere) --durations=25 $(ARGS)
+
+said-elsewhere: $(DEV) ## find anew which tests ask PostgreSQL nothing that others do not
+	@rm -rf $(STATEMENTS)
+	@HELMDASH_TEST_DB=postgres $(LANE) $(WORKERS) $(SECOND) \
+		-p tests.support.statements --note-statements $(STATEMENTS)
+	@$(PY) -m tests.support.statements $(STATEMENTS)
 
 test-fast: $(DEV) ## a lane for in between: SQLite, without browser, model and what is slow
 	@HELMDASH_TEST_DB=sqlite $(LANE) $(WORKERS_SQLITE) -m "not browser and not model and not slow" $(ARGS)

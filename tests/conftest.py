@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,12 @@ from django.db import connection
 from tests.support import chromium, environment, golden, needs
 from tests.support.browser import BrowserPage, SharedBrowser
 from tests.support.emptying import empty_instead_of_flushing
+from tests.support.laws import try_few
 from tests.support.model import LocalModel, NoModel, find_weights, run_model
 from tests.support.postponed import postpone
 from tests.support.server import Served
 from tests.support.server import serve as start_server
+from tests.support.statements import function_of, read_list
 from tests.support.template import copy_tables, template_database
 
 # Here and not in a hook: a conftest.py below may import models.
@@ -60,6 +62,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="leave out, unread, what says nothing of the database (make test, on PostgreSQL)",
     )
+    parser.addoption(
+        "--leave-out-said-elsewhere",
+        action="store_true",
+        help="and the tests that ask of it what others ask (tests/support/statements.py)",
+    )
+    parser.addoption(
+        "--whole-laws",
+        action="store_true",
+        help="as many examples of each law as it says (tests/support/laws.py)",
+    )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -98,9 +110,12 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--second-database"):
-        without = [item for item in items if not _tells_of_database(item)]
-        config.hook.pytest_deselected(items=without)
-        items[:] = [item for item in items if _tells_of_database(item)]
+        elsewhere = read_list() if config.getoption("--leave-out-said-elsewhere") else frozenset()
+        wanted = [item for item in items if _tells_of_database(item, elsewhere)]
+        config.hook.pytest_deselected(items=[*set(items).difference(wanted)])
+        items[:] = wanted
+    if not config.getoption("--whole-laws"):
+        try_few(items)
     # One worker has the model, which would take both cores on each; and one the browser.
     for item in items:
         for outside in ("browser", "model"):
@@ -108,8 +123,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.xdist_group(outside))
 
 
-def _tells_of_database(item: pytest.Item) -> bool:
-    if item.get_closest_marker("one_database"):
+def _tells_of_database(item: pytest.Item, elsewhere: Collection[str]) -> bool:
+    if item.get_closest_marker("one_database") or function_of(item.nodeid) in elsewhere:
         return False
     fixtures = set(item.fixturenames) if isinstance(item, pytest.Function) else set()
     return bool(fixtures & _WITH_DATABASE or item.get_closest_marker("django_db"))

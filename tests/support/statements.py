@@ -1,0 +1,243 @@
+"""Which tests say something of the database: those that make it do what no other test does.
+
+A test of a page or of the API mostly asks the database what a hundred others ask it. On a second
+database such a test is wanted if there it runs a statement that no other runs, or the same with
+another outcome (the kind of error, none, one or many rows) or with values that databases treat
+differently (U+0000, letters beyond ASCII, whole numbers beyond 32 and 64 bits, long texts).
+
+As a plugin (`-p tests.support.statements --note-statements DIR`) this notes what each test asks;
+`python -m tests.support.statements DIR` then chooses the cheapest tests that together ask all of
+it, and writes the others to `tests/support/said_elsewhere.txt`: the second run leaves them out.
+A test that is not in the file runs, so a new one does. `make said-elsewhere` does both.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import sys
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LIST = Path(__file__).with_name("said_elsewhere.txt")
+# Faces: what they ask of the database goes through `queries` and `operations`, whose tests run on
+# both whole.
+FACES = ("access", "admin", "api", "mcp", "pages", "planning")
+# Committed work and servers of their own: there the order matters, which no statement tells.
+_NOT_ALONE = {"transactional_db", "serve"}
+# That a test costs at least, in seconds: its fixtures, its emptying.
+_LEAST_SECONDS = 0.02
+_LONG_TEXT = 2000
+_TEXTS = re.compile(r"'[^']*'")
+_NUMBERS = re.compile(r"\b\d+\b")
+_PLACES = re.compile(r"%s(?:\s*,\s*%s)+")
+_ROWS = re.compile(r"\(%s\)(?:\s*,\s*\(%s\))*")
+
+
+@dataclass(slots=True)
+class Told:
+    """What one test function has asked, all its cases together."""
+
+    seconds: float = 0.0
+    asked: set[str] = field(default_factory=set)
+    may_stay_away: bool = True
+
+
+# --- noting -----------------------------------------------------------------------------------
+
+
+class _Notes:
+    """Everything that was asked in this process, by number, and by test."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lines: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._shapes: dict[str, str] = {}
+        self.now: set[int] = set()
+
+    def add(self, statement: object, values: object, outcome: str) -> None:
+        text = str(statement)
+        shape = self._shapes.get(text)
+        if shape is None:
+            shape = self._shapes[text] = shape_of(text)
+        for what in (outcome, *kinds_of(values)):
+            number = self._numbers.setdefault(f"{what} {shape}", len(self._numbers))
+            self.now.add(number)
+
+    def end(self, item: pytest.Item, seconds: float) -> None:
+        fixtures = set(item.fixturenames) if isinstance(item, pytest.Function) else set()
+        line = [item.nodeid, seconds, not fixtures & _NOT_ALONE, sorted(self.now)]
+        self._lines.append(json.dumps(line))
+        self.now = set()
+
+    def close(self) -> None:
+        lines = [*self._lines, json.dumps(list(self._numbers))]
+        self._file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+_notes: _Notes | None = None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--note-statements", metavar="DIR", help="note what each test asks")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    global _notes
+    directory = session.config.getoption("--note-statements")
+    if directory is None:
+        return
+    Path(directory).mkdir(parents=True, exist_ok=True)
+    name = f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}.jsonl"
+    _notes = _Notes(Path(directory, name))
+    _listen(_notes)
+
+
+def _listen(notes: _Notes) -> None:
+    from django.db.backends.utils import CursorWrapper
+
+    def heard(run: Any) -> Any:
+        def listening(cursor: Any, statement: object, values: Any = None) -> Any:
+            try:
+                answer = run(cursor, statement, values)
+            except Exception as error:
+                notes.add(statement, values, type(error).__name__)
+                raise
+            rows = cursor.cursor.rowcount
+            notes.add(statement, values, {-1: "?", 0: "none", 1: "one"}.get(rows, "many"))
+            return answer
+
+        return listening
+
+    for name in ("execute", "executemany"):
+        setattr(CursorWrapper, name, heard(getattr(CursorWrapper, name)))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    if _notes is None:
+        return (yield)
+    started = time.process_time()
+    try:
+        return (yield)
+    finally:
+        _notes.end(item, time.process_time() - started)
+
+
+def pytest_sessionfinish() -> None:
+    if _notes is not None:
+        _notes.close()
+
+
+def shape_of(statement: str) -> str:
+    """A statement without what varies from one use to the next."""
+    if statement.startswith(("SAVEPOINT", "RELEASE", "ROLLBACK TO")):
+        return statement.split()[0]
+    bare = _NUMBERS.sub("0", _TEXTS.sub("''", statement))
+    return " ".join(_ROWS.sub("(%s)", _PLACES.sub("%s", bare)).split())
+
+
+def kinds_of(values: object) -> set[str]:
+    """The kinds of value among them, however deep, that databases treat differently."""
+    return {kind for value in _flat(values) if (kind := _kind(value)) is not None}
+
+
+def _flat(value: Any) -> Iterator[object]:
+    if isinstance(value, Mapping):
+        for each in value.items():
+            yield from _flat(each)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for each in value:
+            yield from _flat(each)
+    else:
+        # psycopg's Json and its like wrap what they write.
+        yield value.obj if hasattr(value, "obj") else value
+
+
+def _kind(value: object) -> str | None:
+    if isinstance(value, float):
+        return None if math.isfinite(value) else "no number"
+    if isinstance(value, int):
+        return "64 bits" if abs(value) >= 2**63 else "32 bits" if abs(value) >= 2**31 else None
+    if not isinstance(value, str):
+        return None
+    if "\0" in value or "\\u0000" in value:
+        return "U+0000"
+    if len(value) > _LONG_TEXT:
+        return "long"
+    return None if value.isascii() else "beyond ASCII"
+
+
+# --- choosing ---------------------------------------------------------------------------------
+
+
+def read_notes(directory: Path) -> dict[str, Told]:
+    """What every test function asked, by its id without a case."""
+    found: dict[str, Told] = {}
+    for file in directory.glob("*.jsonl"):
+        *tests, texts = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+        for node, seconds, may_stay_away, asked in tests:
+            told = found.setdefault(function_of(node), Told())
+            told.seconds += seconds + _LEAST_SECONDS
+            told.asked.update(texts[number] for number in asked)
+            told.may_stay_away &= may_stay_away and node.split("/")[1] in FACES
+    return found
+
+
+def said_elsewhere(found: Mapping[str, Told]) -> list[str]:
+    """The tests that ask nothing beyond what the others do; those that ask much for little stay."""
+    asked: set[str] = set()
+    for told in found.values():
+        if not told.may_stay_away:
+            asked |= told.asked
+    open_ones = {name: told for name, told in sorted(found.items()) if told.may_stay_away}
+    while open_ones:
+        best = max(open_ones, key=lambda name: _worth(open_ones[name], asked))
+        if not open_ones[best].asked - asked:
+            break
+        asked |= open_ones.pop(best).asked
+    return sorted(open_ones)
+
+
+def _worth(told: Told, asked: set[str]) -> float:
+    return len(told.asked - asked) / told.seconds
+
+
+def function_of(node: str) -> str:
+    """A test's id without its case, and without the group that xdist adds."""
+    return node.split("[")[0].split("@")[0]
+
+
+def read_list() -> frozenset[str]:
+    """The tests to leave out on a second database, as `function_of` names them."""
+    lines = LIST.read_text("utf-8").splitlines()
+    return frozenset(line for line in lines if line and not line.startswith("#"))
+
+
+def main(arguments: Iterable[str]) -> None:
+    """Write the list anew from a directory of notes."""
+    (directory,) = arguments
+    found = read_notes(Path(directory))
+    left_out = said_elsewhere(found)
+    heading = (
+        "# Tests that ask the database nothing that no other asks; made by `make said-elsewhere`."
+    )
+    LIST.write_text("\n".join([heading, *left_out]) + "\n", encoding="utf-8")
+    seconds = sum(found[name].seconds for name in left_out)
+    everything = sum(told.seconds for told in found.values())
+    sys.stdout.write(
+        f"{len(left_out)} of {len(found)} tests say nothing new: {seconds:.0f} of "
+        f"{everything:.0f} seconds of CPU\n"
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
