@@ -11,7 +11,7 @@ import orjson
 from django.core.handlers.asgi import ASGIRequest
 from django.http import StreamingHttpResponse
 
-from helmdash.api.streaming import stream
+from helmdash.doors.streaming import stream
 from tests.support.server import Served
 
 

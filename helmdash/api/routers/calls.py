@@ -19,9 +19,9 @@ from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import calls as shapes
 from helmdash.api.schemas import reports
-from helmdash.api.streaming import stream
 from helmdash.doors.bodies.jsontext import dump_json
 from helmdash.doors.bodies.reports import CallIn
+from helmdash.doors.streaming import stream
 from helmdash.operations.recorder import recorder
 from helmdash.operations.recording.calls import Recorded
 from helmdash.queries import calls
