@@ -32,6 +32,7 @@ from helmdash.queries.paging import (
     encode_cursor,
     newer,
     older,
+    oldest_first,
 )
 from helmdash.records.call_names import (
     Place,
@@ -307,22 +308,14 @@ def neighbours(*, project_id: int, filters: CallFilters, call_id: str) -> Neighb
 
 
 def export(*, project_id: int, filters: CallFilters) -> Iterator[CallView]:
-    """Every call that fits the filters, oldest first, in bounded memory.
-
-    Page by page, and not by a cursor of the database: behind a pooler that gives each transaction
-    another connection a cursor is gone with the first.
-    """
-    rows = filtered(project_id, filters).order_by("started_at", "id")
+    """Every call that fits the filters, oldest first, in bounded memory."""
+    rows = filtered(project_id, filters)
     if filters.q:
         by_name, by_correlation, by_conversation = _searches(project_id, filters.q)
         rows = rows.filter(by_name | by_correlation | by_conversation)
-    pages = rows.select_related("conversation")
-    found = list(pages[:_EXPORT_CHUNK])
-    while found:
-        yield from map(view, found)
-        at, pk = found[-1].started_at, found[-1].pk
-        rest = pages.filter(started_at__gte=at).exclude(started_at=at, id__lte=pk)
-        found = list(rest[:_EXPORT_CHUNK]) if len(found) == _EXPORT_CHUNK else []
+    found = rows.select_related("conversation")
+    for chunk in oldest_first(found, "started_at", chunk=_EXPORT_CHUNK):
+        yield from map(view, chunk)
 
 
 def find(*, project_id: int, call_id: str) -> CallDetail | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeVar
@@ -45,6 +46,22 @@ def newer(rows: QuerySet[_M], field: str, at: datetime, pk: int) -> QuerySet[_M]
     """The rows that go before one in a list with the newest first, from the nearest on."""
     ahead = rows.filter(**{f"{field}__gte": at}).exclude(**{field: at}, id__lte=pk)
     return ahead.order_by(field, "id")
+
+
+def oldest_first(rows: QuerySet[_M], field: str, *, chunk: int) -> Iterator[list[_M]]:
+    """All rows, `chunk` at a time, which is all that is in memory however many there are.
+
+    Page by page, and not by a cursor of the database: behind a pooler that gives each transaction
+    another connection a cursor is gone with the first. A row whose time moves on meanwhile may come
+    a second time, as it is then; none is left out.
+    """
+    ordered = rows.order_by(field, "id")
+    found = list(ordered[:chunk])
+    while found:
+        yield found
+        at, pk = getattr(found[-1], field), found[-1].pk
+        rest = ordered.filter(**{f"{field}__gte": at}).exclude(**{field: at}, id__lte=pk)
+        found = list(rest[:chunk]) if len(found) == chunk else []
 
 
 def encode_cursor(*parts: str | int | datetime) -> str:

@@ -8,7 +8,7 @@ so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -38,6 +38,7 @@ from helmdash.queries.paging import (
     encode_cursor,
     newer,
     older,
+    oldest_first,
 )
 from helmdash.records.fit_facts import steps_of
 from helmdash.records.models import Fit
@@ -46,6 +47,8 @@ from helmdash.records.models import Fit
 MOST_READ: Final = 2_000
 # Read first on each side of a fit.
 _NEAR: Final = 50
+# With Trims of some ten kilobytes each.
+_EXPORT_CHUNK: Final = 200
 # What fills a table that a person reads.
 _MOST_ROWS: Final = 8
 
@@ -217,6 +220,13 @@ def _first(rows: QuerySet[Fit], wanted: Callable[[_Facts], bool]) -> str | None:
     return None
 
 
+def export(*, project_id: int, filters: TrimFilters) -> Iterator[FitView]:
+    """Every fit that fits the filters, oldest first: all of the range, in bounded memory."""
+    wanted = _matcher(project_id, filters)
+    for chunk in oldest_first(_in_range(project_id, filters), "created_at", chunk=_EXPORT_CHUNK):
+        yield from (view(row) for row in chunk if wanted(_facts_of(row)))
+
+
 def first_moment(*, project_id: int) -> datetime | None:
     """When the first fit was made. One query."""
     rows = Fit.objects.filter(project_id=project_id)
@@ -259,6 +269,11 @@ def _facts(row: tuple[Any, ...]) -> _Facts:
         fits=fits,
         steps=tuple(steps_of(steps)),
     )
+
+
+def _facts_of(row: Fit) -> _Facts:
+    *plain, _ = _COLUMNS
+    return _facts((*(getattr(row, name) for name in plain), row.trim.get("steps")))
 
 
 def _matcher(project_id: int, filters: TrimFilters) -> Callable[[_Facts], bool]:

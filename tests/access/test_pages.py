@@ -26,12 +26,14 @@ class Page:
 
     args: parts of the address, which name a row of the default project. least "signed in": anybody
     with an account, whom it leads on; "account": anybody with one, who stays; "nobody": everybody.
+    names_row False: args name no row, and the page is about the project of whoever asks.
     """
 
     least: str
     args: tuple[str, ...] = ()
     method: str = "GET"
     data: Mapping[str, str] = field(default_factory=dict)
+    names_row: bool = True
 
 
 def form(least: str, *args: str, **data: str) -> Page:
@@ -57,6 +59,7 @@ PAGES: dict[str, Page] = {
     "help": Page("viewer"),
     "reds": Page("viewer"),
     "find": Page("viewer"),
+    "export": Page("viewer", ("calls", "csv"), names_row=False),
     "compare-calls": Page("viewer"),
     "compare-plans": Page("viewer"),
     "settings": Page("viewer"),
@@ -166,7 +169,7 @@ def _is_expected(who: str, page: Page, status: int) -> bool:
         return status == 403
     if who == "other_owner":
         # Pages show their own project; rows and forms of the other one are not there for them.
-        is_theirs = page.method == "GET" and not page.args
+        is_theirs = page.method == "GET" and not (page.args and page.names_row)
         return status == 200 if is_theirs else status in REFUSED
     return status == 403
 

@@ -10,6 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from helmdash.installation import COMMAND
+from helmdash.pages.parts.list_files import COLUMNS
 from helmdash.pages.views.preferences import THEME_COOKIE, THEMES
 
 register = template.Library()
@@ -35,6 +36,23 @@ def same_page(context: template.Context, **changes: str | None) -> str:
             query[name] = value
     path = escape_uri_path(request.path)
     return f"{path}?{query.urlencode()}" if query else path
+
+
+# What of a list's address says where in it somebody is, and not what it shows.
+_PLACES = ("cursor", "open")
+
+
+@register.simple_tag(takes_context=True)
+def export_of(context: template.Context, kind: str) -> str:
+    """The address of all that this list shows, as a file of a kind; "" where there is none."""
+    request: HttpRequest = context["request"]
+    noun = request.resolver_match.url_name if request.resolver_match else None
+    if noun not in COLUMNS:
+        return ""
+    query = request.GET.copy()
+    for name in _PLACES:
+        query.pop(name, None)
+    return f"{reverse('export', args=[noun, kind])}?{query.urlencode()}"
 
 
 @register.filter

@@ -210,7 +210,7 @@ def page(
 
     cursor None: from the first. Raises BadCursor for one that no page of this list gave.
     """
-    rows = _filtered(project_id, filters)
+    rows = filtered(project_id, filters)
     if needs_attention_first:
         found = _those_in_need_first(rows, cursor, limit + 1)
     else:
@@ -220,13 +220,13 @@ def page(
     if more is not None:
         rank_part = (more.attention,) if needs_attention_first else ()
         after = encode_cursor(*rank_part, more.latest_at, more.pk)
-    return ConversationPage(items=tuple(_view(row) for row in found[:limit]), next=after)
+    return ConversationPage(items=tuple(view(row) for row in found[:limit]), next=after)
 
 
 def moments(*, project_id: int, filters: ConversationFilters) -> Newest:
     """When the newest conversations that fit had their newest call, and their level, MOST_LISTED at
     most. One query, two more with a model."""
-    rows = _filtered(project_id, filters)
+    rows = filtered(project_id, filters)
     if filters.until is not None:
         rows = rows.filter(latest_at__lt=filters.until)
     found = rows.order_by("-latest_at", "-id").values_list("latest_at", "severity")
@@ -290,7 +290,7 @@ def neighbours(
     row = named.only("attention", "latest_at").first()
     if row is None:
         return Neighbours()
-    rows, at = _filtered(project_id, filters), ("latest_at", row.latest_at, row.pk)
+    rows, at = filtered(project_id, filters), ("latest_at", row.latest_at, row.pk)
     if not needs_attention_first:
         return Neighbours(before=_name(newer(rows, *at)), after=_name(older(rows, *at)))
     alike = rows.filter(attention=row.attention)
@@ -327,7 +327,7 @@ def find(
     fresh = {item.first_generation for item in rounds if item.opened_by == "clear"}
     changes = HealthChange.objects.filter(project_id=project_id, conversation=row)
     return ConversationDetail(
-        conversation=_view(row),
+        conversation=view(row),
         sub_agents=_sub_agents(row),
         rounds=tuple(
             RoundView(
@@ -384,7 +384,7 @@ def standing(*, project_id: int, conversation_id: str) -> ConversationView | Non
     """One conversation as its newest call left it, without rounds and history; None if it does not
     exist in the project. One query."""
     row = Conversation.objects.filter(project_id=project_id, name=conversation_id).first()
-    return None if row is None else _view(row)
+    return None if row is None else view(row)
 
 
 def counters(*, project_id: int) -> dict[Level, int]:
@@ -403,7 +403,8 @@ def counters(*, project_id: int) -> dict[Level, int]:
     return {level: found.get(LEVELS[level].severity, 0) for level in Level}
 
 
-def _filtered(project_id: int, filters: ConversationFilters) -> QuerySet[Conversation]:
+def filtered(project_id: int, filters: ConversationFilters) -> QuerySet[Conversation]:
+    """The conversations that fit, in no order. Two queries for the names of a model."""
     rows = Conversation.objects.filter(project_id=project_id)
     if filters.level is not None:
         rows = rows.filter(severity=LEVELS[Level(filters.level)].severity)
@@ -425,7 +426,8 @@ def _filtered(project_id: int, filters: ConversationFilters) -> QuerySet[Convers
     return rows
 
 
-def _view(row: Conversation) -> ConversationView:
+def view(row: Conversation) -> ConversationView:
+    """The value behind a row."""
     return ConversationView(
         id=row.name,
         parent=row.parent,
