@@ -16,6 +16,7 @@ import helmdash
 _SERVER = "helmdash.asgi"
 # Tables that are searched, or asked with an answer for the rest.
 PARTIAL = {
+    "helmdash.core.alerts.channels._SHAPES": "an e-mail is no request",
     "helmdash.core.calls.error_words._WORDING": "kinds that are known by a code alone",
     "helmdash.core.calls.error_words._WORDINGS": "as above",
     "helmdash.core.calls.finish._WORDS": "any other word is OTHER",
