@@ -144,12 +144,22 @@ def reply_name(reply_id: str) -> str:
 def insert_reply_names(rows: Mapping[str, Mapping[str, Any]]) -> None:
     """Note by which ids providers keep the replies of calls that are being inserted: the rows of
     the calls, by the ids. Of an id that came before, the first call keeps it."""
-    named = [
-        {**name_row(rows[each]), "name": reply_name(each), "generation": None}
-        | {"correlation_id": None}
-        for each in sorted(rows)
-    ]
-    upsert_rows(CallName, named, unique=("project_id", "name"), update="name")
+    add_names((reply_name(each), row) for each, row in rows.items())
+
+
+def add_names(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    """Note further names of calls, each with its call's row; one that is taken stays where it is.
+
+    They belong to the call's conversation and go with it: a name alone does not lead from a call
+    to its others.
+    """
+    named = {
+        name: {**name_row(row), "name": name, "generation": None, "correlation_id": None}
+        for name, row in rows
+    }
+    # In one order, so that two writers with common names cannot wait for each other.
+    found = [named[name] for name in sorted(named)]
+    upsert_rows(CallName, found, unique=("project_id", "name"), update="name")
 
 
 def name_row(row: Mapping[str, Any]) -> dict[str, Any]:

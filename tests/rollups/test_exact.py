@@ -19,6 +19,7 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.capture import SentSizes
 from helmdash.core.calls.lanes import Lane
+from helmdash.core.calls.routes import CallRoute
 from helmdash.core.rollups.figures import (
     ADDED,
     Counts,
@@ -77,6 +78,8 @@ _CALLS = st.fixed_dictionaries(
         "sent": st.sampled_from([None, SentSizes(bytes=5_000)]),
         "lane": st.sampled_from([None, Lane.SIDE]),
         "fit_id": st.sampled_from([None, "fit-1", "fit-2"]),
+        # A second telling by another door changes what was counted.
+        "routes": st.sampled_from([(), (CallRoute.GATEWAY,), (CallRoute.TRANSCRIPT,)]),
         "age": _AGES,
     }
 )

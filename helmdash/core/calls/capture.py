@@ -69,6 +69,8 @@ class Capture:
 
     model: str
     id: str | None = None
+    # Other ids that it is known by, which another door may tell it by: a provider's own.
+    also_known: tuple[str, ...] = ()
     conversation: str | None = None
     parent: str | None = None  # the conversation that this one is a part of, as a sub-agent's is
     lane: Lane | None = None  # as it was told; `effective_lane` says what holds

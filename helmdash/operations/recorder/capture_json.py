@@ -259,6 +259,7 @@ _CONVERSIONS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("composition", _part(Composition)),
     ("lane", Lane),
     ("routes", _routes),
+    ("also_known", tuple),
     ("links", _part(ChainLinks)),
     ("messages", tuple),
     ("attempts", tuple),

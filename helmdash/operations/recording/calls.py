@@ -26,6 +26,7 @@ from helmdash.core.budgets.health import Health
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.failures import Cause
 from helmdash.core.calls.finish import FinishReason
+from helmdash.core.calls.joining import may_join
 from helmdash.core.rules import CALL_RULES
 from helmdash.core.text.redaction import Masker
 from helmdash.operations.database import rule_sets
@@ -43,11 +44,12 @@ from helmdash.operations.recording.conversation_rows import (
     make_named,
 )
 from helmdash.operations.recording.inference import Inference
+from helmdash.operations.recording.joining import Joining, KnownCall, KnownCalls, names_of
 from helmdash.operations.recording.judging import Judged, judge
 from helmdash.operations.recording.learned_windows import keep_windows
 from helmdash.operations.recording.masking import masker
 from helmdash.operations.recording.truncation import Cutting
-from helmdash.operations.rollups.noting import note_recorded
+from helmdash.operations.rollups.noting import note, note_recorded
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.calls import view
@@ -60,6 +62,7 @@ from helmdash.records.bulk import (
     upsert_rows,
 )
 from helmdash.records.call_names import (
+    Place,
     calls_at,
     delete_names,
     find_places,
@@ -130,19 +133,19 @@ def _record(
 ) -> tuple[Recorded, ...]:
     ids = ConversationIds(len(judged))
     conversations = _lock_conversations(project.id, judged, ids)
-    known = _known_calls(project.id, [item.capture.id or "" for item in judged])
-    nameless = [item for item in judged if _is_nameless(item) and item.capture.id not in known]
+    names = [name for item in judged for name in names_of(item)]
+    known = KnownCalls(_known_calls(project.id, names))
+    nameless = [item for item in judged if _is_nameless(item) and known.find(item) is None]
     inference = Inference(project.id, nameless, named=conversations.values(), ids=ids)
-    writer = _Batch(project, conversations, inference, cutting, now)
+    writer = _Batch(project, conversations, inference, cutting, known, now)
     answers: list[Recorded] = []
     for item in judged:
-        name = item.capture.id or ""
-        first = known.get(name)
+        first = known.find(item)
         if first is None:
-            first = known[name] = writer.take(item)
-            answers.append(first)
+            answers.append(writer.take(item))
         else:
-            answers.append(replace(first, duplicate=True))
+            writer.take_again(first, item)
+            answers.append(replace(first.answer, id=item.capture.id or "", duplicate=True))
     writer.write()
     keep_windows(project_id=project.id, items=writer.items, rules=rules, now=now)
     delete_unused(conversations.values())
@@ -158,8 +161,11 @@ class _Batch:
         conversations: Mapping[str, ConversationRow],
         inference: Inference,
         cutting: Cutting,
+        known: KnownCalls[Recorded],
         now: datetime,
     ) -> None:
+        self._known = known
+        self._joining = Joining(project.id, known)
         self._project = project
         self._conversations = conversations
         self._inference = inference
@@ -185,7 +191,7 @@ class _Batch:
         )
         self._call_rows.append(row)
         self._taken.append((placed, mask))
-        return Recorded(
+        answer = Recorded(
             id=item.capture.id or "",
             conversation=conversation.name if conversation else None,
             round_number=placed.round_number,
@@ -195,6 +201,21 @@ class _Batch:
             cause=item.cause,
             duplicate=False,
         )
+        self._known.add(item, answer, row)
+        return answer
+
+    def take_again(self, first: KnownCall[Recorded], item: Judged) -> None:
+        """A call that is known already: what another door adds to it is remembered."""
+        if not may_join(first.routes, item.capture.routes):
+            return
+        row = call_rows.call_row(
+            Placed(item=item),
+            project_id=self._project.id,
+            rules_id=self._rules_id,
+            masker=masker(self._project),
+            now=self._now,
+        )
+        self._joining.take(first, item, row)
 
     @property
     def items(self) -> Iterator[Judged]:
@@ -203,12 +224,15 @@ class _Batch:
 
     def write(self) -> None:
         """Insert and update everything. Raises IntegrityError when another writer was first."""
+        held = {row.id: row for row in self._conversations.values()}
         if not self._call_rows:
+            self._write_joined(held)
             return
         # All that is asked comes first: what is only told need not wait for single answers.
         ids = allocate_ids(Call, len(self._call_rows))
         for row, pk in zip(self._call_rows, ids, strict=True):
             row["id"] = pk
+        note(self._project.id, self._joining.apply(held, self._standings), now=self._now)
         payloads, messages = self._payload_rows(ids)
         self._cutting.write()
         # A month that has no partition yet gets one by a transaction within this one.
@@ -224,6 +248,7 @@ class _Batch:
                     if (reply_id := item.capture.kept_reply_id)
                 }
             )
+            self._known.write()
             insert_rows(Call, self._call_rows)
             insert_rows(CallPayload, payloads)
             upsert_rows(
@@ -239,6 +264,15 @@ class _Batch:
                 now=self._now,
                 levels=self._standings.moved_levels(),
             )
+
+    def _write_joined(self, held: Mapping[int, ConversationRow]) -> None:
+        """Where all calls are known: what other doors add to them."""
+        changes = self._joining.apply(held, self._standings)
+        if changes:
+            self._standings.write()
+            self._known.write()
+            levels = self._standings.moved_levels()
+            note(self._project.id, changes, now=self._now, levels=levels)
 
     def _place(self, item: Judged) -> Placed:
         links = item.capture.links
@@ -334,21 +368,25 @@ def _lock_conversations(
     return found
 
 
-def _known_calls(project_id: int, names: Sequence[str]) -> dict[str, Recorded]:
-    """The first answers of those calls that are repeats; most batches hold none."""
+def _known_calls(project_id: int, names: Sequence[str]) -> dict[str, KnownCall[Recorded]]:
+    """The calls that have these names already; most batches hold none."""
     places = find_places(project_id, names)
     if not places:
         return {}
     rows = calls_at(project_id, places.values()).select_related("conversation")
-    answers = {row.pk: _first_answer(row) for row in rows}
-    # A name may outlive its call by a little, and is free then.
-    gone = {name: at for name, at in places.items() if at.call_id not in answers}
-    delete_names(project_id, gone)
-    return {
-        name: replace(answers[at.call_id], id=name)
-        for name, at in places.items()
-        if at.call_id in answers
+    known = {
+        row.pk: KnownCall(
+            answer=_first_answer(row),
+            routes=row.routes,
+            started_at=row.started_at,
+            place=Place(row.pk, row.started_at),
+        )
+        for row in rows
     }
+    # A name may outlive its call by a little, and is free then.
+    gone = {name: at for name, at in places.items() if at.call_id not in known}
+    delete_names(project_id, gone)
+    return {name: known[at.call_id] for name, at in places.items() if at.call_id in known}
 
 
 def _first_answer(row: Call) -> Recorded:

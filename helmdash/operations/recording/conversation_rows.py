@@ -26,7 +26,13 @@ from helmdash.core.conversations.placement import (
     take_call,
 )
 from helmdash.operations.recording.judging import Judged
-from helmdash.records.bulk import allocate_ids, insert_missing, insert_rows, update_rows
+from helmdash.records.bulk import (
+    allocate_ids,
+    insert_missing,
+    insert_rows,
+    update_rows,
+    upsert_rows,
+)
 from helmdash.records.locking import lock_rows
 from helmdash.records.models import Conversation, HealthChange, Round
 from helmdash.records.querysets import calls_of
@@ -236,6 +242,7 @@ class ConversationBatch:
         self._new_rounds: set[tuple[int, int]] = set()
         self._begun: list[dict[str, object]] = []  # rounds of a clear that get their first call
         self._changes: list[dict[str, object]] = []
+        self._corrections: list[dict[str, object]] = []
 
     def take(self, row: ConversationRow, item: Judged, *, opened_by: str = "") -> int:
         """Number the conversation's next call, with `opened_by` as the first of a new round; gives
@@ -291,6 +298,30 @@ class ConversationBatch:
         _count(row, item)
         self._touched[row.id] = row
 
+    def correct(self, row: ConversationRow, item: Judged, *, generation: int | None) -> None:
+        """Another door says better how large the prompt of a call was: where it is the newest one,
+        its conversation stands by that."""
+        if generation is None or generation != row.generation:
+            return
+        health = item.health
+        if health.level.value != row.level:
+            self._corrections.append(
+                {
+                    "project_id": self._project_id,
+                    "conversation_id": row.id,
+                    "generation": row.generation,
+                    "from_level": row.level,
+                    "to_level": health.level.value,
+                    "at": item.started_at,
+                }
+            )
+        _stand(row, item)
+        if health.level is not Level.UNKNOWN:
+            row.known_level = health.level.value
+        row.attention = rank_of(row)
+        self._touched[row.id] = row
+        self._extend_round(row, item, row.round_number)
+
     def _take_late(self, row: ConversationRow, item: Judged) -> int:
         """A call of the round before: it has a number, and says nothing about the open round."""
         row.generation += 1
@@ -336,6 +367,12 @@ class ConversationBatch:
             keys=("project_id", "conversation_id", "number"),
         )
         insert_rows(HealthChange, self._changes)
+        upsert_rows(
+            HealthChange,
+            self._corrections,
+            unique=("project_id", "conversation_id", "generation"),
+            update="to_level",
+        )
 
     def _open_round(self, row: ConversationRow, item: Judged, opened_by: str) -> None:
         values = self._round(row, row.round_number)
@@ -403,16 +440,9 @@ def _apply(row: ConversationRow, after: ConversationState, item: Judged) -> None
         row.cut_generation = row.held_level = None
     row.round_number = after.round_number
     row.generation = after.generation
-    row.level = after.level.value
-    row.severity = LEVELS[after.level].severity
-    row.level_reason = health.reason.value if health.reason else ""
+    _stand(row, item)
     row.known_level = after.known_level.value if after.known_level else ""
     _name_model(row, item)
-    row.prompt_tokens = health.prompt_tokens
-    row.limit_tokens = health.limit_tokens
-    row.limit_source = health.limit_source.value if health.limit_source else ""
-    row.optimal_max_tokens = health.optimal_max_tokens
-    row.critical_max_tokens = health.critical_max_tokens
     row.recent_failures = with_newest(row.recent_failures, is_failed=item.cause is not None)
     row.latest_cause = item.cause.name.value if item.cause else None
     row.client_refusal = None  # it goes on
@@ -425,6 +455,19 @@ def _apply(row: ConversationRow, after: ConversationState, item: Judged) -> None
         else:
             row.attention = 0
     _count(row, item)
+
+
+def _stand(row: ConversationRow, item: Judged) -> None:
+    """How full it is, by its newest call."""
+    health = item.health
+    row.level = health.level.value
+    row.severity = LEVELS[health.level].severity
+    row.level_reason = health.reason.value if health.reason else ""
+    row.prompt_tokens = health.prompt_tokens
+    row.limit_tokens = health.limit_tokens
+    row.limit_source = health.limit_source.value if health.limit_source else ""
+    row.optimal_max_tokens = health.optimal_max_tokens
+    row.critical_max_tokens = health.critical_max_tokens
 
 
 def _name_model(row: ConversationRow, item: Judged) -> None:

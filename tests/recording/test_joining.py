@@ -1,0 +1,171 @@
+"""One call that comes by several doors is one row, whichever door is first."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from helmdash.core.access.permissions import SHELL
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.routes import CallRoute
+from helmdash.operations.retention.erasing import erase_conversation
+from helmdash.queries import calls
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import Call, CallName, Conversation
+from tests.factories import NOW, make_capture
+from tests.recording.support import CRITICAL, HEALTHY, record
+
+GATEWAY, LOG, SPAN, TRANSCRIPT = (
+    CallRoute.GATEWAY,
+    CallRoute.OTLP_LOG,
+    CallRoute.OTLP_SPAN,
+    CallRoute.TRANSCRIPT,
+)
+
+
+def _claude(route: CallRoute, **over: Any) -> Capture:
+    """The same turn of Claude Code as a door tells it."""
+    own: dict[CallRoute, dict[str, Any]] = {
+        GATEWAY: {
+            "id": "call_1",
+            "also_known": ("anthropic:req_1", "anthropic:msg_1"),
+            "latency_ms": 900,
+        },
+        LOG: {"latency_ms": 920},
+        SPAN: {"ttft_ms": 300, "latency_ms": 950},
+        TRANSCRIPT: {"finish_reason": "end_turn", "client_version": "2.1.197"},
+    }
+    counts = {GATEWAY: 50, LOG: 50, SPAN: 50, TRANSCRIPT: 1}  # written before the reply's end
+    given: dict[str, Any] = {
+        "id": "anthropic:req_1",
+        "routes": (route,),
+        "conversation": "s-1",
+        "client_name": "claude-code",
+        "model": "claude-opus-4-8",
+        "usage": {"prompt_tokens": HEALTHY, "completion_tokens": counts[route]},
+        "finish_reason": None,
+        "started_at": NOW,
+    }
+    return make_capture(**{**given, **own[route], **over})
+
+
+def _codex(route: CallRoute, **over: Any) -> Capture:
+    """The same turn of Codex: its log records have no id of their own."""
+    names = {GATEWAY: "call_2", LOG: "codex:t-1:log", TRANSCRIPT: "codex:resp_1"}
+    given: dict[str, Any] = {
+        "id": names[route],
+        "also_known": ("codex:resp_1",) if route is GATEWAY else (),
+        "routes": (route,),
+        "conversation": "t-1",
+        "client_name": "codex",
+        "model": "gpt-5.4",
+        "usage": {"prompt_tokens": HEALTHY, "completion_tokens": 50},
+        "started_at": NOW,
+    }
+    return make_capture(**{**given, **over})
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["one by one", "at once"])
+@pytest.mark.parametrize("order", [*permutations((GATEWAY, LOG, SPAN, TRANSCRIPT))][::5])
+def test_a_turn_of_claude_code_is_one_row(
+    project: ProjectInfo, order: tuple[CallRoute, ...], together: bool
+) -> None:
+    told = [_claude(route) for route in order]
+    groups = [told] if together else [[each] for each in told]
+
+    answers = [answer for group in groups for answer in record(project, *group)]
+
+    assert [answer.duplicate for answer in answers] == [False, True, True, True]
+    call = Call.objects.get()
+    assert call.routes == "gateway otlp_log otlp_span transcript"
+    assert (call.prompt_tokens, call.completion_tokens) == (HEALTHY, 50)
+    assert (call.latency_ms, call.ttft_ms) == (900, 300)
+    assert (call.finish_reason_raw, call.client_version) == ("end_turn", "2.1.197")
+    for name in ("anthropic:req_1", "call_1", "anthropic:msg_1"):
+        found = calls.find(project_id=project.id, call_id=name)
+        assert found is not None
+        assert found.call.id == call.name == told[0].id
+    assert Conversation.objects.get().generation == 1
+    again = [answer for each in told for answer in record(project, each)]
+    assert all(answer.duplicate for answer in again)
+    assert Call.objects.count() == 1
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["one by one", "at once"])
+@pytest.mark.parametrize("order", [*permutations((GATEWAY, LOG, TRANSCRIPT))])
+def test_a_turn_of_codex_is_one_row(
+    project: ProjectInfo, order: tuple[CallRoute, ...], together: bool
+) -> None:
+    told = [_codex(route) for route in order]
+
+    for group in [told] if together else [[each] for each in told]:
+        record(project, *group)
+
+    call = Call.objects.get()
+    assert call.routes == "gateway otlp_log transcript"
+    assert calls.find(project_id=project.id, call_id="codex:t-1:log") is not None
+
+
+def test_equal_turns_stay_as_many_as_they_were(project: ProjectInfo) -> None:
+    for number in range(3):
+        record(project, _codex(GATEWAY, id=f"call_{number}", also_known=()))
+    for number in range(3):
+        record(project, _codex(LOG, id=f"codex:t-1:{number}"))
+
+    found = list(Call.objects.order_by("id").values_list("name", "routes"))
+    assert found == [(f"call_{number}", "gateway otlp_log") for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"conversation": "t-2"},
+        {"usage": {"prompt_tokens": HEALTHY, "completion_tokens": 51}},
+        {"started_at": NOW + timedelta(minutes=11)},
+        {"client_name": "somebody"},
+        {"routes": (CallRoute.API,)},
+    ],
+    ids=["conversation", "counts", "time", "program", "a report"],
+)
+def test_what_is_not_the_same_call_stays_apart(project: ProjectInfo, other: dict[str, Any]) -> None:
+    record(project, _codex(GATEWAY), _codex(LOG, **other))
+
+    assert sorted(Call.objects.values_list("routes", flat=True))[-1] != "gateway otlp_log"
+    assert Call.objects.count() == 2
+
+
+def test_a_report_of_a_known_id_changes_nothing(project: ProjectInfo) -> None:
+    record(project, _claude(TRANSCRIPT))
+
+    record(project, _claude(TRANSCRIPT, routes=(CallRoute.API,), ttft_ms=7))
+
+    call = Call.objects.get()
+    assert (call.routes, call.ttft_ms) == ("transcript", None)
+
+
+def test_counts_that_only_another_door_knows_give_the_level(project: ProjectInfo) -> None:
+    model = "openai/gpt-4o"
+    record(project, _claude(GATEWAY, usage=None, model=model))
+    assert Conversation.objects.get().level == "unknown"
+
+    usage = {"prompt_tokens": CRITICAL, "completion_tokens": 5}
+    record(project, _claude(LOG, usage=usage, model=model))
+
+    call, conversation = Call.objects.get(), Conversation.objects.get()
+    assert (call.level, conversation.level) == ("critical", "critical")
+    assert (call.prompt_tokens, conversation.prompt_tokens) == (CRITICAL, CRITICAL)
+    kept = calls.find(project_id=project.id, call_id="call_1")
+    assert kept is not None
+    assert kept.usage_raw == usage
+
+
+def test_all_names_of_a_call_go_with_its_conversation(project: ProjectInfo) -> None:
+    record(project, _claude(GATEWAY))
+    assert CallName.objects.count() == 4
+
+    erase_conversation(actor=SHELL, project=project, conversation="s-1", now=NOW)
+
+    assert not CallName.objects.exists()
