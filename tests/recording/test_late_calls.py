@@ -10,7 +10,8 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.core.conversations.placement import LatestClear, is_as_large, is_late
 from helmdash.operations import care
 from helmdash.operations.recording.calls import Recorded
-from helmdash.operations.recording.conversation_rows import ConversationBatch, lock_by_name
+from helmdash.operations.recording.conversation_batch import ConversationBatch
+from helmdash.operations.recording.conversation_rows import lock_by_name
 from helmdash.operations.recording.judging import judge
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets

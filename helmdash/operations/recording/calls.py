@@ -35,8 +35,8 @@ from helmdash.operations.ids import new_id
 from helmdash.operations.recording import call_rows
 from helmdash.operations.recording.call_rows import Placed
 from helmdash.operations.recording.client_compactions import ClientCompactions
+from helmdash.operations.recording.conversation_batch import ConversationBatch
 from helmdash.operations.recording.conversation_rows import (
-    ConversationBatch,
     ConversationIds,
     ConversationRow,
     delete_unused,

@@ -1,4 +1,4 @@
-"""The conversations of one batch: read and locked, brought forward call by call, written at once.
+"""The conversations of one batch: read and locked, or made.
 
 Plain values instead of model instances: a gateway's call often starts a conversation, and making
 an instance costs as much as inserting a row.
@@ -6,39 +6,30 @@ an instance costs as much as inserting a row.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.db import connection
 
-from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.budgets.lines import DEFAULT_OPTIMAL_MAX_TOKENS
-from helmdash.core.conversations.attention import rank_of, with_newest
 from helmdash.core.conversations.placement import (
-    ConversationState,
     LatestClear,
     is_as_large,
     is_late,
-    take_call,
 )
 from helmdash.operations.recording.judging import Judged
 from helmdash.records.bulk import (
     allocate_ids,
     insert_missing,
-    insert_rows,
-    update_rows,
-    upsert_rows,
 )
 from helmdash.records.locking import lock_rows
-from helmdash.records.models import Conversation, HealthChange, Round
+from helmdash.records.models import Conversation
 from helmdash.records.querysets import calls_of
 
 # What a call changes.
-_MOVING = (
+MOVING_COLUMNS = (
     "model",
     "model_key",
     "client_name",
@@ -76,7 +67,7 @@ _MOVING = (
     "client_refusal",
 )
 # A hook writes when the client compacted; calls only look at it.
-_COLUMNS = ("id", "project_id", "name", *_MOVING, "client_compacted_at")
+CONVERSATION_COLUMNS = ("id", "project_id", "name", *MOVING_COLUMNS, "client_compacted_at")
 
 
 @dataclass(slots=True)
@@ -212,7 +203,7 @@ def make_named(
         name: make_row(pk=0, project_id=project_id, name=name, item=firsts[name])
         for name in sorted(firsts)
     }
-    values = [_values(row, _COLUMNS[1:]) for row in made.values()]
+    values = [row_values(row, CONVERSATION_COLUMNS[1:]) for row in made.values()]
     keys = insert_missing(Conversation, values, unique=("project_id", "name"))
     for name, pk in keys.items():
         made[name].id, made[name].is_new = pk, False
@@ -230,182 +221,6 @@ def delete_unused(rows: Iterable[ConversationRow]) -> None:
     if unused:
         # Nothing can refer to a row that was made in this transaction.
         Conversation.objects.filter(id__in=unused)._raw_delete(connection.alias)
-
-
-class ConversationBatch:
-    """What the calls of one transaction change about their conversations."""
-
-    def __init__(self, project_id: int) -> None:
-        self._project_id = project_id
-        self._touched: dict[int, ConversationRow] = {}
-        self._rounds: dict[tuple[int, int], dict[str, object]] = {}
-        self._new_rounds: set[tuple[int, int]] = set()
-        self._begun: list[dict[str, object]] = []  # rounds of a clear that get their first call
-        self._changes: list[dict[str, object]] = []
-        self._corrections: list[dict[str, object]] = []
-
-    def take(self, row: ConversationRow, item: Judged, *, opened_by: str = "") -> int:
-        """Number the conversation's next call, with `opened_by` as the first of a new round; gives
-        the number of its round."""
-        if is_late_call(row, item):
-            return self._take_late(row, item)
-        step = take_call(
-            ConversationState(
-                round_number=row.round_number,
-                generation=row.generation,
-                level=Level(row.level),
-                known_level=Level(row.known_level) if row.known_level else None,
-            ),
-            item.health.level,
-            # What a clear has opened is fresh already: its first call need not open another.
-            opens_round=bool(opened_by) and not row.is_round_empty,
-        )
-        if step.is_change:
-            self._changes.append(
-                {
-                    "project_id": self._project_id,
-                    "conversation_id": row.id,
-                    "generation": step.after.generation,
-                    "from_level": step.from_level.value if step.from_level else "",
-                    "to_level": step.after.level.value,
-                    "at": item.started_at,
-                }
-            )
-        before = row.round_number
-        _apply(row, step.after, item)
-        self._touched[row.id] = row
-        # After side calls alone a clear may have opened a round already.
-        if row.generation == 1 and not row.is_round_empty:
-            self._open_round(row, item, "")
-        elif row.round_number != before:
-            self._round(row, before)["ended_at"] = item.started_at
-            self._open_round(row, item, opened_by)
-        elif row.is_round_empty:
-            # A clear has opened it, at its own time; the first call says which one it begins with.
-            self._begun.append(self._round(row, row.round_number))
-            self._begun[-1]["first_generation"] = row.generation
-        row.is_round_empty = False
-        self._extend_round(row, item, row.round_number)
-        return row.round_number
-
-    def take_side(self, row: ConversationRow, item: Judged) -> None:
-        """A call beside the conversation: counted, and neither numbered nor of any round. How full
-        the conversation is, and what care knows of it, stay as they are."""
-        if row.generation == 0:
-            _name_model(row, item)
-            row.level_reason = HealthReason.NO_MAIN_CALL.value
-        row.side_calls = (row.side_calls or 0) + 1
-        _count(row, item)
-        self._touched[row.id] = row
-
-    def correct(self, row: ConversationRow, item: Judged, *, generation: int | None) -> None:
-        """Another door says better how large the prompt of a call was: where it is the newest one,
-        its conversation stands by that."""
-        if generation is None or generation != row.generation:
-            return
-        health = item.health
-        if health.level.value != row.level:
-            self._corrections.append(
-                {
-                    "project_id": self._project_id,
-                    "conversation_id": row.id,
-                    "generation": row.generation,
-                    "from_level": row.level,
-                    "to_level": health.level.value,
-                    "at": item.started_at,
-                }
-            )
-        _stand(row, item)
-        if health.level is not Level.UNKNOWN:
-            row.known_level = health.level.value
-        row.attention = rank_of(row)
-        self._touched[row.id] = row
-        self._extend_round(row, item, row.round_number)
-
-    def _take_late(self, row: ConversationRow, item: Judged) -> int:
-        """A call of the round before: it has a number, and says nothing about the open round."""
-        row.generation += 1
-        number = max(row.round_number - 1, 1)
-        if item.capture.round_number is not None:
-            number = max(min(item.capture.round_number, number), 1)
-        _count(row, item)
-        self._touched[row.id] = row
-        self._extend_round(row, item, number)
-        return number
-
-    def moved_levels(self) -> Counter[int]:
-        """By how many more of the conversations, or fewer, stand at each severity than before."""
-        moved: Counter[int] = Counter()
-        for row in self._touched.values():
-            moved[row.severity] += 1
-            if row.stood_at is not None:
-                moved[row.stood_at] -= 1
-        return moved
-
-    def write(self) -> None:
-        """Insert and update everything. Raises IntegrityError when another writer was first."""
-        rows = self._touched.values()
-        insert_rows(Conversation, [_values(row, _COLUMNS) for row in rows if row.is_new])
-        update_rows(
-            Conversation,
-            _MOVING,
-            [_values(row, (*_MOVING, "id")) for row in rows if not row.is_new],
-        )
-        rounds = self._rounds.items()
-        insert_rows(Round, [row for key, row in rounds if key in self._new_rounds])
-        update_rows(
-            Round,
-            ("latest_generation", "peak_prompt_tokens", "ended_at"),
-            [row for key, row in rounds if key not in self._new_rounds],
-            keys=("project_id", "conversation_id", "number"),
-            only_upwards=("latest_generation", "peak_prompt_tokens", "ended_at"),
-        )
-        update_rows(
-            Round,
-            ("first_generation",),
-            self._begun,
-            keys=("project_id", "conversation_id", "number"),
-        )
-        insert_rows(HealthChange, self._changes)
-        upsert_rows(
-            HealthChange,
-            self._corrections,
-            unique=("project_id", "conversation_id", "generation"),
-            update="to_level",
-        )
-
-    def _open_round(self, row: ConversationRow, item: Judged, opened_by: str) -> None:
-        values = self._round(row, row.round_number)
-        values["first_generation"] = row.generation
-        values["started_at"] = item.started_at
-        values["opened_by"] = opened_by
-        self._new_rounds.add((row.id, row.round_number))
-
-    def _extend_round(self, row: ConversationRow, item: Judged, number: int) -> None:
-        values = self._round(row, number)
-        values["latest_generation"] = row.generation
-        if (row.id, number) in self._new_rounds:
-            # Reports may come late and out of order.
-            started: Any = values["started_at"]
-            values["started_at"] = min(started, item.started_at)
-        peak: Any = values["peak_prompt_tokens"]
-        values["peak_prompt_tokens"] = max(peak or 0, item.health.prompt_tokens or 0) or None
-
-    def _round(self, row: ConversationRow, number: int) -> dict[str, object]:
-        values = self._rounds.get((row.id, number))
-        if values is None:
-            values = self._rounds[row.id, number] = {
-                "project_id": self._project_id,
-                "conversation_id": row.id,
-                "number": number,
-                "first_generation": 0,
-                "latest_generation": 0,
-                "peak_prompt_tokens": None,
-                "started_at": None,
-                "ended_at": None,
-                "opened_by": "",
-            }
-        return values
 
 
 def is_late_call(row: ConversationRow, item: Judged) -> bool:
@@ -432,71 +247,17 @@ def _prompt_before(row: ConversationRow) -> int | None:
     return calls.order_by("-generation").values_list("prompt_tokens", flat=True).first()
 
 
-def _apply(row: ConversationRow, after: ConversationState, item: Judged) -> None:
-    """Bring the conversation's row to where its newest call puts it."""
-    health = item.health
-    if row.round_number != after.round_number:
-        # What was cut, and what care held, went with the round.
-        row.cut_generation = row.held_level = None
-    row.round_number = after.round_number
-    row.generation = after.generation
-    _stand(row, item)
-    row.known_level = after.known_level.value if after.known_level else ""
-    _name_model(row, item)
-    row.recent_failures = with_newest(row.recent_failures, is_failed=item.cause is not None)
-    row.latest_cause = item.cause.name.value if item.cause else None
-    row.client_refusal = None  # it goes on
-    if health.reason is HealthReason.SUSPECTED_CUT:
-        row.cut_generation = row.generation
-    row.attention = rank_of(row)
-    if row.snoozed_until is not None:
-        if item.started_at >= row.snoozed_until or row.attention > (row.snoozed_rank or 0):
-            row.snoozed_until = row.snoozed_rank = None  # news
-        else:
-            row.attention = 0
-    _count(row, item)
-
-
-def _stand(row: ConversationRow, item: Judged) -> None:
-    """How full it is, by its newest call."""
-    health = item.health
-    row.level = health.level.value
-    row.severity = LEVELS[health.level].severity
-    row.level_reason = health.reason.value if health.reason else ""
-    row.prompt_tokens = health.prompt_tokens
-    row.limit_tokens = health.limit_tokens
-    row.limit_source = health.limit_source.value if health.limit_source else ""
-    row.optimal_max_tokens = health.optimal_max_tokens
-    row.critical_max_tokens = health.critical_max_tokens
-
-
-def _name_model(row: ConversationRow, item: Judged) -> None:
-    # A status line tells the window between calls: the word holds for its model.
-    is_same = row.model_key == item.model_key
-    row.client_window = item.client_window or (row.client_window if is_same else None)
-    row.model = item.capture.model
-    row.model_key = item.model_key
-    row.client_name = item.capture.client_name
-    row.client_version = item.capture.client_version
-
-
-def _count(row: ConversationRow, item: Judged) -> None:
-    row.parent = row.parent or item.capture.parent
-    row.failures += item.cause is not None
-    row.trims += item.is_trimmed
-    # Reports may come late and out of order.
-    row.latest_at = max(row.latest_at, item.started_at)
-    row.started_at = min(row.started_at, item.started_at)
-
-
-def _values(row: ConversationRow, names: Iterable[str]) -> dict[str, object]:
+def row_values(row: ConversationRow, names: Iterable[str]) -> dict[str, object]:
+    """The named columns of a row."""
     return {name: getattr(row, name) for name in names}
 
 
 def _locked(
     project_id: int, column: str, values: Collection[str] | Collection[int]
 ) -> list[ConversationRow]:
-    found = lock_rows(Conversation, _COLUMNS, project_id=project_id, column=column, values=values)
+    found = lock_rows(
+        Conversation, CONVERSATION_COLUMNS, project_id=project_id, column=column, values=values
+    )
     rows = [ConversationRow(*row) for row in found]
     for row in rows:
         row.stood_at = row.severity

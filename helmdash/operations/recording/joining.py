@@ -15,7 +15,8 @@ from helmdash.core.calls.joining import (
     may_join,
 )
 from helmdash.core.rollups.figures import Change
-from helmdash.operations.recording.conversation_rows import ConversationBatch, ConversationRow
+from helmdash.operations.recording.conversation_batch import ConversationBatch
+from helmdash.operations.recording.conversation_rows import ConversationRow
 from helmdash.operations.recording.judging import Judged
 from helmdash.records.bulk import insert_rows, update_rows
 from helmdash.records.call_facts import facts_of_row
@@ -158,7 +159,7 @@ class Joining(Generic[Answer]):
         """The stored rows, locked in one order."""
         places = [known.place for known, _, _ in self._told if known.place is not None]
         rows = calls_at(self._project_id, places).select_for_update().order_by("id")
-        return {row["id"]: row for row in rows.values()}
+        return {row["id"]: dict(row) for row in rows.values()}
 
     def _keep_usage(self, row: Row, item: Judged) -> None:
         """What the stronger door says of the tokens, or the only one that does."""
