@@ -18,7 +18,7 @@ from helmdash.doors.heavy import is_handed_on
 from helmdash.doors.keys import admit, owner_of
 from helmdash.doors.knocks import Knocks
 from helmdash.doors.proxies import address_of
-from helmdash.gateway import counting, models
+from helmdash.gateway import counting, kept_replies, models
 from helmdash.gateway.calls import Calls
 from helmdash.gateway.lost import is_lost, turn_back
 from helmdash.gateway.options import (
@@ -32,6 +32,7 @@ from helmdash.gateway.refusals import (
     refusal_of,
     wrong_method,
 )
+from helmdash.gateway.reply_keepers import ReplyKeepers
 from helmdash.gateway.request import GatewayRequest
 from helmdash.gateway.responder import Header, Responder
 from helmdash.gateway.routes import Action, Route, find_route
@@ -79,7 +80,10 @@ class Gateway:
         self._knocks = knocks
         self._directory = directory
         self._listings = listings
-        self._calls = Calls(recorder=recorder, client=client, listings=listings)
+        self._keepers = ReplyKeepers()
+        self._calls = Calls(
+            recorder=recorder, client=client, listings=listings, keepers=self._keepers
+        )
 
     def close(self) -> None:
         """End the threads that ask the database; what waits there is given up."""
@@ -127,7 +131,7 @@ class Gateway:
     async def _understand(
         self, route: Route, scope: Scope, headers: Mapping[bytes, bytes], started_ns: int
     ) -> GatewayRequest:
-        if scope["method"] != route.method:
+        if scope["method"] not in (route.method, route.also):
             raise wrong_method(scope["method"], route.method)
         query = scope["query_string"] if route.client.kind is ProviderKind.GEMINI else b""
         key_context = await admit(self._directory, headers, query, address=address_of(scope))
@@ -168,6 +172,10 @@ class Gateway:
                 await models.answer_running(responder)
             case Action.VERSION:
                 await models.answer_version(responder)
+            case Action.KEPT_REPLY:
+                await kept_replies.answer(
+                    request, scope, responder, keepers=self._keepers, client=self._client
+                )
             case Action.UNKNOWN:
                 raise not_found(
                     "The gateway does not serve this endpoint. "

@@ -20,6 +20,7 @@ from helmdash.gateway.placing import place
 from helmdash.gateway.prompt_weight import weigh
 from helmdash.gateway.refusals import Refusal, bad_request
 from helmdash.gateway.remediation.remediator import Remediator
+from helmdash.gateway.reply_keepers import ReplyKeepers
 from helmdash.gateway.request import GatewayRequest
 from helmdash.gateway.responder import Header, Responder
 from helmdash.operations.recorder import Recorder
@@ -33,11 +34,18 @@ from helmdash.upstream.listings import Listings
 class Calls:
     """Answers chats and embeddings, one for each gateway."""
 
-    def __init__(self, *, recorder: Recorder, client: UpstreamClient, listings: Listings) -> None:
+    def __init__(
+        self,
+        *,
+        recorder: Recorder,
+        client: UpstreamClient,
+        listings: Listings,
+        keepers: ReplyKeepers,
+    ) -> None:
         self._listings = listings
         self._local = LocalModels(client, listings)
         self._remediator = Remediator(recorder)
-        self._recording = CallRecording(recorder, self._local, self._remediator)
+        self._recording = CallRecording(recorder, self._local, self._remediator, keepers)
         self._forwarder = Forwarder(
             client, listings.formats, self._recording, self._remediator.fresh_starts
         )
@@ -57,7 +65,7 @@ class Calls:
     ) -> None:
         """Answer a chat request. Raises Refusal for one that names no model that is served."""
         chat = _read(request, parsed, responder.client)
-        exchange = request.begin(chat.model, body)
+        exchange = request.begin(chat.model, body, purpose=request.route.purpose)
         exchange.request = chat
         exchange.metadata = chat.metadata
         name_conversation(exchange, chat)

@@ -12,6 +12,7 @@ from helmdash.gateway import budgeting
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.placing import place
 from helmdash.gateway.prompt_weight import weigh
+from helmdash.gateway.refusals import bad_request
 from helmdash.gateway.request import GatewayRequest
 from helmdash.gateway.responder import Responder, passed_headers
 from helmdash.providers.errors import BadRequest
@@ -21,6 +22,7 @@ from helmdash.upstream.failures import UpstreamFailed
 from helmdash.upstream.listings import Listings
 
 _MOST_BYTES = 1024 * 1024
+_A_FRAGMENT = "The upstream did not count, and the whole input is not here to be estimated."
 # Says that a count is ours: exact bytes, estimated tokens.
 ESTIMATED = (b"x-helmdash-estimated", b"1")
 
@@ -78,6 +80,8 @@ def _estimate(exchange: Exchange, parsed: dict[str, Any], responder: Responder) 
         request = responder.client.read_request(
             {"max_tokens": 1, **parsed}, model=exchange.model, stream=False
         )
+        if request.is_fragment:
+            raise bad_request(request.untranslatable or _A_FRAGMENT)
         images, composition = weigh(request)
         outgoing = replace(exchange.outgoing, images=images, composition=composition)
     except BadRequest:

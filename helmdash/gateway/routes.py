@@ -21,18 +21,26 @@ class Action(StrEnum):
     SHOW_MODEL = "show_model"
     LIST_RUNNING = "list_running"
     VERSION = "version"
+    KEPT_REPLY = "kept_reply"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A path understood. `model` and `stream` as far as the path says them (Gemini's does)."""
+    """A path understood. `model` and `stream` as far as the path says them (Gemini's does).
+
+    `also`: another method than `method` that it takes. `purpose`: what a call by it is for. `kept`:
+    the id of a reply that its upstream keeps, and what is asked of it (`resp_1/cancel`).
+    """
 
     client: ClientFormat
     action: Action
     method: str = "POST"
     model: str | None = None
     stream: bool | None = None
+    also: str | None = None
+    purpose: str = "chat"
+    kept: str | None = None
 
 
 _PREFIXES = ("/v1/", "/v1beta/", "/api/")
@@ -40,6 +48,10 @@ _PREFIXES = ("/v1/", "/v1beta/", "/api/")
 _EXACT = {
     "/v1/chat/completions": Route(client=openai.CLIENT, action=Action.CHAT),
     "/v1/responses": Route(client=openai_responses.CLIENT, action=Action.CHAT),
+    "/v1/responses/compact": Route(
+        client=openai_responses.COMPACT_CLIENT, action=Action.CHAT, purpose="compaction"
+    ),
+    "/v1/responses/input_tokens": Route(client=openai_responses.CLIENT, action=Action.COUNT),
     "/v1/embeddings": Route(client=openai.CLIENT, action=Action.EMBED),
     "/v1/messages": Route(client=anthropic.CLIENT, action=Action.CHAT),
     "/v1/messages/count_tokens": Route(client=anthropic.CLIENT, action=Action.COUNT),
@@ -56,6 +68,10 @@ _GEMINI_VERBS: Mapping[str, tuple[Action, bool | None]] = {
     "streamGenerateContent": (Action.CHAT, True),
     "countTokens": (Action.COUNT, None),
 }
+# Ids as OpenAI makes them: nothing that would lead to another address of the upstream.
+_KEPT = re.compile(
+    r"/v1/responses/(?P<kept>[A-Za-z0-9_-]{1,100}(?:/(?P<what>cancel|input_items))?)"
+)
 _MODELS = re.compile(r"/(?P<version>v1|v1beta)/models(?:/(?P<model>.+))?/?")
 # Other endpoints of the vendors: refused in their own words rather than by a page.
 _VENDORS: tuple[tuple[str, ClientFormat], ...] = (
@@ -77,7 +93,7 @@ def find_route(path: str, headers: Mapping[bytes, bytes], query: bytes) -> Route
         return exact
     if not path.startswith(_PREFIXES):
         return None
-    return _gemini(path, query) or _models(path, headers) or _other(path)
+    return _gemini(path, query) or _models(path, headers) or _kept(path) or _other(path)
 
 
 def _gemini(path: str, query: bytes) -> Route | None:
@@ -101,6 +117,19 @@ def _models(path: str, headers: Mapping[bytes, bytes]) -> Route | None:
     elif b"anthropic-version" in headers:
         client = anthropic.CLIENT
     return Route(client=client, action=Action.LIST_MODELS, method="GET", model=found["model"])
+
+
+def _kept(path: str) -> Route | None:
+    found = _KEPT.fullmatch(path)
+    if found is None:
+        return None
+    return Route(
+        client=openai_responses.CLIENT,
+        action=Action.KEPT_REPLY,
+        method="POST" if found["what"] == "cancel" else "GET",
+        also=None if found["what"] else "DELETE",
+        kept=found["kept"],
+    )
 
 
 def _other(path: str) -> Route | None:

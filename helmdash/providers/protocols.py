@@ -25,7 +25,8 @@ from helmdash.providers.wire import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """A request to an upstream. `path` follows the endpoint's base URL; `body` None is a GET.
+    """A request to an upstream. `path` follows the endpoint's base URL; `body` None is a GET,
+    unless `method` says otherwise.
 
     `headers` hold the credentials: never log them.
     """
@@ -33,6 +34,7 @@ class HttpRequest:
     path: str
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
+    method: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,13 @@ from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, Provider
 from helmdash.providers import anthropic, gemini, ollama, openai, openai_responses
 from helmdash.providers.protocols import ClientFormat, ReplyFormat, UpstreamFormat
 
-# What clients may speak, by name. OpenAI, Gemini and Ollama have two formats each.
+# What clients may speak, by name. OpenAI has three formats, Gemini and Ollama two each.
 CLIENTS: Mapping[str, ClientFormat] = {
     each.name: each
     for each in (
         openai.CLIENT,
         openai_responses.CLIENT,
+        openai_responses.COMPACT_CLIENT,
         anthropic.CLIENT,
         gemini.CLIENT,
         gemini.ARRAY_CLIENT,

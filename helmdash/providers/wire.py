@@ -170,6 +170,7 @@ class ChatRequest:
     from what the server keeps; `conversation` is the id of the one it goes on with, `continues`
     that of the reply, and `keeps_reply` where the server is to keep this one. `may_truncate`: the
     server is told to leave out of the prompt what does not fit.
+    `closing` says at the end in another format what its client says by the address it asks.
     `left_out` has a sentence for each thing that another format has no word for and can do
     without, `untranslatable` one for the first that it cannot. `repeated` are the members that a
     reply repeats.
@@ -200,6 +201,7 @@ class ChatRequest:
     conversation: str | None = None
     continues: str | None = None
     keeps_reply: bool | None = None
+    closing: Message | None = None
     may_truncate: bool | None = None
     left_out: tuple[str, ...] = ()
     untranslatable: str | None = None

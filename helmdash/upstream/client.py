@@ -100,7 +100,7 @@ class UpstreamClient:
         """One attempt at a checked URL. Raises what the transport raises."""
         limits = self._timeouts
         return await self._transports[endpoint.allow_private].open(
-            "GET" if request.body is None else "POST",
+            request.method or ("GET" if request.body is None else "POST"),
             url,
             [*request.headers, _PLAIN, *_agent_of(request)],
             request.body or b"",

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from helmdash.core.upstreams.endpoints import Endpoint, WireFormat
+from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.wire import WireError
 
 # A server that was brought up to date may speak it from tomorrow on.
@@ -17,6 +18,8 @@ _REMEMBERED_S = 86_400.0
 _MOST_REMEMBERED = 1_024
 # How servers answer at an address that they do not have.
 _NOT_THERE = (404, 405, 501)
+# Addresses that hosts leave out although they speak the format.
+_SELDOM = frozenset({"openai_compact"})
 # Words of a 404 that is about what was asked for there.
 _ABOUT_CONTENT = ("model", "item with id", "previous response", "response with id", "conversation")
 
@@ -27,26 +30,36 @@ class SpokenFormats:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         """clock: seconds that only grow."""
         self._clock = clock
-        self._missing: dict[tuple[str, WireFormat], float] = {}  # until when it counts
+        self._missing: dict[tuple[str, str], float] = {}  # until when it counts
 
-    def choose(self, endpoint: Endpoint, wire: WireFormat) -> WireFormat:
-        """The format to speak to an upstream in, for a client of the format `wire`."""
+    def choose(self, endpoint: Endpoint, client: ClientFormat) -> WireFormat:
+        """The format to speak to an upstream in, for a client of this format."""
+        wire = client.wire
         if not endpoint.may_speak(wire):
             return endpoint.own_format
-        until = self._missing.get((endpoint.base_url, wire), 0.0)
-        is_told = wire in endpoint.formats or wire is endpoint.own_format
-        return wire if is_told or until <= self._clock() else endpoint.own_format
+        until = self._missing.get((endpoint.base_url, client.name), 0.0)
+        return (
+            wire if _is_certain(endpoint, client) or until <= self._clock() else endpoint.own_format
+        )
 
-    def learn(self, endpoint: Endpoint, wire: WireFormat, error: WireError, *, status: int) -> bool:
+    def learn(
+        self, endpoint: Endpoint, client: ClientFormat, error: WireError, *, status: int
+    ) -> bool:
         """Take note of a refusal; whether it says that the upstream does not speak this format."""
-        if wire in endpoint.formats or wire is endpoint.own_format:
+        if _is_certain(endpoint, client):
             return False
         if status not in _NOT_THERE or _is_about_content(error):
             return False
         if len(self._missing) >= _MOST_REMEMBERED:
             self._missing.clear()
-        self._missing[endpoint.base_url, wire] = self._clock() + _REMEMBERED_S
+        self._missing[endpoint.base_url, client.name] = self._clock() + _REMEMBERED_S
         return True
+
+
+def _is_certain(endpoint: Endpoint, client: ClientFormat) -> bool:
+    """Whether an upstream is known to have what this client asks for."""
+    is_told = client.wire in endpoint.formats and client.name not in _SELDOM
+    return is_told or client.wire is endpoint.own_format
 
 
 def _is_about_content(error: WireError) -> bool:

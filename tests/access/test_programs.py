@@ -160,6 +160,8 @@ def test_a_new_row_is_of_the_keys_own_project(house: House, who: str) -> None:
 
 GATEWAY: dict[str, str] = {
     **{path: route.method for path, route in gateway_routes._EXACT.items()},
+    "/v1/responses/resp_1": "GET",
+    "/v1/responses/resp_1/cancel": "POST",
     "/v1/models": "GET",
     "/v1/models/openai/gpt-4o": "GET",
     "/v1beta/models": "GET",

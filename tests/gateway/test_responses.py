@@ -10,7 +10,16 @@ import pytest
 from pydantic import BaseModel
 
 from tests.gateway.clients import PIXEL, TOOL, Client
-from tests.gateway.world import COMPLETION, PROMPT, PROVIDERS, RESPONSES, World, model_of
+from tests.gateway.world import (
+    COMPLETION,
+    PROMPT,
+    PROVIDERS,
+    RESPONSES,
+    STRANGER,
+    World,
+    model_of,
+    open_http,
+)
 from tests.support.upstreams.plays import WHOLE
 from tests.support.upstreams.responses import RESPONSE_ID
 
@@ -294,3 +303,83 @@ def test_a_prompt_that_was_cut_as_it_was_asked_for_is_told_so(
 
     assert call["health"]["level"] == "unknown"
     assert call["suspected_cut"]["rule"] == rule or rule == "*"
+
+
+def test_a_kept_response_is_asked_for_by_the_project_that_made_it(
+    world: World, clients: dict[str, Client], mark: str
+) -> None:
+    sdk: openai.OpenAI = clients[RESPONSES].sdk  # type: ignore[attr-defined]
+    model = model_of(RESPONSES, "chained", mark)
+    made = world.post(PATH, asked(model)).json()["id"]
+    unkept = world.post(PATH, asked(model, store=False)).json()["id"]
+
+    assert sdk.responses.retrieve(made, include=["reasoning.encrypted_content"]).id == made
+    assert sdk.responses.cancel(made).status == "cancelled"
+    assert [item.id for item in sdk.responses.input_items.list(made, limit=2)] == ["msg_in"]
+    assert sdk.responses.delete(made) is None
+    seen = [each for each in world.fleet.responses.seen() if made in each.path]
+    assert [f"{each.method} {each.path.partition(made)[2]}" for each in seen] == [
+        "GET ", "POST /cancel", "GET /input_items", "DELETE ",
+    ]  # fmt: skip
+    assert [each.query for each in seen[::2]] == [
+        "include%5B%5D=reasoning.encrypted_content",
+        "limit=2",
+    ]
+    for reply_id in (unkept, "resp_of_somebody"):
+        with pytest.raises(openai.NotFoundError, match="not found"):
+            sdk.responses.retrieve(reply_id)
+    with open_http(world.url, STRANGER) as stranger:
+        assert stranger.get(f"{PATH}/{made}").status_code == 404
+        assert stranger.delete(f"{PATH}/{made}").status_code == 404
+    assert world.http.put(f"{PATH}/{made}").status_code == 405
+    assert world.http.get(f"{PATH}/..%2Fmodels").status_code == 404
+
+
+def test_tokens_are_counted_by_who_can(world: World, clients: dict[str, Client], mark: str) -> None:
+    sdk: openai.OpenAI = clients[RESPONSES].sdk  # type: ignore[attr-defined]
+
+    counted = sdk.responses.input_tokens.count(model=model_of(RESPONSES, "plain", mark), input="Hi")
+    estimated = world.post(
+        f"{PATH}/input_tokens", {"model": model_of("gemini", "plain", mark), "input": "word " * 99}
+    )
+
+    assert (counted.object, counted.input_tokens) == ("response.input_tokens", 11)
+    assert estimated.headers["x-helmdash-estimated"] == "1"
+    assert 50 < estimated.json()["input_tokens"] < 500
+    with pytest.raises(openai.BadRequestError, match="previous_response_id"):
+        sdk.responses.input_tokens.count(
+            model=model_of("gemini", "plain", mark), previous_response_id="resp_1"
+        )
+
+
+@pytest.mark.parametrize("provider", [RESPONSES, "openai", "anthropic"])
+def test_a_history_is_compacted(world: World, provider: str, mark: str) -> None:
+    """Sealed where the upstream does it; in words, which any model reads, where we do."""
+    model = model_of(provider, "plain", mark)
+    history: Any = [
+        {"role": "user", "content": "Do it."},
+        {"role": "assistant", "content": "Done."},
+    ]
+
+    compacted = world.post(f"{PATH}/compact", {"model": model, "input": history}).json()
+    went_on = world.post(PATH, asked(model, input=[*compacted["output"], history[0]]))
+
+    assert compacted["object"] == "response.compaction"
+    assert [item["type"] for item in compacted["output"]] == ["message", "compaction"]
+    assert went_on.status_code == 200
+    second, first = world.calls_to(model, count=2)
+    assert (first["purpose"], first["lane"], first["cause"]) == ("compaction", "side", None)
+    assert second["lane"] == "main"
+    if provider != RESPONSES:
+        sent = world.fleet[provider].seen(mark)[-1].text
+        assert json.dumps(WHOLE, ensure_ascii=False)[1:-1] in sent
+        assert "Sum up the conversation" not in sent
+
+
+def test_a_compaction_without_a_summary_is_an_error(world: World, mark: str) -> None:
+    answer = world.post(
+        f"{PATH}/compact", {"model": model_of("openai", "silent-stop", mark), "input": "Do it."}
+    )
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "server_error")
+    assert world.call_of(answer)["status"] == "error"

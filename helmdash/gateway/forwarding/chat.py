@@ -10,10 +10,11 @@ from helmdash.gateway.forwarding.context_array import is_dropped
 from helmdash.gateway.forwarding.pipes import Pipe, dropping_pipe, native_pipe, translating_pipe
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.responder import JSON, Header
-from helmdash.providers import gemini
+from helmdash.providers import gemini, openai_responses
 from helmdash.providers.errors import CannotTranslate
 from helmdash.providers.ollama.context_array import without_context
 from helmdash.providers.ollama.shown import with_num_ctx
+from helmdash.providers.openai_responses.compacting import check_summary
 from helmdash.providers.protocols import ClientFormat, HttpRequest, ReplyContext, ReplyFormat
 from helmdash.providers.registry import REPLIES, UPSTREAMS
 from helmdash.providers.shared.collecting import events_of
@@ -49,7 +50,11 @@ class ChatTranslator:
 
     def read_whole(self, data: bytes) -> Reply:
         """A 200 with nothing in it is no error, but has a cause of its own."""
-        return self.upstream.read_reply(data, request=self.request) if data.strip() else Reply()
+        if not data.strip():
+            return Reply()
+        reply = self.upstream.read_reply(data, request=self.request)
+        is_compaction = self.client is openai_responses.COMPACT_CLIENT and not self.is_native
+        return check_summary(reply) if is_compaction else reply
 
     def pass_whole(self, data: bytes) -> bytes:
         """The same bytes, but for an array that nobody asked for."""
@@ -121,14 +126,16 @@ def chat_request(
 
 
 def _spoken(chat: ChatRequest) -> tuple[Message, ...]:
-    """The messages without what the upstream can do without, of which `left_out` tells."""
+    """The messages without what the upstream can do without, of which `left_out` tells, and with
+    what the client says by its address."""
+    closing = () if chat.closing is None else (chat.closing,)
     if not chat.left_out:
-        return chat.messages
+        return (*chat.messages, *closing)
     kept = [
         replace(message, parts=tuple(part for part in message.parts if not _is_omissible(part)))
         for message in chat.messages
     ]
-    return tuple(message for message in kept if message.parts)
+    return (*(message for message in kept if message.parts), *closing)
 
 
 def _is_omissible(part: Part) -> bool:

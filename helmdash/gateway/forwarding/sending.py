@@ -60,10 +60,10 @@ class Sender:
     def _is_foreign(self, exchange: Exchange, reply: ErrorReply) -> bool:
         """Whether the upstream has shown that it does not speak the client's format: then it is
         spoken to in its own from here on."""
-        endpoint, wire = exchange.endpoint, exchange.speaks
-        if endpoint is None or wire is None:
+        endpoint, client = exchange.endpoint, exchange.route.client
+        if endpoint is None or not exchange.is_native:
             return False
-        if not self._formats.learn(endpoint, wire, reply.error, status=reply.status):
+        if not self._formats.learn(endpoint, client, reply.error, status=reply.status):
             return False
         exchange.speaks = endpoint.own_format
         return True

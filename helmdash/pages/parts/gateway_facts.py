@@ -76,6 +76,11 @@ MODES = (
 ENDPOINTS = (
     Served("POST", "/v1/chat/completions", "OpenAI", "chat, whole and streamed"),
     Served("POST", "/v1/responses", "OpenAI", "chat as Codex speaks it, whole and streamed"),
+    Served("POST", "/v1/responses/compact", "OpenAI", "sum a history up"),
+    Served("POST", "/v1/responses/input_tokens", "OpenAI", "count tokens"),
+    Served("GET", "/v1/responses/ID", "OpenAI", "a response that its upstream keeps; also DELETE"),
+    Served("POST", "/v1/responses/ID/cancel", "OpenAI", "cancel one in the background"),
+    Served("GET", "/v1/responses/ID/input_items", "OpenAI", "what it was asked"),
     Served("POST", "/v1/embeddings", "OpenAI", "embeddings"),
     Served("GET", "/v1/models", "OpenAI", "the models of all upstreams"),
     Served("POST", "/v1/messages", "Anthropic", "messages, whole and streamed"),

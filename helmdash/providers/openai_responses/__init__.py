@@ -6,6 +6,12 @@ Most hosts speak OpenAI's chat API only: then a request is translated (ADR 43).
 from __future__ import annotations
 
 from helmdash.core.upstreams.endpoints import ProviderKind, WireFormat
+from helmdash.providers.openai_responses.compacting import (
+    pass_compact_request,
+    read_compact_request,
+    write_compaction,
+)
+from helmdash.providers.openai_responses.counting import ResponsesCounting
 from helmdash.providers.openai_responses.errors import read_error, write_error
 from helmdash.providers.openai_responses.listing import write_model, write_models
 from helmdash.providers.openai_responses.pass_request import pass_request
@@ -21,10 +27,11 @@ from helmdash.providers.protocols import (
     ReplyFormat,
     StreamReader,
     StreamWriter,
+    TokenCounting,
 )
 from helmdash.providers.wire import ChatRequest, Reply
 
-__all__ = ["CLIENT", "REPLIES"]
+__all__ = ["CLIENT", "COMPACT_CLIENT", "REPLIES"]
 
 
 class ResponsesClientFormat:
@@ -38,7 +45,7 @@ class ResponsesClientFormat:
         "Your input exceeds the context window of this model. This model's maximum context length "
         "is {limit} tokens. However, your input is about {estimate} tokens."
     )
-    counting = None
+    counting: TokenCounting | None = ResponsesCounting()
 
     read_request = staticmethod(read_request)
     pass_request = staticmethod(pass_request)
@@ -54,6 +61,17 @@ class ResponsesClientFormat:
     def stream_writer(self, *, answer: ReplyContext, request: ChatRequest) -> StreamWriter:
         """Numbered events, one item after the other."""
         return ResponsesStreamWriter(answer=answer)
+
+
+class CompactClientFormat(ResponsesClientFormat):
+    """The same at the address that compacts a history, with a request and a reply of its own."""
+
+    name = "openai_compact"
+    counting = None
+
+    read_request = staticmethod(read_compact_request)
+    pass_request = staticmethod(pass_compact_request)
+    write_reply = staticmethod(write_compaction)
 
 
 class ResponsesReplyFormat:
@@ -74,4 +92,5 @@ class ResponsesReplyFormat:
 
 
 CLIENT: ClientFormat = ResponsesClientFormat()
+COMPACT_CLIENT: ClientFormat = CompactClientFormat()
 REPLIES: ReplyFormat = ResponsesReplyFormat()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from helmdash.providers.openai_responses.calls import call_of, is_call
+from helmdash.providers.openai_responses.compactions import KINDS
 from helmdash.providers.openai_responses.errors import error_in_response, write_error
 from helmdash.providers.openai_responses.reasoning import reasoning_of
 from helmdash.providers.openai_responses.stream_writer import ResponsesStreamWriter
@@ -20,6 +21,7 @@ from helmdash.providers.wire import (
     WireError,
 )
 
+_COMPACTION = "response.compaction"
 _NO_OBJECT = WireError(message="The reply is not a JSON object.", code=UNDECODABLE_REPLY)
 
 
@@ -35,11 +37,15 @@ def reply_of(response: Object) -> Reply:
     """The reply that a response holds, as far as it can be read. Never raises."""
     parts: list[Part] = []
     refusals: list[str] = []
+    is_compaction = response.get("object") == _COMPACTION
     for item in objects_in(response, "output"):
         kind = item.get("type")
         if kind == "message":
             parts += [Text(text=text) for text in _said(item, "output_text", "text")]
             refusals += _said(item, "refusal", "refusal")
+        elif kind in KINDS and is_compaction:
+            # Sealed or not, it is all that was written.
+            parts.append(Text(text=text_in(item, "encrypted_content") or ""))
         elif kind == "reasoning":
             parts.append(reasoning_of(item))
         elif is_call(kind) and (call := call_of(item)) is not None:
@@ -57,6 +63,8 @@ def reply_of(response: Object) -> Reply:
 
 def finish_reason(response: Object) -> str | None:
     """The reason that it is incomplete, else its status; None where neither is told."""
+    if response.get("object") == _COMPACTION:
+        return "completed"  # it has no status, and is whole
     details = object_in(response, "incomplete_details") or {}
     return text_in(details, "reason") or text_in(response, "status")
 

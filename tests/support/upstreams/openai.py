@@ -119,7 +119,7 @@ class OpenAIServer:
                 await exchange.reply(200, _embeddings(exchange.seen.json))
             case "GET /v1/models":
                 await exchange.reply(200, _models())
-            case "POST /v1/responses":
+            case _ if exchange.seen.path.startswith("/v1/responses"):
                 # As most compatible hosts, it has the chat API only.
                 await _send(exchange, self._vendor.trouble("url"))
             case _:

@@ -65,8 +65,7 @@ class ResponsesServer:
         seen = exchange.seen
         route = f"{seen.method} {seen.path}"
         if route != "POST /v1/responses":
-            trouble = OpenAI().trouble("url")
-            await exchange.reply(trouble.status, trouble.body)
+            await _beside(exchange, route)
             return
         try:
             asked = _read(seen.json)
@@ -75,6 +74,35 @@ class ResponsesServer:
             await exchange.reply(400, json.dumps({"error": told}).encode())
         else:
             await self._stage.perform(exchange, asked)
+
+
+async def _beside(exchange: Exchange, route: str) -> None:
+    """All but the creation of a response; whatever id is asked for is there."""
+    verb, _, path = route.partition(" /v1/responses/")
+    reply_id, _, what = path.partition("/")
+    told: dict[str, Any] = {"id": reply_id, "object": "response", "status": "completed"}
+    match verb, what or path:
+        case "POST", "input_tokens":
+            told = {"object": "response.input_tokens", "input_tokens": 11}
+        case "POST", "compact":
+            items = exchange.seen.json["input"]
+            kept = [{"type": "message", **each} for each in items if each.get("role") == "user"]
+            sealed = {"id": "cmp_1", "type": "compaction", "encrypted_content": "gAAA"}
+            usage = {"input_tokens": 9, "output_tokens": 3, "total_tokens": 12}
+            told = {"id": "resp_c", "object": "response.compaction", "usage": usage}
+            told["output"] = [*kept, sealed]
+        case "POST", "cancel":
+            told["status"] = "cancelled"
+        case "GET", "input_items":
+            told = {"object": "list", "has_more": False}
+            told["data"] = [{"id": "msg_in", "type": "message"}]
+        case "GET" | "DELETE", _:
+            pass
+        case _:
+            trouble = OpenAI().trouble("url")
+            await exchange.reply(trouble.status, trouble.body)
+            return
+    await exchange.reply(200, json.dumps({**told, "output": told.get("output", [])}).encode())
 
 
 def _read(body: dict[str, Any]) -> Asked:

@@ -14,6 +14,7 @@ from helmdash.gateway.forwarding.capture.bare_capture import bare_capture_of
 from helmdash.gateway.forwarding.capture.capturing import capture_of
 from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.remediation.remediator import Remediator
+from helmdash.gateway.reply_keepers import ReplyKeepers
 from helmdash.operations.recorder import Recorder
 
 log = logging.getLogger(__name__)
@@ -22,8 +23,11 @@ log = logging.getLogger(__name__)
 class CallRecording:
     """The way of calls to the recorder."""
 
-    def __init__(self, recorder: Recorder, local: LocalModels, remediator: Remediator) -> None:
+    def __init__(
+        self, recorder: Recorder, local: LocalModels, remediator: Remediator, keepers: ReplyKeepers
+    ) -> None:
         self._recorder = recorder
+        self._keepers = keepers
         self._local = local
         self._remediator = remediator
 
@@ -42,6 +46,7 @@ class CallRecording:
             project=caller.project, caller=caller.name, capture=capture, at=exchange.started_at
         )
         try:
+            self._keepers.note(caller.project.id, capture)
             self._local.note(exchange, capture)
             self._remediator.note(exchange, capture)
         except Exception:

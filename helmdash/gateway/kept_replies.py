@@ -1,0 +1,74 @@
+"""Replies that an upstream keeps, asked for by their ids: only those that the project has made.
+
+Not calls: no model answers, so nothing is recorded.
+"""
+
+from __future__ import annotations
+
+from helmdash.core.upstreams.endpoints import Endpoint
+from helmdash.doors.asgi import Scope
+from helmdash.gateway.forwarding.upstream_reply import MOST_REPLY_BYTES, error_of
+from helmdash.gateway.refusals import Refusal, not_found
+from helmdash.gateway.reply_keepers import ReplyKeepers
+from helmdash.gateway.request import GatewayRequest
+from helmdash.gateway.responder import Responder, passed_headers
+from helmdash.providers.openai_responses.kept import kept_request
+from helmdash.providers.protocols import HttpRequest
+from helmdash.upstream.client import UpstreamClient
+from helmdash.upstream.failures import UpstreamFailed
+
+
+async def answer(
+    request: GatewayRequest,
+    scope: Scope,
+    responder: Responder,
+    *,
+    keepers: ReplyKeepers,
+    client: UpstreamClient,
+) -> None:
+    """What the upstream says of the reply. Raises Refusal (404) for one of another project."""
+    path = request.route.kept or ""
+    reply_id = path.partition("/")[0]
+    endpoint = await _keeper(request, keepers, reply_id)
+    asked = kept_request(
+        path, endpoint=endpoint, method=scope["method"], query=scope["query_string"]
+    )
+    try:
+        await _relay(endpoint, asked, responder, client)
+    except UpstreamFailed as failure:
+        if responder.has_begun:
+            raise
+        await responder.error(error_of(failure))
+
+
+async def _keeper(request: GatewayRequest, keepers: ReplyKeepers, reply_id: str) -> Endpoint:
+    name = await keepers.find(request.key_context.caller.project.id, reply_id)
+    for endpoint in request.key_context.endpoints:
+        if endpoint.name == name:
+            return endpoint
+    raise unknown_reply(reply_id)
+
+
+def unknown_reply(reply_id: str) -> Refusal:
+    """404 as OpenAI words it, whether nobody has made it or somebody else."""
+    return not_found(f"Response with id '{reply_id}' not found.")
+
+
+async def _relay(
+    endpoint: Endpoint, asked: HttpRequest, responder: Responder, client: UpstreamClient
+) -> None:
+    opened = await client.open(endpoint, asked)
+    kind = opened.headers.get("content-type", "")
+    headers = passed_headers(opened.headers)
+    try:
+        if not kind.startswith("text/event-stream"):
+            body = await opened.read(MOST_REPLY_BYTES)
+            kinds = [(b"content-type", (kind or "application/json").encode("latin-1", "replace"))]
+            await responder.whole(opened.status, body, [*headers, *kinds])
+            return
+        await responder.begin_stream(kind, headers, fail=responder.client.write_error)
+        async for chunk in opened.chunks():
+            await responder.chunk(chunk, is_last=False)
+        await responder.chunk(b"", is_last=True)
+    finally:
+        await opened.close()

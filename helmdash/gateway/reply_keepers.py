@@ -1,0 +1,58 @@
+"""Which upstream keeps the reply of which call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+
+from django.db import Error as DatabaseFault
+
+from helmdash.core.calls.capture import Capture
+from helmdash.doors.faults import DatabaseUnavailable
+from helmdash.operations.database.sqlite_file import thread_connection
+from helmdash.queries.kept_replies import find_keeper
+
+# Of this process, for as long as their calls may wait to be stored.
+_MOST_RECENT = 10_000
+_PATIENCE_S = 3.0
+# A call of another process may have ended just now: it is stored within that time.
+_STORED_WITHIN_S = 0.3
+
+
+class ReplyKeepers:
+    """Which upstream keeps which reply; one for each gateway, used on its event loop."""
+
+    def __init__(self) -> None:
+        self._recent: OrderedDict[tuple[int, str], str] = OrderedDict()
+
+    def note(self, project_id: int, capture: Capture) -> None:
+        """Keep in mind where the reply of a call lies that has just ended."""
+        if capture.kept_reply_id is None or capture.provider is None:
+            return
+        self._recent[project_id, capture.kept_reply_id] = capture.provider
+        while len(self._recent) > _MOST_RECENT:
+            self._recent.popitem(last=False)
+
+    async def find(self, project_id: int, reply_id: str) -> str | None:
+        """The name of the upstream; None: the project has made no such reply. Raises
+        DatabaseUnavailable."""
+        known = self._recent.get((project_id, reply_id))
+        if known is not None:
+            return known
+        found = await _stored(project_id, reply_id)
+        if found is None:
+            await asyncio.sleep(_STORED_WITHIN_S)
+            found = await _stored(project_id, reply_id)
+        return found
+
+
+async def _stored(project_id: int, reply_id: str) -> str | None:
+    try:
+        return await asyncio.wait_for(asyncio.to_thread(_find, project_id, reply_id), _PATIENCE_S)
+    except (TimeoutError, DatabaseFault):
+        raise DatabaseUnavailable from None
+
+
+def _find(project_id: int, reply_id: str) -> str | None:
+    with thread_connection():
+        return find_keeper(project_id=project_id, reply_id=reply_id)
