@@ -32,7 +32,7 @@ from helmdash.operations.access import keys, members  # noqa: E402
 from helmdash.operations.demo import generating  # noqa: E402
 from helmdash.queries import calls  # noqa: E402
 from helmdash.queries.access import ProjectInfo, find_project  # noqa: E402
-from helmdash.queries.calls import CallFilters  # noqa: E402
+from helmdash.queries.call_filters import CallFilters  # noqa: E402
 from helmdash.queries.conversations import conversations  # noqa: E402
 from helmdash.queries.conversations.conversations import ConversationFilters  # noqa: E402
 

@@ -25,7 +25,7 @@ from helmdash.core.text.time_ranges import (
 from helmdash.pages.forms import one_of
 from helmdash.pages.parts.heat_map import Rows
 from helmdash.queries.audit import KINDS, AuditFilters
-from helmdash.queries.calls import ANY_CAUSE, CallFilters
+from helmdash.queries.call_filters import ANY_CAUSE, CallFilters
 from helmdash.queries.conversations.conversations import ConversationFilters
 from helmdash.queries.trims import TrimFilters, TrimOutcome
 

@@ -12,7 +12,7 @@ from helmdash.core.budgets.levels import BY_SEVERITY, LEVELS
 from helmdash.pages.parts import words
 from helmdash.pages.parts.histogram import Histogram, Mark, histogram
 from helmdash.queries import marks, plans, series, trims
-from helmdash.queries.calls import CallFilters
+from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.conversations import conversations
 from helmdash.queries.conversations.conversations import ConversationFilters
 from helmdash.queries.list_series import MOST_LISTED, list_series

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
-from django.db import connection
-from django.db.models import Max, Q, QuerySet
+from django.db.models import Max, QuerySet
 
 from helmdash.answers import HIDDEN, INLINE, Doc, JsonName, Words, answer, member
 from helmdash.core.budgets.health import Health, HealthReason
@@ -23,8 +22,7 @@ from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.routes import split_routes
 from helmdash.core.calls.usage import Usage
 from helmdash.core.conversations.clients import Client
-from helmdash.core.rollups.facts import NO_VARIANT, OTHER, PURPOSES, ROUTE, bounds_of_band
-from helmdash.queries.distinct_values import model_keys
+from helmdash.queries.call_filters import CallFilters, filtered, searches, ways_to_find
 from helmdash.queries.paging import (
     Neighbours,
     Page,
@@ -35,9 +33,7 @@ from helmdash.queries.paging import (
     oldest_first,
 )
 from helmdash.records.call_names import (
-    Place,
     calls_at,
-    find_beginning,
     find_call,
     find_correlated,
     find_places,
@@ -50,7 +46,6 @@ from helmdash.records.models import (
     StoredMessage,
     UncountedCalls,
 )
-from helmdash.records.querysets import calls_of, starts_with
 
 # What fills a prompt, in the order of core.calls.composition.
 COMPOSITION_COLUMNS = (
@@ -66,42 +61,8 @@ COMPOSITION_COLUMNS = (
 _composition_columns = attrgetter(*COMPOSITION_COLUMNS)
 # An export reads this many rows at a time: memory stays flat however many calls there are.
 _EXPORT_CHUNK = 1000
-# A search by a beginning that fits more conversations looks at the newest of them.
-_SEARCHED_CONVERSATIONS = 100
-# So many calls are found and sorted in some tens of milliseconds.
-_SORTED_CALLS = 10_000
 # With the call itself.
 _MOST_RELATED = 21
-
-
-ANY_CAUSE: Final = "any"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallFilters:
-    """What a list of calls is narrowed to; None leaves a filter out.
-
-    `model` is any spelling of it; `client` the name of a program (core.conversations.clients).
-    `q` is the beginning of a call's, a conversation's or a correlation id. `cause` may be
-    ANY_CAUSE: every call that failed. `purpose` OTHER: all that are none of PURPOSES; `variant`
-    NO_VARIANT: those without, as routes are. `size` is one of BAND_LABELS, of the bytes sent.
-    """
-
-    conversation: str | None = None
-    model: str | None = None
-    level: str | None = None
-    cause: str | None = None
-    finish_reason: str | None = None
-    purpose: str | None = None
-    pack: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    q: str | None = None
-    level_reason: str | None = None
-    client: str | None = None
-    lane: str | None = None
-    size: str | None = None
-    variant: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +272,7 @@ def export(*, project_id: int, filters: CallFilters) -> Iterator[CallView]:
     """Every call that fits the filters, oldest first, in bounded memory."""
     rows = filtered(project_id, filters)
     if filters.q:
-        by_name, by_correlation, by_conversation = _searches(project_id, filters.q)
+        by_name, by_correlation, by_conversation = searches(project_id, filters.q)
         rows = rows.filter(by_name | by_correlation | by_conversation)
     found = rows.select_related("conversation")
     for chunk in oldest_first(found, "started_at", chunk=_EXPORT_CHUNK):
@@ -470,116 +431,10 @@ def view(row: Call) -> CallView:
     )
 
 
-def filtered(project_id: int, filters: CallFilters) -> QuerySet[Call]:
-    """The calls that fit the filters but for `q`, in no order. At most three queries are made for
-    the values of filters."""
-    rows = Call.objects.filter(project_id=project_id)
-    for name in ("level", "cause", "finish_reason", "purpose", "pack"):
-        value = getattr(filters, name)
-        if value is not None and (name, value) not in _GROUPS:
-            rows = rows.filter(**{name: value})
-    rows = _of_kind(rows, filters)
-    if filters.model is not None:
-        rows = rows.filter(model_key__in=model_keys(project_id=project_id, model=filters.model))
-    if filters.client is not None:
-        rows = rows.filter(client_name=filters.client.strip().lower())
-    if filters.level_reason is not None:
-        # Only an unknown level has a reason; the level has an index.
-        rows = rows.filter(level=Level.UNKNOWN.value, level_reason=filters.level_reason)
-    # What the partial indexes leave out, in their own words: SQLite uses them only then.
-    if filters.cause:
-        rows = rows.filter(~Q(cause=""))
-    if filters.finish_reason and filters.finish_reason != FinishReason.STOP:
-        rows = rows.filter(~Q(finish_reason="stop"))
-    if filters.conversation is not None:
-        named = Conversation.objects.filter(project_id=project_id, name=filters.conversation)
-        found = named.first()
-        rows = rows.none() if found is None else rows & calls_of(found)
-    if filters.since is not None:
-        rows = rows.filter(started_at__gte=filters.since)
-    if filters.until is not None:
-        rows = rows.filter(started_at__lt=filters.until)
-    return rows
-
-
-# Words that stand for more than one value.
-_GROUPS: Final = (("cause", ANY_CAUSE), ("purpose", OTHER))
-
-
-def _of_kind(rows: QuerySet[Call], filters: CallFilters) -> QuerySet[Call]:
-    """Narrowed by what the models page groups calls by, and by their lane."""
-    if filters.purpose == OTHER:
-        rows = rows.exclude(purpose__in=PURPOSES)
-    if filters.variant == NO_VARIANT:
-        rows = rows.filter(Q(prompt_variant="") | Q(purpose=ROUTE))
-    elif filters.variant is not None:
-        rows = rows.filter(prompt_variant=filters.variant).exclude(purpose=ROUTE)
-    if filters.size is not None:
-        least, end = bounds_of_band(filters.size)
-        rows = rows.filter(sent_bytes__gte=least)
-        rows = rows if end is None else rows.filter(sent_bytes__lt=end)
-    if filters.lane is not None:
-        is_side = Q(lane=Lane.SIDE.value)
-        rows = rows.filter(is_side if filters.lane == Lane.SIDE else ~is_side)
-    return rows
-
-
 def _newest(rows: QuerySet[Call], project_id: int, text: str | None, count: int) -> list[Call]:
     """The first rows; with a text to search for, the first of those that it finds."""
     found = {row.pk: row for way in ways_to_find(rows, project_id, text) for row in way[:count]}
     return sorted(found.values(), key=lambda row: (row.started_at, row.pk), reverse=True)[:count]
-
-
-def ways_to_find(
-    rows: QuerySet[Call], project_id: int, text: str | None
-) -> tuple[QuerySet[Call], ...]:
-    """The queries that together find the rows that a text is searched in, some of them twice; the
-    rows themselves where there is none.
-
-    The three ways to find a call are three queries: each has its index, while one query with
-    OR reads every call.
-    """
-    if not text:
-        return (rows,)
-    by_name, by_correlation, by_conversation = _searches(project_id, text)
-    found = find_beginning(project_id, text, _SORTED_CALLS + 1)
-    told = find_beginning(project_id, text, _SORTED_CALLS + 1, of="correlation_id")
-    return (
-        _few_or_walked(rows, project_id, found, by_name),
-        _few_or_walked(rows, project_id, told, by_correlation),
-        rows.filter(by_conversation),
-    )
-
-
-def _few_or_walked(
-    rows: QuerySet[Call], project_id: int, found: Sequence[Place], way: Q
-) -> QuerySet[Call]:
-    """Calls by the beginning of an id, whether one begins so or nearly all.
-
-    Few enough are found by their names and sorted; where there are more, a walk from the newest on
-    soon has its page full.
-    """
-    if len(found) > _SORTED_CALLS:
-        return rows.filter(way)
-    return calls_at(project_id, found, among=rows)
-
-
-def _searches(project_id: int, text: str) -> tuple[Q, Q, Q]:
-    """Calls by the beginning of their own, their correlation or their conversation's id."""
-    named = Conversation.objects.filter(starts_with("name", text), project_id=project_id)
-    talks = list(
-        named.order_by("-latest_at", "-id").values_list("id", "started_at", "latest_at")[
-            :_SEARCHED_CONVERSATIONS
-        ]
-    )
-    by_conversation = Q(conversation_id__in=[pk for pk, _, _ in talks])
-    if talks and connection.vendor == "postgresql":
-        # In the months that these reach over; SQLite would walk by such a time.
-        by_conversation &= Q(
-            started_at__gte=min(first for _, first, _ in talks),
-            started_at__lte=max(latest for _, _, latest in talks),
-        )
-    return starts_with("name", text), starts_with("correlation_id", text), by_conversation
 
 
 def _cause(row: Call) -> Cause | None:

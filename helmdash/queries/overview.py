@@ -7,7 +7,8 @@ from datetime import datetime
 
 from helmdash.core.budgets.levels import Level
 from helmdash.queries import calls, failures
-from helmdash.queries.calls import CallFilters, CallView
+from helmdash.queries.call_filters import CallFilters
+from helmdash.queries.calls import CallView
 from helmdash.queries.conversations import care, conversations, under_way
 from helmdash.queries.conversations.care import NeedsAttention
 from helmdash.queries.conversations.conversations import ConversationFilters, ConversationView

@@ -29,7 +29,7 @@ from helmdash.core.rollups.periods import (
     quarter_of,
 )
 from helmdash.queries import rollups
-from helmdash.queries.calls import ANY_CAUSE, CallFilters, filtered, ways_to_find
+from helmdash.queries.call_filters import ANY_CAUSE, CallFilters, filtered, ways_to_find
 from helmdash.queries.distinct_values import model_keys
 from helmdash.records.models import Call, Rollup, RollupState
 from helmdash.records.rollup_rows import read_spans

@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from helmdash.pages.parts.list_files import COLUMNS
 from helmdash.queries import calls, exports, trims
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.conversations.conversations import ConversationFilters
 from tests.factories import make_capture, make_project, record
 
@@ -95,9 +96,7 @@ def test_a_file_is_read_by_pieces(
     moved = make_capture(id="talk-5", conversation="talk")
 
     with CaptureQueriesContext(connection) as queries:
-        told = [
-            each.id for each in calls.export(project_id=project.id, filters=calls.CallFilters())
-        ]
+        told = [each.id for each in calls.export(project_id=project.id, filters=CallFilters())]
     found = exports.conversations(project_id=project.id, filters=ConversationFilters())
     first = next(found)
     record(moved, project=project)

@@ -18,6 +18,7 @@ from helmdash.operations.care.clearing import clear
 from helmdash.operations.recorder.capture_json import dump_capture, load_capture
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.conversations import conversations
 from helmdash.queries.conversations.timeline import timeline
 from helmdash.records.models import Conversation, HealthChange, Round
@@ -54,9 +55,9 @@ def test_a_side_call_leaves_its_conversation_as_it_is(project: ProjectInfo) -> N
     assert told is not None
     assert [item.call_id for item in told.items] == ["m1", "m2"]
     for lane, ids in ((Lane.MAIN, ["m2", "m1"]), (Lane.SIDE, ["s1"])):
-        only = calls.CallFilters(conversation="talk", lane=lane.value)
+        only = CallFilters(conversation="talk", lane=lane.value)
         assert [call.id for call in calls.page(project_id=project.id, filters=only).items] == ids
-    filters = calls.CallFilters(conversation="talk")
+    filters = CallFilters(conversation="talk")
     shown = calls.page(project_id=project.id, filters=filters).items
     assert {call.id: call.lane for call in shown} == {
         "m1": Lane.MAIN,
@@ -157,8 +158,7 @@ def test_what_fills_the_prompt_is_told_again(project: ProjectInfo) -> None:
 
     assert load_capture(orjson.loads(line)) == given
     found = {
-        call.id: call
-        for call in calls.page(project_id=project.id, filters=calls.CallFilters()).items
+        call.id: call for call in calls.page(project_id=project.id, filters=CallFilters()).items
     }
     assert (found["c1"].composition, found["c1"].routes) == (FULL, ("api",))
     # What nobody told is unknown, and never zero.

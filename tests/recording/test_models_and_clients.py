@@ -15,7 +15,7 @@ from helmdash.operations.budgets.shipped import load_budgets
 from helmdash.operations.recording.calls import record_calls
 from helmdash.queries import calls, distinct_values, models, plans
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.calls import CallFilters
+from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.conversations import conversations
 from helmdash.queries.conversations.conversations import ConversationFilters
 from helmdash.records.models import Call, Conversation, PlanRecord

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from helmdash.queries import calls, models, plans
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.calls import CallFilters
+from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.conversations.curve import call_at, call_before, curve_of, whole_of
 from helmdash.queries.conversations.dropped_context import dropped_context
 from helmdash.queries.conversations.timeline import timeline

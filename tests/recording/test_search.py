@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from helmdash.queries import calls
+from helmdash.queries import call_filters, calls
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.calls import CallFilters
+from helmdash.queries.call_filters import CallFilters
 from helmdash.records import call_names
 from tests.factories import NOW, make_capture
 from tests.recording.support import make_ruled_project, record
@@ -53,7 +53,7 @@ def test_an_id_that_all_calls_share_is_not_gone_through(
 # Ids of one kind are many or few by this number, and are then found in different ways.
 @pytest.fixture(params=[0, 3, 10_000], ids=["all are many", "some are many", "all are few"])
 def _many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "_SORTED_CALLS", request.param)
+    monkeypatch.setattr(call_filters, "_SORTED_CALLS", request.param)
 
 
 @pytest.mark.usefixtures("_many")

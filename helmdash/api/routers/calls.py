@@ -25,7 +25,7 @@ from helmdash.doors.streaming import stream
 from helmdash.operations.recorder import recorder
 from helmdash.operations.recording.calls import Recorded
 from helmdash.queries import calls
-from helmdash.queries.calls import CallFilters
+from helmdash.queries.call_filters import CallFilters
 
 router = Router()
 _TAG = "calls"

@@ -34,7 +34,8 @@ from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import calls, distinct_values, line_edits, marks, triage
 from helmdash.queries.budgets import budgets
-from helmdash.queries.calls import CallFilters, CallPage
+from helmdash.queries.call_filters import CallFilters
+from helmdash.queries.calls import CallPage
 from helmdash.queries.conversations import conversations, dropped_context
 from helmdash.queries.conversations.conversations import ConversationDetail
 from helmdash.queries.conversations.curve import CURVE_POINTS, CurvePoint, call_at

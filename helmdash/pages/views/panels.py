@@ -21,7 +21,7 @@ from helmdash.pages.parts.plans import parts_of
 from helmdash.pages.render import PageRequest
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import calls, fitting, plans, triage, trims
-from helmdash.queries.calls import CallFilters
+from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.conversations import conversations
 from helmdash.queries.conversations.curve import call_before
 from helmdash.queries.paging import Neighbours
