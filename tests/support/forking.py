@@ -1,6 +1,6 @@
-"""A fork server: processes of HelmDash that need not load Python's packages anew.
+"""A fork server: processes of HelmDash that need not load Python's packages and its own anew.
 
-Two thirds of the CPU time of a start go into modules that look at no setting, and a run of the
+Nine tenths of the CPU time of a start go into modules that look at no setting, and a run of the
 suite starts more than a hundred servers. So each worker of pytest has one process that has loaded
 these. Asked to, it forks, and the fork does from there on what `python ARGUMENTS` would: in a
 session of its own, with an environment of its own, reading its settings first. First starts
@@ -16,7 +16,6 @@ import contextlib
 import gc
 import json
 import os
-import pkgutil
 import runpy
 import signal
 import socket
@@ -32,12 +31,11 @@ from types import ModuleType
 from typing import Any
 
 from tests.support import ROOT
+from tests.support.warm import be_another_process, load_helmdash
 
 # Forking what has loaded macOS's own libraries is not safe.
 WORKS_HERE = sys.platform == "linux"
 _POLL_SECONDS = 0.01
-# Pure by docs/architecture.md: neither package reads an environment or a clock.
-_OURS = ("helmdash.core", "helmdash.providers")
 # What a server loads, as far as it looks at no setting of Django's. What is not here, or is no
 # longer used, costs time only.
 _LOADED = """
@@ -155,15 +153,12 @@ def main() -> None:
 
 
 def _load() -> None:
-    for name in _OURS:
-        package = import_module(name)
-        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-            import_module(module.name)
     for name in _LOADED:
         with contextlib.suppress(ImportError):
             import_module(name)
     from django.conf import settings
 
+    load_helmdash()
     assert not settings.configured, "settings are each server's own"
     # Shared with the forks as long as nobody writes to it.
     gc.collect()
@@ -213,6 +208,7 @@ def _become(request: dict[str, Any]) -> None:
         os.close(handle)
     os.environ.clear()
     os.environ.update(request["env"])
+    be_another_process()
 
 
 def _run(arguments: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -103,6 +104,60 @@ def test_a_process_is_the_same_forked_or_not(tmp_path: Path, start: tuple[str, .
     said = json.loads(cold.stdout)
     assert json.loads(forked.stdout) == {**said, "leads": True}
     assert (forked.stderr, forked.returncode) == (cold.stderr, cold.returncode) == ("bye", 3)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {
+            "HELMDASH_DEBUG": "true",
+            "HELMDASH_PUBLIC_URL": "https://helm.example",
+            "HELMDASH_MAX_BODY_BYTES": "100000",
+            "HELMDASH_LOG_LEVEL": "DEBUG",
+            "DATABASE_URL": "postgres://one:two@db.example:6543/three",
+            "HELMDASH_SMTP_URL": "smtp://mail.example",
+        },
+        {"HELMDASH_RETAIN_HOUR": "soon"},
+    ],
+    ids=["none", "many", "bad"],
+)
+def test_a_forked_process_reads_its_own_settings(tmp_path: Path, given: dict[str, str]) -> None:
+    code = """
+import logging, django
+django.setup()
+from django.conf import settings
+from django.db import connections
+from helmdash import conf
+told = {name: getattr(settings, name) for name in dir(settings) if name.isupper()}
+told |= {"logs": logging.getLogger("helmdash").level, "database": connections["default"].vendor}
+print(told, conf.env())
+"""
+    env = {
+        **given,
+        "PATH": os.defpath,
+        "DJANGO_SETTINGS_MODULE": "helmdash.settings",
+        "HELMDASH_DATA_DIR": str(tmp_path),
+        "HELMDASH_SECRET_KEY": "of this test",
+    }
+
+    cold = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=False
+    )
+    forked = run_python("-c", code, env=env, timeout=30)
+
+    addresses = re.compile(" at 0x[0-9a-f]+")
+    assert addresses.sub("", forked.stdout) == addresses.sub("", cold.stdout)
+    assert (forked.stderr, forked.returncode) == (cold.stderr, cold.returncode)
+    assert (cold.returncode == 0) == (given.keys() != {"HELMDASH_RETAIN_HOUR"})
+
+
+def test_chance_takes_another_course_in_each_fork() -> None:
+    code = "from helmdash.gateway.request import _chance; print(_chance.getrandbits(64))"
+
+    drawn = {run_python("-c", code, env={"PATH": os.defpath}, timeout=30).stdout for _ in range(2)}
+
+    assert len(drawn) == 2
 
 
 def test_a_forked_process_can_be_awaited_and_killed(tmp_path: Path) -> None:
