@@ -1,4 +1,4 @@
-"""A model with a narrow window, in four formats: counts what it is sent, refuses what is too long.
+"""A model with a narrow window, in five formats: counts what it is sent, refuses what is too long.
 
 It answers as an agent's model does: asked "ask N tools=K" it calls a tool K times and then answers
 "answer to N". Asked to "read N files" it reads one after the other and knows how far it is from
@@ -65,7 +65,13 @@ class Narrow:
             await exchange.reply(200, b'{"object":"list","data":[],"models":[]}')
             return
         body = seen.json
-        for form in ("chat/completions", "v1/messages", "enerateContent", "api/chat"):
+        for form in (
+            "v1/responses",
+            "chat/completions",
+            "v1/messages",
+            "enerateContent",
+            "api/chat",
+        ):
             if form in seen.path:
                 break
         else:
@@ -187,6 +193,21 @@ def _spoken_openai(body: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+def _spoken_responses(body: dict[str, Any]) -> list[dict[str, Any]]:
+    given = body["input"]
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    return [
+        {
+            "role": item.get("role", "assistant" if "arguments" in item else "tool"),
+            "text": _joined(item.get("content")),
+            "calls": [item["call_id"]] if "arguments" in item else [],
+            "results": [item["call_id"]] if "output" in item else [],
+            "pad": item.get("output"),
+        }
+        for item in items
+    ]
+
+
 def _spoken_anthropic(body: dict[str, Any]) -> list[dict[str, Any]]:
     spoken = []
     for message in body["messages"]:
@@ -278,6 +299,23 @@ def _reply_openai(body: Any, text: str, call: Any, tokens: int) -> dict[str, Any
     }
 
 
+def _reply_responses(body: Any, text: str, call: Any, tokens: int) -> dict[str, Any]:
+    said = {"type": "output_text", "text": text, "annotations": []}
+    output: list[dict[str, Any]] = [{"type": "message", "role": "assistant", "content": [said]}]
+    if call:
+        made = {"name": "look", "arguments": json.dumps(call)}
+        output.append({"type": "function_call", "call_id": f"call_{next(_NUMBER)}", **made})
+    usage = {"input_tokens": tokens, "output_tokens": 9, "total_tokens": tokens + 9}
+    return {
+        "id": f"resp_{next(_NUMBER)}",
+        "object": "response",
+        "status": "completed",
+        "model": body["model"],
+        "output": output,
+        "usage": usage,
+    }
+
+
 def _reply_anthropic(body: Any, text: str, call: Any, tokens: int) -> dict[str, Any]:
     content: list[dict[str, Any]] = [{"type": "text", "text": text}]
     if call:
@@ -327,12 +365,14 @@ def _reply_ollama(body: Any, text: str, call: Any, tokens: int) -> dict[str, Any
 
 
 _SPOKEN = {
+    "v1/responses": _spoken_responses,
     "chat/completions": _spoken_openai,
     "api/chat": _spoken_openai,
     "v1/messages": _spoken_anthropic,
     "enerateContent": _spoken_gemini,
 }
 _REPLIES = {
+    "v1/responses": _reply_responses,
     "chat/completions": _reply_openai,
     "api/chat": _reply_ollama,
     "v1/messages": _reply_anthropic,

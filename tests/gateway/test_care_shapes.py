@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from helmdash.core.care.restarts import PartKind, RequestPart
+from helmdash.gateway.histories.rewriting import form_of, rewritten
+from helmdash.providers import openai_responses
 from tests.gateway.house import MODELS, House
 from tests.gateway.narrow import texts
 
@@ -28,8 +32,9 @@ class Format:
     first: list[dict[str, Any]]
     rest: dict[str, Any]
     user: Callable[[str], dict[str, Any]]
-    reply: Callable[[dict[str, Any]], dict[str, Any]]
-    results: Callable[[dict[str, Any]], list[dict[str, Any]]]
+    # What the model said, as one entry or as several.
+    reply: Callable[[dict[str, Any]], Any]
+    results: Callable[[Any], list[dict[str, Any]]]
 
 
 def _anthropic_results(reply: dict[str, Any]) -> list[dict[str, Any]]:
@@ -57,7 +62,25 @@ def _ollama_results(reply: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+def _responses_results(reply: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {"type": "function_call_output", "call_id": item["call_id"], "output": PAGE}
+        for item in reply
+        if item["type"] == "function_call"
+    ]
+
+
 FORMATS = [
+    Format(
+        name="openai",
+        path="/v1/responses",
+        member="input",
+        first=[{"role": "developer", "content": "Be an agent."}],
+        rest={"store": False},
+        user=lambda text: {"role": "user", "content": [{"type": "input_text", "text": text}]},
+        reply=lambda answer: answer["output"],
+        results=_responses_results,
+    ),
     Format(
         name="anthropic",
         path="/v1/messages",
@@ -112,7 +135,7 @@ class Talk:
         self.told.append(answer.headers)
         reply = self.form.reply(answer.json())
         results = self.form.results(reply)
-        self.history += [reply, *results]
+        self.history += [*(reply if isinstance(reply, list) else [reply]), *results]
         return bool(results)
 
     @property
@@ -184,3 +207,16 @@ def test_generate_of_ollama_has_no_history_and_is_left_alone(house: House, mark:
     answer = house.http.post("/api/generate", json=body)
 
     assert "x-helmdash-remediation" not in answer.headers
+
+
+def test_a_text_for_an_input_becomes_an_item_where_another_comes_beside_it() -> None:
+    form, body = form_of(openai_responses.CLIENT), b'{"input": "Hi"}'
+    assert form is not None
+    own = RequestPart(piece=PartKind.KEPT, index=0)
+    said = RequestPart(piece=PartKind.SAID, text="First.")
+
+    assert rewritten(form, body, {"input": "Hi"}, [own]) == (body, {"input": "Hi"})
+    written, parsed = rewritten(form, body, {"input": "Hi"}, [said, own])
+
+    assert [item["content"][0]["text"] for item in parsed["input"]] == ["First.", "Hi"]
+    assert json.loads(written) == parsed

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from helmdash.core.care.restarts import HistoryEntry, PartKind, RequestPart, Speaker
-from helmdash.providers import anthropic, gemini, ollama, openai
+from helmdash.providers import anthropic, gemini, ollama, openai, openai_responses
+from helmdash.providers.openai_responses.calls import call_of
 from helmdash.providers.protocols import ClientFormat
 from helmdash.providers.shared.bodies import json_text, with_items
 from helmdash.providers.wire import Json, Object
@@ -29,12 +31,15 @@ class Form:
     """What a format calls things: its list, how an entry is read, how a user's text is written.
 
     `own` gives an entry without results of tools, which in some formats stand beside texts.
+    `group`: where several items of the list are one entry, how many each of them has; it is read as
+    an object that holds these `items`. None: each is one.
     """
 
     member: str
     read: Callable[[Object], HistoryEntry]
     say: Callable[[str], Object]
     own: Callable[[Object], Object]
+    group: Callable[[Sequence[Object]], Sequence[int]] | None = None
 
 
 def form_of(client: ClientFormat) -> Form | None:
@@ -45,10 +50,26 @@ def form_of(client: ClientFormat) -> Form | None:
 def entries_of(form: Form, parsed: Object) -> list[Object]:
     """The client's list. Its format has read the request, so that it holds objects only.
 
-    Gemini takes one object for a list of one.
+    Gemini takes one object for a list of one, OpenAI's Responses API a text.
     """
+    items = _items(form, parsed)
+    if form.group is None:
+        return items
+    return [{"items": items[at.start : at.stop]} for at in _spans(form, items)]
+
+
+def _items(form: Form, parsed: Object) -> list[Object]:
     items = parsed.get(form.member)
+    if isinstance(items, str):
+        return [form.say(items)]
     return [items] if isinstance(items, Mapping) else _objects(items)
+
+
+def _spans(form: Form, items: Sequence[Object]) -> list[range]:
+    """Which items each entry has."""
+    sizes = [1] * len(items) if form.group is None else form.group(items)
+    ends = [*accumulate(sizes)]
+    return [range(end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
 def rewritten(
@@ -56,6 +77,7 @@ def rewritten(
 ) -> tuple[bytes, dict[str, Any]]:
     """The request with these entries instead of its own: its bytes, and what they say."""
     items = entries_of(form, parsed)
+    spans = _spans(form, _items(form, parsed))
     wanted: list[int | Object] = []
     for step in steps:
         match step.piece:
@@ -64,7 +86,10 @@ def rewritten(
             case PartKind.OWN if items[step.index] != (own := form.own(items[step.index])):
                 wanted.append(own)
             case _:
-                wanted.append(step.index)
+                wanted += spans[step.index]
+    if isinstance(parsed.get(form.member), str) and wanted != [0]:
+        # A text among items has to be one.
+        wanted = [form.say(parsed[form.member]) if item == 0 else item for item in wanted]
     return with_items(body, parsed, form.member, wanted)
 
 
@@ -188,6 +213,53 @@ def _either(part: Object, name: str) -> Json:
     return part.get(name, part.get(snake))
 
 
+# --- OpenAI's Responses API
+
+
+def _responses_groups(items: Sequence[Object]) -> list[int]:
+    """What a model says at once is several items: thoughts, words and calls. They are one entry."""
+    sizes: list[int] = []
+    was_model = False
+    for item in items:
+        is_model = _is_models(item)
+        if is_model and was_model:
+            sizes[-1] += 1
+        else:
+            sizes.append(1)
+        was_model = is_model
+    return sizes
+
+
+def _is_models(item: Object) -> bool:
+    kind = item.get("type", "message")
+    if kind == "message":
+        return item.get("role") == "assistant"
+    return kind == "reasoning" or _text(kind).endswith("_call")
+
+
+def _responses_entry(entry: Object) -> HistoryEntry:
+    items = _objects(entry.get("items"))
+    if _is_models(items[0]):
+        calls = [call for item in items if (call := call_of(item)) is not None]
+        texts = (_content_text(item.get("content")) for item in items if "role" in item)
+        return HistoryEntry(
+            speaker=Speaker.ASSISTANT,
+            text="\n".join(filter(None, texts)),
+            calls=tuple((call.name, call.arguments) for call in calls),
+            call_ids=tuple(call.id for call in calls),
+        )
+    (item,) = items
+    if "role" in item:
+        return _openai_entry(item)
+    if _text(item.get("type")).endswith("_output"):
+        output = item.get("output")
+        told = _content_text(output) if isinstance(output, list) else _written(output)
+        outcome = (_text(item.get("call_id")), told[:_OUTCOME_CHARS])
+        return HistoryEntry(speaker=Speaker.TOOL, text=told, results=1, outcomes=(outcome,))
+    # A summary of ours, or tools that came up: like a system turn, it holds for what follows.
+    return HistoryEntry(speaker=Speaker.SYSTEM)
+
+
 # --- what they share
 
 
@@ -240,6 +312,11 @@ def _say_content(text: str) -> Object:
     return {"role": "user", "content": text}
 
 
+def _say_item(text: str) -> Object:
+    content = [{"type": "input_text", "text": text}]
+    return {"type": "message", "role": "user", "content": content}
+
+
 def _say_parts(text: str) -> Object:
     return {"role": "user", "parts": [{"text": text}]}
 
@@ -254,6 +331,13 @@ _GEMINI = Form(
 _FORMS = {
     openai.CLIENT.name: _CHAT,
     ollama.CLIENT.name: _CHAT,
+    openai_responses.CLIENT.name: Form(
+        member="input",
+        read=_responses_entry,
+        say=_say_item,
+        own=_same,
+        group=_responses_groups,
+    ),
     anthropic.CLIENT.name: Form(
         member="messages",
         read=_anthropic_entry,
