@@ -60,6 +60,7 @@ class Exchange:
     heard_ns: int | None = None  # when the upstream's part was over, or began to stream
     first_ns: int | None = None
     http_status: int | None = None
+    request_id: str | None = None  # the upstream's own, as it tells the client
     status: Status = "success"
     error: WireError | None = None
     error_is_own: bool = True  # its message is ours, and not the provider's

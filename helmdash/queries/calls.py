@@ -111,7 +111,10 @@ class CallView:
     lane: Lane
     routes: Annotated[
         tuple[str, ...],
-        Doc("The doors that told of it: gateway, api, mcp, planner; empty: unknown."),
+        Doc(
+            "The doors that told of it: gateway, api, mcp, otlp_log, otlp_span, transcript, "
+            "planner; empty: unknown."
+        ),
     ]
     attempt: int
     model: str

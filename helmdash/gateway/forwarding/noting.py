@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import assert_never
 
 from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.forwarding.names_elsewhere import request_id_of
 from helmdash.gateway.forwarding.upstream_reply import ErrorReply, NoReply, WholeReply
 
 
 def note_reply(exchange: Exchange, reply: NoReply | ErrorReply | WholeReply) -> None:
     """Note it in the call's exchange: when it came, what it holds, what went wrong."""
     exchange.heard_ns = reply.heard_ns
+    exchange.request_id = request_id_of(reply.headers)
     match reply:
         case WholeReply():
             exchange.first_ns = reply.heard_ns

@@ -7,6 +7,7 @@ from time import perf_counter_ns
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.capture.recording import CallRecording
 from helmdash.gateway.forwarding.capture.tally import StreamTally
+from helmdash.gateway.forwarding.names_elsewhere import request_id_of
 from helmdash.gateway.forwarding.response_headers import own_headers
 from helmdash.gateway.forwarding.upstream_reply import StreamReply
 from helmdash.gateway.forwarding.watching import ClientWatch
@@ -27,6 +28,7 @@ async def relay(
     """
     attempt, opened = stream.attempt, stream.opened
     exchange.heard_ns = perf_counter_ns()
+    exchange.request_id = request_id_of(stream.headers)
     pipe = attempt.translator.pipe()
     headers = [*own_headers(exchange), *stream.headers]
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.forwarding.names_elsewhere import request_id_header
 from helmdash.gateway.remediation_state import RemediationState
 from helmdash.gateway.responder import Header
 
@@ -27,7 +28,11 @@ def own_headers(exchange: Exchange, *, level: str = "unknown") -> list[Header]:
     if isinstance(notes, list):
         said = " ".join(notes).encode("latin-1", "replace")[:_NOTE_BYTES]
         headers.append((b"x-helmdash-note", bytes(_PLAIN.sub(b" ", said))))
-    return [*headers, *remediation_headers(exchange.remediation)]
+    return [
+        *headers,
+        *request_id_header(exchange),
+        *remediation_headers(exchange.remediation),
+    ]
 
 
 def remediation_headers(state: RemediationState | None) -> list[Header]:

@@ -11,6 +11,7 @@ from django.db.models import Count, Min, Q, QuerySet
 from helmdash.answers import BLANK_IS_NULL, HIDDEN, INLINE, Doc, JsonName, answer, member
 from helmdash.core.budgets.health import Health
 from helmdash.core.budgets.levels import LEVELS, Level
+from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.attention import Attention, attention_of
 from helmdash.core.conversations.chains import Placing
 from helmdash.core.conversations.clients import Client
@@ -181,6 +182,13 @@ class ConversationDetail:
     care: Annotated[CareView, HIDDEN]
     guidance: Annotated[tuple[GuidanceView, ...], HIDDEN]
     reminders: Annotated[tuple[ReminderView, ...], HIDDEN]
+
+    @property
+    @member
+    def routes(self) -> tuple[str, ...]:
+        """The doors that told of its newest generations; one call may come by several."""
+        told = {route for point in self.curve for route in point.routes}
+        return tuple(route.value for route in CallRoute if route.value in told)
 
     @property
     @member

@@ -8,6 +8,7 @@ from datetime import datetime
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.composition import Composition
+from helmdash.core.calls.routes import split_routes
 from helmdash.queries.calls import COMPOSITION_COLUMNS, CallView, composition_of
 from helmdash.records.call_names import calls_at, find_generation
 from helmdash.records.models import Conversation
@@ -39,6 +40,7 @@ class CurvePoint:
     reason: HealthReason | None = None
     composition: Composition | None = None
     images: int | None = None  # how many of them were sent
+    routes: tuple[str, ...] = ()  # the doors that told of it
 
     @property
     def is_trusted(self) -> bool:
@@ -84,6 +86,7 @@ def curve_of(
             "cause",
             "started_at",
             "sent_images",
+            "routes",
             *COMPOSITION_COLUMNS,
         )[:CURVE_POINTS]
     )
@@ -104,6 +107,7 @@ def curve_of(
             at=at,
             composition=composition_of(told),
             images=images,
+            routes=split_routes(routes),
         )
         for (
             generation,
@@ -121,6 +125,7 @@ def curve_of(
             cause,
             at,
             images,
+            routes,
             *told,
         ) in reversed(list(newest))
     )

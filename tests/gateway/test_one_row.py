@@ -1,0 +1,89 @@
+"""The same turn of an agent by the gateway, as a log record and out of a transcript: one row."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.gateway.world import COMPLETION, PROMPT, World, model_of
+from tests.otlp.exports import logs_json
+
+pytestmark = pytest.mark.xdist_group("gateway")
+
+CLAUDE = "claude-cli/2.1.197 (external, cli)"
+CODEX = "codex_cli_rs/0.169.0 (Linux; x86_64)"
+
+
+def _export(world: World, scope: str, told: dict[str, Any]) -> str:
+    body = json.loads(logs_json([told], scope=scope))
+    record = body["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]
+    record["timeUnixNano"] = str(time.time_ns())
+    answer = world.http.post("/v1/logs", json=body)
+    assert (answer.status_code, answer.json()) == (200, {}), answer.text
+    return answer.headers["x-helmdash-records"]
+
+
+def _report(world: World, call: dict[str, Any]) -> Any:
+    told = {"route": "transcript", "started_at": datetime.now(UTC).isoformat(), **call}
+    answer = world.api.post("/calls/batch", json={"calls": [told]})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def _ids(world: World, conversation: str) -> list[str]:
+    items = world.api.get("/calls", params={"conversation": conversation}).json()["items"]
+    return [each["id"] for each in items]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_a_turn_of_claude_code(world: World, provider: str, stream: bool, mark: str) -> None:
+    body = {
+        "model": model_of(provider),
+        "max_tokens": 64,
+        "stream": stream,
+        "tools": [{"name": "look", "input_schema": {"type": "object"}}],
+        "messages": [{"role": "user", "content": f"Hello {mark}?"}],
+    }
+    answer = world.post("/v1/messages", body, user_agent=CLAUDE, x_claude_code_session_id=mark)
+    call = world.call_of(answer)
+    request_id = answer.headers["request-id"]
+
+    told = {"session.id": mark, "request_id": request_id, "model": "claude-opus-4-8"}
+    counts = {"input_tokens": str(PROMPT), "output_tokens": str(COMPLETION)}
+    event = {"event.name": "api_request", "query_source": "sdk", **told, **counts}
+    assert _export(world, "com.anthropic.claude_code.events", event).startswith("call=1 ")
+    line = {"id": f"anthropic:{request_id}", "model": "claude-opus-4-8", "conversation": mark}
+    assert _report(world, line)["duplicates"] == 1
+
+    found = world.api.get(f"/calls/anthropic:{request_id}").json()
+    assert found["id"] == call["id"]
+    assert found["routes"] == ["gateway", "otlp_log", "transcript"]
+    assert _ids(world, mark) == [call["id"]]
+
+
+def test_a_turn_of_codex(world: World, mark: str) -> None:
+    body = {"model": model_of("openai"), "input": f"Hello {mark}?", "tools": [], "store": False}
+    answer = world.post("/v1/responses", body, user_agent=CODEX, thread_id=mark)
+    call = world.call_of(answer)
+
+    event = {
+        "event.name": "codex.sse_event",
+        "event.kind": "response.completed",
+        "conversation.id": mark,
+        "app.version": "0.169.0",
+        "input_token_count": str(PROMPT),
+        "output_token_count": str(COMPLETION),
+        "model": "gpt-5.4",
+    }
+    assert _export(world, "codex_otel.log_only", event).startswith("call=1 ")
+    line = {"id": f"codex:{answer.json()['id']}", "model": "gpt-5.4", "conversation": mark}
+    assert _report(world, line)["duplicates"] == 1
+
+    found = world.api.get(f"/calls/{call['id']}").json()
+    assert found["routes"] == ["gateway", "otlp_log", "transcript"]
+    assert _ids(world, mark) == [call["id"]]
