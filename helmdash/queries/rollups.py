@@ -14,10 +14,8 @@ from typing import Final, NamedTuple
 from django.db.models import Count, Min, Sum
 
 from helmdash.core.rollups.figures import (
-    ADDED,
     CALLS,
     OF_FITS,
-    VERSION,
     Change,
     Counts,
     Distribution,
@@ -27,6 +25,7 @@ from helmdash.core.rollups.figures import (
     Place,
     add,
     tally,
+    version_with,
     with_only,
 )
 from helmdash.core.rollups.periods import cover, first_quarter, moment_of, quarter_of
@@ -185,7 +184,7 @@ def counted_down_to(state: RollupState, marginal: Marginal = Marginal.ALL) -> in
 
     Those from before there were rollups, or this marginal, are counted from the newest back.
     """
-    if state.is_complete and (marginal not in ADDED or state.version >= VERSION):
+    if state.is_complete and state.version >= version_with(marginal):
         return None
     return _NEVER if state.rebuilt_down_to is None else state.rebuilt_down_to
 

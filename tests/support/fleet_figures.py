@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from helmdash.core.evidence.estimator import find_ratios, ratio_of
+from helmdash.core.evidence.estimator import find_ratios
 from helmdash.core.evidence.hard_window import find_plateau
 from helmdash.core.rollups.buckets import bucket_of
+from helmdash.core.rollups.evidence_facts import ratio_of
 
 _WINDOWS = (2_048, 4_096, 8_000, 8_192, 16_384, 24_576, 32_000, 32_768, 65_536, 131_072, 200_000)
 

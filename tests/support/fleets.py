@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
-from helmdash.core.evidence.bands import size_band
 from helmdash.core.evidence.safe_input import SafeInput
 from helmdash.core.evidence.stratified import Cell
+from helmdash.core.rollups.bands import size_band
 
 HOUR = 3600.0
 

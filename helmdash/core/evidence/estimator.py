@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from helmdash.core.rollups.buckets import percentile
+from helmdash.core.rollups.evidence_facts import RATIO_UNIT
 
 ESTIMATOR_VERSION: Final = "estimator-1"
 
-# Ratios are counted as whole thousandths of a byte per token.
-RATIO_UNIT: Final = 1_000
-# The template of a chat is a dozen tokens: of shorter prompts it is a tenth and more.
-LEAST_TOKENS: Final = 100
 LEAST_CALLS: Final = 50
 # Of a hundred prompts so many are to be estimated at least as long as they are.
 _COVERED_PERCENT: Final = 95
@@ -37,13 +34,6 @@ class Ratios:
     today_error: float | None = None
     missing: int = 0
     method: str = ESTIMATOR_VERSION
-
-
-def ratio_of(sent_bytes: int | None, prompt_tokens: int | None) -> int | None:
-    """Thousandths of a byte per token of one prompt; None where it is too short or not known."""
-    if not sent_bytes or prompt_tokens is None or prompt_tokens < LEAST_TOKENS:
-        return None
-    return sent_bytes * RATIO_UNIT // prompt_tokens
 
 
 def find_ratios(counts: Mapping[int, int], *, today: float) -> Ratios:

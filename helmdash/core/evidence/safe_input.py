@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from helmdash.core.evidence.bands import band_end
 from helmdash.core.evidence.stratified import (
     UNKNOWN_FALL,
     Block,
@@ -27,6 +26,7 @@ from helmdash.core.evidence.stratified import (
     fall_between,
     trend_z,
 )
+from helmdash.core.rollups.bands import band_end
 
 SAFE_INPUT_VERSION: Final = "safe-input-1"
 

@@ -47,6 +47,9 @@ class CallFacts(NamedTuple):
     ttft_ms: int | None
     estimate_tokens: int | None
     lane: str | None = None
+    upstream_model: str | None = None
+    response_format: str | None = None
+    trim_after_bytes: int | None = None
 
 
 # As the table of calls names them; the time they are of comes before.

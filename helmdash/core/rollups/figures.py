@@ -12,7 +12,7 @@ that comes to nothing is not kept.
     P: F: L: T: E:<bucket>  distributions
     hit#, hit, hit/         calls that told of their cache, what it gave, their prompt tokens
 
-Those of fits are in core.rollups.fit_facts.
+Those of fits are in core.rollups.fit_facts, those for learning in core.rollups.evidence_facts.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from helmdash.core.budgets.health import HealthReason
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.outcomes import CallOutcome, outcome_of
 from helmdash.core.rollups.buckets import bucket_of
+from helmdash.core.rollups.evidence_facts import evidence_words, key_of_evidence
 from helmdash.core.rollups.facts import (
     CallFacts,
     band_of,
@@ -52,7 +53,8 @@ SHARE_UNIT: Final = 1_000_000
 class Marginal(StrEnum):
     """What figures are kept by. Rows of a model are told apart by purpose and variant as well.
 
-    The last three are of fits: all, by model as it is spelt, by caller.
+    Three are of fits: all, by model as it is spelt, by caller. Those of EVIDENCE have words of
+    their own, for what is learned from calls.
     """
 
     ALL = "all"
@@ -69,14 +71,21 @@ class Marginal(StrEnum):
     FIT = "fit"
     FIT_MODEL = "fit_model"
     FIT_CALLER = "fit_caller"
+    EVIDENCE = "evidence"
 
 
 # The marginals of everything: a period without a row of one of these has none at all.
 WHOLES: Final = (Marginal.ALL, Marginal.FIT)
 OF_FITS: Final = frozenset({Marginal.FIT, Marginal.FIT_MODEL, Marginal.FIT_CALLER})
-# Which marginals are counted. 1: those of release 1; 2: lanes and fits as well.
-VERSION: Final = 2
-ADDED: Final = frozenset({Marginal.LANE, *OF_FITS})
+# Which marginals are counted. 1: those of release 1; 2: lanes and fits as well; 3: evidence.
+VERSION: Final = 3
+_OF_VERSION: Final = {2: frozenset({Marginal.LANE, *OF_FITS}), 3: frozenset({Marginal.EVIDENCE})}
+ADDED: Final = frozenset(each for some in _OF_VERSION.values() for each in some)
+
+
+def version_with(marginal: Marginal) -> int:
+    """The version of the rollups that a marginal came with."""
+    return next((number for number, some in _OF_VERSION.items() if marginal in some), 1)
 
 
 class Distribution(StrEnum):
@@ -119,6 +128,8 @@ def tally(changes: Iterable[Change], *, only: Marginal | None = None) -> dict[Pl
         for facts, sign in zip(change, (-1, 1), strict=True):
             if isinstance(facts, CallFacts):
                 _count(cells, facts, sign)
+                if only is None or only is Marginal.EVIDENCE:
+                    _add_evidence(places, facts, sign)
             elif facts is not None and (only is None or only in OF_FITS):
                 _add_fit(places, facts, sign, only)
     for facts, counts in cells.values():
@@ -129,6 +140,11 @@ def tally(changes: Iterable[Change], *, only: Marginal | None = None) -> dict[Pl
                 told = counts if marginal in _DISTRIBUTED else plain
                 add(places.setdefault((facts.quarter, marginal, key), {}), told)
     return {place: counts for place, counts in places.items() if counts}
+
+
+def _add_evidence(places: dict[Place, Counts], facts: CallFacts, sign: int) -> None:
+    place = (facts.quarter, Marginal.EVIDENCE, key_of_evidence(facts))
+    add(places.setdefault(place, {}), dict.fromkeys(evidence_words(facts), sign))
 
 
 def _add_fit(

@@ -39,6 +39,7 @@ from helmdash.records.models.rollups import Rollup, RollupState, UncountedCalls
 from helmdash.records.models.rules import RuleSet
 from helmdash.records.models.schema import SchemaMark
 from helmdash.records.models.sessions import OidcIdentity, SignedIn
+from helmdash.records.models.suggestions import Suggestion
 from helmdash.records.models.triage import FailureMark, TriageWord
 from helmdash.records.models.upstreams import Upstream
 from helmdash.records.models.windows import LearnedWindow
@@ -85,6 +86,7 @@ __all__ = [
     "SignInThrottle",
     "SignedIn",
     "StoredMessage",
+    "Suggestion",
     "TriageWord",
     "UncountedCalls",
     "Upstream",

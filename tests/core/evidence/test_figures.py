@@ -8,12 +8,13 @@ from statistics import median
 import pytest
 
 from helmdash.core.budgets.budgets import Tier
-from helmdash.core.evidence.estimator import find_ratios, ratio_of
+from helmdash.core.evidence.estimator import find_ratios
 from helmdash.core.evidence.hard_window import find_plateau
 from helmdash.core.evidence.output_tokens import find_output_need
 from helmdash.core.evidence.planning_outcomes import find_better_way, find_tier
 from helmdash.core.evidence.stratified import Cell
 from helmdash.core.rollups.buckets import bucket_of
+from helmdash.core.rollups.evidence_facts import ratio_of
 from tests.support.fleet_figures import estimator_error, plateau_error
 
 

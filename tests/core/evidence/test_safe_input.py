@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from helmdash.core.evidence.bands import band_end, band_start, size_band
 from helmdash.core.evidence.safe_input import Finding, find_safe_input
 from helmdash.core.evidence.stratified import Cell, blocks_of, fall_between
+from helmdash.core.rollups.bands import band_end, band_start, size_band
 from tests.support import fleets
 
 # Few, for this runs with every change; `make bench ARGS=evidence` draws hundreds.

@@ -50,8 +50,11 @@ _CALLS = st.builds(
     status=st.sampled_from(["success", "error"]),
     **{
         name: st.none() | st.integers(0, 10**6)
-        for name in CallFacts._fields[CallFacts._fields.index("sent_bytes") :]
+        for name in CallFacts._fields[CallFacts._fields.index("sent_bytes") : -3]
     },
+    upstream_model=st.sampled_from([None, "gpt-4o-2024-08-06"]),
+    response_format=st.sampled_from([None, "", "json_object"]),
+    trim_after_bytes=st.none() | st.integers(0, 10**6),
 )
 
 

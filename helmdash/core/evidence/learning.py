@@ -1,0 +1,214 @@
+"""What the calls of one model show, out of their rollups (core.rollups.evidence_facts).
+
+Sizes are told in tokens where providers reported them for nearly all calls, clean and failed ones
+alike; else in bytes sent. Never the one for some calls and the other for the rest: what fails is
+often not counted, and would seem to be of another size by that alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from helmdash.core.budgets.budgets import EffectiveBudget, PromptVariant
+from helmdash.core.evidence.estimator import find_ratios
+from helmdash.core.evidence.hard_window import find_plateau
+from helmdash.core.evidence.output_tokens import find_output_need
+from helmdash.core.evidence.planning_outcomes import (
+    FIRST_WAY,
+    SECOND_WAY,
+    find_better_way,
+    find_tier,
+)
+from helmdash.core.evidence.safe_input import SafeInput, find_safe_input
+from helmdash.core.evidence.stratified import Cell
+from helmdash.core.evidence.suggested import Counted, Learned, PartInput
+from helmdash.core.rollups.bands import band_start
+from helmdash.core.rollups.buckets import bounds
+
+# Of clean calls and of failed ones: so many have to have told a size to be compared by it.
+_LEAST_TOLD: Final = 0.9
+# Fewer calls of one purpose, variant or upstream are not looked at by themselves.
+_LEAST_OF_PART: Final = 50
+
+
+class Told(NamedTuple):
+    """Figures of like calls in one stretch of time: its number, and whose calls they are."""
+
+    at: int
+    upstream: str
+    version: str
+    purpose: str
+    variant: str
+    counts: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class _Sums:
+    """All counts of some calls, by head and the number behind it; those without one by head."""
+
+    plain: Counter[str] = field(default_factory=Counter)
+    by_head: dict[str, Counter[int]] = field(default_factory=dict)
+
+    def of(self, head: str) -> Counter[int]:
+        return self.by_head.get(head, Counter())
+
+
+def learn(
+    *,
+    model_key: str,
+    told: Sequence[Told],
+    budget: EffectiveBudget,
+    since: datetime | None,
+    until: datetime | None,
+) -> tuple[Learned, ...]:
+    """What the calls of a model show: all of them first, then those of each upstream, where there
+    are several. budget: today's, that estimates are held against."""
+    found = [_learn(model_key, "", told, budget, since, until)]
+    upstreams = sorted({each.upstream for each in told if each.upstream})
+    if len(upstreams) > 1:
+        for upstream in upstreams:
+            some = [each for each in told if each.upstream == upstream]
+            if sum(each.counts.get("n", 0) for each in some) >= _LEAST_OF_PART:
+                found.append(_learn(model_key, upstream, some, budget, since, until))
+    return tuple(found)
+
+
+def _learn(
+    model_key: str,
+    upstream: str,
+    told: Sequence[Told],
+    budget: EffectiveBudget,
+    since: datetime | None,
+    until: datetime | None,
+) -> Learned:
+    sums = _sums(told)
+    in_bytes = _is_better_in_bytes(sums)
+    head = "zb" if in_bytes else "zt"
+    safe = find_safe_input(_cells(told, head))
+    return Learned(
+        model_key=model_key,
+        upstream=upstream,
+        calls=sums.plain["n"],
+        since=since,
+        until=until,
+        input=safe,
+        input_in_bytes=in_bytes,
+        above=_above(sums, head, safe),
+        parts=tuple(_parts(told, head)),
+        window=find_plateau(sums.of("w"), longest_whole=_longest_whole(sums)),
+        output=find_output_need(
+            _values(sums.of("y") + sums.of("yr")), _values(sums.of("yl") + sums.of("ylr"))
+        ),
+        reasoning_output=find_output_need(_values(sums.of("yr")), _values(sums.of("ylr"))),
+        ratios=find_ratios(sums.of("r"), today=budget.chars_per_token),
+        catalog=find_safe_input(_cells(told, "g")),
+        tier=find_tier(clean=sums.plain["s+"], calls=sums.plain["s"]),
+        variant=find_better_way(_ways(told, _by_variant)),
+        json_mode=find_better_way(_ways(told, _by_json_mode)),
+    )
+
+
+def _sums(told: Iterable[Told]) -> _Sums:
+    sums = _Sums()
+    for each in told:
+        for word, calls in each.counts.items():
+            head, _, rest = word.partition(":")
+            if rest:
+                sums.by_head.setdefault(head, Counter())[int(rest)] += calls
+            else:
+                sums.plain[head] += calls
+    return sums
+
+
+def _is_better_in_bytes(sums: _Sums) -> bool:
+    clean = sums.plain["j+"]
+    failed = sums.plain["j"] - clean
+
+    def least_told(head: str) -> float:
+        good = sums.of(f"{head}+").total()
+        bad = sums.of(head).total() - good
+        return min(good / clean if clean else 1.0, bad / failed if failed else 1.0)
+
+    in_tokens = least_told("zt")
+    return in_tokens < _LEAST_TOLD and least_told("zb") > in_tokens
+
+
+def _cells(told: Iterable[Told], head: str) -> list[Cell]:
+    return list(_each_cell(told, head))
+
+
+def _each_cell(told: Iterable[Told], head: str) -> Iterator[Cell]:
+    start, clean = f"{head}:", f"{head}+:"
+    for each in told:
+        stratum = (each.upstream, each.version, each.purpose, each.variant)
+        for word, calls in each.counts.items():
+            if word.startswith(start) and calls > 0:
+                band = word[len(start) :]
+                good = each.counts.get(clean + band, 0)
+                yield Cell(stratum, each.at, int(band), calls, min(max(good, 0), calls))
+
+
+def _parts(told: Sequence[Told], head: str) -> Iterator[PartInput]:
+    """The safe input of each purpose, and of each variant, where there are several."""
+    kinds: tuple[tuple[str, Callable[[Told], str]], ...] = (
+        ("purpose", lambda each: each.purpose),
+        ("prompt_variant", lambda each: each.variant),
+    )
+    for kind, part_of in kinds:
+        names = sorted({part_of(each) for each in told})
+        for name in names if len(names) > 1 else ():
+            cells = _cells((each for each in told if part_of(each) == name), head)
+            if sum(cell.calls for cell in cells) >= _LEAST_OF_PART:
+                yield PartInput(kind=kind, name=name, input=find_safe_input(cells))
+
+
+def _above(sums: _Sums, head: str, safe: SafeInput) -> Counted | None:
+    if safe.band is None:
+        return None
+    band = safe.band
+    return Counted(
+        calls=sum(calls for each, calls in sums.of(head).items() if each > band),
+        clean=sum(calls for each, calls in sums.of(f"{head}+").items() if each > band),
+    )
+
+
+def _longest_whole(sums: _Sums) -> int | None:
+    """The least that the longest prompt was that was answered whole."""
+    bands = [band for band, calls in sums.of("zt+").items() if calls > 0]
+    return band_start(max(bands)) if bands else None
+
+
+def _values(counts: Mapping[int, int]) -> dict[int, int]:
+    """Counts by the middle of their bucket."""
+    return {sum(bounds(bucket)) // 2: calls for bucket, calls in counts.items() if calls > 0}
+
+
+_Way = Callable[[Told], Iterator[tuple[int, int, int]]]
+
+
+def _ways(told: Iterable[Told], way_of: _Way) -> Iterator[Cell]:
+    for each in told:
+        if each.counts.get("s"):
+            by_variant = "" if way_of is _by_variant else each.variant
+            stratum = (each.upstream, each.version, each.purpose, by_variant)
+            for way, calls, clean in way_of(each):
+                if calls > 0:
+                    yield Cell(stratum, each.at, way, calls, min(max(clean, 0), calls))
+
+
+def _by_variant(each: Told) -> Iterator[tuple[int, int, int]]:
+    calls, clean = each.counts.get("s", 0), each.counts.get("s+", 0)
+    if each.variant == PromptVariant.FULL_STEPS:
+        yield FIRST_WAY, calls, clean
+    elif each.variant == PromptVariant.SINGLE_PICK:
+        yield SECOND_WAY, calls, clean
+
+
+def _by_json_mode(each: Told) -> Iterator[tuple[int, int, int]]:
+    asked, clean = each.counts.get("sj", 0), each.counts.get("sj+", 0)
+    yield FIRST_WAY, each.counts.get("s", 0) - asked, each.counts.get("s+", 0) - clean
+    yield SECOND_WAY, asked, clean

@@ -1,0 +1,299 @@
+"""Suggested edits of a budget: what was learned of a model, held against its budget of today.
+
+Only what is shown is suggested, and only where it differs from today by more than its own error: a
+figure that is about right is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from helmdash.core.budgets.budgets import EffectiveBudget, PromptVariant, has_full_trust
+from helmdash.core.evidence.estimator import Ratios
+from helmdash.core.evidence.hard_window import Plateau
+from helmdash.core.evidence.output_tokens import OutputNeed
+from helmdash.core.evidence.planning_outcomes import FIRST_WAY, TierFinding, WayFinding
+from helmdash.core.evidence.safe_input import SafeInput
+
+# Off by less is not worth an edit: bands are half as wide again, windows are known to two percent.
+_LEAST_OFF: Final = 0.03
+# A tokenizer is learned to five percent; off by more is worth an edit if it then is off by less.
+_LEAST_RATIO_ERROR: Final = 0.05
+_LEAST_BETTER: Final = 0.02
+
+Value = str | int | float | bool
+"""What a column of a budget may be changed to."""
+
+
+class Figure(StrEnum):
+    """What a suggestion is about: a column of the budget."""
+
+    INPUT_TOKENS = "input_tokens"
+    CONTEXT_LENGTH = "context_length"
+    OUTPUT_TOKENS = "output_tokens"
+    CHARS_PER_TOKEN = "chars_per_token"  # noqa: S105  # a column
+    MAX_CATALOG_BYTES = "max_catalog_bytes"
+    TIER = "tier"
+    PROMPT_VARIANT = "prompt_variant"
+    WANTS_STRICT_JSON = "wants_strict_json"
+
+
+class SuggestionState(StrEnum):
+    """What became of a suggestion. gone: later calls no longer show it."""
+
+    OPEN = "open"
+    ACCEPTED = "accepted"
+    DISMISSED = "dismissed"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """So many calls, of which so many were clean."""
+
+    calls: int
+    clean: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Why a figure is suggested: by which method, from how many calls of when.
+
+    why: a sentence. low, high: the 95 % interval of what the method measured (of a fall: of one),
+    None where it has none. touched: the recorded calls that the edit would have concerned (prompts
+    above a ceiling, replies that were cut off); None: not counted.
+    """
+
+    method: str
+    why: str
+    calls: int
+    since: datetime | None = None
+    until: datetime | None = None
+    low: float | None = None
+    high: float | None = None
+    touched: Counted | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggested:
+    """An edit: columns of the budget and what they are to be."""
+
+    figure: Figure
+    upstream: str
+    changes: Mapping[str, Value]
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartInput:
+    """The safe input of the calls of one purpose, or with one prompt variant. kind: which."""
+
+    kind: str
+    name: str
+    input: SafeInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """All that the calls of a model, or of one upstream of it, show.
+
+    input: the safe input; its sizes are tokens, or bytes where input_in_bytes. above: calls above
+    its ceiling. parts: by purpose and variant, where there are several. reasoning_output: of
+    replies with reasoning alone. catalog: the safe size of catalogs in bytes.
+    """
+
+    model_key: str
+    upstream: str
+    calls: int
+    since: datetime | None
+    until: datetime | None
+    input: SafeInput
+    input_in_bytes: bool
+    above: Counted | None
+    parts: tuple[PartInput, ...]
+    window: Plateau
+    output: OutputNeed
+    reasoning_output: OutputNeed
+    ratios: Ratios
+    catalog: SafeInput
+    tier: TierFinding
+    variant: WayFinding
+    json_mode: WayFinding
+
+
+def suggested(learned: Learned, budget: EffectiveBudget) -> Iterator[Suggested]:
+    """The edits that what was learned suggests to today's budget."""
+    for figure, changes, evidence in (
+        _input(learned, budget),
+        _window(learned, budget),
+        _output(learned, budget),
+        _ratio(learned, budget),
+        _catalog(learned, budget),
+        _tier(learned, budget),
+        _variant(learned, budget),
+        _json_mode(learned, budget),
+    ):
+        if changes:
+            yield Suggested(
+                figure=figure, upstream=learned.upstream, changes=changes, evidence=evidence
+            )
+
+
+def ceiling_tokens(learned: Learned) -> int | None:
+    """The safe input in tokens; None: none was found, or bytes cannot be told in tokens."""
+    ceiling = learned.input.ceiling
+    if ceiling is None or not learned.input_in_bytes:
+        return ceiling
+    ratio = learned.ratios.bytes_per_token
+    return None if ratio is None else int(ceiling / ratio)
+
+
+_Edit = tuple[Figure, Mapping[str, Value], Evidence]
+
+
+def _input(learned: Learned, budget: EffectiveBudget) -> _Edit:
+    found, ceiling = learned.input, ceiling_tokens(learned)
+    interval = found.fall.interval()
+    below, above = (_percent(*found.below), _percent(*found.above))
+    why = (
+        f"{below} answers just below {ceiling or 0:,} tokens are clean and {above} just above; so "
+        "it is among like calls of the same time."
+    )
+    evidence = _evidence(
+        learned, found.method, why, found.calls, interval=interval, touched=learned.above
+    )
+    is_lower = ceiling is not None and ceiling < budget.input_tokens * (1 - _LEAST_OFF)
+    changes = {"input_tokens": ceiling} if is_lower and ceiling else {}
+    return Figure.INPUT_TOKENS, changes, evidence
+
+
+def _window(learned: Learned, budget: EffectiveBudget) -> _Edit:
+    found = learned.window
+    half = f" (half of it: {found.reported:,})" if found.is_half else ""
+    why = (
+        f"{found.met} of {found.cuts} prompts that were probably cut were counted as about "
+        f"{found.tokens or 0:,} tokens{half}, whatever was sent."
+    )
+    evidence = _evidence(learned, found.method, why, found.cuts)
+    is_off = found.tokens is not None and (
+        budget.limit_tokens is None or budget.limit_tokens > found.tokens * (1 + _LEAST_OFF)
+    )
+    return (
+        Figure.CONTEXT_LENGTH,
+        {"context_length": found.tokens} if is_off and found.tokens else {},
+        evidence,
+    )
+
+
+def _output(learned: Learned, budget: EffectiveBudget) -> _Edit:
+    found = learned.output
+    why = (
+        f"{found.cut_off} of {found.replies} replies were cut off at their limit; 99 of 100 would "
+        f"end within {found.tokens or 0:,} tokens."
+    )
+    touched = Counted(calls=found.cut_off, clean=0)
+    evidence = _evidence(learned, found.method, why, found.replies, touched=touched)
+    is_more = found.tokens is not None and found.tokens > budget.output_tokens
+    return (
+        Figure.OUTPUT_TOKENS,
+        {"output_tokens": found.tokens} if is_more and found.tokens else {},
+        evidence,
+    )
+
+
+def _ratio(learned: Learned, budget: EffectiveBudget) -> _Edit:
+    found = learned.ratios
+    now, then = found.today_error or 0.0, found.error or 0.0
+    why = (
+        f"Estimates by {budget.chars_per_token:g} bytes a token are {now:.0%} off at the median, "
+        f"by {found.bytes_per_token or 0:g} they would be {then:.0%}; with the margin 95 of 100 "
+        "prompts are no longer than estimated."
+    )
+    evidence = _evidence(learned, found.method, why, found.calls)
+    changes: dict[str, Value] = {}
+    is_off = now > _LEAST_RATIO_ERROR and now - then > _LEAST_BETTER
+    if is_off and found.bytes_per_token is not None and found.margin is not None:
+        changes = {"chars_per_token": found.bytes_per_token, "safety_multiplier": found.margin}
+    return Figure.CHARS_PER_TOKEN, changes, evidence
+
+
+def _catalog(learned: Learned, budget: EffectiveBudget) -> _Edit:
+    found, today = learned.catalog, budget.max_catalog_bytes
+    why = (
+        f"{_percent(*found.below)} answers with catalogs just below {found.ceiling or 0:,} bytes "
+        f"are clean and {_percent(*found.above)} just above."
+    )
+    evidence = _evidence(learned, found.method, why, found.calls, interval=found.fall.interval())
+    is_lower = found.ceiling is not None and (
+        today == 0 or found.ceiling < today * (1 - _LEAST_OFF)
+    )
+    return (
+        Figure.MAX_CATALOG_BYTES,
+        {"max_catalog_bytes": found.ceiling} if is_lower and found.ceiling else {},
+        evidence,
+    )
+
+
+def _tier(learned: Learned, budget: EffectiveBudget) -> _Edit:
+    found = learned.tier
+    why = f"{found.share or 0:.0%} of {found.calls} structured answers are clean."
+    evidence = _evidence(learned, found.method, why, found.calls, interval=found.interval)
+    is_other = found.tier is not None and found.tier is not budget.tier
+    return Figure.TIER, {"tier": found.tier.value} if found.tier and is_other else {}, evidence
+
+
+def _variant(learned: Learned, budget: EffectiveBudget) -> _Edit:
+    found = learned.variant
+    better = PromptVariant.FULL_STEPS if found.better == FIRST_WAY else PromptVariant.SINGLE_PICK
+    evidence = _of_way(learned, found, "all steps at once", "the next step only")
+    is_other = found.better is not None and better is not budget.prompt_variant
+    return Figure.PROMPT_VARIANT, {"prompt_variant": better.value} if is_other else {}, evidence
+
+
+def _json_mode(learned: Learned, budget: EffectiveBudget) -> _Edit:
+    found = learned.json_mode
+    wanted = found.better != FIRST_WAY
+    evidence = _of_way(learned, found, "without JSON mode", "with it")
+    # Tier C is never asked for it, whatever the row says.
+    is_other = found.better is not None and wanted is not budget.wants_strict_json
+    changes = {"wants_strict_json": wanted} if is_other and has_full_trust(budget.tier) else {}
+    return Figure.WANTS_STRICT_JSON, changes, evidence
+
+
+def _of_way(learned: Learned, found: WayFinding, first: str, second: str) -> Evidence:
+    points = (found.fall.points or 0.0) * 100
+    better, other = (first, second) if points > 0 else (second, first)
+    why = (
+        f"Among like calls of the same time {better} gives {abs(points):.0f} points more clean "
+        f"answers than {other} ({found.calls[0]} calls {first}, {found.calls[1]} {second})."
+    )
+    return _evidence(learned, found.method, why, sum(found.calls), interval=found.fall.interval())
+
+
+def _evidence(
+    learned: Learned,
+    method: str,
+    why: str,
+    calls: int,
+    *,
+    interval: tuple[float, float] | None = None,
+    touched: Counted | None = None,
+) -> Evidence:
+    return Evidence(
+        method=method,
+        why=f"{why} Calls of upstream {learned.upstream} alone." if learned.upstream else why,
+        calls=calls,
+        since=learned.since,
+        until=learned.until,
+        low=interval[0] if interval else None,
+        high=interval[1] if interval else None,
+        touched=touched,
+    )
+
+
+def _percent(calls: int, clean: int) -> str:
+    return f"{clean / calls:.0%} of {calls}" if calls else "none of 0"

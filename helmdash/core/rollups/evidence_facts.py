@@ -1,0 +1,110 @@
+"""What is counted of a call for learning: by model, upstream, the model's version, purpose and
+variant (core.evidence).
+
+    n                    calls                      j, j+       that tell of the size, clean
+    zt:<band>, zt+:      by tokens reported         zb:, zb+:   by bytes sent; + is the clean ones
+    w:<tokens>           of suspected cuts, the count       r:<bucket>  bytes per token
+    y:<bucket>, yl:      replies that ended, or met their limit, by their tokens; yr:, ylr: those
+                         with reasoning
+    s, s+, sj, sj+       structured replies, clean; those asked for in JSON mode
+    g:<band>, g+:        structured calls by the bytes of their catalog, where one was fitted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from helmdash.core.budgets.health import HealthReason
+from helmdash.core.calls.failures import FailureCause
+from helmdash.core.calls.finish import FinishReason
+from helmdash.core.calls.outcomes import CallOutcome, outcome_of
+from helmdash.core.rollups.bands import size_band
+from helmdash.core.rollups.buckets import bucket_of
+from helmdash.core.rollups.facts import CallFacts, grouped_variant, key_of
+
+# Ratios are counted as whole thousandths of a byte per token.
+RATIO_UNIT: Final = 1_000
+# The template of a chat is a dozen tokens: of shorter prompts it is a tenth and more.
+_LEAST_TOKENS: Final = 100
+# What ends a call whatever the size of its prompt: these say nothing, either way.
+_NOT_OF_SIZE: Final = frozenset(
+    {
+        FailureCause.RATE_LIMITED,
+        FailureCause.AUTH_FAILED,
+        FailureCause.UNREACHABLE,
+        FailureCause.CLIENT_DISCONNECTED,
+        FailureCause.SAFETY_FILTERED,
+        FailureCause.REFUSED,
+    }
+)
+# Many texts in one request: their sum is no prompt.
+_SUMMED: Final = frozenset({"embedding", "embed", "rerank"})
+_STRUCTURED: Final = frozenset({"plan", "route", "filter", "verify"})
+_ENDED: Final = frozenset({FinishReason.STOP.value, FinishReason.TOOL_CALLS.value})
+_CUT_OFF: Final = FinishReason.LENGTH.value
+
+
+def key_of_evidence(facts: CallFacts) -> tuple[str, ...]:
+    """The model, its upstream and version, what it was asked for and how: like calls have one."""
+    return (
+        key_of(facts),
+        facts.provider,
+        facts.upstream_model or "",
+        facts.purpose,
+        grouped_variant(facts),
+    )
+
+
+def evidence_words(facts: CallFacts) -> Iterator[str]:
+    """The words that this call adds one to."""
+    yield "n"
+    outcome = outcome_of(cause=facts.cause, status=facts.status)
+    is_clean = outcome is CallOutcome.CLEAN
+    is_whole = facts.level_reason != HealthReason.SUSPECTED_CUT
+    if facts.purpose not in _SUMMED and not _says_nothing(facts):
+        yield from _counted("j", None, is_clean)
+        if facts.prompt_tokens is not None and is_whole:
+            yield from _counted("zt", size_band(facts.prompt_tokens), is_clean)
+        if facts.sent_bytes is not None:
+            yield from _counted("zb", size_band(facts.sent_bytes), is_clean)
+        if facts.purpose in _STRUCTURED and outcome is not CallOutcome.FAILED:
+            yield from _of_structured(facts, is_clean)
+    if not is_whole and facts.prompt_tokens is not None:
+        yield f"w:{facts.prompt_tokens}"
+    ratio = ratio_of(facts.sent_bytes, facts.prompt_tokens) if is_whole else None
+    if ratio is not None:
+        yield f"r:{bucket_of(ratio)}"
+    if facts.completion_tokens is not None and facts.finish_reason in (*_ENDED, _CUT_OFF):
+        head = ("yl" if facts.finish_reason == _CUT_OFF else "y") + "r" * bool(
+            facts.reasoning_tokens
+        )
+        yield f"{head}:{bucket_of(facts.completion_tokens)}"
+
+
+def ratio_of(sent_bytes: int | None, prompt_tokens: int | None) -> int | None:
+    """Thousandths of a byte per token of one prompt; None where it is too short or not known."""
+    if not sent_bytes or prompt_tokens is None or prompt_tokens < _LEAST_TOKENS:
+        return None
+    return sent_bytes * RATIO_UNIT // prompt_tokens
+
+
+def _of_structured(facts: CallFacts, is_clean: bool) -> Iterator[str]:
+    yield from _counted("s", None, is_clean)
+    if (facts.response_format or "").strip().lower().startswith("json"):
+        yield from _counted("sj", None, is_clean)
+    if facts.trim_after_bytes is not None:
+        yield from _counted("g", size_band(facts.trim_after_bytes), is_clean)
+
+
+def _counted(head: str, band: int | None, is_clean: bool) -> Iterator[str]:
+    rest = "" if band is None else f":{band}"
+    yield f"{head}{rest}"
+    if is_clean:
+        yield f"{head}+{rest}"
+
+
+def _says_nothing(facts: CallFacts) -> bool:
+    if facts.status == "cancelled" and not facts.cause:
+        return True
+    return bool(facts.cause) and FailureCause(facts.cause) in _NOT_OF_SIZE
