@@ -15,7 +15,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.operations.access import keys, members, project_settings
 from helmdash.operations.recording.calls import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo, default_project, project_info
-from helmdash.records.models import Project
+from helmdash.records.models import Project, Suggestion
 from tests.support.shipped_rows import load_shipped_budgets
 
 NOW = datetime(2026, 6, 5, 14, 41, 3, tzinfo=UTC)
@@ -56,6 +56,30 @@ def record(*captures: Capture, project: ProjectInfo | None = None) -> tuple[Reco
         caller="owner",
         now=timezone.now(),
     )
+
+
+def make_suggestion(*, project: ProjectInfo, **over: Any) -> Suggestion:
+    """An open one: less input for gpt-4o."""
+    given: dict[str, Any] = {
+        "model_key": "openai/gpt-4o",
+        "model": "openai/gpt-4o",
+        "figure": "input_tokens",
+        "changes": {"input_tokens": 24_575},
+        "today": {"input_tokens": 100_000},
+        "evidence": {
+            "method": "safe-input-1",
+            "why": "96% of 83 answers just below 24,575 tokens are clean and 21% of 70 just above.",
+            "calls": 240,
+            "since": "2026-05-16T12:00:00Z",
+            "until": "2026-06-05T14:00:00Z",
+            "low": 0.61,
+            "high": 0.84,
+            "touched": {"calls": 90, "clean": 18},
+        },
+        "made_at": NOW,
+        "refreshed_at": NOW,
+    }
+    return Suggestion.objects.create(project_id=project.id, **{**given, **over})
 
 
 def sign_in(name: str, *, project: ProjectInfo, role: MemberRole) -> Client:

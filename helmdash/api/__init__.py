@@ -25,6 +25,7 @@ from helmdash.api.routers import (
     care,
     catalogs,
     conversations,
+    evidence,
     fitting,
     hooks,
     planning,
@@ -96,5 +97,6 @@ for _router in (
     plans,
     catalogs,
     budgets,
+    evidence,
 ):
     api.add_router("", _router.router)

@@ -32,6 +32,7 @@ from helmdash.core.decoding.decoding import Undecodable
 from helmdash.operations.budgets.editing import BudgetConflict, BudgetProblems, NoSuchBudget
 from helmdash.operations.care import CareProblem, NoConversation, NoReminder
 from helmdash.operations.database.replica import is_on_replica
+from helmdash.operations.evidence.deciding import NoSuchSuggestion, SuggestionDecided
 from helmdash.operations.fitting.assembly import NoPromptBudget
 from helmdash.operations.planning import AskProblem, PlanFailed
 from helmdash.operations.recorder import RecorderFull
@@ -64,6 +65,14 @@ def _budget_conflict(error: BudgetConflict) -> Problem:
 
 def _no_budget(error: NoSuchBudget) -> Problem:
     return not_found(f"{str(error).capitalize()}.")
+
+
+def _no_suggestion(error: NoSuchSuggestion) -> Problem:
+    return not_found(str(error))
+
+
+def _decided(error: SuggestionDecided) -> Problem:
+    return Problem(code=Code.CONFLICT, detail=str(error))
 
 
 def _no_conversation(error: NoConversation) -> Problem:
@@ -157,6 +166,8 @@ _HANDLERS: dict[type[Exception], Callable[..., Problem]] = {
     BudgetProblems: _bad_budget,
     BudgetConflict: _budget_conflict,
     NoSuchBudget: _no_budget,
+    NoSuchSuggestion: _no_suggestion,
+    SuggestionDecided: _decided,
     NoConversation: _no_conversation,
     NoReminder: _no_reminder,
     CareProblem: _bad_care,

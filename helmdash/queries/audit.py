@@ -15,7 +15,7 @@ from helmdash.records.models import AuditEntry
 # What may stand in an entry, for the filter.
 KINDS: Final = (
     *("account", "alias", "budget", "catalog", "conversation", "demo", "failures", "key"),
-    *("member", "project", "upstream"),
+    *("member", "project", "suggestion", "upstream"),
 )
 
 

@@ -133,21 +133,29 @@ def judged_today(subject: Subject, budget: EffectiveBudget) -> Today | None:
 
 
 def edited_row(*, project_id: int, subject: Subject, lines: Lines) -> BudgetSpec:
-    """The row that an edit of the model's lines stores: the project's own, changed, or a new one
-    beside the row of every project; the fallback's figures get the model's id as their key."""
+    """The row that an edit of the model's lines stores."""
+    return replace(
+        own_row(project_id=project_id, model=subject.model),
+        optimal_max_tokens=lines.caution,
+        critical_max_tokens=lines.critical,
+        context_length=lines.window,
+    )
+
+
+def own_row(*, project_id: int, model: str) -> BudgetSpec:
+    """The row that an edit for one model in one project is made to: the project's own, or a new one
+    (budget_id None) beside the row of every project; the fallback's figures get the model's id as
+    their key."""
     table = budgets.table(project_id=project_id)
-    row = table.row_of(subject.model)
-    rule = table.lookup(subject.model).rule
+    row = table.row_of(model)
+    rule = table.lookup(model).rule
     is_wide = rule in (MatchRule.FALLBACK, MatchRule.FREE_SUFFIX)
     is_own = row.project is not None and not is_wide
     return replace(
         row,
-        key=subject.model if is_wide else row.key,
+        key=model if is_wide else row.key,
         budget_id=row.budget_id if is_own else None,
         project=str(project_id),
-        optimal_max_tokens=lines.caution,
-        critical_max_tokens=lines.critical,
-        context_length=lines.window,
     )
 
 

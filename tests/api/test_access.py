@@ -80,6 +80,16 @@ ROUTES: dict[str, tuple[str | None, str, str, object, int]] = {
     "create_budget": ("budgets", "POST", "/budgets", examples.BUDGET, 201),
     "change_budget": ("budgets", "PATCH", "/budgets/99999999", {}, 404),
     "delete_budget": ("budgets", "DELETE", "/budgets/99999999", None, 404),
+    "list_suggestions": ("read", "GET", "/suggestions", None, 200),
+    "accept_suggestion": ("budgets", "POST", "/suggestions/99999999/accept", None, 404),
+    "dismiss_suggestion": (
+        "budgets",
+        "POST",
+        "/suggestions/99999999/dismiss",
+        examples.DISMISSAL,
+        404,
+    ),
+    "get_learned_limits": ("read", "GET", "/learned-limits?model=openai/gpt-4o", None, 200),
 }
 
 

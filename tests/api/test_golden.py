@@ -16,9 +16,11 @@ from jsonschema import Draft202012Validator
 
 from helmdash.api.openapi import examples
 from helmdash.api.openapi.document import document
+from helmdash.queries.access import default_project
 from helmdash.records.models import Project
 from tests.api.conftest import Door
 from tests.api.planner import INTENT, Planner
+from tests.factories import make_suggestion
 
 # Of a JSON Schema, the order of these says nothing.
 _SETS = ("required",)
@@ -80,6 +82,7 @@ def test_every_operation_answers_as_it_did(
     _calls(walk)
     _conversations(walk)
     _budgets(walk)
+    _suggestions(walk)
     _catalogs(walk)
     _plans(walk)
     walk.go("erase_conversation", "DELETE", "/conversations/run")
@@ -180,6 +183,18 @@ def _budgets(walk: _Walk) -> None:
     shown["budgets"] = [each for each in shown["budgets"] if each["key"] in _SHOWN_BUDGETS]
     assert len(told["budgets"]) > len(shown["budgets"]) == len(_SHOWN_BUDGETS)
     walk.go("delete_budget", "DELETE", one)
+
+
+def _suggestions(walk: _Walk) -> None:
+    project = default_project()
+    first = f"/suggestions/{make_suggestion(project=project).pk}"
+    second = f"/suggestions/{make_suggestion(project=project, upstream='west').pk}"
+    walk.go("dismiss_suggestion wrong", "POST", f"{second}/dismiss", {"reason": " "})
+    walk.go("dismiss_suggestion", "POST", f"{second}/dismiss", examples.DISMISSAL)
+    walk.go("accept_suggestion", "POST", f"{first}/accept")
+    walk.go("accept_suggestion again", "POST", f"{first}/accept")
+    walk.go("list_suggestions", "GET", "/suggestions?state=accepted")
+    walk.go("get_learned_limits", "GET", "/learned-limits?model=openai/gpt-4o")
 
 
 def _catalogs(walk: _Walk) -> None:

@@ -197,6 +197,7 @@ BUDGET: dict[str, object] = {
     "context_length": 32768,
     "evidence": "Clean plans up to 24,000 tokens in our runs of January 2026.",
 }
+DISMISSAL: dict[str, object] = {"reason": "The large prompts of May were a test."}
 BUDGET_CHANGE: dict[str, object] = {"max_catalog_bytes": 9000, "evidence": "Cut replies above."}
 
 PLAN: dict[str, object] = {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from helmdash.core.access.permissions import Actor
-from helmdash.core.budgets.budgets import STORED_FIELDS
+from helmdash.core.budgets.budgets import STORED_FIELDS, BudgetSpec
 from helmdash.operations.budgets.editing import change_budget, create_budget
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets.budgets import BudgetRow
@@ -20,14 +22,25 @@ def change_lines(
     else made that row meanwhile, and NoSuchBudget where it was deleted meanwhile.
     """
     row = edited_row(project_id=project.id, subject=subject, lines=lines)
+    changes = {
+        "optimal_max_tokens": lines.caution,
+        "critical_max_tokens": lines.critical,
+        "context_length": lines.window,
+    }
+    return store_own_row(actor=actor, project_id=project.id, row=row, changes=changes)
+
+
+def store_own_row(
+    *, actor: Actor, project_id: int, row: BudgetSpec, changes: Mapping[str, object]
+) -> BudgetRow:
+    """Store a row of `queries.line_edits.own_row` with some columns changed: the project's own as
+    it is but for these, or a new one.
+
+    Raises as `change_lines` does.
+    """
     if row.budget_id is not None:
-        changes = {
-            "optimal_max_tokens": lines.caution,
-            "critical_max_tokens": lines.critical,
-            "context_length": lines.window,
-        }
         return change_budget(
-            actor=actor, budget_id=row.budget_id, project_id=project.id, changes=changes
+            actor=actor, budget_id=row.budget_id, project_id=project_id, changes=changes
         )
     values = {each.name: getattr(row, each.name) for each in STORED_FIELDS}
-    return create_budget(actor=actor, values=values, project_id=project.id)
+    return create_budget(actor=actor, values={**values, **changes}, project_id=project_id)

@@ -14,6 +14,7 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.core.rollups.periods import moment_of
 from helmdash.operations import triage
 from helmdash.operations.database import statistics
+from helmdash.operations.evidence import refreshing
 from helmdash.operations.jobs.leases import Done, Progress
 from helmdash.operations.jobs.running import JobKind, JobThread, Run, run_now
 from helmdash.operations.recorder import recorder
@@ -142,12 +143,26 @@ def _rebuild(
     return Done(told=told, due_at=None)
 
 
+def _suggest(run: Run) -> Done:
+    """Projects with calls that were added since the last run; its cursor tells the newest fold."""
+    began = time.monotonic()
+    reached = int(run.cursor or 0)
+    found = 0
+    for project_id, folded in refreshing.projects_with_news(reached):
+        found += refreshing.refresh(project_id=project_id, now=run.now, go_on=run.go_on)
+        reached = folded
+    # A sixtieth of a thread's time at most.
+    wait = max(_LEAST_SUGGESTIONS, timedelta(seconds=60 * (time.monotonic() - began)))
+    return Done(told=f"{found} suggestions", due_at=run.now + wait, cursor=str(reached))
+
+
 def next_retention(now: datetime) -> datetime:
     """When it is due next, after a moment."""
     at = now.replace(hour=max(conf.env().retain_hour, 0), minute=0, second=0, microsecond=0)
     return at if at > now else at + timedelta(days=1)
 
 
+_LEAST_SUGGESTIONS = timedelta(minutes=1)
 QUICK = (
     JobKind(
         name="rollups",
@@ -189,8 +204,14 @@ _REBUILD = JobKind(
     run=_rebuild,
     first_due=lambda now: None,
 )
+_SUGGEST = JobKind(
+    name="suggestions",
+    words="Look for budgets that recorded calls suggest to edit",
+    run=_suggest,
+    first_due=lambda now: now + _LEAST_SUGGESTIONS,
+)
 # Not to keep figures waiting: each may take an hour. People may start and cancel them.
-LONG = (_RETENTION, _REBUILD)
+LONG = (_RETENTION, _REBUILD, _SUGGEST)
 WORDS = {kind.name: kind.words for kind in (*QUICK, *LONG)}
 
 
@@ -250,4 +271,4 @@ def _threads() -> tuple[JobThread, ...]:
 
 
 def _long() -> tuple[JobKind, ...]:
-    return LONG if conf.env().retain_hour >= 0 else (_REBUILD,)
+    return LONG if conf.env().retain_hour >= 0 else (_REBUILD, _SUGGEST)

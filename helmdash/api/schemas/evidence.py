@@ -1,0 +1,51 @@
+"""Suggestions and learned limits: how they are looked for, and what is said to them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Required
+
+from pydantic import Field, StringConstraints
+from typing_extensions import TypedDict
+
+from helmdash.api.fields import QUERY, Cursor, Limit, QueryText
+from helmdash.api.parsing import Shape
+from helmdash.core.evidence.suggested import SuggestionState
+from helmdash.doors.bodies.fields import STRICT
+
+
+class ListQuery(TypedDict, total=False):
+    """Filters of suggestions, and the place in the list."""
+
+    __pydantic_config__ = QUERY  # type: ignore[misc]
+
+    state: SuggestionState
+    model: QueryText
+    cursor: Annotated[Cursor, Field(description="`next` of the page before.")]
+    limit: Annotated[Limit, Field(description="Default 50.")]
+
+
+class LimitsQuery(TypedDict):
+    """Which model."""
+
+    __pydantic_config__ = QUERY  # type: ignore[misc]
+
+    model: Annotated[QueryText, Field(description="In any spelling.", min_length=1)]
+
+
+class DismissIn(TypedDict, total=False):
+    """Why a suggestion is not followed."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    reason: Required[
+        Annotated[
+            str,
+            StringConstraints(min_length=1, max_length=500, strip_whitespace=True),
+            Field(description="For who looks at it later."),
+        ]
+    ]
+
+
+LIST_QUERY = Shape(ListQuery)
+LIMITS_QUERY = Shape(LimitsQuery)
+DISMISS = Shape(DismissIn)

@@ -1,0 +1,107 @@
+"""What people make of suggestions: an ordinary edit of the budget, or nothing, with the reason."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from helmdash.core.access.permissions import Actor, Right, require
+from helmdash.core.evidence.suggested import SuggestionState
+from helmdash.operations.budgets.lines import store_own_row
+from helmdash.operations.database.transactions import write
+from helmdash.operations.evidence.refreshing import clean_and_all
+from helmdash.queries.evidence.suggestions import SuggestionView, view_of
+from helmdash.queries.line_edits import own_row
+from helmdash.records import audit
+from helmdash.records.models import Suggestion
+
+# What an edit's effect is held against.
+_BEFORE: Final = timedelta(days=30)
+# As much as a budget's evidence may be (core.budgets.budgets).
+_EVIDENCE_CHARS: Final = 20_000
+
+
+class NoSuchSuggestion(Exception):
+    """The project has no suggestion with this number."""
+
+
+class SuggestionDecided(Exception):
+    """Somebody has accepted or dismissed it, or later calls no longer show it."""
+
+
+def accept(*, actor: Actor, project_id: int, suggestion_id: int, now: datetime) -> SuggestionView:
+    """Edit the model's budget as suggested, in this project alone; its evidence says why.
+
+    The edit is one like any other: in the history, and reverted there. Raises Forbidden,
+    NoSuchSuggestion, SuggestionDecided, BudgetProblems and NoSuchBudget.
+    """
+    require(actor, Right.CHANGE_BUDGETS, project_id=project_id)
+    return write(partial(_accept, actor, project_id, suggestion_id, now))
+
+
+def dismiss(
+    *, actor: Actor, project_id: int, suggestion_id: int, reason: str, now: datetime
+) -> SuggestionView:
+    """Leave the budget as it is; the suggestion comes back only if it becomes another one.
+
+    Raises Forbidden, NoSuchSuggestion and SuggestionDecided.
+    """
+    require(actor, Right.CHANGE_BUDGETS, project_id=project_id)
+
+    def work() -> SuggestionView:
+        row = _locked(project_id, suggestion_id)
+        return _decide(row, actor, SuggestionState.DISMISSED, now, reason=reason)
+
+    return write(work)
+
+
+def _accept(actor: Actor, project_id: int, suggestion_id: int, now: datetime) -> SuggestionView:
+    row = _locked(project_id, suggestion_id)
+    told = view_of(row)
+    budget = own_row(project_id=project_id, model=row.model)
+    changed = ", ".join(
+        f"{each.field} {each.suggested} (was {each.today})" for each in told.changes
+    )
+    said = f"{now:%Y-%m-%d}: {changed}. {told.why} {told.method}, {told.calls} calls."
+    evidence = f"{said}\n{budget.evidence}".strip()[:_EVIDENCE_CHARS]
+    store_own_row(
+        actor=actor,
+        project_id=project_id,
+        row=budget,
+        changes={**row.changes, "evidence": evidence},
+    )
+    before = clean_and_all(
+        project_id=project_id, model_key=row.model_key, since=now - _BEFORE, until=now
+    )
+    row.effect = {"before": before} if before is not None else None
+    return _decide(row, actor, SuggestionState.ACCEPTED, now)
+
+
+def _locked(project_id: int, suggestion_id: int) -> Suggestion:
+    rows = Suggestion.objects.select_for_update().filter(project_id=project_id)
+    row = rows.filter(pk=suggestion_id).first()
+    if row is None:
+        raise NoSuchSuggestion(f"There is no suggestion {suggestion_id}.")
+    if row.state != SuggestionState.OPEN.value:
+        by = f" by {row.decided_by}" if row.decided_by else ""
+        raise SuggestionDecided(
+            f"This suggestion is {row.state} already{by}. Look at the list again."
+        )
+    return row
+
+
+def _decide(
+    row: Suggestion, actor: Actor, state: SuggestionState, now: datetime, *, reason: str = ""
+) -> SuggestionView:
+    row.state, row.decided_at, row.decided_by = state.value, now, str(actor)[:150]
+    row.reason = reason
+    row.save()
+    audit.note(
+        actor=actor,
+        project_id=row.project_id,
+        kind="suggestion",
+        action=state.value,
+        subject=f"{row.figure} of {row.model_key}",
+    )
+    return view_of(row)

@@ -1,0 +1,167 @@
+"""Making suggestions anew from rollups: a model at a time, in a short transaction each.
+
+What was dismissed stays so until something else is suggested; what is no longer shown is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from helmdash.answers import to_json
+from helmdash.core.budgets.budgets import EffectiveBudget
+from helmdash.core.evidence.suggested import (
+    Figure,
+    Learned,
+    Suggested,
+    SuggestionState,
+    suggested,
+)
+from helmdash.core.rollups.figures import CALLS, Marginal
+from helmdash.operations.database.transactions import write
+from helmdash.queries import rollups
+from helmdash.queries.budgets import budgets
+from helmdash.queries.evidence.learned import (
+    LOOKS_BACK,
+    latest_spelling,
+    learned_of,
+    models_to_learn,
+)
+from helmdash.records.models import RollupState, Suggestion
+
+# Of one upstream alone: what a server or its operator decides. All else is the model's.
+_OF_UPSTREAMS: Final = frozenset({Figure.INPUT_TOKENS, Figure.CONTEXT_LENGTH})
+# A number that moved by less is the same suggestion, which somebody has answered already.
+_ANOTHER: Final = 1.25
+
+
+def projects_with_news(after: int) -> tuple[tuple[int, int], ...]:
+    """Projects whose rollups have changed after a fold, each with the number of its newest."""
+    rows = RollupState.objects.filter(folded_to__gt=after).order_by("folded_to")
+    return tuple(
+        (project_id, folded) for project_id, folded in rows.values_list("pk", "folded_to") if folded
+    )
+
+
+def refresh(*, project_id: int, now: datetime, go_on: Callable[[], None] = lambda: None) -> int:
+    """Make the suggestions of a project anew; how many are open. go_on: called between models."""
+    known = models_to_learn(project_id=project_id, now=now)
+    for model_key in known:
+        go_on()
+        model = latest_spelling(project_id=project_id, model_key=model_key, now=now)
+        learned = learned_of(project_id=project_id, model_key=model_key, model=model, now=now)
+        budget = budgets.table(project_id=project_id).lookup(model, key=model_key)
+        found = _chosen(learned, budget)
+        write(partial(_store, project_id, model_key, model, found, budget, now))
+    stale = Suggestion.objects.filter(project_id=project_id, state=SuggestionState.OPEN.value)
+    stale.exclude(model_key__in=known).update(state=SuggestionState.GONE.value, decided_at=now)
+    _measure(project_id, now)
+    return Suggestion.objects.filter(
+        project_id=project_id, state=SuggestionState.OPEN.value
+    ).count()
+
+
+def clean_and_all(
+    *, project_id: int, model_key: str, since: datetime, until: datetime | None
+) -> dict[str, int] | None:
+    """Calls of a model in a range, and the clean ones; None where the range is not counted."""
+    found = rollups.figures(
+        project_id=project_id,
+        marginal=Marginal.MODEL,
+        since=since,
+        until=until,
+        words=[model_key],
+    )
+    if found is None:
+        return None
+    totals = found.totals().values()
+    return {
+        "calls": sum(counts.get(CALLS, 0) for counts in totals),
+        "clean": sum(counts.get("o:clean", 0) for counts in totals),
+    }
+
+
+def _chosen(
+    learned: Iterable[Learned], budget: EffectiveBudget
+) -> dict[tuple[str, Figure], Suggested]:
+    """By upstream and figure; of one upstream only what all calls together do not suggest."""
+    found: dict[tuple[str, Figure], Suggested] = {}
+    for each in learned:
+        for one in suggested(each, budget):
+            is_said = ("", one.figure) in found
+            if not one.upstream or (one.figure in _OF_UPSTREAMS and not is_said):
+                found[one.upstream, one.figure] = one
+    return found
+
+
+def _store(
+    project_id: int,
+    model_key: str,
+    model: str,
+    found: Mapping[tuple[str, Figure], Suggested],
+    budget: EffectiveBudget,
+    now: datetime,
+) -> None:
+    rows = Suggestion.objects.select_for_update().filter(project_id=project_id, model_key=model_key)
+    stored = {(row.upstream, Figure(row.figure)): row for row in rows}
+    for place, one in found.items():
+        row = stored.get(place)
+        if row is None:
+            row = Suggestion(
+                project_id=project_id, model_key=model_key, upstream=place[0], figure=place[1].value
+            )
+        elif row.state == SuggestionState.DISMISSED.value and not _is_another(row.changes, one):
+            continue
+        _open(row, model, one, budget, now)
+    for place, row in stored.items():
+        if place not in found and row.state == SuggestionState.OPEN.value:
+            row.state, row.decided_at = SuggestionState.GONE.value, now
+            row.save(update_fields=["state", "decided_at"])
+
+
+def _open(
+    row: Suggestion, model: str, one: Suggested, budget: EffectiveBudget, now: datetime
+) -> None:
+    if row._state.adding or row.state != SuggestionState.OPEN.value:
+        row.made_at = now
+    row.state = SuggestionState.OPEN.value
+    row.model = model
+    row.changes = dict(one.changes)
+    row.today = {field: to_json(getattr(budget, field)) for field in one.changes}
+    row.evidence = to_json(asdict(one.evidence))
+    row.refreshed_at = now
+    row.decided_at, row.decided_by, row.reason, row.effect = None, "", "", None
+    row.save()
+
+
+def _is_another(before: Mapping[str, Any], one: Suggested) -> bool:
+    """Whether a suggestion differs from one that was answered by more than it may move."""
+    for field, value in one.changes.items():
+        old = before.get(field)
+        if isinstance(value, int | float) and isinstance(old, int | float) and old and value:
+            if not 1 / _ANOTHER <= value / old <= _ANOTHER:
+                return True
+        elif value != old:
+            return True
+    return False
+
+
+def _measure(project_id: int, now: datetime) -> None:
+    """What came of edits that were accepted: their model's calls since."""
+    accepted = Suggestion.objects.filter(
+        project_id=project_id,
+        state=SuggestionState.ACCEPTED.value,
+        decided_at__gt=now - LOOKS_BACK,
+    )
+    for row in accepted:
+        if row.decided_at is None or row.effect is None:
+            continue
+        after = clean_and_all(
+            project_id=project_id, model_key=row.model_key, since=row.decided_at, until=None
+        )
+        if after is not None:
+            effect = {**row.effect, "after": after}
+            Suggestion.objects.filter(pk=row.pk).update(effect=effect)

@@ -1,0 +1,1 @@
+"""What is learned of models, and the edits that it suggests."""

@@ -1,0 +1,147 @@
+"""What recorded calls show of each model, read from rollups: no call is read (docs/evidence.md)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from helmdash.core.evidence.learning import Told, learn
+from helmdash.core.evidence.suggested import Learned
+from helmdash.core.rollups.evidence_facts import key_of_evidence
+from helmdash.core.rollups.facts import CallFacts
+from helmdash.core.rollups.figures import Change, Counts, Key, Marginal, add, tally
+from helmdash.core.rollups.periods import (
+    Span,
+    Width,
+    first_quarter,
+    moment_of,
+    period_of,
+    quarter_of,
+)
+from helmdash.queries.budgets import budgets
+from helmdash.queries.rollups import MOST_UNCOUNTED, counted_down_to
+from helmdash.records.models import RollupState
+from helmdash.records.rollup_rows import Stored, read_spans
+
+# What is older tells of other versions and other uses.
+LOOKS_BACK: Final = timedelta(days=90)
+# Models with fewer calls show nothing; of more models than this those with the most calls.
+LEAST_CALLS: Final = 50
+MOST_MODELS: Final = 100
+# Where all calls lie within fewer hours, quarter-hours tell what happened when.
+_LEAST_HOURS: Final = 72
+
+
+def models_to_learn(*, project_id: int, now: datetime) -> tuple[str, ...]:
+    """The keys of the models that have enough calls, most calls first. Two queries.
+
+    Nothing while calls from before an upgrade are still to be counted.
+    """
+    if not _is_counted(project_id):
+        return ()
+    stored = _read(project_id, Width.MONTH, now, words=None)
+    calls: Counter[str] = Counter()
+    for key, rows in stored.figures.items():
+        calls[key[0]] += sum(counts.get("n", 0) for _, _, counts in rows)
+    for change in stored.uncounted:
+        if isinstance(change[1], CallFacts):
+            calls[key_of_evidence(change[1])[0]] += 1
+    return tuple(key for key, n in calls.most_common(MOST_MODELS) if n >= LEAST_CALLS)
+
+
+def learned_of(
+    *, project_id: int, model_key: str, model: str, now: datetime
+) -> tuple[Learned, ...]:
+    """What the calls of a model show: all, then those of each upstream. Empty where it has none.
+
+    model: how its budget is looked up. Two queries more than the budget's, or three.
+    """
+    told = _told(project_id, model_key, now)
+    if not told:
+        return ()
+    budget = budgets.table(project_id=project_id).lookup(model, key=model_key)
+    quarters = [each.at for each in told]
+    return learn(
+        model_key=model_key,
+        told=told,
+        budget=budget,
+        since=moment_of(min(quarters)),
+        until=moment_of(max(quarters) + 1),
+    )
+
+
+def latest_spelling(*, project_id: int, model_key: str, now: datetime) -> str:
+    """How the model is spelt that has this key: as in the newest month; the key where none is."""
+    stored = read_spans(
+        project_id=project_id,
+        marginal=Marginal.MODEL,
+        spans=[Span(Width.MONTH, period_of(Width.MONTH, quarter_of(now - LOOKS_BACK)), None)],
+        most_uncounted=0,
+        words=[model_key],
+    )
+    spelt: list[tuple[int, int, str]] = []
+    for rows in stored.figures.values():
+        for _, period, counts in rows:
+            names = ((word[2:], n) for word, n in counts.items() if word.startswith("s:"))
+            spelt.extend((period, n, name) for name, n in names)
+    return max(spelt, default=(0, 0, model_key))[2]
+
+
+def _is_counted(project_id: int) -> bool:
+    state = RollupState.objects.filter(project_id=project_id).first()
+    return state is None or counted_down_to(state, Marginal.EVIDENCE) is None
+
+
+def _told(project_id: int, model_key: str, now: datetime) -> list[Told]:
+    for width in (Width.HOUR, Width.QUARTER):
+        stored = _read(project_id, width, now, words=[model_key])
+        told = [*_of_rows(stored, width), *_of_waiting(stored, width, model_key)]
+        if width is Width.QUARTER or len({each.at for each in told}) >= _LEAST_HOURS:
+            return told
+    raise AssertionError("unreachable: the last width returns")
+
+
+def _read(project_id: int, width: Width, now: datetime, words: Sequence[str] | None) -> Stored:
+    first = period_of(width, quarter_of(now - LOOKS_BACK))
+    return read_spans(
+        project_id=project_id,
+        marginal=Marginal.EVIDENCE,
+        spans=[Span(width, first, None)],
+        most_uncounted=MOST_UNCOUNTED,
+        words=words,
+    )
+
+
+# Stretches of time are numbered by the quarter-hour that they begin with.
+def _of_rows(stored: Stored, width: Width) -> Iterator[Told]:
+    for key, rows in stored.figures.items():
+        for _, period, counts in rows:
+            yield _told_of(first_quarter(width, period), key, counts)
+
+
+def _of_waiting(stored: Stored, width: Width, model_key: str) -> Iterator[Told]:
+    """What is not in the rollups yet, added to nothing: a call that was changed takes away."""
+    places = tally(
+        (change for change in stored.uncounted if _is_of(change, model_key)),
+        only=Marginal.EVIDENCE,
+    )
+    found: dict[tuple[int, Key], Counts] = {}
+    for (quarter, _, key), counts in places.items():
+        if key[0] == model_key:
+            at = first_quarter(width, period_of(width, quarter))
+            add(found.setdefault((at, key), {}), counts)
+    for (at, key), counts in found.items():
+        yield _told_of(at, key, counts)
+
+
+def _told_of(at: int, key: Key, counts: Counts) -> Told:
+    _, upstream, version, purpose, variant = key
+    return Told(at, upstream, version, purpose, variant, counts)
+
+
+def _is_of(change: Change, model_key: str) -> bool:
+    return any(
+        isinstance(facts, CallFacts) and key_of_evidence(facts)[0] == model_key for facts in change
+    )

@@ -1,0 +1,151 @@
+"""The inbox of suggested edits: each with today's value, the suggested one, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any
+
+from helmdash.answers import BLANK_IS_NULL, Doc, answer
+from helmdash.core.evidence.suggested import Counted, Figure, SuggestionState, Value
+from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
+from helmdash.records.models import Suggestion
+
+
+@answer("SuggestedChange")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuggestedChange:
+    """One column of the budget. today: as it was when the suggestion was made."""
+
+    field: str
+    today: Value | None
+    suggested: Value
+
+
+@answer("SuggestionEffect")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """The model's calls before an edit was accepted, over as many days at most, and since."""
+
+    before: Counted
+    after: Counted
+
+
+@answer("Suggestion")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuggestionView:
+    """An edit of a model's budget that recorded calls suggest."""
+
+    id: int
+    model: str
+    model_key: str
+    upstream: Annotated[str, BLANK_IS_NULL, Doc("Null: the calls of all of them.")]
+    figure: Figure
+    state: Annotated[
+        SuggestionState, Doc("gone: later calls no longer show it, or the budget was edited.")
+    ]
+    changes: tuple[SuggestedChange, ...]
+    why: str
+    method: Annotated[str, Doc("Its name and version: docs/evidence.md.")]
+    calls: Annotated[int, Doc("How many calls it was learned from.")]
+    since: Annotated[datetime | None, Doc("Of these calls: GET /calls takes it, too.")]
+    until: datetime | None
+    low: Annotated[
+        float | None,
+        Doc("The 95 % interval of what was measured: of a fall, or of a share. Null: none."),
+    ]
+    high: float | None
+    touched: Annotated[
+        Counted | None, Doc("Recorded calls that the edit would have concerned. Null: not counted.")
+    ]
+    made_at: datetime
+    refreshed_at: datetime
+    decided_at: datetime | None
+    decided_by: Annotated[str, BLANK_IS_NULL]
+    reason: Annotated[str, BLANK_IS_NULL]
+    effect: Annotated[Effect | None, Doc("Null: not accepted, or nothing is measured yet.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuggestionList(Page[SuggestionView]):
+    """A page of suggestions, newest first."""
+
+    items: tuple[SuggestionView, ...]
+
+
+def page(
+    *,
+    project_id: int,
+    state: SuggestionState | None = None,
+    model: str | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> SuggestionList:
+    """Suggestions of a project, newest first. One query.
+
+    state, model (its key, or as it is spelt): None: any. Raises BadCursor.
+    """
+    rows = Suggestion.objects.filter(project_id=project_id).order_by("-id")
+    if state is not None:
+        rows = rows.filter(state=state.value)
+    if model:
+        rows = rows.filter(model_key=model.lower()) | rows.filter(model=model)
+    if cursor:
+        rows = rows.filter(id__lt=decode_number_cursor(cursor))
+    found = list(rows[: limit + 1])
+    return SuggestionList(
+        items=tuple(map(view_of, found[:limit])),
+        next=encode_cursor(found[limit - 1].pk) if len(found) > limit else None,
+    )
+
+
+def find(*, project_id: int, suggestion_id: int) -> SuggestionView | None:
+    """One of the project's; None where it has none with this number."""
+    row = Suggestion.objects.filter(project_id=project_id, pk=suggestion_id).first()
+    return view_of(row) if row else None
+
+
+def view_of(row: Suggestion) -> SuggestionView:
+    """A stored row as it is shown."""
+    told: Mapping[str, Any] = row.evidence
+    return SuggestionView(
+        id=row.pk,
+        model=row.model,
+        model_key=row.model_key,
+        upstream=row.upstream,
+        figure=Figure(row.figure),
+        state=SuggestionState(row.state),
+        changes=tuple(
+            SuggestedChange(field=field, today=row.today.get(field), suggested=value)
+            for field, value in row.changes.items()
+        ),
+        why=told["why"],
+        method=told["method"],
+        calls=told["calls"],
+        since=_moment(told["since"]),
+        until=_moment(told["until"]),
+        low=told["low"],
+        high=told["high"],
+        touched=_counted(told["touched"]),
+        made_at=row.made_at,
+        refreshed_at=row.refreshed_at,
+        decided_at=row.decided_at,
+        decided_by=row.decided_by,
+        reason=row.reason,
+        effect=_effect(row.effect),
+    )
+
+
+def _effect(told: Mapping[str, Any] | None) -> Effect | None:
+    if told is None or not told.get("after"):
+        return None
+    return Effect(before=Counted(**told["before"]), after=Counted(**told["after"]))
+
+
+def _counted(told: Mapping[str, Any] | None) -> Counted | None:
+    return Counted(**told) if told else None
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

@@ -1,0 +1,128 @@
+"""Suggestions: made from what was recorded, accepted as edits, dismissed for good."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from random import Random
+
+import pytest
+
+from helmdash.core.access.permissions import SHELL
+from helmdash.core.calls.capture import Capture, SentSizes
+from helmdash.core.evidence.suggested import Figure, SuggestionState
+from helmdash.operations.evidence import deciding, refreshing
+from helmdash.operations.evidence.deciding import NoSuchSuggestion, SuggestionDecided
+from helmdash.operations.rollups import folding
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.budgets import budgets
+from helmdash.queries.evidence import suggestions
+from helmdash.queries.evidence.learned import learned_of
+from helmdash.records.models import Call, Suggestion
+from tests.factories import NOW, make_capture
+from tests.recording.support import make_ruled_project, record
+
+_MODEL = "openai/gpt-4o"
+
+
+@pytest.fixture
+def project(db: None) -> ProjectInfo:
+    return make_ruled_project()
+
+
+def _calls(*, cliff: int | None, n: int = 240) -> list[Capture]:
+    """Calls of twenty days of 4 KB to 400 KB, three bytes a token; above the cliff most are
+    empty."""
+    random = Random(7)
+    found = []
+    for number in range(n):
+        tokens = int(1_500 * 2 ** random.uniform(0, 6))
+        is_clean = random.random() < (0.97 if cliff is None or tokens <= cliff else 0.2)
+        found.append(
+            make_capture(
+                id=f"call-{number}",
+                conversation=None,
+                usage={"prompt_tokens": tokens, "completion_tokens": 50 * is_clean},
+                sent=SentSizes(bytes=3 * tokens),
+                content="done" if is_clean else "",
+                started_at=NOW - timedelta(hours=2 * number + 1),
+            )
+        )
+    return found
+
+
+def _open(project: ProjectInfo) -> dict[Figure, suggestions.SuggestionView]:
+    refreshing.refresh(project_id=project.id, now=NOW)
+    found = suggestions.page(project_id=project.id, state=SuggestionState.OPEN)
+    return {each.figure: each for each in found.items}
+
+
+def test_a_cliff_is_suggested_and_accepted_as_an_ordinary_edit(project: ProjectInfo) -> None:
+    record(project, *_calls(cliff=24_576))
+    folding.fold_all()
+    # Not from the calls: their rows may be gone by then.
+    Call.objects.filter(project_id=project.id)._raw_delete("default")
+
+    found = _open(project)
+    accepted = deciding.accept(
+        actor=SHELL, project_id=project.id, suggestion_id=found[Figure.INPUT_TOKENS].id, now=NOW
+    )
+
+    (change,) = accepted.changes
+    assert set(found) == {Figure.INPUT_TOKENS, Figure.CHARS_PER_TOKEN}
+    assert (change.today, change.suggested) == (100_000, 24_575)
+    assert accepted.state is SuggestionState.ACCEPTED
+    row = budgets.table(project_id=project.id).row_of(_MODEL)
+    assert row.input_tokens == 24_575
+    assert row.project is not None
+    assert row.evidence.startswith("2026-06-05: input_tokens 24575 (was 100000). 9")
+    assert "safe-input-1, 240 calls" in row.evidence
+    assert budgets.resolve(project_id=None, model=_MODEL).budget.input_tokens == 100_000
+    # What is as suggested is not suggested again, and its effect is measured.
+    later = make_capture(conversation=None, started_at=NOW + timedelta(hours=1))
+    record(project, later, now=NOW + timedelta(hours=1))
+    refreshing.refresh(project_id=project.id, now=NOW + timedelta(hours=2))
+    again = suggestions.find(project_id=project.id, suggestion_id=accepted.id)
+    assert again is not None
+    assert again.state is SuggestionState.ACCEPTED
+    assert again.effect is not None
+    assert (again.effect.before.calls, again.effect.after.calls) == (240, 1)
+
+
+def test_without_a_cliff_nothing_is_suggested_of_the_input(project: ProjectInfo) -> None:
+    record(project, *_calls(cliff=None))
+
+    assert Figure.INPUT_TOKENS not in _open(project)
+    (learned,) = learned_of(project_id=project.id, model_key=_MODEL, model=_MODEL, now=NOW)
+    assert learned.calls == 240
+    assert learned.ratios.bytes_per_token == pytest.approx(3, rel=0.01)
+
+
+def test_what_was_dismissed_comes_back_only_as_another(project: ProjectInfo) -> None:
+    record(project, *_calls(cliff=24_576))
+    one = _open(project)[Figure.INPUT_TOKENS]
+
+    deciding.dismiss(
+        actor=SHELL, project_id=project.id, suggestion_id=one.id, reason="we know", now=NOW
+    )
+
+    assert Figure.INPUT_TOKENS not in _open(project)
+    with pytest.raises(SuggestionDecided, match="dismissed already by the command line"):
+        deciding.accept(actor=SHELL, project_id=project.id, suggestion_id=one.id, now=NOW)
+    with pytest.raises(NoSuchSuggestion):
+        deciding.accept(actor=SHELL, project_id=project.id + 1, suggestion_id=one.id, now=NOW)
+    Suggestion.objects.filter(pk=one.id).update(changes={"input_tokens": 90_000})
+    assert Figure.INPUT_TOKENS in _open(project)
+
+
+def test_what_later_calls_no_longer_show_is_gone(project: ProjectInfo) -> None:
+    record(project, *_calls(cliff=24_576))
+    one = _open(project)[Figure.INPUT_TOKENS]
+    budget = budgets.table(project_id=project.id).row_of(_MODEL)
+    Suggestion.objects.filter(pk=one.id).update(model_key="acme/gone")
+
+    _open(project)
+
+    assert budget.input_tokens == 100_000
+    gone = suggestions.find(project_id=project.id, suggestion_id=one.id)
+    assert gone is not None
+    assert gone.state is SuggestionState.GONE
