@@ -48,10 +48,14 @@ class Told(NamedTuple):
 
 @dataclass(slots=True)
 class _Sums:
-    """All counts of some calls, by head and the number behind it; those without one by head."""
+    """All counts of some calls, by head and the number behind it; those without one by head.
+
+    cells: those of each kind of size (zt, zb, g).
+    """
 
     plain: Counter[str] = field(default_factory=Counter)
     by_head: dict[str, Counter[int]] = field(default_factory=dict)
+    cells: dict[str, list[Cell]] = field(default_factory=dict)
 
     def of(self, head: str) -> Counter[int]:
         return self.by_head.get(head, Counter())
@@ -64,31 +68,41 @@ def learn(
     budget: EffectiveBudget,
     since: datetime | None,
     until: datetime | None,
+    with_parts: bool = False,
 ) -> tuple[Learned, ...]:
     """What the calls of a model show: all of them first, then those of each upstream, where there
-    are several. budget: today's, that estimates are held against."""
-    found = [_learn(model_key, "", told, budget, since, until)]
-    upstreams = sorted({each.upstream for each in told if each.upstream})
-    if len(upstreams) > 1:
-        for upstream in upstreams:
-            some = [each for each in told if each.upstream == upstream]
-            if sum(each.counts.get("n", 0) for each in some) >= _LEAST_OF_PART:
-                found.append(_learn(model_key, upstream, some, budget, since, until))
-    return tuple(found)
+    are several. budget: today's, that estimates are held against. with_parts: also of each purpose
+    and prompt variant, which takes twice as long.
+    """
+    of_upstream: dict[str, list[Told]] = {}
+    for each in told:
+        of_upstream.setdefault(each.upstream, []).append(each)
+    sums = {upstream: _sums(some) for upstream, some in of_upstream.items()}
+    scopes = [("", told, _added(sums.values()))]
+    for upstream in sorted(filter(None, sums)) if len(sums) > 1 else ():
+        if sums[upstream].plain["n"] >= _LEAST_OF_PART:
+            scopes.append((upstream, of_upstream[upstream], sums[upstream]))
+    return tuple(
+        _learn(model_key, upstream, some, found, budget, since, until, with_parts=with_parts)
+        for upstream, some, found in scopes
+    )
 
 
 def _learn(
     model_key: str,
     upstream: str,
     told: Sequence[Told],
+    sums: _Sums,
     budget: EffectiveBudget,
     since: datetime | None,
     until: datetime | None,
+    *,
+    with_parts: bool,
 ) -> Learned:
-    sums = _sums(told)
     in_bytes = _is_better_in_bytes(sums)
     head = "zb" if in_bytes else "zt"
-    safe = find_safe_input(_cells(told, head))
+    cells = sums.cells.get(head, [])
+    safe = find_safe_input(cells)
     return Learned(
         model_key=model_key,
         upstream=upstream,
@@ -98,30 +112,65 @@ def _learn(
         input=safe,
         input_in_bytes=in_bytes,
         above=_above(sums, head, safe),
-        parts=tuple(_parts(told, head)),
+        parts=tuple(_parts(cells)) if with_parts else (),
         window=find_plateau(sums.of("w"), longest_whole=_longest_whole(sums)),
         output=find_output_need(
             _values(sums.of("y") + sums.of("yr")), _values(sums.of("yl") + sums.of("ylr"))
         ),
         reasoning_output=find_output_need(_values(sums.of("yr")), _values(sums.of("ylr"))),
         ratios=find_ratios(sums.of("r"), today=budget.chars_per_token),
-        catalog=find_safe_input(_cells(told, "g")),
+        catalog=find_safe_input(sums.cells.get("g", [])),
         tier=find_tier(clean=sums.plain["s+"], calls=sums.plain["s"]),
         variant=find_better_way(_ways(told, _by_variant)),
         json_mode=find_better_way(_ways(told, _by_json_mode)),
     )
 
 
+# Of a word: its head, the number behind it (None: none), and of sizes the word of the clean ones.
+_Split = tuple[str, int | None, str]
+_SIZED: Final = frozenset({"zt", "zb", "g"})
+
+
 def _sums(told: Iterable[Told]) -> _Sums:
+    """Each word is taken apart once: a year of hours has some hundred different ones, a million
+    times."""
     sums = _Sums()
+    known: dict[str, _Split] = {}
     for each in told:
+        stratum = (each.upstream, each.version, each.purpose, each.variant)
         for word, calls in each.counts.items():
-            head, _, rest = word.partition(":")
-            if rest:
-                sums.by_head.setdefault(head, Counter())[int(rest)] += calls
-            else:
+            split = known.get(word)
+            if split is None:
+                split = known[word] = _split(word)
+            head, number, clean = split
+            if number is None:
                 sums.plain[head] += calls
+                continue
+            counts = sums.by_head.get(head)
+            if counts is None:
+                counts = sums.by_head[head] = Counter()
+            counts[number] += calls
+            if clean and calls > 0:
+                good = min(max(each.counts.get(clean, 0), 0), calls)
+                cell = Cell(stratum, each.at, number, calls, good)
+                sums.cells.setdefault(head, []).append(cell)
     return sums
+
+
+def _split(word: str) -> _Split:
+    head, _, rest = word.partition(":")
+    return head, int(rest) if rest else None, f"{head}+:{rest}" if head in _SIZED else ""
+
+
+def _added(sums: Iterable[_Sums]) -> _Sums:
+    found = _Sums()
+    for each in sums:
+        found.plain.update(each.plain)
+        for head, counts in each.by_head.items():
+            found.by_head.setdefault(head, Counter()).update(counts)
+        for head, cells in each.cells.items():
+            found.cells.setdefault(head, []).extend(cells)
+    return found
 
 
 def _is_better_in_bytes(sums: _Sums) -> bool:
@@ -137,33 +186,16 @@ def _is_better_in_bytes(sums: _Sums) -> bool:
     return in_tokens < _LEAST_TOLD and least_told("zb") > in_tokens
 
 
-def _cells(told: Iterable[Told], head: str) -> list[Cell]:
-    return list(_each_cell(told, head))
-
-
-def _each_cell(told: Iterable[Told], head: str) -> Iterator[Cell]:
-    start, clean = f"{head}:", f"{head}+:"
-    for each in told:
-        stratum = (each.upstream, each.version, each.purpose, each.variant)
-        for word, calls in each.counts.items():
-            if word.startswith(start) and calls > 0:
-                band = word[len(start) :]
-                good = each.counts.get(clean + band, 0)
-                yield Cell(stratum, each.at, int(band), calls, min(max(good, 0), calls))
-
-
-def _parts(told: Sequence[Told], head: str) -> Iterator[PartInput]:
+def _parts(cells: Sequence[Cell]) -> Iterator[PartInput]:
     """The safe input of each purpose, and of each variant, where there are several."""
-    kinds: tuple[tuple[str, Callable[[Told], str]], ...] = (
-        ("purpose", lambda each: each.purpose),
-        ("prompt_variant", lambda each: each.variant),
-    )
-    for kind, part_of in kinds:
-        names = sorted({part_of(each) for each in told})
-        for name in names if len(names) > 1 else ():
-            cells = _cells((each for each in told if part_of(each) == name), head)
-            if sum(cell.calls for cell in cells) >= _LEAST_OF_PART:
-                yield PartInput(kind=kind, name=name, input=find_safe_input(cells))
+    # Where they stand in a stratum.
+    for place, kind in ((2, "purpose"), (3, "prompt_variant")):
+        of_part: dict[str, list[Cell]] = {}
+        for cell in cells:
+            of_part.setdefault(cell.stratum[place], []).append(cell)
+        for name in sorted(of_part) if len(of_part) > 1 else ():
+            if sum(cell.calls for cell in of_part[name]) >= _LEAST_OF_PART:
+                yield PartInput(kind=kind, name=name, input=find_safe_input(of_part[name]))
 
 
 def _above(sums: _Sums, head: str, safe: SafeInput) -> Counted | None:

@@ -24,6 +24,7 @@ from helmdash.core.evidence.stratified import (
     Fall,
     blocks_of,
     fall_between,
+    falls_at,
     trend_z,
 )
 from helmdash.core.rollups.bands import band_end
@@ -116,7 +117,7 @@ def _find(given: Sequence[Cell], more: float = 1.0) -> SafeInput:
         missing = max(LEAST_BELOW + LEAST_ABOVE - calls, 1)
         return SafeInput(finding=Finding.TOO_FEW, calls=calls, missing=missing)
     blocks = blocks_of(given)
-    falls = {at: fall_between(blocks, small=_below(at), large=_above(at)) for at in places}
+    falls = falls_at(blocks, places)
     at = max(places, key=lambda place: falls[place].z)
     finding = _judge(blocks, falls[at], at, more)
     return SafeInput(

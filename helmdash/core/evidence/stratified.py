@@ -105,6 +105,24 @@ def fall_between(blocks: Sequence[Block], *, small: range, large: range) -> Fall
     return _mantel_haenszel([(low, high) for low, high in sides if low[0] and high[0]])
 
 
+def falls_at(blocks: Sequence[Block], places: Sequence[int]) -> dict[int, Fall]:
+    """The fall from all bands up to a place to those above it, for each of some places, ascending:
+    as `fall_between`, in one walk."""
+    pairs: dict[int, list[tuple[_Side, _Side]]] = {place: [] for place in places}
+    for block in blocks:
+        bands = sorted(block.bands.items())
+        all_clean = sum(clean for _, (_, clean) in bands)
+        below = below_clean = at = 0
+        for place in places:
+            while at < len(bands) and bands[at][0] <= place:
+                below, below_clean = below + bands[at][1][0], below_clean + bands[at][1][1]
+                at += 1
+            if below and below < block.calls:
+                above = (block.calls - below, all_clean - below_clean)
+                pairs[place].append(((below, below_clean), above))
+    return {place: _mantel_haenszel(found) for place, found in pairs.items()}
+
+
 def trend_z(blocks: Sequence[Block], score: Callable[[int], float]) -> float:
     """How much more goes wrong where a band's score is higher, within blocks, in standard errors.
 

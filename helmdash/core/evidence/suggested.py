@@ -242,7 +242,11 @@ def _tier(learned: Learned, budget: EffectiveBudget) -> _Edit:
     found = learned.tier
     why = f"{found.share or 0:.0%} of {found.calls} structured answers are clean."
     evidence = _evidence(learned, found.method, why, found.calls, interval=found.interval)
-    is_other = found.tier is not None and found.tier is not budget.tier
+    # What goes wrong above a ceiling says nothing of the answers below it.
+    is_clear = learned.input.ceiling is None or budget.input_tokens <= (
+        ceiling_tokens(learned) or 0
+    )
+    is_other = is_clear and found.tier is not None and found.tier is not budget.tier
     return Figure.TIER, {"tier": found.tier.value} if found.tier and is_other else {}, evidence
 
 

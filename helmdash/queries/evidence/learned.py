@@ -52,11 +52,12 @@ def models_to_learn(*, project_id: int, now: datetime) -> tuple[str, ...]:
 
 
 def learned_of(
-    *, project_id: int, model_key: str, model: str, now: datetime
+    *, project_id: int, model_key: str, model: str, now: datetime, with_parts: bool = False
 ) -> tuple[Learned, ...]:
     """What the calls of a model show: all, then those of each upstream. Empty where it has none.
 
-    model: how its budget is looked up. Two queries more than the budget's, or three.
+    model: how its budget is looked up. with_parts: also of each purpose and
+    prompt variant. Two queries more than the budget's, or three.
     """
     told = _told(project_id, model_key, now)
     if not told:
@@ -69,6 +70,7 @@ def learned_of(
         budget=budget,
         since=moment_of(min(quarters)),
         until=moment_of(max(quarters) + 1),
+        with_parts=with_parts,
     )
 
 

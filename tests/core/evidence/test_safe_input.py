@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from helmdash.core.evidence.safe_input import Finding, find_safe_input
-from helmdash.core.evidence.stratified import Cell, blocks_of, fall_between
+from helmdash.core.evidence.stratified import Cell, blocks_of, fall_between, falls_at
 from helmdash.core.rollups.bands import band_end, band_start, size_band
 from tests.support import fleets
 
@@ -65,6 +65,13 @@ def test_bands_follow_each_other_without_a_gap() -> None:
     ]  # fmt: skip
     for band in (2, 9, 20, 33, 64):
         assert size_band(band_start(band)) == size_band(band_end(band)) == band
+
+
+def test_one_walk_gives_the_falls_of_every_place() -> None:
+    blocks = blocks_of(fleets.cells_of(fleets.talking_cliff(Random("walk"), 300).calls))
+
+    for place, fall in falls_at(blocks, range(10, 36)).items():
+        assert fall == fall_between(blocks, small=range(place + 1), large=range(place + 1, 64))
 
 
 def test_an_outage_while_large_prompts_are_sent_is_no_fall() -> None:
