@@ -202,7 +202,16 @@ class ConversationFilterForm(ClientForm):
         )
 
 
-_FOLDED = ("purpose", "pack", "conversation", "level_reason", "lane", "size", "variant")
+_FOLDED = (
+    "purpose",
+    "pack",
+    "conversation",
+    "level_reason",
+    "lane",
+    "size",
+    "variant",
+    "tokens_over",
+)
 
 
 class CallFilterForm(ClientForm):
@@ -216,6 +225,10 @@ class CallFilterForm(ClientForm):
     conversation = forms.CharField(required=False, max_length=255)
     lane = one_of(Lane)
     size = one_of(BAND_LABELS, label="Prompt size")
+    # Suggestions lead here by it: calls above a ceiling.
+    tokens_over = forms.IntegerField(
+        required=False, min_value=0, max_value=2**62, label="Prompt tokens over"
+    )
     # Reports name any, and the models page leads here by each.
     variant = forms.CharField(required=False, max_length=32, label="Prompt variant")
 

@@ -35,6 +35,7 @@ class CallFilters:
     `q` is the beginning of a call's, a conversation's or a correlation id. `cause` may be
     ANY_CAUSE: every call that failed. `purpose` OTHER: all that are none of PURPOSES; `variant`
     NO_VARIANT: those without, as routes are. `size` is one of BAND_LABELS, of the bytes sent.
+    `tokens_over`: prompts that were reported with more tokens.
     """
 
     conversation: str | None = None
@@ -52,6 +53,7 @@ class CallFilters:
     lane: str | None = None
     size: str | None = None
     variant: str | None = None
+    tokens_over: int | None = None
 
 
 def filtered(project_id: int, filters: CallFilters) -> QuerySet[Call]:
@@ -102,6 +104,8 @@ def _of_kind(rows: QuerySet[Call], filters: CallFilters) -> QuerySet[Call]:
         least, end = bounds_of_band(filters.size)
         rows = rows.filter(sent_bytes__gte=least)
         rows = rows if end is None else rows.filter(sent_bytes__lt=end)
+    if filters.tokens_over is not None:
+        rows = rows.filter(prompt_tokens__gt=filters.tokens_over)
     if filters.lane is not None:
         is_side = Q(lane=Lane.SIDE.value)
         rows = rows.filter(is_side if filters.lane == Lane.SIDE else ~is_side)

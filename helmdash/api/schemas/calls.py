@@ -13,6 +13,7 @@ from helmdash.api.parsing import Shape
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
+from helmdash.doors.bodies.fields import LARGEST
 from helmdash.doors.problems import FieldFault
 
 
@@ -31,6 +32,9 @@ class ExportQuery(TypedDict, total=False):
     finish_reason: FinishReason
     purpose: QueryText
     pack: QueryText
+    tokens_over: Annotated[
+        int, Field(ge=0, le=LARGEST, description="Prompts that were reported with more tokens.")
+    ]
     since: Annotated[TimeBound, Field(description="Started at this time or later.")]
     until: Annotated[TimeBound, Field(description="Started before this time.")]
     q: Annotated[
