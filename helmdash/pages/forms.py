@@ -111,6 +111,17 @@ class FailureMarkForm(SaidForm):
     )
 
 
+class SuggestionForm(SaidForm):
+    """What somebody makes of a suggested edit; reason: why it is not followed."""
+
+    do = forms.ChoiceField(choices=[("accept", "accept"), ("dismiss", "dismiss")])
+    reason = forms.CharField(required=False, max_length=500)
+
+    def clean(self) -> None:
+        if self.cleaned_data.get("do") == "dismiss" and not self.cleaned_data.get("reason"):
+            self.add_error("reason", "write why, for who looks at it later")
+
+
 class TriageForm(SaidForm):
     """What somebody says of a conversation; text: the words of a note."""
 

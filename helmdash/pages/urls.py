@@ -30,6 +30,7 @@ from helmdash.pages.views import (
     reds,
     settings,
     sign_in,
+    suggestions,
     triage,
     trims,
     try_fit,
@@ -116,6 +117,11 @@ urlpatterns = [
     path("compare/plans/", compare.compare_plans, name="compare-plans"),
     path("compare/trims/<str:name>/", compare.compare_trim, name="compare-trim"),
     path("budgets/", budgets.budget_list, name="budgets"),
+    path(
+        "budgets/suggestions/<int:number>/",
+        suggestions.decide_suggestion,
+        name="decide-suggestion",
+    ),
     path(
         "budgets/of-conversation/<any:name>/",
         budget_lines.of_conversation,

@@ -14,6 +14,7 @@ from django.urls import reverse
 from helmdash.pages.urls import urlpatterns
 from helmdash.urls import urlpatterns as all_urls
 from tests.access.cast import KEYS, PEOPLE, House, browser, key_of, on_both
+from tests.factories import make_suggestion
 from tests.pages.hygiene import faults
 
 ROLES = ("viewer", "editor", "owner", "superuser")
@@ -95,6 +96,7 @@ PAGES: dict[str, Page] = {
     "conversation-budget": Page("editor", ("talk",)),
     "call-budget": Page("editor", ("call-0",)),
     "triage": form("editor", "talk", word="note", text="Look at this."),
+    "decide-suggestion": form("editor", "SUGGESTION", do="dismiss", reason="A test."),
     "mark-failures": form("editor", cause="timed_out", model="openai/gpt-4o", state="muted"),
     "plan-followed": form("editor", "plan-1", followed="yes"),
     "profile": Page("account"),
@@ -138,12 +140,15 @@ def house(full_house: House, db: None) -> House:
 
 
 def _address(name: str, page: Page, house: House) -> str:
-    from helmdash.records.models import Upstream
+    from helmdash.records.models import Suggestion, Upstream
 
     if name == "favicon":
         return "/favicon.ico"
     upstream = Upstream.objects.filter(name="sim").values_list("pk", flat=True).first()
     stand_ins: dict[str, object] = {"FIT": house.fit, "UPSTREAM": upstream}
+    if "SUGGESTION" in page.args:
+        another = f"m{Suggestion.objects.count()}"
+        stand_ins["SUGGESTION"] = make_suggestion(project=house.project, model_key=another).pk
     return reverse(name, args=[stand_ins.get(part, part) for part in page.args])
 
 

@@ -281,7 +281,7 @@ QUERIES = {
     "/models/": 19,
     "/trims/": 8,
     "/try/plan/": 7,
-    "/budgets/": 5,
+    "/budgets/": 7,
     "/settings/": 10,
     "/settings/care/": 5,
     "/connect/?since=9999999999": 15,  # from now on

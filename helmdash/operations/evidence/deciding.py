@@ -65,7 +65,7 @@ def _accept(actor: Actor, project_id: int, suggestion_id: int, now: datetime) ->
     )
     said = f"{now:%Y-%m-%d}: {changed}. {told.why} {told.method}, {told.calls} calls."
     evidence = f"{said}\n{budget.evidence}".strip()[:_EVIDENCE_CHARS]
-    store_own_row(
+    edited = store_own_row(
         actor=actor,
         project_id=project_id,
         row=budget,
@@ -74,7 +74,7 @@ def _accept(actor: Actor, project_id: int, suggestion_id: int, now: datetime) ->
     before = clean_and_all(
         project_id=project_id, model_key=row.model_key, since=now - _BEFORE, until=now
     )
-    row.effect = {"before": before} if before is not None else None
+    row.effect = {"budget_id": edited.id, "before": before}
     return _decide(row, actor, SuggestionState.ACCEPTED, now)
 
 

@@ -157,7 +157,7 @@ def _measure(project_id: int, now: datetime) -> None:
         decided_at__gt=now - LOOKS_BACK,
     )
     for row in accepted:
-        if row.decided_at is None or row.effect is None:
+        if row.decided_at is None or not row.effect or row.effect["before"] is None:
             continue
         after = clean_and_all(
             project_id=project_id, model_key=row.model_key, since=row.decided_at, until=None

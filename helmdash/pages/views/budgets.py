@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from django.http import HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from helmdash.core.access.permissions import Right, may
 from helmdash.pages import scope
 from helmdash.pages.parts import figure_sources
+from helmdash.pages.parts.suggestions import shown, shown_limits
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries.budgets import budgets
+from helmdash.queries.evidence import limits, suggestions
 
 # Far more rules than anybody keeps by hand.
 _MOST = 1000
@@ -25,6 +28,11 @@ def budget_list(request: PageRequest) -> HttpResponse:
     model = request.GET.get("model", "").strip()
     problem = _problem(request, model)
     context: dict[str, object] = {"rows": rows, "model": model, "problem": problem}
+    if not request.htmx:
+        inbox = suggestions.inbox(project_id=project.id)
+        context["waiting"] = [shown(each) for each in inbox.waiting]
+        context["decided"] = [shown(each) for each in inbox.decided]
+        context["more"] = inbox.more
     if model and not problem:
         resolution = budgets.resolve(project_id=project.id, model=model)
         row = next((row for row in rows if row.id == resolution.budget_id), None)
@@ -32,6 +40,8 @@ def budget_list(request: PageRequest) -> HttpResponse:
         owner = project.id if row is not None and row.project else None
         actor = scope.current_actor(request)
         context["may_edit_row"] = may(actor, Right.CHANGE_BUDGETS, project_id=owner)
+        learned = limits.limits_of_model(project_id=project.id, model=model, now=timezone.now())
+        context["learned"], context["limits"] = learned, shown_limits(learned)
         context["figures"] = figure_sources.figures(resolution, row.budget if row else None)
     return show(
         request,

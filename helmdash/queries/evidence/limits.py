@@ -67,7 +67,9 @@ def limits_of_model(*, project_id: int, model: str, now: datetime) -> LearnedLim
     key = keys[0]
     for each in keys:
         spelt = latest_spelling(project_id=project_id, model_key=each, now=now)
-        learned = learned_of(project_id=project_id, model_key=each, model=spelt, now=now)
+        learned = learned_of(
+            project_id=project_id, model_key=each, model=spelt, now=now, with_parts=True
+        )
         if learned:
             key = each
             break

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from helmdash.answers import BLANK_IS_NULL, Doc, answer
 from helmdash.core.evidence.suggested import Counted, Figure, SuggestionState, Value
@@ -64,6 +64,7 @@ class SuggestionView:
     decided_at: datetime | None
     decided_by: Annotated[str, BLANK_IS_NULL]
     reason: Annotated[str, BLANK_IS_NULL]
+    budget_id: Annotated[int | None, Doc("The row that was edited. Null: not accepted.")]
     effect: Annotated[Effect | None, Doc("Null: not accepted, or nothing is measured yet.")]
 
 
@@ -100,6 +101,35 @@ def page(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbox:
+    """What waits for somebody, and what was decided last. more: so many wait besides."""
+
+    waiting: tuple[SuggestionView, ...]
+    more: int
+    decided: tuple[SuggestionView, ...]
+
+
+# A page's worth; who has more of them sees the next ones as these are answered.
+_MOST_WAITING: Final = 20
+_MOST_DECIDED: Final = 10
+
+
+def inbox(*, project_id: int) -> Inbox:
+    """The newest suggestions that wait, and the last that were accepted or dismissed. Two
+    queries."""
+    rows = Suggestion.objects.filter(project_id=project_id)
+    waiting = rows.filter(state=SuggestionState.OPEN.value).order_by("-id")
+    states = [SuggestionState.ACCEPTED.value, SuggestionState.DISMISSED.value]
+    decided = rows.filter(state__in=states).order_by("-decided_at", "-id")[:_MOST_DECIDED]
+    found = list(waiting)
+    return Inbox(
+        waiting=tuple(map(view_of, found[:_MOST_WAITING])),
+        more=max(len(found) - _MOST_WAITING, 0),
+        decided=tuple(map(view_of, decided)),
+    )
+
+
 def find(*, project_id: int, suggestion_id: int) -> SuggestionView | None:
     """One of the project's; None where it has none with this number."""
     row = Suggestion.objects.filter(project_id=project_id, pk=suggestion_id).first()
@@ -133,12 +163,13 @@ def view_of(row: Suggestion) -> SuggestionView:
         decided_at=row.decided_at,
         decided_by=row.decided_by,
         reason=row.reason,
+        budget_id=row.effect["budget_id"] if row.effect else None,
         effect=_effect(row.effect),
     )
 
 
 def _effect(told: Mapping[str, Any] | None) -> Effect | None:
-    if told is None or not told.get("after"):
+    if told is None or told["before"] is None or "after" not in told:
         return None
     return Effect(before=Counted(**told["before"]), after=Counted(**told["after"]))
 

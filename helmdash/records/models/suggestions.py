@@ -30,7 +30,8 @@ class Suggestion(models.Model):
     decided_at = models.DateTimeField(null=True)
     decided_by = word_field(150)
     reason = word_field(500)
-    # Of the model's calls: clean ones and all, before it was accepted and since.
+    # Of one that was accepted: the budget's row, and of the model's calls the clean ones and all,
+    # before and since.
     effect = models.JSONField(null=True)
 
     class Meta:

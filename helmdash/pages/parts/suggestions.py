@@ -1,0 +1,144 @@
+"""A suggestion as the budgets page shows it: names for people, and the way to its calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from helmdash.core.budgets.budgets import STORED_FIELDS
+from helmdash.core.budgets.health import HealthReason
+from helmdash.core.calls.finish import FinishReason
+from helmdash.core.evidence.suggested import Figure, Value
+from helmdash.core.text.time_ranges import TimeRange
+from helmdash.queries.evidence.limits import LearnedLimit, LearnedLimits
+from helmdash.queries.evidence.suggestions import SuggestionView
+
+_NAMES = {each.name: each.label for each in STORED_FIELDS}
+# Of figures whose column says little by itself.
+_OWN_NAMES = {"context_length": "window", "prompt_variant": "prompt variant"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownChange:
+    """One column: its name and unit, today's value and the suggested one, as texts."""
+
+    name: str
+    unit: str
+    today: str
+    suggested: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownSuggestion:
+    """A suggestion; calls: the address of the calls it was learned from, concerned: of those that
+    the edit is about, None where no filter tells them."""
+
+    told: SuggestionView
+    changes: tuple[ShownChange, ...]
+    calls: str
+    concerned: str | None
+
+
+def shown(found: SuggestionView) -> ShownSuggestion:
+    """The suggestion with what the page adds."""
+    base = {"model": found.model_key, "range": _range(found)}
+    narrowed = _narrowed(found)
+    calls = reverse("calls")
+    return ShownSuggestion(
+        told=found,
+        changes=tuple(
+            ShownChange(
+                name=_name(each.field),
+                unit=_unit(each.field),
+                today=_text(each.today),
+                suggested=_text(each.suggested),
+            )
+            for each in found.changes
+        ),
+        calls=f"{calls}?{urlencode(base)}",
+        concerned=f"{calls}?{urlencode(base | narrowed)}" if narrowed else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownLimit:
+    """A learned figure: its name, of which calls it is ("" of all), and how sure it is."""
+
+    told: LearnedLimit
+    name: str
+    of: str
+    sure: str
+
+
+def shown_limits(found: LearnedLimits) -> tuple[ShownLimit, ...]:
+    """All that is learned of a model, as the page has it."""
+    return tuple(
+        ShownLimit(
+            told=each,
+            name=_name(each.figure.value),
+            of=", ".join(filter(None, (each.upstream, each.part.replace("=", " ")))),
+            sure=_sure(each),
+        )
+        for each in found.items
+    )
+
+
+# The words of core.evidence.safe_input, and what the page says for them.
+_SURE = {
+    "ceiling": "a ceiling",
+    "no_fall": "no fall of clean answers",
+    "gradual": "falls little by little",
+    "not_spread": "a fall, in too few stretches of time",
+    "not_lately": "a fall, but not lately",
+    "recovers": "a fall, but larger ones fare well",
+    "found": "found",
+    "not_shown": "not shown",
+}
+
+
+def _sure(each: LearnedLimit) -> str:
+    if each.missing:
+        return f"{each.missing:,} more calls are needed"
+    words = _SURE.get(each.finding, each.finding)
+    if each.low is None or each.high is None:
+        return words
+    if each.figure in (Figure.INPUT_TOKENS, Figure.MAX_CATALOG_BYTES):
+        return f"{words}; the fall is {each.low * 100:.0f} to {each.high * 100:.0f} points"
+    return f"{words}; {each.low * 100:.0f} to {each.high * 100:.0f} %"
+
+
+def _narrowed(found: SuggestionView) -> dict[str, str]:
+    """The filters that leave the calls which an edit is about."""
+    match found.figure:
+        case Figure.INPUT_TOKENS:
+            return {"tokens_over": str(found.changes[0].suggested)}
+        case Figure.OUTPUT_TOKENS:
+            return {"finish_reason": FinishReason.LENGTH.value}
+        case Figure.CONTEXT_LENGTH:
+            return {"level_reason": HealthReason.SUSPECTED_CUT.value}
+        case _:
+            return {}
+
+
+def _range(found: SuggestionView) -> str:
+    return TimeRange(since=found.since, until=found.until).exact or "all"
+
+
+def _name(field: str) -> str:
+    label = _NAMES[field].name
+    name = _OWN_NAMES.get(field) or label or field.replace("_", " ")
+    return name[:1].upper() + name[1:]
+
+
+def _unit(field: str) -> str:
+    return "tokens" if field == "context_length" else _NAMES[field].unit
+
+
+def _text(value: Value | None) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)

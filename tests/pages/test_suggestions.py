@@ -1,0 +1,100 @@
+"""The inbox of suggestions on the budgets page."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.budgets import budgets
+from helmdash.records.models import Suggestion
+from tests.factories import NOW, make_capture, make_suggestion, record
+
+_PAGE = "/budgets/"
+
+
+def _text(client: Client, address: str = _PAGE) -> str:
+    answer = client.get(address)
+    assert answer.status_code == 200
+    return answer.getvalue().decode()
+
+
+def test_a_suggestion_is_shown_with_its_calls_and_accepted(
+    owner: Client, project: ProjectInfo
+) -> None:
+    one = make_suggestion(project=project)
+
+    shown = _text(owner)
+
+    assert "96% of 83 answers" in shown
+    # The very calls, above the ceiling and all of them.
+    (calls,) = re.findall(r'href="([^"]+)">240 calls', shown)
+    (above,) = re.findall(r'href="([^"]+)">90 concerned, 18 of them clean', shown)
+    record(
+        make_capture(id="small", started_at=NOW - timedelta(days=1)),
+        make_capture(
+            id="large", usage={"prompt_tokens": 30_000}, started_at=NOW - timedelta(days=1)
+        ),
+    )
+    assert {"small", "large"} <= set(
+        re.findall(r"/calls/(small|large)/", _text(owner, calls.replace("&amp;", "&")))
+    )
+    assert set(re.findall(r"/calls/(small|large)/", _text(owner, above.replace("&amp;", "&")))) == {
+        "large"
+    }
+
+    answer = owner.post(f"/budgets/suggestions/{one.pk}/", {"do": "accept"})
+
+    assert answer.status_code == 302
+    row = budgets.table(project_id=project.id).row_of("openai/gpt-4o")
+    assert row.input_tokens == 24_575
+    again = _text(owner)
+    assert "None wait" in again
+    assert f"/admin/records/budget/{row.budget_id}/history/" in again
+
+
+def test_a_dismissal_takes_a_reason(owner: Client, project: ProjectInfo) -> None:
+    one = make_suggestion(project=project)
+    address = f"/budgets/suggestions/{one.pk}/"
+
+    owner.post(address, {"do": "dismiss"})
+    assert "reason: write why" in _text(owner)
+    owner.post(address, {"do": "dismiss", "reason": "a test"})
+    owner.post(address, {"do": "accept"})
+
+    shown = _text(owner)
+    assert "a test" in shown
+    assert "dismissed already by owner" in shown
+    assert Suggestion.objects.get().state == "dismissed"
+    assert owner.post("/budgets/suggestions/999999/", {"do": "accept"}).status_code == 404
+    assert owner.get(address).headers["Location"].endswith("#suggestions")
+
+
+def test_what_a_budget_cannot_be_is_said(owner: Client, project: ProjectInfo) -> None:
+    """By the rules of budgets: the suggestion stays."""
+    one = make_suggestion(project=project, changes={"output_tokens": 0}, figure="output_tokens")
+
+    owner.post(f"/budgets/suggestions/{one.pk}/", {"do": "accept"})
+
+    assert "The budget cannot be edited so" in _text(owner)
+    assert Suggestion.objects.get().state == "open"
+
+
+@pytest.mark.one_database
+def test_who_only_reads_decides_nothing(viewer: Client, project: ProjectInfo) -> None:
+    make_suggestion(project=project)
+
+    assert "96% of 83 answers" in _text(viewer)
+    assert "Accept" not in _text(viewer)
+
+
+def test_what_is_learned_stands_under_the_budget(owner: Client, project: ProjectInfo) -> None:
+    record(make_capture(conversation=None))
+
+    shown = _text(owner, "/budgets/?model=openai/gpt-4o")
+
+    assert "What recorded calls show" in shown
+    assert "49 more calls are needed" in shown
