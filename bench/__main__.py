@@ -19,6 +19,7 @@ NAMES = (
     "ranking",
     "recording",
     "reports",
+    "exports",
     "gateway",
     "care",
     "pages",

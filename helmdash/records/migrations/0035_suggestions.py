@@ -25,7 +25,7 @@ def mark_projects(apps: Any, schema_editor: Any) -> None:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("records", "0033_upstream_formats"),
+        ("records", "0034_client_events"),
     ]
 
     operations = [
