@@ -293,6 +293,30 @@ def test_every_end_is_one_event(
     assert (last["response"]["error"] is not None) == (end == "failed")
 
 
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        (Finished(reason="length"), "incomplete"),
+        (Failed(error=WireError(message="Sorry.")), "failed"),
+    ],
+)
+def test_a_call_that_broke_off_is_never_done(end: Event, status: str) -> None:
+    """Codex runs a tool as soon as its call is done, whatever comes then."""
+    calls = [
+        ToolCallStarted(index=0, id="a", name="look"),
+        ToolCallDelta(index=0, arguments='{"n'),
+        ToolCallStarted(index=1, id="b", name="apply_patch"),
+        ToolCallDelta(index=1, arguments='{"input":"*** Beg'),
+    ]
+
+    events = written([STARTED, TextDelta(text="I look."), *calls, end, Ended()])
+
+    assert events[-1]["type"] == f"response.{status}"
+    done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+    assert [item["type"] for item in done] == ["message"]
+    assert events[-1]["response"]["output"] == done
+
+
 def test_a_stream_that_was_cut_off_has_no_last_event() -> None:
     assert written([STARTED, TextDelta(text="x")])[-1]["type"] == "response.output_text.delta"
 

@@ -191,24 +191,41 @@ class ResponsesStreamWriter:
         return closing + item.open(self._announce)
 
     def _close_item(self, status: str) -> bytes:
-        if self._item is None:
-            return b""
-        closing, item = self._item.close(status, self._announce)
-        self._output.append(item)
+        """End the item that is open, and those that wait behind it.
+
+        Clients act on an item as soon as it is done: a call that broke off is never told as one.
+        """
+        closing = b""
+        waiting = [self._waiting.pop(index) for index in sorted(self._waiting)]
+        if self._item is not None and not self._is_broken(self._item, status):
+            closing, item = self._item.close(status, self._announce)
+            self._output.append(item)
         self._item = None
-        for index in sorted(self._waiting):
-            if self._item is None:
-                self._item = self._waiting.pop(index)
-                self._item.stem = self._next_stem()
-                closing += self._item.open(self._announce) + self._close_item(status)
+        for call in waiting:
+            if not self._is_broken(call, status):
+                call.stem = self._next_stem()
+                opening = call.open(self._announce)
+                ending, item = call.close(status, self._announce)
+                closing += opening + ending
+                self._output.append(item)
         return closing
+
+    @staticmethod
+    def _is_broken(item: OpenItem, status: str) -> bool:
+        return (
+            status != "completed"
+            and isinstance(item, OpenCall)
+            and not is_whole_json(item.arguments)
+        )
 
     def _end(
         self, status: str, *, reason: str | None = None, error: WireError | None = None
     ) -> bytes:
-        closing = self._begin() + self._close_item(
-            "completed" if status == "completed" else "incomplete"
-        )
+        closing = self._begin()
+        if status == "failed":
+            self._item, self._waiting = None, {}  # the client will ask for all of it again
+        else:
+            closing += self._close_item(status)
         self._is_over = True
         self.response |= {"status": status, "output": self._output}
         if reason is not None:

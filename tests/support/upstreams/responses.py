@@ -1,7 +1,7 @@
 """OpenAI's Responses API as it is on the wire, by a host that has no other.
 
-Source: platform.openai.com/docs/api-reference/responses and responses-streaming. An item and an
-event that nobody knows come along, as they do whenever the API grows.
+Source: platform.openai.com/docs/api-reference/responses and responses-streaming. An event that
+nobody knows comes along, as they do whenever the API grows, and with a cached prompt such an item.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _usage(play: Play) -> dict[str, Any] | None:
 
 
 def _items(play: Play) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = [_OWN_ITEM]
+    items: list[dict[str, Any]] = [_OWN_ITEM] if play.tokens and play.tokens.cached else []
     if play.thoughts:
         summary = [{"type": "summary_text", "text": play.thinking}]
         items.append(
