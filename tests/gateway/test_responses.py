@@ -383,3 +383,16 @@ def test_a_compaction_without_a_summary_is_an_error(world: World, mark: str) -> 
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "server_error")
     assert world.call_of(answer)["status"] == "error"
+
+
+def test_a_stream_that_a_client_asks_for_again_is_another_attempt(world: World, mark: str) -> None:
+    calls = []
+    for provider, behaviour in ((RESPONSES, "cut-midway"), ("openai", "cut-midway")):
+        model = model_of(provider, behaviour, mark)
+        for _ in range(3):
+            answer = world.post(
+                PATH, asked(model, stream=True), x_helmdash_conversation=f"{provider}-{mark}"
+            )
+            calls.append(world.call_of(answer))
+
+    assert [call["attempt"] for call in calls] in ([1, 2, 3, 1, 2, 3], [1, 2, 3, 2, 3, 4])

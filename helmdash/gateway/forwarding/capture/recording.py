@@ -12,6 +12,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.capture.bare_capture import bare_capture_of
 from helmdash.gateway.forwarding.capture.capturing import capture_of
+from helmdash.gateway.forwarding.capture.repeats import RepeatedStreams
 from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.remediation.remediator import Remediator
 from helmdash.gateway.reply_keepers import ReplyKeepers
@@ -30,6 +31,7 @@ class CallRecording:
         self._keepers = keepers
         self._local = local
         self._remediator = remediator
+        self._repeats = RepeatedStreams()
 
     def open(self, exchange: Exchange) -> None:
         """Note that a call is under way: lost with the process, it is counted as lost."""
@@ -40,7 +42,7 @@ class CallRecording:
         if exchange.is_settled:
             return
         exchange.is_settled = True
-        capture = _capture(exchange)
+        capture = self._capture(exchange)
         caller = exchange.key_context.caller
         self._recorder.submit(
             project=caller.project, caller=caller.name, capture=capture, at=exchange.started_at
@@ -52,11 +54,10 @@ class CallRecording:
         except Exception:
             log.exception("what a call told could not be noted for the next one")
 
-
-def _capture(exchange: Exchange) -> Capture:
-    """All that the call told; where that cannot be put together, what is known for certain."""
-    try:
-        return capture_of(exchange)
-    except Exception:
-        log.exception("what a call told could not be put together")
-        return bare_capture_of(exchange)
+    def _capture(self, exchange: Exchange) -> Capture:
+        """All that the call told; where that cannot be put together, what is known for certain."""
+        try:
+            return self._repeats.numbered(exchange, capture_of(exchange))
+        except Exception:
+            log.exception("what a call told could not be put together")
+            return bare_capture_of(exchange)
