@@ -37,8 +37,9 @@ document.addEventListener("click", (event) => {
   if (showRange(link.dataset.range)) event.preventDefault();
 });
 
-document.addEventListener("htmx:afterSettle", () => {
-  if (!isBarFollowed) return;
+document.addEventListener("htmx:afterSettle", ({ detail }) => {
+  // What else comes meanwhile, a poll or a count, brings no drawing of the new range.
+  if (!isBarFollowed || !detail.requestConfig?.elt.matches("form")) return;
   isBarFollowed = false;
   const bar = document.querySelector('[data-zoom] a[tabindex="0"]');
   (bar ?? document.querySelector("[data-time]")).focus();
