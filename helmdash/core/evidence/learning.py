@@ -102,7 +102,7 @@ def _learn(
     in_bytes = _is_better_in_bytes(sums)
     head = "zb" if in_bytes else "zt"
     cells = sums.cells.get(head, [])
-    safe = find_safe_input(cells)
+    safe = find_safe_input(cells, is_part=bool(upstream))
     return Learned(
         model_key=model_key,
         upstream=upstream,
@@ -195,7 +195,9 @@ def _parts(cells: Sequence[Cell]) -> Iterator[PartInput]:
             of_part.setdefault(cell.stratum[place], []).append(cell)
         for name in sorted(of_part) if len(of_part) > 1 else ():
             if sum(cell.calls for cell in of_part[name]) >= _LEAST_OF_PART:
-                yield PartInput(kind=kind, name=name, input=find_safe_input(of_part[name]))
+                yield PartInput(
+                    kind=kind, name=name, input=find_safe_input(of_part[name], is_part=True)
+                )
 
 
 def _above(sums: _Sums, head: str, safe: SafeInput) -> Counted | None:

@@ -93,21 +93,25 @@ class SafeInput:
     method: str = SAFE_INPUT_VERSION
 
 
-def find_safe_input(cells: Iterable[Cell]) -> SafeInput:
+def find_safe_input(cells: Iterable[Cell], *, is_part: bool = False) -> SafeInput:
     """The ceiling that calls show, or why there is none. Cells may come in any order.
+
+    is_part: of a model's calls only some are looked at (those of one upstream, say) besides all of
+    them: more is asked of what is looked at several times.
 
     Where all calls together show none, the later half is asked alone: a version that cannot take
     large prompts may be new.
     """
     given = sorted(cells, key=lambda cell: cell.at)
-    found = _find(given)
+    more = _SECOND_LOOK if is_part else 1.0
+    found = _find(given, more)
     if found.finding in (Finding.CEILING, Finding.TOO_FEW):
         return found
-    later = _find(_later_half(given), more=_SECOND_LOOK)
+    later = _find(_later_half(given), more * _SECOND_LOOK)
     return later if later.finding is Finding.CEILING else found
 
 
-def _find(given: Sequence[Cell], more: float = 1.0) -> SafeInput:
+def _find(given: Sequence[Cell], more: float) -> SafeInput:
     totals: Counter[int] = Counter()
     for cell in given:
         totals[cell.band] += cell.calls
