@@ -33,6 +33,7 @@ _TABLES: dict[str, dict[str, Right]] = {
     "planrecord": _READ_ONLY,
     "planstep": _READ_ONLY,
     "project": _READ_ONLY | {"change": Right.CHANGE_SETTINGS},
+    "suggestion": _READ_ONLY,
     "upstream": _READ_ONLY | dict.fromkeys(_ACTIONS[1:], Right.MANAGE_UPSTREAMS),
 }
 _APP = "records"

@@ -28,10 +28,11 @@ from helmdash.records.models import (
     Membership,
     PlanRecord,
     Project,
+    Suggestion,
     Upstream,
 )
 from tests.admin.house import make_house, make_project, record
-from tests.factories import make_capture, sign_in
+from tests.factories import make_capture, make_suggestion, sign_in
 from tests.plan_rows import make_plan
 
 CATALOG = {"packs": [{"name": "blog.publish", "description": "Publishes a post."}]}
@@ -83,6 +84,7 @@ _ROWS: dict[str, type[Any]] = {
     "membership": Membership,
     "planrecord": PlanRecord,
     "project": Project,
+    "suggestion": Suggestion,
     "upstream": Upstream,
     "user": get_user_model(),
 }
@@ -122,6 +124,7 @@ def make_full_house() -> House:
     Upstream.objects.create(
         name="sim", kind="openai", base_url="http://127.0.0.1:9/v1", project_id=project.id
     )
+    make_suggestion(project=project)
     keys.create_key(actor=SHELL, name="to-look-at", project=project.slug)
     members.set_member(actor=SHELL, user="somebody", project=project.slug, role=MemberRole.VIEWER)
     return House(project=project, other=other, fit=fit.fit_id)

@@ -263,6 +263,7 @@ TABLES: dict[str, tuple[str, str | None, str | None, str | None]] = {
     "membership": ("viewer", "owner", "owner", "owner"),
     "planrecord": ("viewer", None, None, None),
     "project": ("viewer", "superuser", "owner", None),
+    "suggestion": ("viewer", None, None, None),
     "upstream": ("viewer", "owner", "owner", "owner"),
     "user": ("superuser", "superuser", "superuser", "superuser"),
 }

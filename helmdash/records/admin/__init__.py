@@ -8,10 +8,29 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from helmdash.records.admin import calls, catalogs, keys, members, plans, projects, upstreams
+from helmdash.records.admin import (
+    calls,
+    catalogs,
+    keys,
+    members,
+    plans,
+    projects,
+    suggestions,
+    upstreams,
+)
 from helmdash.records.admin.budgets import budget_admin
 
-__all__ = ["budget_admin", "calls", "catalogs", "keys", "members", "plans", "projects", "upstreams"]
+__all__ = [
+    "budget_admin",
+    "calls",
+    "catalogs",
+    "keys",
+    "members",
+    "plans",
+    "projects",
+    "suggestions",
+    "upstreams",
+]
 
 admin.site.site_header = "HelmDash admin"
 admin.site.site_title = "HelmDash admin"
