@@ -22,7 +22,7 @@ _django = get_asgi_application()
 # What follows needs Django's models, which are there from now on.
 from django.db import connections  # noqa: E402
 
-from helmdash import conf  # noqa: E402
+from helmdash import conf, notifier  # noqa: E402
 from helmdash.api.fast import FastReports  # noqa: E402
 from helmdash.api.stopping import ShutdownMiddleware  # noqa: E402
 from helmdash.core.access.client_address import parse_networks  # noqa: E402
@@ -186,7 +186,7 @@ class Application:
             if message["type"] == "lifespan.startup":
                 sys.setswitchinterval(_SWITCH_SECONDS)
                 await asyncio.to_thread(start)
-                jobs.start()
+                jobs.start(sending=notifier.opened)
                 services = self._open_services()
                 await services.mcp.start()
                 # What is loaded by now stays: looking through it again and again finds no garbage.

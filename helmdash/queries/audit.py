@@ -14,8 +14,8 @@ from helmdash.records.models import AuditEntry
 
 # What may stand in an entry, for the filter.
 KINDS: Final = (
-    *("account", "alias", "budget", "catalog", "conversation", "demo", "failures", "key"),
-    *("member", "project", "suggestion", "upstream"),
+    *("account", "alert channel", "alert rule", "alias", "budget", "catalog", "conversation"),
+    *("demo", "failures", "key", "member", "project", "suggestion", "upstream"),
 )
 
 

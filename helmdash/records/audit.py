@@ -21,6 +21,8 @@ from helmdash.records.rights import project_of
 Values = Mapping[str, object]
 # What tables are called that have another name on pages.
 _KINDS: Final = {
+    "alertchannel": "alert channel",
+    "alertrule": "alert rule",
     "apikey": "key",
     "budgetalias": "alias",
     "catalogrevision": "catalog",
@@ -38,9 +40,18 @@ _UNTOLD: Final = frozenset(
         "date_joined",
         "body",
         "digest",
+        # How far alerts have come by themselves.
+        "uid",
+        "cursor",
+        "next_at",
+        "problem",
+        "failures",
+        "retry_at",
     }
 )
-_SECRETS: Final = frozenset({"key_encrypted", "key_hash", "password"})
+_SECRETS: Final = frozenset(
+    {"key_encrypted", "key_hash", "password", "address_encrypted", "secret_encrypted"}
+)
 _MOST_CHARS: Final = 300
 _EMPTY: Final = (None, "")
 

@@ -154,8 +154,8 @@ def outgoing(target: Target, message: Message, links: Links, *, now: datetime) -
 def split_url(url: str) -> tuple[str, str]:
     """Origin and path of a URL: the path begins with a slash.
 
-    >>> split_url("https://hooks.example/a?b=1")
-    ('https://hooks.example', '/a?b=1')
+    >>> split_url("https://example.org/a?b=1")
+    ('https://example.org', '/a?b=1')
     """
     scheme, _, rest = url.partition("://")
     host, slash, path = rest.partition("/")

@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cache, partial
+from functools import partial
 
 from helmdash import conf
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.rollups.periods import moment_of
 from helmdash.operations import triage
+from helmdash.operations.alerts import delivering, looking
+from helmdash.operations.alerts.delivering import Sending
 from helmdash.operations.database import statistics
 from helmdash.operations.evidence import refreshing
 from helmdash.operations.jobs.leases import Done, Progress
@@ -58,6 +60,16 @@ def _count_older(run: Run) -> Done:
 
     is_left = rebuilding.rebuild_some(is_over=is_over)
     return Done(told="more are left" if is_left else "all are counted", due_at=None)
+
+
+def _look_for_alerts(run: Run) -> Done:
+    messages = looking.look_at_due(now=run.now, go_on=run.go_on)
+    return Done(told=f"made {messages} messages", due_at=None)
+
+
+def _deliver_alerts(run: Run, sending: Sending) -> Done:
+    sent = delivering.deliver_due(now=run.now, sending=sending, go_on=run.go_on)
+    return Done(told=f"sent {sent} messages", due_at=None)
 
 
 def _refresh_statistics(run: Run) -> Done:
@@ -186,6 +198,13 @@ QUICK = (
         is_wanted=rebuilding.is_wanted,
     ),
     JobKind(
+        name="alerts",
+        words="Look at what alert rules watch",
+        run=_look_for_alerts,
+        first_due=lambda now: None,
+        is_wanted=looking.is_due,
+    ),
+    JobKind(
         name="statistics",
         words="Tell the database how its tables are filled",
         run=_refresh_statistics,
@@ -212,7 +231,22 @@ _SUGGEST = JobKind(
 )
 # Not to keep figures waiting: each may take an hour. People may start and cancel them.
 LONG = (_RETENTION, _REBUILD, _SUGGEST)
-WORDS = {kind.name: kind.words for kind in (*QUICK, *LONG)}
+_DELIVERY_NAME, _DELIVERY_WORDS = "alert-delivery", "Send messages of alerts"
+WORDS = {
+    **{kind.name: kind.words for kind in (*QUICK, *LONG)},
+    _DELIVERY_NAME: _DELIVERY_WORDS,
+}
+
+
+def delivery(sending: Sending) -> JobKind:
+    """The job that sends messages of alerts, by what the faces above can call other hosts with."""
+    return JobKind(
+        name=_DELIVERY_NAME,
+        words=_DELIVERY_WORDS,
+        run=partial(_deliver_alerts, sending=sending),
+        first_due=lambda now: None,
+        is_wanted=delivering.is_due,
+    )
 
 
 def startable() -> frozenset[str]:
@@ -252,22 +286,24 @@ def rebuild_now(
     return run_now(kind, holder=recorder().name, show=show)
 
 
-def start() -> None:
-    """Start this process's threads: when the server starts, after its recorder."""
-    for thread in _threads():
+_threads: list[JobThread] = []
+
+
+def start(*, sending: Sending) -> None:
+    """Start this process's threads: when the server starts, after its recorder. Messages of alerts
+    have one of their own, for a receiver that does not answer takes its time."""
+    holder = recorder().name
+    groups = (QUICK, _long(), (delivery(sending),))
+    _threads.extend(JobThread(group, holder=holder) for group in groups)
+    for thread in _threads:
         thread.start()
 
 
 def stop(seconds: float) -> None:
     """Give back what this process holds; blocks for so long at most."""
-    for thread in _threads():
-        thread.stop(seconds / 2)
-    _threads.cache_clear()
-
-
-@cache
-def _threads() -> tuple[JobThread, ...]:
-    return tuple(JobThread(group, holder=recorder().name) for group in (QUICK, _long()))
+    for thread in _threads:
+        thread.stop(seconds / len(_threads))
+    _threads.clear()
 
 
 def _long() -> tuple[JobKind, ...]:

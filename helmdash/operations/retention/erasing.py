@@ -19,6 +19,7 @@ from django.db import connection, models
 from helmdash.answers import JsonName
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.operations import idempotency
+from helmdash.operations.alerts.forgetting import forget_conversation
 from helmdash.operations.database.scrubbing import scrub
 from helmdash.operations.database.transactions import write
 from helmdash.operations.recorder import recorder
@@ -101,6 +102,7 @@ def erase_conversation(
             break
         row = Conversation.objects.filter(pk=row.pk).first()
     idempotency.withhold(project_id=project.id)
+    write(partial(forget_conversation, project_id=project.id, name=conversation))
     waiting = PendingPrompt.objects.filter(project_id=project.id, conversation_name=conversation)
     prompts, _ = waiting.delete()
     # So that nothing waits that tells of its calls one by one.

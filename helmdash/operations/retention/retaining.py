@@ -10,6 +10,7 @@ from functools import partial
 from helmdash.core.access.permissions import Actor
 from helmdash.operations import idempotency
 from helmdash.operations.access import audit_log, sessions, sign_in_throttle
+from helmdash.operations.alerts import forgetting
 from helmdash.operations.database.months import make_ahead
 from helmdash.operations.database.scrubbing import scrub
 from helmdash.operations.retention import expired, expired_texts
@@ -38,13 +39,14 @@ class MonthsDropped:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
     """What went besides: answers that nobody fetched, kept responses, rows on wrong passwords,
-    entries of the audit log, sessions that ended."""
+    entries of the audit log, sessions that ended, messages of alerts."""
 
     answers: int
     kept: int
     tries: int
     entries: int
     sessions: int
+    messages: int = 0
 
 
 def drop_months(*, actor: Actor, now: datetime) -> MonthsDropped:
@@ -100,6 +102,7 @@ def sweep(*, now: datetime) -> Swept:
         tries=sign_in_throttle.clean(now=now),
         entries=audit_log.forget_old(now=now),
         sessions=sessions.forget_ended(now=now),
+        messages=forgetting.forget_old(now=now),
     )
     scrub()
     return swept

@@ -15,6 +15,13 @@ from helmdash.records.models.access import (
     RoleChoices,
     ScopeChoices,
 )
+from helmdash.records.models.alerts import (
+    Alert,
+    AlertChannel,
+    AlertDelivery,
+    AlertMessage,
+    AlertRule,
+)
 from helmdash.records.models.audit import AuditEntry
 from helmdash.records.models.budgets import Budget, BudgetAlias
 from helmdash.records.models.care import Guidance, PendingPrompt, Reminder
@@ -45,6 +52,11 @@ from helmdash.records.models.upstreams import Upstream
 from helmdash.records.models.windows import LearnedWindow
 
 __all__ = [
+    "Alert",
+    "AlertChannel",
+    "AlertDelivery",
+    "AlertMessage",
+    "AlertRule",
     "ApiKey",
     "AuditEntry",
     "Budget",

@@ -45,7 +45,7 @@ class Command(BaseCommand):
         self.stdout.write(
             f"deleted {done.kept} answers kept for repeats, {done.tries} rows about wrong "
             f"passwords, {done.entries} entries of the audit log, "
-            f"{done.sessions} sessions that ended"
+            f"{done.sessions} sessions that ended, {done.messages} messages of alerts"
         )
 
     def _tell_project(self, done: ProjectRetained, verb: str) -> None:

@@ -1,0 +1,89 @@
+"""The notifier: messages of alerts on their way out, by the one client of other hosts, or as mail.
+
+What upstreams may not reach, no channel reaches: the same guard looks at the URL and at the address
+of every connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.conf import settings
+from django.core.mail import send_mail
+
+from helmdash.core.alerts.channels import HttpPost, Mail, Target
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
+from helmdash.operations.alerts.delivering import Outcome, Send
+from helmdash.providers.protocols import HttpRequest
+from helmdash.upstream.client import Timeouts, UpstreamClient
+from helmdash.upstream.failures import UpstreamFailed
+
+# A receiver that needs longer holds up the messages behind it; it is asked again.
+_SECONDS = 10.0
+_TIMEOUTS = Timeouts(connect=_SECONDS, write=_SECONDS, pool=_SECONDS)
+# What an answer says of a fault is in its first bytes.
+_ANSWER_BYTES = 64 * 1024
+_TOLD_CHARS = 300
+
+
+@contextmanager
+def opened() -> Iterator[Send]:
+    """What sends some messages in a row, on an event loop and connections of its own."""
+    with asyncio.Runner() as runner:
+        client = UpstreamClient(timeouts=_TIMEOUTS)
+
+        def send(target: Target, shaped: HttpPost | Mail) -> Outcome:
+            if isinstance(shaped, Mail):
+                return _mail(shaped)
+            return runner.run(_post(client, target, shaped))
+
+        try:
+            yield send
+        finally:
+            runner.run(client.aclose())
+
+
+async def _post(client: UpstreamClient, target: Target, post: HttpPost) -> Outcome:
+    endpoint = Endpoint(
+        name=target.name,
+        kind=ProviderKind.OPENAI,
+        base_url=post.origin,
+        # Kept out of what a failure says.
+        api_key=target.secret or None,
+        allow_private=target.allow_private,
+        read_timeout_s=_SECONDS,
+    )
+    request = HttpRequest(path=post.path, headers=post.headers, body=post.body)
+    try:
+        async with asyncio.timeout(2 * _SECONDS):
+            answer = await client.fetch(
+                endpoint, request, limit_bytes=_ANSWER_BYTES, max_attempts=1
+            )
+    except UpstreamFailed as failure:
+        return Outcome(is_sent=False, status=failure.http_status, told=_as_channel(str(failure)))
+    except TimeoutError:
+        return Outcome(is_sent=False, told=f"no answer within {2 * _SECONDS:.0f} seconds")
+    if 200 <= answer.status < 300:
+        return Outcome(is_sent=True, status=answer.status)
+    # What it says may hold the address, which is a secret; the number says enough.
+    return Outcome(is_sent=False, status=answer.status, told=f"it answered {answer.status}")
+
+
+def _as_channel(sentence: str) -> str:
+    """What the client says of an upstream, said of a channel."""
+    words = sentence.replace("Upstream ", "Channel ", 1).replace("The upstream ", "The channel ")
+    return words.replace("No upstream may", "Nothing may")[:_TOLD_CHARS]
+
+
+def _mail(mail: Mail) -> Outcome:
+    if not settings.EMAIL_HOST:
+        return Outcome(is_sent=False, told="HELMDASH_SMTP_URL is not set: no mail can be sent")
+    try:
+        send_mail(mail.subject.replace("\n", " "), mail.text, None, list(mail.to))
+    except (OSError, ValueError) as error:
+        # smtplib's errors are OSErrors, a ValueError is an address that no mail can be sent to.
+        # Their words may hold a password.
+        return Outcome(is_sent=False, told=f"the mail server: {type(error).__name__}")
+    return Outcome(is_sent=True)

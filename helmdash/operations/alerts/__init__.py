@@ -1,0 +1,1 @@
+"""Alerts: rules are looked at, messages made and delivered, both by jobs."""

@@ -1,0 +1,242 @@
+"""Looking at rules: what their subjects look like becomes states, and states become messages.
+
+A look may be repeated, or be done by two processes: what is known changes nothing, and a message is
+made in the transaction that notes what it tells. What is committed is told, whatever crashes then.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import orjson
+from django.db.models import F, Min, QuerySet
+
+from helmdash.core.alerts import channels as shapes
+from helmdash.core.alerts.channels import ChannelKind
+from helmdash.core.alerts.messages import Message, headline, messages_of
+from helmdash.core.alerts.rules import KINDS, RuleSettings, Severity
+from helmdash.core.alerts.states import (
+    AlertState,
+    Seen,
+    advance,
+    is_group_due,
+    is_worth_telling,
+)
+from helmdash.operations.database.transactions import write
+from helmdash.operations.recorder.group_commit import is_unavailable
+from helmdash.queries.alerts.observing import Looked, Watched, look
+from helmdash.queries.alerts.rules import settings_of
+from helmdash.records.models import Alert, AlertChannel, AlertDelivery, AlertMessage, AlertRule
+
+logger = logging.getLogger(__name__)
+
+# A batch holds SQLite's write lock for some tens of milliseconds.
+_BATCH: Final = 500
+# Where the next look finds a rule that could not be looked at.
+_AFTER_FAULT: Final = timedelta(minutes=1)
+_STATE: Final = (
+    "severity", "title", "detail", "path", "opened_at", "changed_at", "resolved_at", "episode",
+    "revision", "told", "told_episode",
+)  # fmt: skip
+
+
+def next_due() -> datetime | None:
+    """When the first rule is to be looked at; None: no rule is on."""
+    due: datetime | None = AlertRule.objects.filter(enabled=True).aggregate(at=Min("next_at"))["at"]
+    return due
+
+
+def is_due(now: datetime) -> bool:
+    """Whether a rule is to be looked at."""
+    return AlertRule.objects.filter(enabled=True, next_at__lte=now).exists()
+
+
+def look_at_due(*, now: datetime, go_on: Callable[[], None]) -> int:
+    """Look at every rule whose time has come; how many messages were made.
+
+    A rule that cannot be looked at keeps no other from its turn: its row says so. Raises what
+    `go_on` raises, which is asked between rules, and what an unavailable database raises.
+    """
+    made = 0
+    for row in AlertRule.objects.filter(enabled=True, next_at__lte=now).order_by("next_at", "id"):
+        try:
+            made += _look_at(row, now)
+        except Exception as error:
+            if is_unavailable(error):
+                raise
+            logger.exception("an alert rule could not be looked at")
+            rows = AlertRule.objects.filter(pk=row.pk)
+            problem = type(error).__name__[:64]
+            write(lambda: rows.update(next_at=now + _AFTER_FAULT, problem=problem))  # noqa: B023
+        go_on()
+    return made
+
+
+def _look_at(row: AlertRule, now: datetime) -> int:
+    settings = settings_of(row)
+    watched = Watched(id=row.pk, project_id=row.project_id, settings=settings, cursor=row.cursor)
+    looked = look(watched, now=now)
+    for at in range(0, len(looked.seen), _BATCH):
+        batch = looked.seen[at : at + _BATCH]
+        write(lambda: _apply(row, batch, now))  # noqa: B023
+    made = _tell(row, settings, now)
+    write(lambda: _note(row, looked, settings, now))
+    return made
+
+
+def _note(row: AlertRule, looked: Looked, settings: RuleSettings, now: datetime) -> None:
+    every = timedelta(seconds=KINDS[settings.kind].every_s)
+    AlertRule.objects.filter(pk=row.pk, updated_at=row.updated_at).update(
+        cursor=dict(looked.cursor), next_at=now + every, problem=""
+    )
+
+
+# --- states
+
+
+def _apply(row: AlertRule, seen: Sequence[Seen], now: datetime) -> None:
+    """Note what became of some subjects. Two looks at one rule wait for each other here."""
+    if not _is_still(row):
+        return
+    names = [each.subject for each in seen]
+    known = {each.subject: each for each in Alert.objects.filter(rule=row, subject__in=names)}
+    fresh: list[Alert] = []
+    changed: list[Alert] = []
+    for each in seen:
+        alert = known.get(each.subject)
+        state = advance(_state_of(alert) if alert else None, each, now=now)
+        if state is None:
+            continue
+        if alert is None:
+            alert = Alert(project_id=row.project_id, rule=row, subject=each.subject)
+            fresh.append(alert)
+        else:
+            changed.append(alert)
+        _take(alert, state, now)
+    Alert.objects.bulk_create(fresh)
+    fields = [*_STATE, "pending_since", "acknowledged_at", "acknowledged_by"]
+    Alert.objects.bulk_update(changed, fields, batch_size=50)
+
+
+def _is_still(row: AlertRule) -> bool:
+    """Lock the rule; whether it is there and as it was when the look began."""
+    locked = AlertRule.objects.select_for_update().filter(pk=row.pk, enabled=True)
+    return locked.values_list("updated_at", flat=True).first() == row.updated_at
+
+
+def _state_of(alert: Alert) -> AlertState:
+    values = {name: getattr(alert, name) for name in _STATE}
+    values["severity"] = Severity(alert.severity)
+    return AlertState(
+        subject=alert.subject, is_acknowledged=alert.acknowledged_at is not None, **values
+    )
+
+
+def _take(alert: Alert, state: AlertState, now: datetime) -> None:
+    for name in _STATE:
+        setattr(alert, name, getattr(state, name))
+    alert.severity = state.severity.value
+    alert.title, alert.detail = state.title[:400], state.detail[:400]
+    alert.pending_since = alert.pending_since or now
+    if not state.is_acknowledged:
+        alert.acknowledged_at, alert.acknowledged_by = None, None
+
+
+# --- messages
+
+
+def _tell(row: AlertRule, settings: RuleSettings, now: datetime) -> int:
+    """Make the messages that are due, each in a transaction of its own."""
+    pending = Alert.objects.filter(rule=row, pending_since__isnull=False)
+    first = pending.aggregate(first=Min("pending_since"))["first"]
+    is_quiet = settings.quiet is not None and settings.quiet.covers(now)
+    if first is None or is_quiet or not is_group_due(first, group_s=settings.group_s, now=now):
+        return 0
+    alerts = {each.subject: each for each in pending}
+    states = [_state_of(each) for each in alerts.values()]
+    told = [each for each in states if is_worth_telling(each, settings.quiet)]
+    worth = {each.subject for each in told}
+    _pass_over([alerts[each.subject] for each in states if each.subject not in worth])
+    firing = Alert.objects.filter(rule=row, resolved_at__isnull=True).count()
+    messages = messages_of(
+        told,
+        uid=row.uid,
+        project=row.project.slug,
+        rule=row.name,
+        kind=row.kind,
+        firing=firing,
+        is_grouped=settings.group_s > 0,
+    )
+    channels = _channels_of(row)
+    made = 0
+    for message, changes in messages:
+        rows = [alerts[each.subject] for each in changes]
+        made += write(lambda: _store(row, message, rows, channels, now))  # noqa: B023
+    return made
+
+
+def _pass_over(alerts: Sequence[Alert]) -> None:
+    for at in range(0, len(alerts), _BATCH):
+        some = alerts[at : at + _BATCH]
+        write(lambda: _as_seen(some).update(told=F("revision"), pending_since=None))  # noqa: B023
+
+
+def _store(
+    row: AlertRule,
+    message: Message,
+    alerts: Sequence[Alert],
+    channels: Sequence[AlertChannel],
+    now: datetime,
+) -> int:
+    """Store a message and what it tells, once: who comes second finds its changes told."""
+    if not _is_still(row):
+        return 0
+    rows = _as_seen(alerts)
+    if dict(rows.values_list("pk", "revision")) != {each.pk: each.revision for each in alerts}:
+        return 0  # told by another process, or changed since: the next look tells it
+    rows.update(
+        told=F("revision"), told_episode=F("episode"), pending_since=None, message_key=message.key
+    )
+    store_message(message, project_id=row.project_id, rule=row, channels=channels, now=now)
+    return 1
+
+
+def store_message(
+    message: Message,
+    *,
+    project_id: int,
+    rule: AlertRule | None,
+    channels: Sequence[AlertChannel],
+    now: datetime,
+) -> AlertMessage:
+    """A message with its deliveries, to be sent by the job; in the caller's transaction."""
+    stored = AlertMessage.objects.create(
+        project_id=project_id,
+        rule=rule,
+        key=message.key,
+        headline=headline(message)[:500],
+        body=orjson.dumps(message).decode(),
+        created_at=now,
+    )
+    AlertDelivery.objects.bulk_create(
+        AlertDelivery(project_id=project_id, channel=channel, message=stored, created_at=now)
+        for channel in channels
+        if message.part == 1 or shapes.KINDS[ChannelKind(channel.kind)].reads_all
+    )
+    return stored
+
+
+def _as_seen(alerts: Sequence[Alert]) -> QuerySet[Alert]:
+    """Those rows, as far as nobody has told them since they were read."""
+    return Alert.objects.filter(pk__in=[each.pk for each in alerts], pending_since__isnull=False)
+
+
+def _channels_of(row: AlertRule) -> list[AlertChannel]:
+    return list(
+        AlertChannel.objects.filter(
+            project_id=row.project_id, pk__in=row.channels, enabled=True
+        ).order_by("id")
+    )

@@ -1,0 +1,1 @@
+"""What alert rules look at, and what pages show of them."""

@@ -1,0 +1,365 @@
+"""What the subjects of a rule look like now.
+
+Each kind reads as little as it can: what changed since the last look, or an index of what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, TypeVar
+from urllib.parse import quote, urlencode
+
+from django.db.models import Max
+
+from helmdash.core.alerts.own_range import SLOW_PERCENT, is_latency_out, is_rate_out
+from helmdash.core.alerts.rules import RuleKind, RuleSettings, Severity
+from helmdash.core.alerts.states import Seen
+from helmdash.core.budgets.levels import LEVELS, Level
+from helmdash.core.calls.failures import FailureCause
+from helmdash.core.calls.outcomes import CallOutcome
+from helmdash.core.rollups.buckets import percentile
+from helmdash.core.rollups.figures import CALLS, Counts, Distribution, Marginal, distribution
+from helmdash.queries import failures, ledger, rollups
+from helmdash.queries.conversations.under_way import under_way
+from helmdash.records.models import Alert, Call, Conversation, HealthChange
+
+# Whoever brings in calls of last month wants no message about each of them; and a conversation that
+# nobody went on with for a day is over.
+_RECENT: Final = timedelta(days=1)
+# Rows get their numbers before they are committed, so a lower one may come later. It is looked for
+# as long as a statement may take; to look twice at a row changes nothing.
+_SETTLED: Final = timedelta(seconds=60)
+# Conversations whose rows are read by one statement.
+_BATCH: Final = 1000
+# Every look would ask for all conversations whose alert fires: once a minute is enough to find
+# those that were given up or erased.
+_RECHECK: Final = timedelta(minutes=1)
+_UNDER_WAY: Final = 60
+_WEEK: Final = timedelta(days=7)
+# Causes that mean: the prompt was longer than the model, or the budget, takes.
+_REFUSALS: Final = (FailureCause.CONTEXT_OVERFLOW.value,)
+_WORST: Final = LEVELS[Level.CRITICAL].severity
+
+Cursor = Mapping[str, object]
+_Value = TypeVar("_Value", int, str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """A rule as a look needs it. cursor: what the last look left; None: the first."""
+
+    id: int
+    project_id: int
+    settings: RuleSettings
+    cursor: Cursor | None
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was seen, and how far the look came."""
+
+    seen: Sequence[Seen]
+    cursor: Cursor
+
+
+def look(rule: Watched, *, now: datetime) -> Looked:
+    """What a rule's subjects look like: those that fire, and those that did and do not any more."""
+    if rule.settings.kind is RuleKind.LEVEL:
+        return _levels(rule, now)
+    found = {each.subject: each for each in _READERS[rule.settings.kind](rule, now)}
+    over = [Seen(subject=name, severity=None) for name in _firing(rule) if name not in found]
+    return Looked([*found.values(), *over], {})
+
+
+def _firing(rule: Watched) -> list[str]:
+    firing = Alert.objects.filter(rule_id=rule.id, resolved_at__isnull=True)
+    return list(firing.values_list("subject", flat=True))
+
+
+# --- conversations
+
+
+def _levels(rule: Watched, now: datetime) -> Looked:
+    """Conversations whose level changed since the last look, by the level that they have now: what
+    changes twice between two looks is seen once."""
+    changes = HealthChange.objects.filter(project_id=rule.project_id)
+    newest = changes.aggregate(newest=Max("id"))["newest"] or 0
+    cursor = dict(rule.cursor or {"from": newest, "seen": newest, "at": now.timestamp()})
+    ids = list(
+        changes.filter(id__gt=cursor["from"]).values_list("conversation_id", flat=True).distinct()
+    )
+    seen = [
+        each
+        for batch in _batches(ids)
+        for row in Conversation.objects.filter(pk__in=batch)
+        for each in _level_of(rule, row, now)
+    ]
+    if now.timestamp() - float(str(cursor["at"])) >= _SETTLED.total_seconds():
+        cursor |= {"from": cursor["seen"], "seen": newest, "at": now.timestamp()}
+    if now.timestamp() - float(str(cursor.get("checked", 0))) >= _RECHECK.total_seconds():
+        known = {each.subject for each in seen}
+        seen += _level_again(rule, [name for name in _firing(rule) if name not in known], now)
+        cursor["checked"] = now.timestamp()
+    return Looked(seen, cursor)
+
+
+def _level_of(rule: Watched, row: Conversation, now: datetime) -> Iterator[Seen]:
+    """How a conversation looks to a rule on levels; nothing while its level is not known."""
+    level = Level(row.level)
+    if level is Level.UNKNOWN:
+        return
+    least = LEVELS[Level(rule.settings.level)].severity
+    is_recent = now - row.latest_at < _RECENT
+    is_hushed = row.snoozed_until is not None and row.snoozed_until > now
+    if LEVELS[level].severity < least or not is_recent:
+        yield Seen(subject=row.name, severity=None, detail=_fill(row) if is_recent else "")
+    elif not is_hushed:
+        yield Seen(
+            subject=row.name,
+            severity=_severity(level),
+            title=f"{_short(row.name)} is {LEVELS[level].word.lower()}",
+            detail=_fill(row),
+            path=conversation_path(row.name),
+        )
+
+
+def _level_again(rule: Watched, names: Sequence[str], now: datetime) -> Iterator[Seen]:
+    """The same for conversations whose alert fires, erased ones among them."""
+    for batch in _batches(names):
+        rows = {
+            row.name: row
+            for row in Conversation.objects.filter(project_id=rule.project_id, name__in=batch)
+        }
+        for name in batch:
+            if name in rows:
+                yield from _level_of(rule, rows[name], now)
+            else:
+                yield Seen(subject=name, severity=None)
+
+
+def _countdown(rule: Watched, now: datetime) -> Iterator[Seen]:
+    most = rule.settings.threshold or 0
+    for each in under_way(project_id=rule.project_id, now=now, limit=_UNDER_WAY):
+        ahead = each.projection
+        if ahead is None or ahead.level is not Level.CRITICAL or ahead.generations > most:
+            continue
+        yield Seen(
+            subject=each.id,
+            severity=Severity.WARNING,
+            title=f"{_short(each.id)}: about {ahead.generations} generations to critical",
+            detail=each.model,
+            path=conversation_path(each.id),
+        )
+
+
+def _cuts(rule: Watched, now: datetime) -> Iterator[Seen]:
+    since = now - timedelta(minutes=rule.settings.minutes or 0)
+    rows = Conversation.objects.filter(
+        project_id=rule.project_id,
+        attention__gt=0,
+        latest_at__gte=since,
+        cut_generation__isnull=False,
+    )
+    for row in rows:
+        yield Seen(
+            subject=row.name,
+            severity=Severity.CRITICAL,
+            title=f"{_short(row.name)}: generation {row.cut_generation} was probably cut",
+            detail=row.model,
+            path=conversation_path(row.name),
+        )
+
+
+def _refusals(rule: Watched, now: datetime) -> Iterator[Seen]:
+    """By conversation; calls of none are told by model. A client's own refusals among them."""
+    since = now - timedelta(minutes=rule.settings.minutes or 0)
+    calls = Call.objects.filter(
+        project_id=rule.project_id, cause__in=_REFUSALS, started_at__gte=since
+    ).values_list("conversation__name", "model")
+    refused = {name or model: (name, model) for name, model in calls}
+    own = Conversation.objects.filter(
+        project_id=rule.project_id,
+        attention__gt=0,
+        latest_at__gte=since,
+        client_refusal__isnull=False,
+    ).values_list("name", "model")
+    refused |= {name: (name, model) for name, model in own}
+    for subject, (name, model) in refused.items():
+        path = conversation_path(name) if name else _calls_path(cause=_REFUSALS[0], model=model)
+        yield Seen(
+            subject=subject,
+            severity=Severity.CRITICAL,
+            title=f"{_short(subject)}: a prompt was refused as too long",
+            detail=model,
+            path=path,
+        )
+
+
+# --- many calls
+
+
+def _failing(rule: Watched, now: datetime) -> Iterator[Seen]:
+    """Failure groups with enough calls, but for those that somebody resolved or muted."""
+    minutes = rule.settings.minutes or 0
+    found = failures.failing(
+        project_id=rule.project_id, now=now, since=now - timedelta(minutes=minutes)
+    )
+    for group in found.open:
+        if group.calls < (rule.settings.threshold or 1):
+            continue
+        words = group.cause.value.replace("_", " ")
+        yield Seen(
+            subject=f"{group.cause.value} {group.model_key}"[:300],
+            severity=Severity.WARNING,
+            title=f"{_short(group.model_key)}: {group.calls:,} calls {words}",
+            detail=f"in {minutes} minutes",
+            path=_calls_path(cause=group.cause.value, model=group.model_key),
+        )
+
+
+def _rates(rule: Watched, now: datetime) -> Iterator[Seen]:
+    minutes = rule.settings.minutes or 0
+    for model, recent, before in _recent_and_before(rule, now):
+        failed, failed_before = _failed(recent), _failed(before)
+        calls, calls_before = recent[CALLS], before[CALLS]
+        if is_rate_out(failed, calls, failed_before=failed_before, calls_before=calls_before):
+            yield Seen(
+                subject=model,
+                severity=Severity.WARNING,
+                title=f"{_short(model)}: {failed:,} of {calls:,} calls fail",
+                detail=f"in {minutes} minutes; {failed_before:,} of {calls_before:,} in the week "
+                "before",
+                path=_calls_path(model=model),
+            )
+
+
+def _latencies(rule: Watched, now: datetime) -> Iterator[Seen]:
+    wanted = Distribution.LATENCY_MS
+    for model, recent, before in _recent_and_before(rule, now, wanted):
+        now_ms, before_ms = distribution(recent, wanted), distribution(before, wanted)
+        usual = percentile(before_ms, SLOW_PERCENT)
+        if usual is None:
+            continue
+        slow = sum(n for bucket, n in now_ms.items() if bucket > _bucket_at(before_ms))
+        if is_latency_out(slow, sum(now_ms.values()), calls_before=sum(before_ms.values())):
+            yield Seen(
+                subject=model,
+                severity=Severity.WARNING,
+                title=f"{_short(model)}: {slow:,} of {sum(now_ms.values()):,} calls are slow",
+                detail=f"slower than {usual:,} ms, as 5 in 100 were in the week before",
+                path=_calls_path(model=model),
+            )
+
+
+def _recent_and_before(
+    rule: Watched, now: datetime, *distributions: Distribution
+) -> Iterator[tuple[str, Counts, Counts]]:
+    """By model: the figures of now, and of the week before; nothing where they are not counted."""
+    since = now - timedelta(minutes=rule.settings.minutes or 0)
+    recent = _by_model(rule.project_id, since, now, distributions)
+    before = _by_model(rule.project_id, since - _WEEK, since, distributions) if recent else {}
+    for model, counts in recent.items():
+        yield model, counts, before.get(model, {CALLS: 0})
+
+
+def _by_model(
+    project_id: int, since: datetime, until: datetime, distributions: Collection[Distribution]
+) -> dict[str, Counts]:
+    found = rollups.figures(
+        project_id=project_id,
+        marginal=Marginal.MODEL,
+        since=since,
+        until=until,
+        distributions=distributions,
+    )
+    totals: dict[str, Counts] = {}
+    for key, counts in (found.totals() if found else {}).items():
+        total = totals.setdefault(key[0], {})
+        for word, count in counts.items():
+            total[word] = total.get(word, 0) + count
+    return totals
+
+
+def _failed(counts: Counts) -> int:
+    return counts.get(f"o:{CallOutcome.FAILED.value}", 0)
+
+
+def _bucket_at(counts: Mapping[int, int]) -> int:
+    """The bucket that holds the percentile: what lies above is slower."""
+    left = -(-sum(counts.values()) * SLOW_PERCENT // 100)
+    for bucket in sorted(counts):
+        left -= counts[bucket]
+        if left <= 0:
+            return bucket
+    return 0
+
+
+def _silence(rule: Watched, now: datetime) -> Iterator[Seen]:
+    """Of a project that had a call within the last week: others are not silent, but unused."""
+    calls = Call.objects.filter(project_id=rule.project_id, started_at__lte=now)
+    newest = calls.order_by("-started_at", "-id").values_list("started_at", flat=True).first()
+    minutes = rule.settings.minutes or 0
+    if newest is None or not timedelta(minutes=minutes) <= now - newest < _WEEK:
+        return
+    yield Seen(
+        subject="calls",
+        severity=Severity.WARNING,
+        title=f"No calls for {minutes} minutes",
+        detail=f"the newest started at {newest:%Y-%m-%d %H:%M} UTC",
+        path="/calls/",
+    )
+
+
+def _recorder_lag(rule: Watched, now: datetime) -> Iterator[Seen]:
+    waiting = ledger.totals().waiting
+    if waiting >= (rule.settings.threshold or 1):
+        yield Seen(
+            subject="recorder",
+            severity=Severity.CRITICAL,
+            title=f"{waiting:,} calls wait to be stored",
+            detail="in the recorders of all server processes",
+            path="/settings/recorder/",
+        )
+
+
+_READERS: Final[Mapping[RuleKind, Callable[[Watched, datetime], Iterable[Seen]]]] = {
+    RuleKind.COUNTDOWN: _countdown,
+    RuleKind.CUT: _cuts,
+    RuleKind.REFUSAL: _refusals,
+    RuleKind.FAILING: _failing,
+    RuleKind.FAILURE_RATE: _rates,
+    RuleKind.LATENCY: _latencies,
+    RuleKind.SILENCE: _silence,
+    RuleKind.RECORDER_LAG: _recorder_lag,
+}
+
+
+def conversation_path(name: str) -> str:
+    """The page of a conversation."""
+    return f"/conversations/{quote(name, safe='')}/"[:1000]
+
+
+def _calls_path(**filters: str) -> str:
+    return f"/calls/?{urlencode(filters)}"[:1000]
+
+
+def _fill(row: Conversation) -> str:
+    if row.prompt_tokens is None or row.limit_tokens is None:
+        return row.model[:200]
+    return f"{row.prompt_tokens:,} of {row.limit_tokens:,} tokens, {row.model[:200]}"
+
+
+def _severity(level: Level) -> Severity:
+    return Severity.CRITICAL if LEVELS[level].severity >= _WORST else Severity.WARNING
+
+
+def _short(name: str) -> str:
+    """A name within a line; messages of people's tools are cut anyway, and would lose the fact."""
+    return name if len(name) <= 80 else f"{name[:79]}…"
+
+
+def _batches(values: Sequence[_Value]) -> Iterator[Sequence[_Value]]:
+    for at in range(0, len(values), _BATCH):
+        yield values[at : at + _BATCH]

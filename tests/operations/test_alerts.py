@@ -1,0 +1,458 @@
+"""Alerts: what rules see becomes messages, each once, and messages arrive, whatever breaks down."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import datetime, time, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+from django.core import mail
+
+from helmdash import notifier
+from helmdash.core.access.permissions import SHELL, Forbidden, MemberRole, Person
+from helmdash.core.alerts.channels import ChannelKind, HttpPost, Mail, Target
+from helmdash.core.alerts.rules import KINDS, RuleKind
+from helmdash.operations.alerts import acknowledging, delivering, editing, looking
+from helmdash.operations.alerts.delivering import Outcome, Send
+from helmdash.operations.alerts.editing import AlertProblem, ChannelEdit, RuleEdit
+from helmdash.operations.alerts.forgetting import forget_old
+from helmdash.operations.retention.erasing import erase_conversation
+from helmdash.operations.rollups.folding import fold_all
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import (
+    Alert,
+    AlertChannel,
+    AlertDelivery,
+    AlertMessage,
+    AlertRule,
+    AuditEntry,
+)
+from tests.factories import NOW, make_capture, make_project, record
+
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+HEALTHY, CAUTION, CRITICAL = 20_000, 105_000, 125_000
+
+
+@pytest.fixture
+def project(db: None) -> ProjectInfo:
+    return make_project()
+
+
+def channel(project: ProjectInfo, kind: ChannelKind = ChannelKind.WEBHOOK, **over: Any) -> int:
+    address = "a@example.org" if kind is ChannelKind.EMAIL else "https://hooks.example.com/x/y"
+    given = {"name": kind.value, "kind": kind, "address": address, **over}
+    if kind is ChannelKind.PAGERDUTY:
+        given.setdefault("secret", "0" * 32)
+    return editing.save_channel(actor=SHELL, project_id=project.id, edit=ChannelEdit(**given)).id
+
+
+def rule(project: ProjectInfo, kind: RuleKind, *channels: int, **over: Any) -> int:
+    row = KINDS[kind]
+    given = {
+        "name": kind.value,
+        "kind": kind,
+        "level": "caution" if row.takes_level else "",
+        "threshold": row.threshold.default if row.threshold else None,
+        "minutes": row.minutes.default if row.minutes else None,
+        "channels": channels,
+        "enabled": True,
+        **over,
+    }
+    made = editing.save_rule(actor=SHELL, project_id=project.id, edit=RuleEdit(**given), now=NOW)
+    look(NOW)  # the first look only notes where it begins
+    return made
+
+
+def call(project: ProjectInfo, tokens: int, name: str = "talk", at: datetime = NOW) -> None:
+    usage = {"prompt_tokens": tokens, "completion_tokens": 9}
+    record(make_capture(conversation=name, usage=usage, started_at=at), project=project)
+
+
+def look(now: datetime) -> int:
+    return looking.look_at_due(now=now, go_on=lambda: None)
+
+
+class Receiver:
+    """What a channel leads to; `answers` are those of the next attempts, then all is well."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[str, dict[str, Any]]] = []
+        self.answers: list[Outcome | Exception] = []
+
+    def open(self) -> AbstractContextManager[Send]:
+        return nullcontext(self.send)
+
+    def send(self, target: Target, shaped: HttpPost | Mail) -> Outcome:
+        assert isinstance(shaped, HttpPost)
+        self.got.append((target.name, json.loads(shaped.body)))
+        answer = self.answers.pop(0) if self.answers else Outcome(is_sent=True, status=200)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def deliver(self, *, is_later: bool = True) -> int:
+        if is_later:  # the wait after a fault is over
+            AlertChannel.objects.update(retry_at=None)
+        return delivering.deliver_due(now=NOW, sending=self.open, go_on=lambda: None)
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        return [(body["status"], body["title"]) for _, body in self.got]
+
+
+def test_each_change_of_a_conversation_is_told_once(project: ProjectInfo) -> None:
+    rule(project, RuleKind.LEVEL, channel(project))
+    receiver = Receiver()
+
+    for minute, tokens in enumerate((HEALTHY, CAUTION, CAUTION, CRITICAL, HEALTHY, CAUTION)):
+        at = NOW + minute * MINUTE
+        call(project, tokens, at=at)
+        for later in (5, 10, 34, 36, 50, 55):
+            look(at + later * SECOND)
+        receiver.deliver()
+
+    assert receiver.told == [
+        ("firing", "talk is caution"),
+        ("firing", "talk is critical"),
+        ("resolved", "Resolved: talk is critical"),
+        ("firing", "talk is caution"),
+    ]
+    keys = [body["alerts"][0]["dedup_key"] for _, body in receiver.got]
+    assert (keys[0] == keys[1] == keys[2], keys[3] == keys[0]) == (True, False)
+    assert len({body["dedup_key"] for _, body in receiver.got}) == 4
+
+
+def test_a_burst_is_gathered_and_programs_hear_of_every_one(project: ProjectInfo) -> None:
+    hook, slack = channel(project), channel(project, ChannelKind.SLACK)
+    rule(project, RuleKind.LEVEL, hook, slack)
+    usage = {"prompt_tokens": CRITICAL, "completion_tokens": 9}
+    many = [make_capture(conversation=f"talk-{n}", usage=usage, started_at=NOW) for n in range(510)]
+    record(*many, project=project)
+    receiver = Receiver()
+
+    made = [look(NOW + second * SECOND) for second in (5, 10, 36, 41, 46)]
+    receiver.deliver()
+
+    assert made == [0, 0, 2, 0, 0]
+    assert [name for name, _ in receiver.got] == ["webhook", "webhook", "slack"]
+    hooked = [body for name, body in receiver.got if name == "webhook"]
+    assert [body["total"] for body in hooked] == [510, 510]
+    assert len({each["dedup_key"] for body in hooked for each in body["alerts"]}) == 510
+    assert receiver.got[-1][1]["text"] == "level: 510 changes, 510 firing"
+
+
+def test_a_dead_receiver_loses_nothing_and_keeps_the_order(project: ProjectInfo) -> None:
+    rule(project, RuleKind.LEVEL, channel(project), group_s=0)
+    for number in range(3):
+        call(project, CRITICAL, f"talk-{number}")
+    assert look(NOW + 5 * SECOND) == 3
+    receiver = Receiver()
+    receiver.answers = [
+        Outcome(is_sent=False, told="no answer"),
+        Outcome(is_sent=False, status=503),
+    ]
+
+    assert receiver.deliver() == 0
+    # Nobody asks again before its time, and what is behind waits.
+    assert receiver.deliver(is_later=False) == 0
+    assert receiver.deliver() == 0
+    assert len(receiver.got) == 2
+    # Sent, and the process is killed before it is noted.
+    receiver.answers = [RuntimeError("killed")]
+    with pytest.raises(RuntimeError):
+        receiver.deliver()
+    assert receiver.deliver() == 3
+    assert receiver.deliver() == 0
+
+    keys = [body["dedup_key"] for _, body in receiver.got]
+    assert keys[0] == keys[1] == keys[2] == keys[3]
+    assert len(set(keys)) == 3
+    assert {each.state for each in AlertDelivery.objects.all()} == {"sent"}
+
+
+def test_who_refuses_a_message_five_times_is_sent_the_next_one(project: ProjectInfo) -> None:
+    rule(project, RuleKind.LEVEL, channel(project), group_s=0)
+    call(project, CRITICAL)
+    look(NOW + 5 * SECOND)
+    receiver = Receiver()
+    receiver.answers = [Outcome(is_sent=False, status=404, told="it answered 404")] * 5
+
+    sent = [receiver.deliver() for _ in range(6)]
+
+    assert sent == [0] * 6
+    row = AlertDelivery.objects.get()
+    assert (row.state, row.attempts, row.http_status) == ("failed", 5, 404)
+
+
+def test_a_database_that_breaks_off_loses_no_change(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule(project, RuleKind.LEVEL, channel(project), group_s=0)
+    call(project, CRITICAL)
+
+    with monkeypatch.context() as patched:
+
+        def breaks(*_: object, **__: object) -> None:
+            raise RuntimeError("the connection is gone")
+
+        patched.setattr(AlertDelivery.objects, "bulk_create", breaks)
+        assert look(NOW + 5 * SECOND) == 0
+    assert AlertRule.objects.get().problem == "RuntimeError"
+    assert AlertMessage.objects.count() == 0
+
+    assert look(NOW + 70 * SECOND) == 1
+    assert AlertRule.objects.get().problem == ""
+    assert look(NOW + 90 * SECOND) == 0
+
+
+def test_in_quiet_hours_messages_wait_and_what_was_over_by_then_is_not_told(
+    project: ProjectInfo,
+) -> None:
+    # NOW is 14:41 there.
+    quiet = {"quiet_start": time(14), "quiet_end": time(15)}
+    rule(project, RuleKind.LEVEL, channel(project), **quiet)
+    call(project, CRITICAL, "stays")
+    call(project, CRITICAL, "ends")
+    look(NOW + 5 * SECOND)
+    call(project, HEALTHY, "ends", at=NOW + MINUTE)
+    assert look(NOW + 2 * MINUTE) == 0
+
+    assert look(NOW + 20 * MINUTE) == 1
+    assert AlertMessage.objects.get().headline == "stays is critical"
+
+
+def test_what_somebody_acknowledged_is_told_again_when_it_is_over(project: ProjectInfo) -> None:
+    rule(project, RuleKind.LEVEL, channel(project), group_s=0)
+    call(project, CAUTION)
+    look(NOW + 5 * SECOND)
+    path = acknowledging.path_of(AlertMessage.objects.get().key, project_id=project.id)
+    token = path.removesuffix("/").rpartition("/")[2]
+
+    found = acknowledging.find(token)
+    assert found is not None
+    assert (found.headline, found.firing, found.acknowledged) == ("talk is caution", 1, 0)
+    assert acknowledging.acknowledge(token, now=NOW)
+    assert not acknowledging.acknowledge(f"{token}x", now=NOW)
+    call(project, CRITICAL, at=NOW + MINUTE)
+    assert look(NOW + 2 * MINUTE) == 0
+    call(project, HEALTHY, at=NOW + 3 * MINUTE)
+    assert look(NOW + 4 * MINUTE) == 1
+
+    assert AlertMessage.objects.order_by("-id")[0].headline == "Resolved: talk is critical"
+    assert AuditEntry.objects.filter(action="acknowledged").count() == 1
+
+
+def _overflow(project: ProjectInfo) -> None:
+    said = {"error_code": "context_length_exceeded", "error_message": "maximum context length"}
+    given = {"http_status": 400, "finish_reason": None, "usage": None, **said}
+    record(make_capture(started_at=NOW, **given), project=project)
+
+
+def _failures(project: ProjectInfo) -> None:
+    given = {"http_status": 429, "finish_reason": None, "usage": None, "started_at": NOW}
+    record(*(make_capture(conversation=None, **given) for _ in range(5)), project=project)
+
+
+def _slow(project: ProjectInfo) -> None:
+    def calls(many: int, at: datetime, ms: int) -> None:
+        given = {"conversation": None, "started_at": at, "latency_ms": ms}
+        record(*(make_capture(**given) for _ in range(many)), project=project)
+
+    calls(200, NOW - timedelta(days=2), 900)
+    calls(20, NOW, 5000)
+    fold_all()
+
+
+def _filling(project: ProjectInfo) -> None:
+    for number, tokens in enumerate((102_000, 105_000, 108_000, 111_000)):
+        call(project, tokens, at=NOW + number * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("kind", "make", "title", "over_after"),
+    [
+        (RuleKind.REFUSAL, _overflow, "talk: a prompt was refused as too long", 11 * MINUTE),
+        (RuleKind.FAILING, _failures, "openai/gpt-4o: 5 calls rate limited", 60 * MINUTE),
+        (RuleKind.LATENCY, _slow, "openai/gpt-4o: 20 of 20 calls are slow", 60 * MINUTE),
+        (RuleKind.COUNTDOWN, _filling, "talk: about 2 generations to critical", 60 * MINUTE),
+    ],
+)
+def test_every_kind_fires_and_is_over(
+    project: ProjectInfo, kind: RuleKind, make: Any, title: str, over_after: timedelta
+) -> None:
+    rule(project, kind, channel(project), group_s=0)
+    make(project)
+
+    assert look(NOW + MINUTE) == 1
+    assert AlertMessage.objects.get().headline == title
+    assert look(NOW + 2 * MINUTE) == 0
+    assert look(NOW + over_after + MINUTE) == 1
+    assert Alert.objects.get().resolved_at is not None
+
+
+def test_silence_is_of_a_project_that_had_calls(project: ProjectInfo) -> None:
+    rule(project, RuleKind.SILENCE, channel(project), group_s=0)
+    assert look(NOW + 2 * MINUTE) == 0
+    call(project, HEALTHY)
+
+    assert look(NOW + 30 * MINUTE) == 0
+    assert look(NOW + 61 * MINUTE) == 1
+    call(project, HEALTHY, at=NOW + 62 * MINUTE)
+    assert look(NOW + 63 * MINUTE) == 1
+    assert AlertMessage.objects.order_by("-id")[0].headline == "Resolved: No calls for 60 minutes"
+
+
+def test_who_is_erased_is_in_no_message_and_old_ones_go(project: ProjectInfo) -> None:
+    rule(project, RuleKind.LEVEL, channel(project))
+    for name in ("stays", "erased"):
+        call(project, CRITICAL, name)
+    look(NOW + 5 * SECOND)
+    assert look(NOW + 40 * SECOND) == 1
+
+    erase_conversation(actor=SHELL, project=project, conversation="erased", now=NOW)
+
+    receiver = Receiver()
+    later = NOW + timedelta(days=31)
+    assert forget_old(now=later) == 0  # it waits to be sent
+    assert receiver.deliver() == 1
+    assert [each["subject"] for each in receiver.got[0][1]["alerts"]] == ["stays"]
+    assert (forget_old(now=later), AlertDelivery.objects.count()) == (1, 0)
+
+
+# --- on its way out
+
+
+@contextmanager
+def listening(status: int = 200) -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
+    """A receiver on this machine: its URL, and what it got."""
+    got: list[tuple[dict[str, str], bytes]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            got.append(({name.lower(): value for name, value in self.headers.items()}, body))
+            self.send_response(status)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/alerts?from=us", got
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_a_webhook_is_signed_and_reaches_only_what_upstreams_may(project: ProjectInfo) -> None:
+    with listening() as (url, got):
+        saved = editing.save_channel(
+            actor=SHELL,
+            project_id=project.id,
+            edit=ChannelEdit(
+                name="here", kind=ChannelKind.WEBHOOK, address=url, allow_private=True
+            ),
+        )
+        editing.send_test(actor=SHELL, project_id=project.id, channel_id=saved.id, now=NOW)
+        # Whatever a row says: the guard has the last word, at the socket.
+        AlertChannel.objects.update(allow_private=False)
+        delivering.deliver_due(now=NOW, sending=notifier.opened, go_on=lambda: None)
+        assert got == []
+        refused = AlertDelivery.objects.get()
+        assert (refused.state, refused.http_status) == ("waiting", None)
+        assert "Channel here may not be called: 127.0.0.1 is on this machine" in refused.told
+        AlertChannel.objects.update(allow_private=True, retry_at=None)
+        delivering.deliver_due(now=NOW, sending=notifier.opened, go_on=lambda: None)
+
+    ((headers, body),) = got
+    secret = base64.b64decode(str(saved.made_secret).removeprefix("whsec_"))
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    mac = base64.b64encode(hmac.new(secret, signed, hashlib.sha256).digest()).decode()
+    assert headers["webhook-signature"] == f"v1,{mac}"
+    assert json.loads(body)["test"] is True
+    assert AlertDelivery.objects.get().state == "sent"
+    kept = json.dumps([*AlertChannel.objects.values()], default=str)
+    kept += json.dumps([*AuditEntry.objects.values()], default=str)
+    assert "from=us" not in kept
+    assert str(saved.made_secret) not in kept
+
+
+def test_mail_is_sent_where_a_server_is_named(project: ProjectInfo, settings: Any) -> None:
+    number = channel(project, ChannelKind.EMAIL)
+    editing.send_test(actor=SHELL, project_id=project.id, channel_id=number, now=NOW)
+
+    settings.EMAIL_HOST = ""
+    delivering.deliver_due(now=NOW, sending=notifier.opened, go_on=lambda: None)
+    assert "HELMDASH_SMTP_URL" in AlertDelivery.objects.get().told
+    AlertChannel.objects.update(retry_at=None)
+    settings.EMAIL_HOST = "mail.example"
+    delivering.deliver_due(now=NOW, sending=notifier.opened, go_on=lambda: None)
+
+    (sent,) = mail.outbox
+    assert (sent.to, sent.subject) == (["a@example.org"], "Test: Resolved: The channel email works")
+
+
+# --- editing
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("kind", "over", "field"),
+    [
+        (ChannelKind.WEBHOOK, {"address": "ftp://host/x"}, "address"),
+        (ChannelKind.WEBHOOK, {"address": "http://169.254.169.254/"}, "address"),
+        (ChannelKind.WEBHOOK, {"address": "http://10.0.0.1/"}, "address"),
+        (ChannelKind.WEBHOOK, {"address": "https://me:pw@host.example/"}, "address"),
+        (ChannelKind.WEBHOOK, {"address": ""}, "address"),
+        (ChannelKind.WEBHOOK, {"name": ""}, "name"),
+        (ChannelKind.SLACK, {"secret": "x"}, "secret"),
+        (ChannelKind.EMAIL, {"address": "nobody"}, "address"),
+        (ChannelKind.EMAIL, {"address": ",".join(["a@example.org"] * 11)}, "address"),
+        (ChannelKind.PAGERDUTY, {"secret": "short"}, "secret"),
+    ],
+)
+def test_what_is_wrong_with_a_channel(
+    project: ProjectInfo, kind: ChannelKind, over: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(AlertProblem) as raised:
+        channel(project, kind, **over)
+
+    assert field in raised.value.errors
+
+
+@pytest.mark.one_database
+def test_owners_edit_and_only_superusers_reach_private_addresses(project: ProjectInfo) -> None:
+    owner = Person(name="olga", roles={project.id: MemberRole.OWNER})
+    editor = Person(name="ed", roles={project.id: MemberRole.EDITOR})
+    edit = ChannelEdit(name="x", kind=ChannelKind.SLACK, address="https://hooks.example.com/a")
+    private = ChannelEdit(
+        name="y", kind=ChannelKind.SLACK, address="http://10.0.0.1/a", allow_private=True
+    )
+
+    with pytest.raises(Forbidden):
+        editing.save_channel(actor=editor, project_id=project.id, edit=edit)
+    editing.save_channel(actor=owner, project_id=project.id, edit=edit)
+    with pytest.raises(AlertProblem):
+        editing.save_channel(actor=owner, project_id=project.id, edit=private)
+    lent = editing.save_channel(actor=SHELL, project_id=project.id, edit=private).id
+    with pytest.raises(AlertProblem):
+        editing.save_channel(actor=owner, project_id=project.id, edit=edit, channel_id=lent)
+    with pytest.raises(AlertProblem) as raised:
+        rule(project, RuleKind.LEVEL, level="red", quiet_start=time(1), zone="Nowhere")
+    assert set(raised.value.errors) == {"level", "quiet_end", "zone"}
+    with pytest.raises(AlertProblem):
+        rule(project, RuleKind.LEVEL)  # switched on, and tells nobody
