@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
@@ -15,6 +15,7 @@ from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.rollups.facts import BAND_LABELS, NO_VARIANT, OTHER, PURPOSES
+from helmdash.core.text.query_terms import MOST_CHARS, BadQuery, Field, Query, parse_query
 from helmdash.core.text.time_ranges import (
     BadRange,
     TimeRange,
@@ -25,7 +26,8 @@ from helmdash.core.text.time_ranges import (
 from helmdash.pages.forms import one_of
 from helmdash.pages.parts.heat_map import Rows
 from helmdash.queries.audit import KINDS, AuditFilters
-from helmdash.queries.call_filters import ANY_CAUSE, CallFilters
+from helmdash.queries.call_filters import CallFilters
+from helmdash.queries.call_terms import ANY_CAUSE, CALL_FIELDS
 from helmdash.queries.conversations.conversations import ConversationFilters
 from helmdash.queries.trims import TrimFilters, TrimOutcome
 
@@ -214,9 +216,33 @@ _FOLDED = (
 )
 
 
+class QueryField(forms.CharField):
+    """The bar of a list: a query of its fields (core.text.query_terms)."""
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        widget = forms.TextInput(
+            attrs={
+                "autocomplete": "off",
+                "spellcheck": "false",
+                "list": "query-words",
+                "placeholder": "level:critical -cause:timeout has:trim latency:>2s",
+            }
+        )
+        super().__init__(required=False, max_length=MOST_CHARS, label="Query", widget=widget)
+        self.asked = tuple(fields)
+
+    def clean(self, value: str) -> Query:
+        """Raises ValidationError with the part that cannot be read."""
+        try:
+            return parse_query(super().clean(value), self.asked)
+        except BadQuery as error:
+            raise forms.ValidationError(str(error)) from None
+
+
 class CallFilterForm(ClientForm):
     """The filters of the page of calls, as its address has them."""
 
+    query = QueryField(CALL_FIELDS)
     cause = one_of((ANY_CAUSE, *FailureCause))
     level_reason = one_of(HealthReason, label="Why unknown")
     finish_reason = one_of(FinishReason, label="Finish reason")
@@ -244,7 +270,9 @@ class CallFilterForm(ClientForm):
 
     def filters(self) -> CallFilters:
         """The filters for the query; only after is_valid()."""
-        return CallFilters(**self.values())
+        values = self.values()
+        query: Query = values.pop("query")
+        return CallFilters(**values, terms=query.terms or None)
 
 
 class PlanFilterForm(SearchForm):

@@ -14,7 +14,10 @@ from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.rollups.facts import NO_VARIANT, OTHER, PURPOSES, ROUTE, bounds_of_band
+from helmdash.core.text.query_terms import Term
+from helmdash.queries.call_terms import ANY_CAUSE, MOST_TRIED, conditions, is_indexed
 from helmdash.queries.distinct_values import model_keys
+from helmdash.queries.paging import newer, older
 from helmdash.records.call_names import Place, calls_at, find_beginning
 from helmdash.records.models import Call, Conversation
 from helmdash.records.querysets import calls_of, starts_with
@@ -23,8 +26,6 @@ from helmdash.records.querysets import calls_of, starts_with
 _SEARCHED_CONVERSATIONS = 100
 # So many calls are found and sorted in some tens of milliseconds.
 _SORTED_CALLS = 10_000
-
-ANY_CAUSE: Final = "any"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class CallFilters:
     ANY_CAUSE: every call that failed. `purpose` OTHER: all that are none of PURPOSES; `variant`
     NO_VARIANT: those without, as routes are. `size` is one of BAND_LABELS, of the bytes sent.
     `tokens_over`: prompts that were reported with more tokens.
+    `terms` are of call_terms.CALL_FIELDS.
     """
 
     conversation: str | None = None
@@ -54,17 +56,58 @@ class CallFilters:
     size: str | None = None
     variant: str | None = None
     tokens_over: int | None = None
+    terms: tuple[Term, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far a list looks for one page: `last` is the last row that it looks at, as its moment and
+    its key. is_ahead: from older to newer ones."""
+
+    last: tuple[datetime, int]
+    is_ahead: bool = False
+
+    def within(self, rows: QuerySet[Call]) -> QuerySet[Call]:
+        """The rows down (or up) to the last one."""
+        at, pk = self.last
+        if self.is_ahead:
+            return rows.filter(started_at__lte=at).exclude(started_at=at, id__gt=pk)
+        return rows.filter(started_at__gte=at).exclude(started_at=at, id__lt=pk)
 
 
 def filtered(project_id: int, filters: CallFilters) -> QuerySet[Call]:
     """The calls that fit the filters but for `q`, in no order. At most three queries are made for
-    the values of filters."""
+    the values of filters, and those of call_terms.conditions."""
+    tried = [term for term in filters.terms or () if not is_indexed(term)]
+    rows = _of_kind(_found_by_index(project_id, filters), filters)
+    return rows.filter(conditions(project_id, tried)) if tried else rows
+
+
+def reach(
+    project_id: int,
+    filters: CallFilters,
+    beside: tuple[datetime, int] | None = None,
+    *,
+    is_ahead: bool = False,
+) -> Reach | None:
+    """How far a list looks that begins at the newest call, or beside one: MOST_TRIED rows where
+    terms are tried on each. None: to the end, as there are no such terms or fewer rows. One query.
+    """
+    if filters.q or all(map(is_indexed, filters.terms or ())):
+        return None
+    rows = _found_by_index(project_id, filters).order_by("-started_at", "-id")
+    if beside is not None:
+        rows = (newer if is_ahead else older)(rows, "started_at", *beside)
+    found = list(rows.values_list("started_at", "id")[MOST_TRIED - 1 : MOST_TRIED + 1])
+    return Reach(last=found[0], is_ahead=is_ahead) if len(found) > 1 else None
+
+
+def _found_by_index(project_id: int, filters: CallFilters) -> QuerySet[Call]:
     rows = Call.objects.filter(project_id=project_id)
     for name in ("level", "cause", "finish_reason", "purpose", "pack"):
         value = getattr(filters, name)
         if value is not None and (name, value) not in _GROUPS:
             rows = rows.filter(**{name: value})
-    rows = _of_kind(rows, filters)
     if filters.model is not None:
         rows = rows.filter(model_key__in=model_keys(project_id=project_id, model=filters.model))
     if filters.client is not None:
@@ -85,7 +128,8 @@ def filtered(project_id: int, filters: CallFilters) -> QuerySet[Call]:
         rows = rows.filter(started_at__gte=filters.since)
     if filters.until is not None:
         rows = rows.filter(started_at__lt=filters.until)
-    return rows
+    served = [term for term in filters.terms or () if is_indexed(term)]
+    return rows.filter(conditions(project_id, served)) if served else rows
 
 
 # Words that stand for more than one value.

@@ -22,7 +22,7 @@ from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.routes import split_routes
 from helmdash.core.calls.usage import Usage
 from helmdash.core.conversations.clients import Client
-from helmdash.queries.call_filters import CallFilters, filtered, searches, ways_to_find
+from helmdash.queries.call_filters import CallFilters, filtered, reach, searches, ways_to_find
 from helmdash.queries.paging import (
     Neighbours,
     Page,
@@ -223,51 +223,60 @@ def _told_count(value: object) -> int | None:
 @answer("CallList")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallPage(Page[CallView]):
-    """A page of calls, newest first."""
+    """A page of calls, newest first.
+
+    looked_to: where terms of a query are tried on each call, how far back this page did so; calls
+    from before are for the next page, which there is then even if this one is not full.
+    """
 
     items: tuple[CallView, ...]
+    looked_to: Annotated[datetime | None, HIDDEN] = None
 
 
 def page(
     *, project_id: int, filters: CallFilters, cursor: str | None = None, limit: int = 50
 ) -> CallPage:
     """Calls, newest first. One query, one more with a conversation, two more with a model, at most
-    five more with `q`.
+    five more with `q`, and with terms those of call_terms.conditions and one for how far it looks.
 
     cursor None: from the newest. Raises BadCursor for one that no page of this list gave.
     """
     rows = filtered(project_id, filters).order_by("-started_at", "-id")
-    if cursor:
-        rows = older(rows, "started_at", *decode_time_cursor(cursor))
+    after = decode_time_cursor(cursor) if cursor else None
+    if after:
+        rows = older(rows, "started_at", *after)
+    looked = reach(project_id, filters, after)
+    if looked:
+        rows = looked.within(rows)
     found = _newest(rows.select_related("conversation"), project_id, filters.q, limit + 1)
     more = found[limit - 1] if len(found) > limit else None
+    last = (more.started_at, more.pk) if more else looked.last if looked else None
     return CallPage(
         items=tuple(view(row) for row in found[:limit]),
-        next=encode_cursor(more.started_at, more.pk) if more else None,
+        next=encode_cursor(*last) if last else None,
+        looked_to=looked.last[0] if looked and not more else None,
     )
 
 
 def neighbours(*, project_id: int, filters: CallFilters, call_id: str) -> Neighbours:
     """The calls that the list shows beside one. Three queries, and those that `page` makes for the
-    values of filters."""
+    values of filters, twice those for how far it looks."""
     place = find_places(project_id, [call_id]).get(call_id)
     if place is None:
         return Neighbours()
-    rows = filtered(project_id, filters)
+    rows, at = filtered(project_id, filters), (place.started_at, place.call_id)
 
-    def nearest(side: QuerySet[Call]) -> list[Call]:
-        ways = ways_to_find(side, project_id, filters.q)
+    def nearest(side: QuerySet[Call], *, is_ahead: bool) -> list[Call]:
+        looked = reach(project_id, filters, at, is_ahead=is_ahead)
+        ways = ways_to_find(looked.within(side) if looked else side, project_id, filters.q)
         return [row for way in ways for row in way.only("name", "started_at", "project_id")[:1]]
 
     def key(row: Call) -> tuple[datetime, int]:
         return row.started_at, row.pk
 
-    before = min(
-        nearest(newer(rows, "started_at", place.started_at, place.call_id)), key=key, default=None
-    )
-    after = max(
-        nearest(older(rows, "started_at", place.started_at, place.call_id)), key=key, default=None
-    )
+    ahead = nearest(newer(rows, "started_at", *at), is_ahead=True)
+    behind = nearest(older(rows, "started_at", *at), is_ahead=False)
+    before, after = min(ahead, key=key, default=None), max(behind, key=key, default=None)
     return Neighbours(before=before.name if before else None, after=after.name if after else None)
 
 

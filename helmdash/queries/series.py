@@ -29,7 +29,8 @@ from helmdash.core.rollups.periods import (
     quarter_of,
 )
 from helmdash.queries import rollups
-from helmdash.queries.call_filters import ANY_CAUSE, CallFilters, filtered, ways_to_find
+from helmdash.queries.call_filters import CallFilters, Reach, filtered, reach, ways_to_find
+from helmdash.queries.call_terms import ANY_CAUSE
 from helmdash.queries.distinct_values import model_keys
 from helmdash.records.models import Call, Rollup, RollupState
 from helmdash.records.rollup_rows import read_spans
@@ -151,9 +152,10 @@ def call_series(*, project_id: int, filters: CallFilters, now: datetime, split: 
 
     From rollups where no filter is given, or one that has a marginal: exact, in two queries, two
     more with a model and two more without `since`. Else the newest MOST_READ calls that fit are
-    read, in six queries more at most, and bars are exact down to the last one read. Where more
-    fit, the bars before are estimates: of the calls that one filter with a marginal leaves (or of
-    all), the share that fits is taken to be what it is among the newer ones.
+    read (among MOST_TRIED, where a query's terms are tried on each), in seven queries more at most,
+    and bars are exact down to the last one read. Where more fit, the bars before are estimates: of
+    the calls that one filter with a marginal leaves (or of all), the share that fits is taken to be
+    what it is among the newer ones.
     """
     only, is_all = _marginal_of(project_id, filters)
     wider = series(
@@ -207,13 +209,17 @@ def _narrowed(
 ) -> Series:
     """The same bars with those calls only that fit all filters."""
     whole = replace(filters, since=wider.bars[0].since, until=wider.bars[-1].until)
-    newest = _read(project_id, whole, split)
+    looked = reach(project_id, whole)
+    newest = _read(project_id, whole, split, looked)
     exact, seen = count_rows(wider.bars, newest[:MOST_READ])
-    if len(newest) <= MOST_READ:
+    if len(newest) > MOST_READ:
+        counted_from, before = newest[MOST_READ - 1][0], newest[MOST_READ][0]
+    elif looked is not None:
+        counted_from = before = looked.last[0]
+    else:
         return Series(bars=exact, is_behind=False)
-    counted_from = newest[MOST_READ - 1][0]
     base = _calls_of(only, project_id, since=counted_from, until=whole.until)
-    estimated = estimate_before(newest[MOST_READ][0], exact, wider.bars, seen, base)
+    estimated = estimate_before(before, exact, wider.bars, seen, base)
     return Series(bars=estimated, is_behind=wider.is_behind)
 
 
@@ -262,9 +268,13 @@ def _calls_of(only: Only, project_id: int, *, since: datetime, until: datetime |
     )
 
 
-def _read(project_id: int, filters: CallFilters, split: Split) -> list[Moment]:
+def _read(
+    project_id: int, filters: CallFilters, split: Split, looked: Reach | None
+) -> list[Moment]:
     """When the newest calls that fit started, and their words; one more than are counted."""
     rows = filtered(project_id, filters).order_by("-started_at", "-id")
+    if looked is not None:
+        rows = looked.within(rows)
     found: dict[int, Moment] = {}
     for way in ways_to_find(rows, project_id, filters.q):
         values = way.values_list("id", "started_at", *_COLUMNS[split])[: MOST_READ + 1]

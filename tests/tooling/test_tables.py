@@ -21,6 +21,8 @@ PARTIAL = {
     "helmdash.core.calls.error_words._WORDINGS": "as above",
     "helmdash.core.calls.finish._WORDS": "any other word is OTHER",
     "helmdash.core.fitting.receipt._LABELS": "a step that is told otherwise",
+    "helmdash.core.text.query_terms._HOW": "words and texts are no numbers",
+    "helmdash.core.text.query_terms._UNITS": "as above",
     "helmdash.core.truncation.sentences._ADVICE": "one advice for the rest",
     "helmdash.pages.parts.figure_sources._CAUTION": "else it is the row's",
     "helmdash.pages.parts.figure_sources._CRITICAL": "else it is the row's",

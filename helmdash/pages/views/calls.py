@@ -12,11 +12,13 @@ from helmdash.pages.guards import require_storable
 from helmdash.pages.list_bars import call_bars
 from helmdash.pages.parts import composition, snippets
 from helmdash.pages.parts.call_groups import plans_among
+from helmdash.pages.query_bar import CALL_CONTROLS, settled
 from helmdash.pages.render import PageRequest, live, show
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import calls, distinct_values, fitting, line_edits
 from helmdash.queries.budgets import budgets
+from helmdash.queries.call_terms import MOST_TRIED
 from helmdash.queries.conversations.curve import call_before
 from helmdash.queries.paging import BadCursor
 
@@ -28,7 +30,10 @@ def call_list(request: PageRequest) -> HttpResponse:
     """The page of calls, or the fragment of its rows; the newest first."""
     project = scope.current_project(request)
     form = CallFilterForm(request.GET, now=request.now, zone=reader_zone(request))
-    context: dict[str, object] = {"form": form}
+    leads_on = settled(request, form, CALL_CONTROLS)
+    if leads_on is not None:
+        return leads_on
+    context: dict[str, object] = {"form": form, "most_tried": MOST_TRIED}
     if form.is_valid():
         filters = form.filters()
         zone = reader_zone(request)

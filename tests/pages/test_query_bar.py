@@ -1,0 +1,178 @@
+"""The query bar of lists: the same state as controls and address, and what it finds."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from helmdash.core.calls.lanes import Lane
+from helmdash.core.text.query_terms import parse_query
+from helmdash.queries import call_filters, calls
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.call_filters import CallFilters
+from helmdash.queries.call_terms import CALL_FIELDS
+from tests.factories import make_capture, record
+from tests.pages.hygiene import faults
+
+
+def rows_of(html: str) -> list[str]:
+    return re.findall(r'data-row="([^"]*)"', html)
+
+
+TALK = {"talk-0", "talk-1", "talk-2", "talk-3", "talk-4"}
+ALL = TALK | {"cut", "also/with slash", "lost"}
+
+
+@pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        ("-level:healthy", {"talk-2", "talk-3", "talk-4", "cut", "lost"}),
+        ("level:caution,critical", {"talk-2", "talk-4"}),
+        ("-cause:any", ALL - {"cut", "lost"}),
+        ("-cause:timeout has:error", {"cut", "lost"}),
+        ("has:trim", {"cut"}),
+        ("-has:trim", ALL - {"cut"}),
+        ("-has:conversation", {"also/with slash"}),
+        ("has:usage -has:error", ALL - {"cut", "lost", "talk-3"}),
+        ("prompt:>100k", {"talk-2", "talk-4"}),
+        ("prompt:20k..60k", {"talk-0", "talk-1", "also/with slash"}),
+        # Unknown is within no range, and is not left out with one.
+        ("-prompt:>0", {"talk-3", "lost"}),
+        ("model:some/*", {"cut"}),
+        ("-model:some/*", ALL - {"cut"}),
+        ("model:nothing/*", set()),
+        ("-model:some/free-model:free has:conversation", TALK | {"lost"}),
+        ("-conversation:talk", ALL - TALK),
+        ("conversation:talk,quiet", TALK | {"lost"}),
+        ("-purpose:chat", {"cut"}),
+        ("http:>=500", {"lost"}),
+        ("-lane:side http:200", ALL - {"lost"}),
+        ("lane:side -level:healthy", set()),
+        ("has:tools", set()),
+        ("has:cut", set()),
+        ("-variant:none", set()),
+        ("-client:codex -pack:x -finish:length -reason:suspected_cut ttft:>1h", set()),
+    ],
+)
+def test_a_query_finds(owner: Client, filled: str, query: str, ids: set[str]) -> None:
+    response = owner.get("/calls/", {"query": query}, follow=True)
+
+    html = response.content.decode()
+    assert (response.status_code, faults(html)) == (200, [])
+    assert set(rows_of(html)) == ids
+
+
+def test_what_controls_can_say_moves_into_them(owner: Client, filled: str) -> None:
+    rest = "-cause:timeout model:openai/* client:codex,aider"
+    typed = f"level:critical {rest} talk finish:stop pack:a"
+    asked = {"query": typed, "level": "healthy", "range": "7d", "cursor": "x", "pack": "b"}
+
+    plain = owner.get("/calls/", asked)
+    part = owner.get("/calls/", asked, headers={"HX-Request": "true"})
+
+    assert (plain.status_code, part.status_code) == (302, 204)
+    said = parse_qs(urlsplit(plain["Location"]).query)
+    assert said == parse_qs(urlsplit(part["HX-Redirect"]).query) | {"project": ["default"]}
+    assert said == {
+        "query": [rest],
+        "level": ["critical"],
+        "finish_reason": ["stop"],
+        "pack": ["a"],
+        "range": ["7d"],
+        "q": ["talk"],
+        "project": ["default"],
+    }
+    html = owner.get(plain["Location"]).content.decode()
+    assert f'value="{rest}"' in html
+    assert '<option value="critical" selected>' in html
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("colour:red", "colour: there is no such field."),
+        ("level:blue", "blue is not known of level"),
+        ("latency:>soon", "soon is no duration"),
+        ("a\x00b", "Null characters are not allowed"),
+        ("x" * 501, "at most 500 characters"),
+    ],
+)
+def test_what_cannot_be_read_is_named_and_nothing_is_lost(
+    owner: Client, filled: str, query: str, said: str
+) -> None:
+    response = owner.get("/calls/", {"query": query, "level": "critical"})
+
+    html = response.content.decode()
+    assert (response.status_code, faults(html)) == (400, [])
+    assert said in html
+    assert f'value="{query}"'.replace("&gt;", ">") in html.replace("&gt;", ">")
+    assert '<option value="critical" selected>' in html
+
+
+def test_terms_are_tried_on_so_many_calls_for_one_page(
+    owner: Client, project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No page reads more than its share; what lies behind is a page further."""
+    monkeypatch.setattr(call_filters, "MOST_TRIED", 5)
+    now = timezone.now()
+    # Three start at one moment, just where the first page stops looking.
+    minutes = (1, 2, 3, 4, 5, 5, 5, 8, 9, 10, 11, 12)
+    captures = [
+        make_capture(
+            id=f"c{n}",
+            conversation=None,
+            latency_ms=9_000 if n in (0, 5, 6, 11) else 10,
+            started_at=now - timedelta(minutes=ago),
+        )
+        for n, ago in enumerate(minutes)
+    ]
+    record(*captures, project=project)
+    terms = parse_query("latency:>2s", CALL_FIELDS).terms
+    filters = CallFilters(terms=terms)
+
+    cursor, seen, pages = None, [], 0
+    while True:
+        found = calls.page(project_id=project.id, filters=filters, cursor=cursor)
+        seen += [call.id for call in found.items]
+        pages += 1
+        cursor = found.next
+        assert (found.looked_to is None) == (cursor is None)
+        if cursor is None:
+            break
+
+    assert sorted(seen) == ["c0", "c11", "c5", "c6"]
+    assert len(seen) == 4
+    assert pages == 3
+    assert {call.id for call in calls.export(project_id=project.id, filters=filters)} == set(seen)
+    html = owner.get("/calls/?query=latency:>2s").content.decode()
+    assert "Looked at" in html
+    near = calls.neighbours(project_id=project.id, filters=filters, call_id="c5")
+    assert {near.before, near.after} <= {"c0", "c6", "c11", None}
+
+
+def test_a_query_asks_a_bounded_number_of_questions(
+    owner: Client, filled: str, project: ProjectInfo
+) -> None:
+    counts = []
+    for query in ("", "prompt:>1", "prompt:>1 -model:a -conversation:talk has:error http:>1"):
+        owner.get("/calls/", {"query": query})
+        with CaptureQueriesContext(connection) as queries:
+            owner.get("/calls/", {"query": query})
+        counts.append(len(queries))
+
+    # How far the list and its bars look, and once more the rows of the bars; then for each of both
+    # two for the model and one for the conversation.
+    assert counts[1] - counts[0] <= 4
+    assert counts[2] - counts[1] <= 12
+
+
+def test_each_lane_is_a_word(owner: Client, filled: str) -> None:
+    for lane in Lane:
+        assert owner.get(f"/calls/?query=-lane:{lane}").status_code == 200
