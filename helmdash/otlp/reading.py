@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from helmdash.core.calls.capture import Capture
-from helmdash.core.telemetry.logs import call_of
+from helmdash.core.telemetry.logs import calls_of
 from helmdash.core.telemetry.nesting import Surroundings, innermost
 from helmdash.core.telemetry.spans import above_of, capture_of, is_call
 from helmdash.otlp import jsonbody
@@ -37,7 +37,7 @@ def read_export(
         captures = _of_spans(export, surroundings, project_id)
         all_records = len(export.spans)
     else:
-        captures = [capture for record in export.logs if (capture := call_of(record)) is not None]
+        captures = calls_of(export.logs)
         all_records = len(export.logs) or export.points
     return Reading(
         captures=tuple(captures),

@@ -7,6 +7,8 @@ its id.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from hashlib import blake2b
 
 from helmdash.core.agents.names import foreign_name
@@ -68,6 +70,25 @@ def call_of(record: LogRecord) -> Capture | None:
     return None
 
 
+def calls_of(records: Iterable[LogRecord]) -> list[Capture]:
+    """The calls that the records of one export tell of. Of several that tell of one (a request, and
+    that it was refused) the later ones complete the first."""
+    found: dict[str, Capture] = {}
+    for record in records:
+        capture = call_of(record)
+        if capture is not None and capture.id is not None:
+            first = found.get(capture.id)
+            found[capture.id] = capture if first is None else _completed(first, capture)
+    return list(found.values())
+
+
+def _completed(first: Capture, later: Capture) -> Capture:
+    unknown = {name: getattr(later, name) for name in _COMPLETED if getattr(first, name) is None}
+    return replace(first, **unknown)
+
+
+# What a second record of a call may know.
+_COMPLETED = ("usage", "finish_reason", "http_status", "error_message", "latency_ms", "ttft_ms")
 _PREFIXES = (claude.PREFIX, "codex.", "gemini_cli.")
 
 

@@ -20,6 +20,7 @@ from helmdash.core.telemetry.facts import (
     UPSTREAM_MODEL,
     Place,
     attempt_of,
+    call_id,
     client_of_source,
     finish_reason_of,
     http_status_of,
@@ -51,6 +52,9 @@ _TEXTS = (
     "gen_ai.tool.definitions",
     "input.value",
 )
+# Ids of replies, and before what the gateway notes them (ADR 45).
+_REPLIES = (("msg_", "anthropic"), ("resp_", "codex"))
+_NAME_CHARS = 100
 # As an instrumentor's own limit of an attribute may be lower, this is only what is looked at.
 _MESSAGE_CHARS = 2000
 _SECONDS_OF_FIRST = (
@@ -109,13 +113,14 @@ def capture_of(
     provider = provider_of(told)
     counts = counts_of(told, span.source, provider=provider or "")
     place = _place(span, above)
-    name = _request_id(span)
+    name, also_known = _names(span)
     client, version = client_of_source(span.source, told)
     status, code, http_status = _outcome(span)
     model = word_of(first_present(told, MODEL), 255)
     answered_by = word_of(first_present(told, UPSTREAM_MODEL), 255)
     return Capture(
-        id=f"anthropic:{name}" if name else f"otel:{span.trace_id}:{span.span_id}",
+        id=name,
+        also_known=also_known,
         model=model or answered_by or "unknown",
         upstream_model=answered_by,
         provider=provider,
@@ -165,12 +170,22 @@ def _nearest(names: Iterable[str], places: Iterable[Attributes]) -> str | None:
     return None
 
 
-def _request_id(span: Span) -> str | None:
-    """Anthropic's own id of a request, by which other doors know the same call."""
-    told = span.attributes
-    found = told.get("request_id") if _is_claude(span) else told.get("gen_ai.response.id")
-    name = word_of(found, 100)
-    return name if name is not None and name.startswith(("req_", "msg_")) else None
+def _names(span: Span) -> tuple[str, tuple[str, ...]]:
+    """The call's id, and others that other doors may know it by.
+
+    Claude Code tells the provider's own id of a request, or the gateway's: it is the same wherever
+    the call is told of. An id of a reply may be anything that a server makes up, and names no call
+    by itself.
+    """
+    told, own = span.attributes, f"otel:{span.trace_id}:{span.span_id}"
+    if _is_claude(span):
+        request = word_of(told.get("request_id"), _NAME_CHARS)
+        return (call_id(f"anthropic:{request}") if request else own), ()
+    reply = word_of(told.get("gen_ai.response.id"), _NAME_CHARS) or ""
+    for beginning, agent in _REPLIES:
+        if reply.startswith(beginning):
+            return own, (f"{agent}:{reply}",)
+    return own, ()
 
 
 def _outcome(span: Span) -> tuple[Status, str | None, int | None]:

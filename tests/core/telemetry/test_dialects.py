@@ -9,7 +9,7 @@ import pytest
 from helmdash.core.calls.finish import normalise_finish_reason
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.usage import normalise_usage
-from helmdash.core.telemetry.logs import call_of
+from helmdash.core.telemetry.logs import call_of, calls_of
 from helmdash.core.telemetry.nesting import Surroundings, innermost
 from helmdash.core.telemetry.spans import capture_of, is_call
 from helmdash.core.telemetry.values import Exporter, LogRecord, Span
@@ -183,7 +183,7 @@ def test_a_session_stands_on_the_span_above_it_or_on_the_resource() -> None:
 
 
 def test_the_same_call_has_one_id_in_log_and_span() -> None:
-    told = {"session.id": "s", "request_id": "req_9", "model": "claude-opus-4-8[1m]"}
+    told = {"session.id": "s", "request_id": "call_9", "model": "claude-opus-4-8[1m]"}
     source = Exporter("com.anthropic.claude_code.events")
     log = call_of(
         LogRecord(source=source, time_ns=START, attributes={"event.name": "api_error", **told})
@@ -191,8 +191,28 @@ def test_the_same_call_has_one_id_in_log_and_span() -> None:
     span = capture_of(_span({**told, "span.type": "llm_request"}, source=source))
 
     assert log is not None
-    assert log.id == span.id == "anthropic:req_9"
+    assert log.id == span.id == "anthropic:call_9"
     assert (log.model, log.client_window, log.status) == ("claude-opus-4-8", 1_000_000, "error")
+
+
+def test_a_refusal_completes_its_request() -> None:
+    told = {"session.id": "s", "request_id": "req_3", "model": "m"}
+    source = Exporter("com.anthropic.claude_code.events")
+    events = [{"event.name": "api_request", "input_tokens": 9}, {"event.name": "api_refusal"}]
+    for order in (events, events[::-1]):
+        records = [
+            LogRecord(source=source, time_ns=START, attributes=told | event) for event in order
+        ]
+        (call,) = calls_of(records)
+        assert call.finish_reason == "refusal"
+        assert normalise_usage(call.usage).prompt_tokens == 9
+
+
+def test_the_id_of_a_reply_names_no_call_by_itself() -> None:
+    for reply, also in (("msg_1", ("anthropic:msg_1",)), ("resp_1", ("codex:resp_1",)), ("x", ())):
+        call = capture_of(_span({"gen_ai.response.id": reply}))
+        assert call.id == f"otel:{TRACE}:00f067aa0ba902b7"
+        assert call.also_known == also
 
 
 def _names(spans: list[Span]) -> list[str]:
