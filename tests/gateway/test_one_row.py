@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.world import COMPLETION, PROMPT, World, model_of
-from tests.otlp.exports import logs_json
+from tests.otlp.exports import PROTOBUF, SpanOut, logs_json, spans_protobuf
 
 pytestmark = pytest.mark.xdist_group("gateway")
 
@@ -87,3 +88,24 @@ def test_a_turn_of_codex(world: World, mark: str) -> None:
     found = world.api.get(f"/calls/{call['id']}").json()
     assert found["routes"] == ["gateway", "otlp_log", "transcript"]
     assert _ids(world, mark) == [call["id"]]
+
+
+def test_a_large_export_is_taken_by_the_worker(world: World, mark: str) -> None:
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}
+    trace = mark.encode().hex().ljust(32, "0")[:32]
+    spans = [
+        SpanOut(number=number, trace=trace, attributes={**attributes, "session.id": mark})
+        for number in range(1, 1_501)
+    ]
+    headers = {"content-type": PROTOBUF, "content-encoding": "gzip"}
+    body = gzip.compress(spans_protobuf(spans))
+
+    for _ in range(2):
+        answer = world.http.post("/v1/traces", content=body, headers=headers)
+        assert (answer.status_code, answer.content) == (200, b""), answer.text
+        assert answer.headers["x-helmdash-records"] == "call=1500 other=0 rejected=0"
+
+    found = world.api.get(f"/conversations/{mark}").json()
+    assert found["generation"] == 1_500
+    told = world.http.get("/metrics").text
+    assert 'helmdash_otlp_records_total{became="call",signal="traces"} ' in told

@@ -109,6 +109,20 @@ def test_a_turn_of_codex_is_one_row(
     assert calls.find(project_id=project.id, call_id="codex:t-1:log") is not None
 
 
+def test_failures_of_codex_are_one_row_each(project: ProjectInfo) -> None:
+    failed = {"usage": None, "finish_reason": None, "status": "error"}
+    for number in range(2):
+        at = NOW + timedelta(minutes=9 * number)
+        record(
+            project,
+            _codex(GATEWAY, id=f"call_{number}", also_known=(), started_at=at, **failed),
+            _codex(LOG, id=f"codex:{number}", http_status=400, started_at=at, **failed),
+        )
+
+    found = list(Call.objects.order_by("id").values_list("name", "routes", "http_status"))
+    assert found == [(f"call_{number}", "gateway otlp_log", 200) for number in range(2)]
+
+
 def test_equal_turns_stay_as_many_as_they_were(project: ProjectInfo) -> None:
     for number in range(3):
         record(project, _codex(GATEWAY, id=f"call_{number}", also_known=()))

@@ -30,8 +30,8 @@ _RANKS: Final = {route.value: rank for rank, route in enumerate(_STRENGTH)}
 _AGENTS: Final = frozenset({"claude-code", "codex"})
 # A record is written when the reply has ended, which may take minutes.
 _LIKE_WITHIN: Final = timedelta(minutes=10)
-# So many calls of one conversation with equal counts are told apart.
-MOST_ALIKE: Final = 8
+# So many calls of one conversation with equal counts are told apart, within twenty minutes.
+MOST_ALIKE: Final = 16
 _DIGEST_BYTES: Final = 16
 
 _FIGURES: Final = (
@@ -68,17 +68,43 @@ COLUMNS: Final = ("routes", *_FIGURES, *_WORDS, *_FINISH, *_CAUSE, *_OUTCOME, *H
 """What another door may add to a call's row, or correct."""
 
 
-def alike_names(capture: Capture, usage: Usage) -> tuple[str, ...]:
-    """Names by which calls with equal counts of one conversation are found, the first, the second
-    and so on; () where nothing can be compared."""
-    counts = (usage.prompt_tokens, usage.completion_tokens)
+def alike_names(capture: Capture, usage: Usage, at: datetime) -> tuple[str, ...]:
+    """Names for calls of one conversation with equal counts, or without any since they failed: the
+    first of some minutes, the second and so on; () where nothing can be compared.
+
+    at: when the call began.
+    """
+    text = _likeness(capture, usage)
+    return _numbered(text, at) if text is not None else ()
+
+
+def alike_places(capture: Capture, usage: Usage, at: datetime) -> tuple[str, ...]:
+    """The names by which a like call is found: those of its own minutes, and of those before or
+    after where these are near."""
+    text = _likeness(capture, usage)
+    if text is None:
+        return ()
+    around = (at, at - _LIKE_WITHIN, at + _LIKE_WITHIN)
+    return tuple(dict.fromkeys(name for each in around for name in _numbered(text, each)))
+
+
+def _likeness(capture: Capture, usage: Usage) -> str | None:
     comes_elsewhere = any(route.value in _RANKS for route in capture.routes)
-    if capture.client_name not in _AGENTS or not comes_elsewhere or None in counts:
-        return ()
-    if not capture.conversation:
-        return ()
-    text = repr((capture.client_name, capture.conversation, *counts))
-    digest = blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+    if capture.client_name not in _AGENTS or not comes_elsewhere or not capture.conversation:
+        return None
+    counts: tuple[object, ...] = (usage.prompt_tokens, usage.completion_tokens)
+    if None in counts:
+        # A failed call has no counts; its status may be another one at each door.
+        if usage.is_available or capture.effective_status != "error":
+            return None
+        counts = ("error",)
+    return repr((capture.client_name, capture.conversation, *counts))
+
+
+def _numbered(text: str, at: datetime) -> tuple[str, ...]:
+    bucket = at.timestamp() // (2 * _LIKE_WITHIN.total_seconds())
+    told = f"{text} {bucket:.0f}".encode("utf-8", "replace")
+    digest = blake2b(told, digest_size=_DIGEST_BYTES).hexdigest()
     return tuple(f"alike:{digest}:{number}" for number in range(MOST_ALIKE))
 
 

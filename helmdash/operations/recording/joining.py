@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from helmdash.core.calls.joining import (
     COLUMNS,
     alike_names,
+    alike_places,
     is_about_then,
     joined,
     may_join,
@@ -43,7 +44,7 @@ def names_of(item: Judged) -> Iterator[str]:
     """All names that a call may be known by, its own first."""
     yield item.capture.id or ""
     yield from item.capture.also_known
-    yield from alike_names(item.capture, item.usage)
+    yield from alike_places(item.capture, item.usage, item.started_at)
 
 
 class KnownCalls(Generic[Answer]):
@@ -63,7 +64,7 @@ class KnownCalls(Generic[Answer]):
             known = self._known.get(name)
             if known is not None and may_join(known.routes, capture.routes):
                 return known
-        for name in alike_names(capture, item.usage):
+        for name in alike_places(capture, item.usage, item.started_at):
             known = self._known.get(name)
             if (
                 known is not None
@@ -96,7 +97,7 @@ class KnownCalls(Generic[Answer]):
         add_names(self._further)
 
     def _name(self, item: Judged, known: KnownCall[Answer], row: Row) -> None:
-        alike = alike_names(item.capture, item.usage)
+        alike = alike_names(item.capture, item.usage, item.started_at)
         is_named = any(self._known.get(name) is known for name in alike)
         free = next((name for name in alike if name not in self._known), None)
         names = [name for name in item.capture.also_known if name not in self._known]

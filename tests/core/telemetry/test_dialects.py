@@ -196,9 +196,10 @@ def test_the_same_call_has_one_id_in_log_and_span() -> None:
 
 
 def test_a_refusal_completes_its_request() -> None:
-    told = {"session.id": "s", "request_id": "req_3", "model": "m"}
+    told: dict[str, Any] = {"session.id": "s", "request_id": "req_3", "model": "m"}
     source = Exporter("com.anthropic.claude_code.events")
-    events = [{"event.name": "api_request", "input_tokens": 9}, {"event.name": "api_refusal"}]
+    request: dict[str, Any] = {"event.name": "api_request", "input_tokens": 9}
+    events = [request, {"event.name": "api_refusal"}]
     for order in (events, events[::-1]):
         records = [
             LogRecord(source=source, time_ns=START, attributes=told | event) for event in order
