@@ -203,6 +203,14 @@ class CallDetail:
 
     @property
     @member
+    def notes(self) -> tuple[str, ...]:
+        """What of the request was left out, since the upstream's format has no word for it."""
+        told = self.metadata.get("notes") if isinstance(self.metadata, Mapping) else None
+        found = told if isinstance(told, list) else []
+        return tuple(note for note in found[:_MOST_NOTES] if isinstance(note, str))
+
+    @property
+    @member
     def trim(self) -> TrimDetail | None:
         """What was cut of the prompt before it was sent; None where nothing was told of it."""
         sizes = self.call.trim
@@ -213,6 +221,10 @@ class CallDetail:
             after_bytes=sizes.after_bytes,
             dropped=self.trim_dropped,
         )
+
+
+# A translation tells of eight at most; metadata is anybody's.
+_MOST_NOTES = 16
 
 
 def _told_count(value: object) -> int | None:

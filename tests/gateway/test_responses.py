@@ -186,7 +186,8 @@ def test_what_can_be_done_without_is_left_out_with_a_sentence(world: World, mark
         "Look it up.", "It rains.", "Again?",
     ]  # fmt: skip
     call = world.call_of(answer)
-    assert len(call["metadata"]["notes"]) == 3
+    assert len(call["notes"]) == 3
+    assert call["notes"] == call["metadata"]["notes"]
     assert call["finish_reason"] == "tool_calls"
 
 

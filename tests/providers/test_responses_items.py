@@ -302,7 +302,7 @@ def test_every_end_is_one_event(
 )
 def test_a_call_that_broke_off_is_never_done(end: Event, status: str) -> None:
     """Codex runs a tool as soon as its call is done, whatever comes then."""
-    calls = [
+    calls: list[Event] = [
         ToolCallStarted(index=0, id="a", name="look"),
         ToolCallDelta(index=0, arguments='{"n'),
         ToolCallStarted(index=1, id="b", name="apply_patch"),
