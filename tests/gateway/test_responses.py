@@ -111,7 +111,8 @@ def test_an_upstream_without_it_is_asked_once_and_then_translated(world: World, 
     # Another test may have asked before this one.
     assert paths[-2:] == ["/v1/chat/completions"] * 2
     assert paths[:-2] in ([], [PATH])
-    assert [call["attempt"] for call in (world.call_of(first), world.call_of(second))][1] == 1
+    for answer in (first, second):
+        assert world.call_of(answer)["attempt"] == 1
 
 
 CAUSES = {"error-midway": "upstream_error_in_200", "cut-midway": "upstream_error"}
@@ -396,4 +397,14 @@ def test_a_stream_that_a_client_asks_for_again_is_another_attempt(world: World, 
             )
             calls.append(world.call_of(answer))
 
-    assert [call["attempt"] for call in calls] in ([1, 2, 3, 1, 2, 3], [1, 2, 3, 2, 3, 4])
+    assert [call["attempt"] for call in calls] == [1, 2, 3, 1, 2, 3]
+
+
+def test_a_response_that_is_made_in_the_background_is_no_empty_one(world: World, mark: str) -> None:
+    answer = world.post(PATH, asked(model_of(RESPONSES, "plain", mark), background=True))
+
+    call = world.call_of(answer)
+    assert (call["status"], call["cause"], call["raw_content_len"]) == ("success", None, None)
+    assert (call["finish_reason"], call["finish_reason_raw"]) == (None, "queued")
+    assert call["usage"]["prompt_tokens"] is None
+    assert call["health"]["level"] == "unknown"

@@ -47,8 +47,8 @@ _WORDS: dict[FinishReason, str] = {
         cancelled canceled cancel user_cancel user_cancelled abort aborted client_disconnected""",
 }
 
-# Written where a vendor has no reason to give.
-_SAYS_NOTHING = frozenset({"", "none", "null", "unspecified"})
+# Written where a vendor has no reason to give, or none yet.
+_SAYS_NOTHING = frozenset({"", "none", "null", "unspecified", "queued", "inprogress"})
 
 
 def is_known_reason(raw: str) -> bool:

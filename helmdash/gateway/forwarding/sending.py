@@ -44,7 +44,8 @@ class Sender:
         while True:
             reply = await self._reply(exchange, attempt)
             if isinstance(reply, ErrorReply) and self._is_foreign(exchange, reply):
-                exchange.refused_attempts = reply.attempts
+                # Not a try of the call's: it told what the upstream speaks.
+                exchange.notes["not_spoken"] = f"{client.wire} ({reply.status})"
                 attempt = prepare(exchange, exchange.outgoing, client)
                 continue
             if isinstance(reply, ErrorReply):

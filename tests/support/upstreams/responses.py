@@ -67,6 +67,10 @@ class ResponsesServer:
         if route != "POST /v1/responses":
             await _beside(exchange, route)
             return
+        if seen.json.get("background") and not seen.json.get("stream"):
+            queued = {"id": RESPONSE_ID, "object": "response", "status": "queued", "output": []}
+            await exchange.reply(200, json.dumps({**queued, "usage": None}).encode())
+            return
         try:
             asked = _read(seen.json)
         except Invalid as error:

@@ -16,6 +16,8 @@ from helmdash.providers.wire import ChatRequest, Other, Reply
 
 # What Anthropic and OpenAI call a summary that the provider itself has put into a history.
 _COMPACTION = "compaction"
+# How OpenAI answers a request that it works on in the background.
+_UNDER_WAY = ("queued", "in_progress")
 
 
 def capture_of(exchange: Exchange) -> Capture:
@@ -99,6 +101,8 @@ def _outcome(exchange: Exchange) -> tuple[Reply, int | None, int | None]:
     if streamed is not None:
         return streamed.reply(), streamed.text_bytes, streamed.reasoning_bytes
     reply = exchange.reply
+    if reply is not None and reply.finish_reason in _UNDER_WAY:
+        return reply, None, None  # what it will say is asked for later, by its id
     if reply is not None and exchange.request is not None:
         return reply, utf8_bytes(reply.text), utf8_bytes(reply.reasoning)
     # Without a chat request there is no text in a reply that could be missing.
