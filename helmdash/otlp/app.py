@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 from django.db import InterfaceError, OperationalError
 
 from helmdash.core.calls.capture import Capture
+from helmdash.core.telemetry.logs import TimedEvent
 from helmdash.core.telemetry.nesting import Surroundings
 from helmdash.doors.asgi import Disconnected, Message, Receive, Scope, Send, headers_of, note_known
 from helmdash.doors.body import Bodies, is_plain
@@ -22,7 +23,9 @@ from helmdash.doors.heavy import is_handed_on
 from helmdash.doors.keys import admit, owner_of
 from helmdash.doors.proxies import address_of
 from helmdash.metrics import telemetry_records
+from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.operations.recorder import Recorder, RecorderFull
+from helmdash.operations.recording.client_events import note_event
 from helmdash.otlp.reading import Reading, read_export
 from helmdash.otlp.signals import (
     SIGNALS,
@@ -37,7 +40,7 @@ from helmdash.otlp.signals import (
     success,
 )
 from helmdash.otlp.unpacking import is_small_unpacked, unpacking
-from helmdash.queries.access import Caller
+from helmdash.queries.access import Caller, ProjectInfo
 
 log = logging.getLogger(__name__)
 
@@ -128,6 +131,8 @@ class OtlpApp:
             else:
                 found = await self._read(signal, encoding, body, caller)
         await self._record(found.captures, caller)
+        if found.events:
+            await self._note(found.events, caller)
         answer = success(signal, encoding, rejected=found.rejected, why=found.why)
         counts = _counts(found)
         _count(signal, counts)
@@ -140,6 +145,19 @@ class OtlpApp:
             read_export, signal, encoding, body, self._surroundings, project_id=caller.project.id
         )
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def _note(self, events: Sequence[TimedEvent], caller: Caller) -> None:
+        """Keep what clients tell besides their calls; told twice, it is kept once. Raises
+        RecorderBusy."""
+        told = events, caller.project, datetime.now(UTC)
+        try:
+            if self._recorder.is_started:
+                loop = asyncio.get_running_loop()
+                await loop.run_in_executor(self._threads, _note_in_thread, *told)
+            else:
+                await sync_to_async(_note_events)(*told)
+        except (OperationalError, InterfaceError):
+            raise RecorderBusy("The database is unavailable.") from None
 
     async def _record(self, captures: Sequence[Capture], caller: Caller) -> None:
         """Store the calls, each chunk in a transaction. Raises RecorderBusy: what was stored before
@@ -161,6 +179,17 @@ class OtlpApp:
                 raise RecorderBusy(str(full)) from None
             except (OperationalError, InterfaceError):
                 raise RecorderBusy("The database is unavailable.") from None
+
+
+def _note_events(events: Sequence[TimedEvent], project: ProjectInfo, now: datetime) -> None:
+    for told in events:
+        # Of a conversation without a call nothing can be said yet.
+        note_event(project=project, event=told.event, now=min(told.at or now, now))
+
+
+def _note_in_thread(events: Sequence[TimedEvent], project: ProjectInfo, now: datetime) -> None:
+    with thread_connection():
+        _note_events(events, project, now)
 
 
 def _is_packed(headers: Mapping[bytes, bytes]) -> bool:

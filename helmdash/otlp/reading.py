@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from helmdash.core.calls.capture import Capture
-from helmdash.core.telemetry.logs import calls_of
+from helmdash.core.telemetry.logs import TimedEvent, calls_of, events_of
 from helmdash.core.telemetry.nesting import Surroundings, innermost
 from helmdash.core.telemetry.spans import above_of, capture_of, is_call
 from helmdash.otlp import jsonbody
@@ -15,9 +15,11 @@ from helmdash.otlp.signals import Encoding, Signal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The calls of one export, and how many records told of none. why: what was rejected."""
+    """The calls of one export, what else it tells of conversations, and how many records told of no
+    call. why: what was rejected."""
 
     captures: tuple[Capture, ...]
+    events: tuple[TimedEvent, ...]
     others: int
     rejected: int
     why: str
@@ -41,6 +43,7 @@ def read_export(
         all_records = len(export.logs) or export.points
     return Reading(
         captures=tuple(captures),
+        events=tuple(events_of(export.logs)),
         others=all_records - len(captures),
         rejected=export.rejected,
         why=export.why_rejected,

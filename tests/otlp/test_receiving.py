@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from helmdash.metrics import telemetry_records
-from helmdash.records.models import Call, CallPayload
+from helmdash.records.models import Call, CallPayload, ClientEvent, Conversation
 from tests.core.telemetry.samples import LOGS, SPANS
 from tests.factories import make_key, make_project
 from tests.otlp.exports import (
@@ -195,6 +195,33 @@ def test_what_is_no_export_is_told_so_and_never_fails(
     if status != 200 and kind != PROTOBUF:
         assert set(answer.told) == {"code", "message"}
     assert not Call.objects.exists()
+
+
+def test_a_compaction_in_the_log_opens_a_round_and_one_that_failed_is_a_refusal(key: str) -> None:
+    def told(name: str, sequence: int, **more: Any) -> dict[str, Any]:
+        common = {"event.name": name, "session.id": "s-2", "event.sequence": sequence}
+        return common | {"event.timestamp": f"2026-06-01T10:00:{sequence:02}Z"} | more
+
+    def call(sequence: int, tokens: int) -> dict[str, Any]:
+        return told("api_request", sequence, model="gpt-4o", input_tokens=str(tokens))
+
+    exports = [
+        [call(1, 90_000), told("compaction", 2, trigger="auto", success="true")],
+        [call(3, 9_000)],
+        [told("compaction", 4, trigger="auto", success="false", error="too_few_groups")],
+        [told("compaction", 5, trigger="manual", success="false")],
+    ]
+    for export in exports + exports:
+        body = json.loads(logs_json(export, scope="com.anthropic.claude_code.events"))
+        for record in body["resourceLogs"][0]["scopeLogs"][0]["logRecords"]:
+            del record["observedTimeUnixNano"]  # Codex and others leave it to the attribute
+        assert send(json.dumps(body).encode(), key=key, path="/v1/logs").status == 200
+
+    conversation = Conversation.objects.get()
+    assert (conversation.generation, conversation.round_number) == (2, 2)
+    assert conversation.client_refusal == "its compaction failed: too_few_groups"
+    kinds = ClientEvent.objects.order_by("at").values_list("kind", flat=True)
+    assert list(kinds) == ["client_compaction", "client_refusal"]
 
 
 @pytest.mark.one_database

@@ -7,6 +7,7 @@ alone say how full a conversation is.
 
 from __future__ import annotations
 
+from helmdash.core.agents.claude_hooks import ClientEvent, ClientEventKind
 from helmdash.core.agents.names import agent_name, foreign_name
 from helmdash.core.budgets.model_names import split_window
 from helmdash.core.calls.capture import Capture
@@ -105,6 +106,40 @@ def claude_call(event: str, record: LogRecord, *, time_ns: int) -> Capture | Non
         started_at=moment_of(time_ns - (duration or 0) * _MS),
         client_name=client or "claude-code",
         client_version=version,
+    )
+
+
+def claude_event(event: str, record: LogRecord, *, time_ns: int) -> ClientEvent | None:
+    """What an event tells of its session that is no call; None for any other.
+
+    A compaction that failed by itself is the client's refusal to go on: it answers that the prompt
+    is too long, and sends nothing. event: its name without the prefix. Keys are those of its hooks,
+    which tell the same.
+    """
+    told = record.attributes
+    session = word_of(told.get("session.id"), 1024)
+    conversation = agent_name(session, None) if session is not None else None
+    if event != "compaction" or conversation is None:
+        return None
+    trigger = word_of(told.get("trigger"), 64) or ""
+    turn = (
+        word_of(told.get("prompt.id"), 100) or f"{count_of(told.get('event.sequence'))} {time_ns}"
+    )
+    if str(told.get("success", "true")).lower() != "false":
+        return ClientEvent(
+            kind=ClientEventKind.COMPACTION,
+            conversation=conversation,
+            key=f"PostCompact {turn}",
+            detail=trigger,
+        )
+    if trigger != "auto":
+        return None  # somebody asked for it, and goes on without
+    why = word_of(told.get("error"), 200)
+    return ClientEvent(
+        kind=ClientEventKind.REFUSAL,
+        conversation=conversation,
+        key=f"StopFailure {turn}",
+        detail=f"its compaction failed: {why}" if why else "its compaction failed",
     )
 
 

@@ -8,9 +8,11 @@ its id.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from hashlib import blake2b
 
+from helmdash.core.agents.claude_hooks import ClientEvent
 from helmdash.core.agents.names import foreign_name
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.lanes import Lane
@@ -51,16 +53,10 @@ _DIGEST_BYTES = 8
 
 def call_of(record: LogRecord) -> Capture | None:
     """The call that a log record tells of; None for one that tells of none. Never raises."""
-    told = record.attributes
-    name = word_of(told.get("event.name"), 200) or word_of(record.name, 200) or ""
-    if not name.startswith(_PREFIXES) and record.body.startswith(_PREFIXES):
-        # Claude Code says the whole name in the body, and its end in the attribute.
-        name = word_of(record.body, 200) or ""
-    time_ns = record.time_ns or nanoseconds_of(told.get("event.timestamp"))
-    if name.startswith(claude.PREFIX):
-        return claude.claude_call(name[len(claude.PREFIX) :], record, time_ns=time_ns)
-    if record.source.scope.startswith("com.anthropic.claude_code"):
-        return claude.claude_call(name, record, time_ns=time_ns)
+    name, time_ns = _name_of(record), _time_of(record)
+    own = _claude_name(name, record)
+    if own is not None:
+        return claude.claude_call(own, record, time_ns=time_ns)
     if name.startswith("codex."):
         return _codex_call(name, record, time_ns)
     if name.startswith("gemini_cli."):
@@ -68,6 +64,44 @@ def call_of(record: LogRecord) -> Capture | None:
     if name == _INFERENCE and not _is_gemini(record):
         return _inference(record, time_ns)
     return None
+
+
+def _name_of(record: LogRecord) -> str:
+    name = word_of(record.attributes.get("event.name"), 200) or word_of(record.name, 200) or ""
+    if not name.startswith(_PREFIXES) and record.body.startswith(_PREFIXES):
+        # Claude Code says the whole name in the body, and its end in the attribute.
+        return word_of(record.body, 200) or ""
+    return name
+
+
+def _time_of(record: LogRecord) -> int:
+    return record.time_ns or nanoseconds_of(record.attributes.get("event.timestamp"))
+
+
+def _claude_name(name: str, record: LogRecord) -> str | None:
+    """An event of Claude Code without its prefix; None: it is another program's."""
+    if name.startswith(claude.PREFIX):
+        return name[len(claude.PREFIX) :]
+    return name if record.source.scope.startswith("com.anthropic.claude_code") else None
+
+
+@dataclass(frozen=True, slots=True)
+class TimedEvent:
+    """What a client tells that is no call, and when it was; None: it does not say."""
+
+    event: ClientEvent
+    at: datetime | None
+
+
+def events_of(records: Iterable[LogRecord]) -> list[TimedEvent]:
+    """What the records of one export tell of conversations besides their calls."""
+    found: list[TimedEvent] = []
+    for record in records:
+        own, time_ns = _claude_name(_name_of(record), record), _time_of(record)
+        event = claude.claude_event(own, record, time_ns=time_ns) if own is not None else None
+        if event is not None:
+            found.append(TimedEvent(event, moment_of(time_ns)))
+    return found
 
 
 def calls_of(records: Iterable[LogRecord]) -> list[Capture]:
