@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
+from urllib.parse import unquote_to_bytes
 
 from asgiref.sync import sync_to_async
 from django.db import InterfaceError, OperationalError
@@ -102,7 +103,7 @@ class OtlpApp:
         receive: Receive,
         send: Send,
     ) -> None:
-        key_context = await admit(self._directory, headers, address=address_of(scope))
+        key_context = await admit(self._directory, _decoded(headers), address=address_of(scope))
         note_known(scope)
         caller = key_context.caller
         if not caller.may(_SCOPE):
@@ -190,6 +191,15 @@ def _note_events(events: Sequence[TimedEvent], project: ProjectInfo, now: dateti
 def _note_in_thread(events: Sequence[TimedEvent], project: ProjectInfo, now: datetime) -> None:
     with thread_connection():
         _note_events(events, project, now)
+
+
+def _decoded(headers: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]:
+    """The headers as they are meant: OTEL_EXPORTER_OTLP_HEADERS is percent-encoded, and not every
+    exporter decodes it."""
+    key = headers.get(b"authorization", b"")
+    if b"%" not in key:
+        return headers
+    return {**headers, b"authorization": unquote_to_bytes(key)}
 
 
 def _is_packed(headers: Mapping[bytes, bytes]) -> bool:

@@ -274,6 +274,12 @@ def test_values_that_nobody_expects_are_no_failure(key: str) -> None:
     assert len(call.model) == 255
 
 
+def test_a_key_may_be_percent_encoded(key: str) -> None:
+    body = spans_json([SpanOut(attributes=CALL)])
+
+    assert send(body, key=key, authorization=f"Bearer%20{key}").status == 200
+
+
 def test_a_key_without_the_scope_records_nothing(key: str) -> None:
     reader = make_key(name="reader", scopes=["read"])
 

@@ -82,7 +82,9 @@ def _claude_name(name: str, record: LogRecord) -> str | None:
     """An event of Claude Code without its prefix; None: it is another program's."""
     if name.startswith(claude.PREFIX):
         return name[len(claude.PREFIX) :]
-    return name if record.source.scope.startswith("com.anthropic.claude_code") else None
+    source = record.source
+    is_own = source.scope.startswith("com.anthropic.claude_code")
+    return name if is_own or source.resource.get("service.name") == "claude-code" else None
 
 
 @dataclass(frozen=True, slots=True)

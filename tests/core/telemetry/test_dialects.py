@@ -195,6 +195,14 @@ def test_the_same_call_has_one_id_in_log_and_span() -> None:
     assert (log.model, log.client_window, log.status) == ("claude-opus-4-8", 1_000_000, "error")
 
 
+def test_claude_code_is_known_by_its_service_too() -> None:
+    told = {"event.name": "api_request", "session.id": "s", "model": "m", "request_id": "req_1"}
+    source = Exporter(resource={"service.name": "claude-code"})
+
+    assert call_of(LogRecord(source=source, time_ns=START, attributes=told)) is not None
+    assert call_of(LogRecord(source=Exporter(), time_ns=START, attributes=told)) is None
+
+
 def test_a_refusal_completes_its_request() -> None:
     told: dict[str, Any] = {"session.id": "s", "request_id": "req_3", "model": "m"}
     source = Exporter("com.anthropic.claude_code.events")
