@@ -22,7 +22,7 @@ _django = get_asgi_application()
 # What follows needs Django's models, which are there from now on.
 from django.db import connections  # noqa: E402
 
-from helmdash import conf, notifier  # noqa: E402
+from helmdash import conf, exporting, notifier  # noqa: E402
 from helmdash.api.fast import FastReports  # noqa: E402
 from helmdash.api.stopping import ShutdownMiddleware  # noqa: E402
 from helmdash.core.access.client_address import parse_networks  # noqa: E402
@@ -187,6 +187,7 @@ class Application:
                 sys.setswitchinterval(_SWITCH_SECONDS)
                 await asyncio.to_thread(start)
                 jobs.start(sending=notifier.opened)
+                await asyncio.to_thread(exporting.start)
                 services = self._open_services()
                 await services.mcp.start()
                 # What is loaded by now stays: looking through it again and again finds no garbage.
@@ -197,6 +198,7 @@ class Application:
             elif message["type"] == "lifespan.shutdown":
                 await self._close_services()
                 await asyncio.to_thread(jobs.stop, _JOBS_SECONDS)
+                await asyncio.to_thread(exporting.stop, _JOBS_SECONDS)
                 # Everything that was answered is stored, or lies in the spool, before we go.
                 await asyncio.to_thread(stop, DRAIN_SECONDS)
                 await send({"type": "lifespan.shutdown.complete"})

@@ -286,6 +286,16 @@ class Env(BaseSettings):
         description="Whether upstreams that the environment names (OPENAI_BASE_URL ...) may be "
         "in a private network. One that a variable puts on this machine always may be there.",
     )
+    otlp_export_url: str = Field(
+        "",
+        max_length=500,
+        description="An OTLP/HTTP receiver that recorded calls are exported to, such as "
+        "http://localhost:4318. Empty: none but those of the admin.",
+    )
+    otlp_export_headers: str = Field(
+        "",
+        description="Its headers, as name=value with commas between: Authorization=Bearer%20KEY.",
+    )
     codex_models: bool = Field(
         False,
         description="Whether `GET /v1/models` also has the list `models` that Codex reads. Its "

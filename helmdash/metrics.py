@@ -1,4 +1,5 @@
-"""What `/metrics` tells: every name that Prometheus reads of HelmDash is in this file.
+"""What `/metrics` tells: every name that Prometheus reads of HelmDash is in this file,
+but those of recorded calls (helmdash.usage_metrics).
 
 Below doors and faces, so that each of them may count: declare a counter here, and call it where the
 event is seen. Such a counter is this process's own and begins with it. What the recorder did is
@@ -7,7 +8,7 @@ told by its ledger instead, which all processes share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from prometheus_client import (
     CollectorRegistry,
@@ -24,9 +25,12 @@ from prometheus_client.registry import Collector
 from helmdash.core.access.wrong_addresses import Dialect
 from helmdash.operations.database.replica import ReplicaState
 from helmdash.operations.recorder import RecorderState
+from helmdash.queries.exporting import ExportState
 from helmdash.queries.jobs import JobState
 from helmdash.queries.ledger import LedgerCounts
 from helmdash.queries.rollups import Waiting
+from helmdash.queries.usage_totals import UsageTotals
+from helmdash.usage_metrics import of_exports, of_usage
 
 # When a counter began tells nothing that the start of the process does not.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # it returns nothing, unsaid
@@ -67,11 +71,15 @@ def exposition(
     waiting: Waiting | None,
     jobs: Sequence[JobState] = (),
     replica: ReplicaState | None = None,
+    usage: UsageTotals | None = None,
+    exports: Sequence[ExportState] = (),
+    ages: Mapping[str, float] | None = None,
 ) -> bytes:
     """Everything in Prometheus' text format.
 
     counts: of all processes together. state: what this process's recorder does now. waiting: for
     the rollups; None: not known. jobs: as far as they are known. replica: None where there is none.
+    usage: of recorded calls; None: not known. ages: of each exporter's oldest call, in seconds.
     """
     shared = CollectorRegistry()
     shared.register(_RecorderCollector(counts, state, is_database_available))
@@ -80,6 +88,10 @@ def exposition(
     shared.register(_Told(lambda: _of_jobs(jobs)))
     if replica is not None:
         shared.register(_Told(lambda: _of_replica(replica)))
+    if usage is not None:
+        shared.register(_Told(lambda: of_usage(usage)))
+    if exports:
+        shared.register(_Told(lambda: of_exports(exports, ages or {})))
     return generate_latest(shared) + generate_latest(_process)
 
 

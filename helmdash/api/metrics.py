@@ -26,13 +26,17 @@ from helmdash.operations.database.replica import replica
 from helmdash.operations.database.timeouts import with_timeout
 from helmdash.operations.recorder import recorder
 from helmdash.queries import jobs, ledger, rollups
+from helmdash.queries.exporting import ExportState, export_states
 from helmdash.queries.jobs import JobState
 from helmdash.queries.ledger import LedgerCounts
 from helmdash.queries.rollups import Waiting
+from helmdash.queries.usage_totals import UsageTotals, usage_totals
 
 _may_read = Needs("read")
 # The answer is to be here within a second, also where the database says nothing.
 _PATIENCE_SECONDS = 0.7
+# As often as scrapers ask.
+_USAGE_SECONDS = 10.0
 
 
 class KnownKeys:
@@ -77,8 +81,10 @@ def metrics(request: HttpRequest) -> HttpResponse:
     is_there = True
     waiting: Waiting | None = None
     states: tuple[JobState, ...] = ()
+    exports: tuple[ExportState, ...] = ()
+    whose: int | None = None
     try:
-        others, waiting, states = with_timeout(
+        others, waiting, states, exports, whose = with_timeout(
             partial(_ask_database, request), seconds=_PATIENCE_SECONDS
         )
     except (DatabaseError, InterfaceError) as error:
@@ -95,6 +101,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
         waiting=waiting,
         jobs=states,
         replica=beside.state() if beside is not None else None,
+        usage=known_usage.told(whose) if is_there else None,
+        exports=exports,
+        ages={each.name: each.lag_s(timezone.now()) for each in exports},
     )
     response = HttpResponse(told, content_type=CONTENT_TYPE_LATEST)
     response["Cache-Control"] = "no-store"
@@ -103,13 +112,17 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 def _ask_database(
     request: HttpRequest,
-) -> tuple[LedgerCounts, Waiting, tuple[JobState, ...]]:
-    """All processes but this one, what waits for the rollups, and the jobs. Raises the Problem, or
-    what the database raises."""
+) -> tuple[LedgerCounts, Waiting, tuple[JobState, ...], tuple[ExportState, ...], int | None]:
+    """All processes but this one, what waits for the rollups, the jobs, the exporters, and whose
+    calls may be told: a project's, or (None) all where no key is wanted.
+
+    Raises the Problem, or what the database raises.
+    """
+    whose: int | None = None
     if not conf.env().metrics_open:
         keys = keys_of(request)
         try:
-            _may_read(request)
+            whose = _may_read(request).project.id
         except Problem:
             if keys:
                 _known_keys.note(keys, is_good=False)
@@ -117,7 +130,41 @@ def _ask_database(
         if keys:
             _known_keys.note(keys, is_good=True)
     others = ledger.others(recorder().name)
-    return others, rollups.waiting(now=timezone.now()), jobs.jobs()
+    waiting = rollups.waiting(now=timezone.now())
+    return others, waiting, jobs.jobs(), export_states(), whose
+
+
+class KnownUsage:
+    """Totals of recorded calls as this process last read them: scrapers ask often, and several."""
+
+    def __init__(self, seconds: float = _USAGE_SECONDS) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._known: dict[int | None, tuple[float, UsageTotals]] = {}
+
+    def told(self, project_id: int | None) -> UsageTotals | None:
+        """Of a project, or of all (None), read anew after some seconds; None where the database
+        takes too long for who scrapes."""
+        known = self._known.get(project_id)
+        if known is not None and time.monotonic() - known[0] < self._seconds:
+            return known[1]
+        try:
+            totals = with_timeout(
+                partial(usage_totals, project_id=project_id), seconds=_PATIENCE_SECONDS
+            )
+        except (DatabaseError, InterfaceError):
+            return known[1] if known is not None else None
+        with self._lock:
+            self._known[project_id] = (time.monotonic(), totals)
+        return totals
+
+    def forget(self) -> None:
+        """Know nothing: for tests."""
+        with self._lock:
+            self._known.clear()
+
+
+known_usage = KnownUsage()
 
 
 def _is_known(request: HttpRequest) -> bool:

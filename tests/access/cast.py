@@ -23,6 +23,7 @@ from helmdash.records.models import (
     Call,
     CatalogRevision,
     Conversation,
+    Exporter,
     Fit,
     HealthChange,
     Membership,
@@ -79,6 +80,7 @@ _ROWS: dict[str, type[Any]] = {
     "call": Call,
     "catalogrevision": CatalogRevision,
     "conversation": Conversation,
+    "exporter": Exporter,
     "fit": Fit,
     "healthchange": HealthChange,
     "membership": Membership,
@@ -91,7 +93,7 @@ _ROWS: dict[str, type[Any]] = {
 
 
 def _has_project(table: str) -> bool:
-    return table not in ("budgetalias", "project", "user")
+    return table not in ("budgetalias", "exporter", "project", "user")
 
 
 def make_full_house() -> House:
@@ -121,6 +123,7 @@ def make_full_house() -> House:
     Budget.objects.create(key="acme/one", project_id=project.id, **figures)
     BudgetAlias.objects.create(prefix="acme/uno", target="acme/one")
     # An address that may not be called: nothing leaves the machine.
+    Exporter.objects.create(name="phoenix", url="https://phoenix.test", enabled=False)
     Upstream.objects.create(
         name="sim", kind="openai", base_url="http://127.0.0.1:9/v1", project_id=project.id
     )

@@ -264,6 +264,7 @@ TABLES: dict[str, tuple[str, str | None, str | None, str | None]] = {
     "planrecord": ("viewer", None, None, None),
     "project": ("viewer", "superuser", "owner", None),
     "suggestion": ("viewer", None, None, None),
+    "exporter": ("superuser", "superuser", "superuser", "superuser"),
     "upstream": ("viewer", "owner", "owner", "owner"),
     "user": ("superuser", "superuser", "superuser", "superuser"),
 }

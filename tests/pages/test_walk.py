@@ -287,7 +287,7 @@ QUERIES = {
     "/connect/?since=9999999999": 15,  # from now on
     "/settings/gateway/": 7,
     "/settings/upstreams/": 5,
-    "/settings/recorder/": 9,
+    "/settings/recorder/": 11,
 }
 
 

@@ -231,10 +231,13 @@ _SUGGEST = JobKind(
 )
 # Not to keep figures waiting: each may take an hour. People may start and cancel them.
 LONG = (_RETENTION, _REBUILD, _SUGGEST)
+# Done above this package, for it asks other hosts (helmdash.exporting).
+EXPORT = "export"
 _DELIVERY_NAME, _DELIVERY_WORDS = "alert-delivery", "Send messages of alerts"
 WORDS = {
     **{kind.name: kind.words for kind in (*QUICK, *LONG)},
     _DELIVERY_NAME: _DELIVERY_WORDS,
+    EXPORT: "Send calls to the receivers of OTLP traces",
 }
 
 

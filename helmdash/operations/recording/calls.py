@@ -31,6 +31,7 @@ from helmdash.core.rules import CALL_RULES
 from helmdash.core.text.redaction import Masker
 from helmdash.operations.database import rule_sets
 from helmdash.operations.database.transactions import Collision, write
+from helmdash.operations.exporting import outbox
 from helmdash.operations.ids import new_id
 from helmdash.operations.recording import call_rows
 from helmdash.operations.recording.call_rows import Placed
@@ -257,6 +258,7 @@ class _Batch:
                 unique=("project_id", "hash"),
                 update="latest_seen_at",
             )
+            outbox.note_recorded(self._project.id, self._call_rows, now=self._now)
             # The one line by which recording and rollups know each other (ADR 32).
             note_recorded(
                 self._project.id,

@@ -21,7 +21,7 @@ from helmdash.pages import scope
 from helmdash.pages.guards import post_only
 from helmdash.pages.parts.jobs import job_row
 from helmdash.pages.render import PageRequest, etag, show, unless_known
-from helmdash.queries import jobs, ledger, rollups
+from helmdash.queries import exporting, jobs, ledger, rollups
 from helmdash.queries.ledger import LedgerCounts, ProcessLedger
 
 # Older ones are in the sum; who wants them one by one looks into the table.
@@ -102,6 +102,7 @@ def recorder_page(request: PageRequest) -> HttpResponse:
         "is_empty": not totals.accepted and not totals.in_flight_lost,
         "rows": [_row(process, request.now) for process in processes],
         "jobs": [job_row(each) for each in states],
+        "exports": exporting.export_states(),
         "spool_max_bytes": conf.env().spool_max_bytes,
         "is_open": conf.env().metrics_open,
         "base": request.build_absolute_uri("/").rstrip("/"),

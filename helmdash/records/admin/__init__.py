@@ -11,6 +11,7 @@ from django.contrib import admin
 from helmdash.records.admin import (
     calls,
     catalogs,
+    exporting,
     keys,
     members,
     plans,
@@ -24,6 +25,7 @@ __all__ = [
     "budget_admin",
     "calls",
     "catalogs",
+    "exporting",
     "keys",
     "members",
     "plans",

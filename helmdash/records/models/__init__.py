@@ -37,6 +37,7 @@ from helmdash.records.models.conversations import (
     StoredMessage,
 )
 from helmdash.records.models.doors import KeptAnswer, Knock, SignInThrottle
+from helmdash.records.models.exporting import Exporter, PendingExport
 from helmdash.records.models.fitting import Fit
 from helmdash.records.models.health import HealthChange
 from helmdash.records.models.jobs import Job
@@ -69,6 +70,7 @@ __all__ = [
     "ClientEvent",
     "Conversation",
     "ConversationMark",
+    "Exporter",
     "FailureMark",
     "Fit",
     "Guidance",
@@ -80,6 +82,7 @@ __all__ = [
     "Membership",
     "OidcIdentity",
     "Payload",
+    "PendingExport",
     "PendingPrompt",
     "PlanAttempt",
     "PlanCatalog",

@@ -1,0 +1,353 @@
+"""Recorded calls reach a receiver of OTLP traces, whatever happens in between."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from prometheus_client.parser import text_string_to_metric_families
+
+from helmdash import conf
+from helmdash.api.metrics import known_usage
+from helmdash.core.access.permissions import SHELL
+from helmdash.core.calls.capture import CapturedTrim
+from helmdash.exporting.running import KIND
+from helmdash.operations.exporting import environment, outbox
+from helmdash.operations.jobs.running import JobThread
+from helmdash.operations.retention.erasing import erase_conversation
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.exporting import export_states
+from helmdash.records.header_list import parse_headers
+from helmdash.records.models import Exporter, PendingExport
+from helmdash.records.secrets import seal
+from helmdash.upstream.trace_export import address_of
+from tests.factories import make_capture, make_key, make_project, record
+
+
+class Receiver:
+    """A server that keeps what it is sent, and answers as it is told."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.spans: list[Any] = []
+        self.headers: list[dict[str, str]] = []
+        self.answers: list[tuple[int, dict[str, str]]] = []
+        self.unwanted = ""
+        self.rejected = 0
+
+    def take(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, dict[str, str]]:
+        assert path == "/v1/traces"
+        self.headers.append(headers)
+        if self.answers:
+            return self.answers.pop(0)
+        request = ExportTraceServiceRequest.FromString(gzip.decompress(body))
+        spans = [s for r in request.resource_spans for c in r.scope_spans for s in c.spans]
+        if any(attributes(span).get("helmdash.call_id") == self.unwanted for span in spans):
+            return 400, {}
+        self.spans += spans
+        return 200, {}
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    kept = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            status, more = kept.take(self.path, headers, body)
+            answer = ExportTraceServiceResponse()
+            answer.partial_success.rejected_spans = kept.rejected
+            content = answer.SerializeToString() if status == 200 else b"no, thanks"
+            self.send_response(status)
+            for name, value in {**more, "content-length": str(len(content))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    kept.url = f"http://127.0.0.1:{server.server_port}"
+    yield kept
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def project(db: None) -> ProjectInfo:
+    known_usage.forget()
+    return make_project()
+
+
+def add(receiver: Any, **over: Any) -> Exporter:
+    values = {"name": "phoenix", "url": receiver.url, "allow_private": True, **over}
+    return Exporter.objects.create(**values)
+
+
+def export() -> None:
+    """One look of a server's thread."""
+    JobThread((KIND,), holder="here").look_once()
+
+
+def again() -> None:
+    """The wait after a failure is over."""
+    Exporter.objects.update(next_try_at=timezone.now() - timedelta(seconds=1))
+    export()
+
+
+def attributes(span: Any) -> dict[str, Any]:
+    return {
+        pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in span.attributes
+    }
+
+
+def test_a_call_comes_with_its_judgement(project: ProjectInfo, receiver: Receiver) -> None:
+    add(receiver, headers_encrypted=seal("Authorization=Bearer%20hidden"))
+    record(
+        make_capture(id="one", usage={"prompt_tokens": 120_000, "completion_tokens": 5}),
+        make_capture(
+            id="two",
+            usage=None,
+            finish_reason=None,
+            status="error",
+            http_status=500,
+            error_message="gone",
+            latency_ms=1500,
+        ),
+        make_capture(
+            id=f"otel:{'a' * 32}:{'b' * 16}", trim=CapturedTrim(before_bytes=900, after_bytes=7)
+        ),
+        project=project,
+    )
+
+    export()
+
+    names = ("one", "two", f"otel:{'a' * 32}:{'b' * 16}")
+    by_name = {attributes(span)["helmdash.call_id"]: span for span in receiver.spans}
+    first, second, third = (by_name[name] for name in names)
+    told = attributes(first)
+    assert told["helmdash.health.level"] == "critical"
+    assert told["gen_ai.usage.input_tokens"] == told["llm.token_count.prompt"] == 120_000
+    assert told["gen_ai.conversation.id"] == told["session.id"] == "talk"
+    assert told["helmdash.suspected_cut"] is False
+    assert first.status.code == 1
+    assert (second.status.code, attributes(second)["error.type"]) == (2, "upstream_error")
+    assert second.end_time_unix_nano - second.start_time_unix_nano == 1_500_000_000
+    assert attributes(third)["helmdash.trim.after_bytes"] == 7
+    assert (third.trace_id.hex(), third.parent_span_id.hex()) == ("a" * 32, "b" * 16)
+    assert receiver.headers[0]["authorization"] == "Bearer hidden"
+    assert PendingExport.objects.count() == 0
+    (state,) = export_states()
+    assert (state.exported, state.refused, state.waiting) == (3, 0, 0)
+    export()
+    assert len(receiver.spans) == 3
+
+
+def test_nothing_is_lost_while_a_receiver_is_away(project: ProjectInfo, receiver: Receiver) -> None:
+    add(receiver)
+    receiver.answers = [(503, {"Retry-After": "7"}), (401, {})]
+    record(make_capture(id="one"), project=project)
+
+    export()
+    export()  # too early: nobody is asked
+    waiting = export_states()[0]
+    assert (waiting.waiting, waiting.failures, len(receiver.headers)) == (1, 1, 1)
+    assert waiting.problem == "503 no, thanks"
+    assert waiting.lag_s(timezone.now()) > 0
+    again()
+    record(make_capture(id="two"), project=project)
+    assert export_states()[0].failures == 2
+    again()
+
+    assert [attributes(span)["helmdash.call_id"] for span in receiver.spans] == ["one", "two"]
+    assert (export_states()[0].failures, export_states()[0].problem) == (0, "")
+
+
+def test_one_call_that_is_not_taken_does_not_hold_up_the_others(
+    project: ProjectInfo, receiver: Receiver
+) -> None:
+    add(receiver)
+    receiver.unwanted = "two"
+    receiver.answers = [(413, {})]
+    for name in ("one", "two", "three"):
+        record(make_capture(id=name), project=project)
+
+    export()
+
+    assert [attributes(span)["helmdash.call_id"] for span in receiver.spans] == ["one", "three"]
+    (state,) = export_states()
+    assert (state.exported, state.refused, state.waiting) == (2, 1, 0)
+
+
+def test_each_exporter_gets_what_is_its_own(project: ProjectInfo, receiver: Receiver) -> None:
+    other = make_project(slug="elsewhere")
+    add(receiver, name="theirs", project_id=other.id)
+    add(receiver, name="off", enabled=False)
+    record(make_capture(id="ours"), project=project)
+    record(make_capture(id="theirs"), project=other)
+    erased = make_capture(id="gone", conversation="gone")
+    record(erased, project=other)
+    erase_conversation(actor=SHELL, project=other, conversation="gone", now=timezone.now())
+
+    export()
+
+    assert [attributes(span)["helmdash.call_id"] for span in receiver.spans] == ["theirs"]
+    assert PendingExport.objects.count() == 0
+
+
+def test_what_is_too_old_is_counted_and_given_up(project: ProjectInfo, receiver: Receiver) -> None:
+    add(receiver, next_try_at=timezone.now() + timedelta(days=1))
+    record(make_capture(), project=project)
+    PendingExport.objects.update(at=timezone.now() - outbox.KEPT - timedelta(minutes=1))
+
+    assert outbox.give_up_old(now=timezone.now()) == 1
+    assert export_states()[0].refused == 1
+
+
+def test_a_private_address_needs_the_operators_word(
+    project: ProjectInfo, receiver: Receiver
+) -> None:
+    add(receiver, allow_private=False)
+    record(make_capture(), project=project)
+
+    export()
+
+    (state,) = export_states()
+    assert receiver.headers == []
+    assert state.waiting == 1
+    assert "machine" in state.problem
+
+
+def test_the_environment_is_an_exporter_like_any_other(
+    project: ProjectInfo, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HELMDASH_OTLP_EXPORT_URL", f"{receiver.url}/v1/traces")
+    monkeypatch.setenv("HELMDASH_OTLP_EXPORT_HEADERS", "x-key=a%2Cb")
+    conf.env.cache_clear()
+    environment.follow_environment()
+    environment.follow_environment()
+    record(make_capture(), project=project)
+    export()
+    assert receiver.headers[0]["x-key"] == "a,b"
+    assert len(receiver.spans) == 1
+
+    monkeypatch.delenv("HELMDASH_OTLP_EXPORT_URL")
+    conf.env.cache_clear()
+    environment.follow_environment()
+    assert Exporter.objects.count() == 0
+    conf.env.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [
+        ("http://tempo:4318", "http://tempo:4318/v1/traces"),
+        ("http://tempo:4318/", "http://tempo:4318/v1/traces"),
+        ("https://l.test/api/public/otel", "https://l.test/api/public/otel/v1/traces"),
+        ("https://p.test/v1/traces", "https://p.test/v1/traces"),
+    ],
+)
+def test_the_path_of_traces_is_put_behind_a_base(given: str, address: str) -> None:
+    assert address_of(given) == address
+
+
+def test_headers_are_read_in_both_forms() -> None:
+    assert parse_headers("Authorization=Basic%20cGs%3D,x-a=1") == (
+        ("authorization", "Basic cGs="),
+        ("x-a", "1"),
+    )
+    assert parse_headers("Authorization: Basic cGs=\nX-A: 1") == (
+        ("authorization", "Basic cGs="),
+        ("x-a", "1"),
+    )
+    assert parse_headers("") == ()
+    for wrong in ("token", "a b=1", "x=\u00e9"):
+        with pytest.raises(ValueError, match="no header"):
+            parse_headers(wrong)
+
+
+def test_metrics_tell_of_calls_in_the_names_of_the_conventions(
+    project: ProjectInfo, receiver: Receiver
+) -> None:
+    other = make_project(slug="elsewhere")
+    add(receiver, next_try_at=timezone.now() + timedelta(days=1))
+    record(*(make_capture(latency_ms=700) for _ in range(3)), project=project)
+    record(make_capture(status="error", http_status=500, usage=None), project=project)
+    record(make_capture(model="anthropic/claude-sonnet-4-5"), project=other)
+    key = make_key(name="scraper", scopes=("read",))
+
+    told = Client().get("/metrics", headers={"Authorization": f"Bearer {key}"}).content.decode()
+    values = {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(told)
+        for sample in family.samples
+    }
+
+    def value(name: str, **labels: str) -> float:
+        return values[name, tuple(sorted(labels.items()))]
+
+    of_model = {
+        "gen_ai_operation_name": "chat",
+        "gen_ai_provider_name": "openai",
+        "gen_ai_request_model": "openai/gpt-4o",
+    }
+    assert value("gen_ai_client_inference_usage_input_tokens_total", **of_model) == 60_000
+    kind = {"gen_ai_token_type": "input"}
+    assert value("gen_ai_client_token_usage_sum", **of_model, **kind) == 60_000
+    assert value("gen_ai_client_token_usage_bucket", **of_model, **kind, le="16384.0") == 0
+    assert value("gen_ai_client_token_usage_bucket", **of_model, **kind, le="65536.0") == 3
+    assert value("gen_ai_client_operation_duration_seconds_bucket", **of_model, le="1.28") == 3
+    assert value("helmdash_calls_total", model="openai/gpt-4o", cause="") == 3
+    assert value("helmdash_calls_total", model="openai/gpt-4o", cause="upstream_error") == 1
+    assert value("helmdash_context_fullness_ratio_count", model="openai/gpt-4o") == 3
+    assert (
+        value("helmdash_conversations", level="healthy")
+        + value("helmdash_conversations", level="unknown")
+        == 1
+    )
+    assert value("helmdash_export_waiting_calls", exporter="phoenix") == 5
+    # Another project's models are not this key's business.
+    assert "claude-sonnet" not in told
+
+
+def test_the_dashboard_reads_names_that_there_are(project: ProjectInfo, receiver: Receiver) -> None:
+    add(receiver)
+    record(
+        make_capture(
+            latency_ms=5,
+            usage={
+                "prompt_tokens": 9,
+                "completion_tokens": 1,
+                "prompt_tokens_details": {"cached_tokens": 3},
+            },
+        ),
+        project=project,
+    )
+    key = make_key(name="scraper", scopes=("read",))
+    told = Client().get("/metrics", headers={"Authorization": f"Bearer {key}"}).content.decode()
+    dashboard = Path("docs/deploy/grafana.json").read_text(encoding="utf-8")
+    named = set(re.findall(r"\b(?:helmdash|gen_ai)_[a-z_]+", dashboard))
+    labels = set(re.findall(r"[{,](\w+)=", told))
+
+    assert json.loads(dashboard)["title"] == "HelmDash"
+    assert {name for name in named - labels if f"\n{name}" not in told} == set()
