@@ -17,6 +17,7 @@ from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.queries.evidence import suggestions
 from helmdash.queries.evidence.learned import learned_of
+from helmdash.queries.evidence.limits import limits_of_model
 from helmdash.records.models import Call, Suggestion
 from tests.factories import NOW, make_capture
 from tests.recording.support import make_ruled_project, record
@@ -126,3 +127,39 @@ def test_what_later_calls_no_longer_show_is_gone(project: ProjectInfo) -> None:
     gone = suggestions.find(project_id=project.id, suggestion_id=one.id)
     assert gone is not None
     assert gone.state is SuggestionState.GONE
+
+
+def test_a_window_that_prompts_are_cut_to_is_suggested(project: ProjectInfo) -> None:
+    """Growing conversations whose count stays where the server cuts them."""
+    for talk in range(4):
+        for turn in range(18):
+            sent = 4_000 + 3_000 * turn
+            tokens = min(sent // 4, 8_000)
+            record(
+                project,
+                make_capture(
+                    model="acme/local",
+                    conversation=f"talk-{talk}",
+                    usage={"prompt_tokens": tokens, "completion_tokens": 50},
+                    sent=SentSizes(bytes=sent, messages=2 * turn + 1),
+                    started_at=NOW - timedelta(hours=talk, minutes=50 - turn),
+                ),
+            )
+
+    (learned,) = learned_of(
+        project_id=project.id, model_key="acme/local", model="acme/local", now=NOW
+    )
+
+    assert learned.window.tokens == 8_000
+    refused = make_capture(
+        model="acme/local",
+        conversation=None,
+        usage=None,
+        finish_reason=None,
+        http_status=400,
+        error_message="This model's maximum context length is 8192 tokens.",
+    )
+    record(project, refused)
+    found = limits_of_model(project_id=project.id, model="acme/local", now=NOW)
+    told = {each.method: each.value for each in found.items if each.figure == "context_length"}
+    assert told == {"refusal": 8_192, "plateau-1": 8_000}
