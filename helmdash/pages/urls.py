@@ -36,6 +36,7 @@ from helmdash.pages.views import (
     try_fit,
     try_plan,
     upstreams,
+    weekly,
 )
 
 
@@ -108,6 +109,8 @@ urlpatterns = [
     path("plans/<str:name>/", plans.plan_page, name="plan"),
     path("plans/<str:name>/followed/", plans.note_followed, name="plan-followed"),
     path("models/", models.model_page, name="models"),
+    path("weekly/", weekly.weekly_page, name="weekly"),
+    path("weekly/report.md", weekly.weekly_file, name="weekly-file"),
     path("trims/", trims.trim_list, name="trims"),
     path("trims/<str:name>/", trims.trim_page, name="trim"),
     path("connect/", connect.connect_page, name="connect"),

@@ -52,6 +52,8 @@ PAGES: dict[str, Page] = {
     "plans": Page("viewer"),
     "plan": Page("viewer", ("plan-1",)),
     "models": Page("viewer"),
+    "weekly": Page("viewer"),
+    "weekly-file": Page("viewer"),
     "trims": Page("viewer"),
     "trim": Page("viewer", ("FIT",)),
     "compare-trim": Page("viewer", ("FIT",)),

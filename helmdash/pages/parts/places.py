@@ -33,6 +33,7 @@ PAGES = (
     Place("Plans", "plans", "routes history"),
     Place("Trims", "trims", "fits compaction cut"),
     Place("Models", "models", "rates latency"),
+    Place("Week", "weekly", "report summary"),
     Place("Budgets", "budgets", "limits lines windows", Right.READ_BUDGETS),
     Place("Catalog", "catalog", "packs pipelines tools"),
     Place("Gateway", "gateway", "clients policy"),

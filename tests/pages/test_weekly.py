@@ -1,0 +1,61 @@
+"""The weekly report, as a page and as Markdown."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.test import Client
+from django.utils import timezone
+
+from helmdash.queries.access import ProjectInfo
+from tests.factories import make_capture, make_suggestion, record
+
+
+def test_a_week_is_told_as_a_page_and_as_markdown(owner: Client, project: ProjectInfo) -> None:
+    last_week = timezone.now() - timedelta(days=2)
+    record(
+        make_capture(id="good", started_at=last_week),
+        make_capture(id="before", started_at=last_week - timedelta(days=7)),
+        make_capture(
+            id="bad",
+            model="acme/*tiny*",
+            http_status=429,
+            usage=None,
+            finish_reason=None,
+            error_message="rate limited",
+            started_at=last_week,
+        ),
+        make_capture(id="today", started_at=timezone.now()),
+    )
+    make_suggestion(project=project)
+    make_suggestion(
+        project=project,
+        upstream="west",
+        state="dismissed",
+        reason="[a test]",
+        decided_at=last_week,
+        decided_by="owner",
+    )
+
+    page = owner.get("/weekly/")
+    file = owner.get("/weekly/report.md")
+
+    assert page.status_code == file.status_code == 200
+    shown = page.getvalue().decode()
+    assert "input_tokens of" in shown
+    assert ">2</a>" in shown
+    assert file.headers["Content-Type"] == "text/markdown; charset=utf-8"
+    told = file.getvalue().decode()
+    assert "- 2 calls, 50 % clean, 20,000 prompt tokens; the week before: 1 calls, 100 %" in told
+    # Names are nobody's markup.
+    assert "acme/\\*tiny\\*: rate_limited, 1 calls (0 the week before)" in told
+    assert "- dismissed: openai/gpt-4o: input 100,000 → 24,575 (\\[a test\\])" in told
+    assert "- openai/gpt-4o: input 100,000 → 24,575. 96% of 83 answers" in told
+
+
+def test_a_week_without_anything_says_so(owner: Client, project: ProjectInfo) -> None:
+    told = owner.get("/weekly/report.md").getvalue().decode()
+
+    assert told.count("- None") == told.count("- Nothing") == 1
+    assert "no calls" in told
+    assert "None in these seven days" in owner.get("/weekly/").getvalue().decode()
