@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
@@ -92,9 +93,11 @@ def test_who_only_reads_decides_nothing(viewer: Client, project: ProjectInfo) ->
 
 
 def test_what_is_learned_stands_under_the_budget(owner: Client, project: ProjectInfo) -> None:
-    record(make_capture(conversation=None))
+    record(make_capture(id="only", conversation=None, started_at=timezone.now()))
 
     shown = _text(owner, "/budgets/?model=openai/gpt-4o")
 
     assert "What recorded calls show" in shown
     assert "49 more calls are needed" in shown
+    (calls, *_) = re.findall(r'href="(/calls/[^"]+)">1</a>', shown)
+    assert "/calls/only/" in _text(owner, calls.replace("&amp;", "&"))

@@ -64,12 +64,14 @@ def shown(found: SuggestionView) -> ShownSuggestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownLimit:
-    """A learned figure: its name, of which calls it is ("" of all), and how sure it is."""
+    """A learned figure: its name, of which calls it is ("" of all), how sure it is, and the address
+    of the calls; "" where lists of calls have no filter for them."""
 
     told: LearnedLimit
     name: str
     of: str
     sure: str
+    calls: str
 
 
 def shown_limits(found: LearnedLimits) -> tuple[ShownLimit, ...]:
@@ -80,9 +82,28 @@ def shown_limits(found: LearnedLimits) -> tuple[ShownLimit, ...]:
             name=_name(each.figure.value),
             of=", ".join(filter(None, (each.upstream, each.part.replace("=", " ")))),
             sure=_sure(each),
+            calls=_calls_of(found.model_key, each),
         )
         for each in found.items
     )
+
+
+# A part of a model's calls, and the filter that leaves it.
+_PARTS = {"purpose": "purpose", "prompt_variant": "variant"}
+
+
+def _calls_of(model_key: str, each: LearnedLimit) -> str:
+    if each.upstream or not each.calls:
+        return ""
+    query = {"model": model_key, "range": _range(each)}
+    kind, _, name = each.part.partition("=")
+    if kind in _PARTS:
+        query[_PARTS[kind]] = name
+    elif each.part:
+        return ""
+    if each.figure is Figure.CONTEXT_LENGTH:
+        query["level_reason"] = HealthReason.SUSPECTED_CUT.value
+    return f"{reverse('calls')}?{urlencode(query)}"
 
 
 # The words of core.evidence.safe_input, and what the page says for them.
@@ -122,7 +143,7 @@ def _narrowed(found: SuggestionView) -> dict[str, str]:
             return {}
 
 
-def _range(found: SuggestionView) -> str:
+def _range(found: SuggestionView | LearnedLimit) -> str:
     return TimeRange(since=found.since, until=found.until).exact or "all"
 
 
