@@ -63,6 +63,7 @@ PAGES: dict[str, Page] = {
     "reds": Page("viewer"),
     "find": Page("viewer"),
     "export": Page("viewer", ("calls", "csv"), names_row=False),
+    "query": Page("viewer", ("calls",), names_row=False),
     "compare-calls": Page("viewer"),
     "compare-plans": Page("viewer"),
     "settings": Page("viewer"),

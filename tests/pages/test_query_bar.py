@@ -176,3 +176,34 @@ def test_a_query_asks_a_bounded_number_of_questions(
 def test_each_lane_is_a_word(owner: Client, filled: str) -> None:
     for lane in Lane:
         assert owner.get(f"/calls/?query=-lane:{lane}").status_code == 200
+
+
+def options_of(owner: Client, query: str) -> dict[str, str]:
+    asked = {"HX-Request": "true", "HX-Target": "query-words"}
+    html = owner.get("/query/calls/", {"query": query}, headers=asked).content.decode()
+    return dict(re.findall(r'<option value="([^"]*)">([^<]*)</option>', html))
+
+
+def test_fields_and_values_are_completed_with_their_counts(owner: Client, filled: str) -> None:
+    assert [*options_of(owner, "-cau")] == ["-cause:"]
+    assert len(options_of(owner, "")) == len(CALL_FIELDS)
+    levels = options_of(owner, "has:conversation level:")
+    assert levels["has:conversation level:critical"] == "1 call"
+    assert [*options_of(owner, "model:FREE")] == ["model:some/free-model:free"]
+    # An id is no value that anybody is offered, and what cannot be read is not counted.
+    assert options_of(owner, "conversation:t") == {}
+    assert options_of(owner, "nope:1 level:crit") == {"nope:1 level:critical": ""}
+
+
+def test_values_are_counted_and_lead_to_their_calls(owner: Client, filled: str) -> None:
+    html = owner.get("/query/calls/?query=has:conversation&range=7d").content.decode()
+    links = re.findall(r'href="(/calls/\?[^"]*)">([^<]+)</a> <span class="soft">(\d+)', html)
+
+    assert "Of all 7 calls that fit" in html
+    for address, value, count in links:
+        rows = rows_of(owner.get(address.replace("&amp;", "&"), follow=True).content.decode())
+        assert (value, len(rows)) == (value, int(count))
+    assert {value for _, value, _ in links} >= {"critical", "openai/gpt-4o", "plan", "chat"}
+    wrong = owner.get("/query/calls/?query=colour:red")
+    assert (wrong.status_code, "no such field" in wrong.content.decode()) == (400, True)
+    assert owner.get("/query/plans/").status_code == 404

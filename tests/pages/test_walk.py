@@ -54,6 +54,7 @@ PAGES = [
     "/settings/recorder/",
     "/help/",
     "/find/?q=t",
+    "/query/calls/?level=critical",
 ]
 LIVE = ["/", "/conversations/", "/conversations/talk/", "/calls/"]
 FRAGMENTS = [

@@ -30,7 +30,7 @@ _TOKEN: Final = re.compile(
 )
 _NUMBER: Final = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([a-z]*)", re.IGNORECASE)
 _COMPARED: Final = re.compile(r"(>=|<=|>|<|=)?(.+)")
-_PLAIN: Final = re.compile(r"[^\s\",:\\-][^\s\",:\\]*")
+_PLAIN: Final = re.compile(r"[^\s\",*\\]+")
 
 
 class BadQuery(ValueError):
@@ -277,4 +277,4 @@ def _unquoted(value: str) -> str:
 
 def _is_plain(value: str) -> bool:
     """Whether it needs no quotes to be read as it is; one with a star would be a pattern."""
-    return _PLAIN.fullmatch(value) is not None and "*" not in value
+    return _PLAIN.fullmatch(value) is not None

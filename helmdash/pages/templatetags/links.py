@@ -55,6 +55,17 @@ def export_of(context: template.Context, kind: str) -> str:
     return f"{reverse('export', args=[noun, kind])}?{query.urlencode()}"
 
 
+@register.simple_tag(takes_context=True)
+def values_of_list(context: template.Context) -> str:
+    """The page of the values that this list's items have."""
+    request: HttpRequest = context["request"]
+    query = request.GET.copy()
+    for name in _PLACES:
+        query.pop(name, None)
+    noun = request.resolver_match.url_name if request.resolver_match else ""
+    return f"{reverse('query', args=[noun])}?{query.urlencode()}"
+
+
 @register.filter
 def scheme(request: HttpRequest) -> str:
     """The colour scheme the reader chose, from a cookie; empty leaves it to the system."""
