@@ -86,7 +86,7 @@ def test_claude_code_is_told_what_it_counts_on() -> None:
 
 def test_codex_is_told_the_same_by_both_blocks() -> None:
     write = next(agent.write for agent in AGENTS if agent.id == "codex")
-    shell, file = write(KNOWN)
+    shell, file, telemetry = write(KNOWN)
 
     told = tomllib.loads(file.text)
     words = shlex.split(shell.text.replace("\\\n", " "))
@@ -99,6 +99,9 @@ def test_codex_is_told_the_same_by_both_blocks() -> None:
     assert told["model_auto_compact_token_limit"] == 115_200
     assert told["model"] == "openai/gpt-4o"
     assert overrides == told
+    otlp = tomllib.loads(telemetry.text)["otel"]["exporter"]["otlp-http"]
+    assert otlp["endpoint"] == f"{BASE}/v1/logs"
+    assert otlp["headers"]["Authorization"] == "Bearer hd_made"
 
 
 def test_a_made_key_is_shown_once_and_reports_only(owner: Client, project: ProjectInfo) -> None:

@@ -151,7 +151,24 @@ def _claude_code(wiring: Wiring) -> tuple[Snippet, ...]:
             json.dumps(settings, indent=2, ensure_ascii=False) + "\n",
         ),
         Snippet("claude-code-status", "Once, for the status line", fetch),
+        Snippet(
+            "claude-code-telemetry",
+            "Or without the gateway, by its telemetry: it keeps its own address and account",
+            f"{_exported(_claude_telemetry(wiring), wiring)}claude\n",
+        ),
     )
+
+
+def _claude_telemetry(wiring: Wiring) -> dict[str, str]:
+    """Logs have each call with its tokens; none has the sizes that were sent."""
+    return {
+        "CLAUDE_CODE_ENABLE_TELEMETRY": "1",
+        "OTEL_LOGS_EXPORTER": "otlp",
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": wiring.base,
+        # A header's value: the reader's own shell has no part in it.
+        "OTEL_EXPORTER_OTLP_HEADERS": f"Authorization=Bearer {wiring.file_key}",
+    }
 
 
 def _claude_variables(wiring: Wiring) -> dict[str, str]:
@@ -222,6 +239,24 @@ def _codex(wiring: Wiring) -> tuple[Snippet, ...]:
             "codex-toml",
             "For good: ~/.codex/config.toml, the lines before the table at its top",
             "\n".join(lines) + "\n",
+        ),
+        Snippet(
+            "codex-telemetry",
+            "Or without the gateway, by its telemetry: ~/.codex/config.toml",
+            "\n".join(
+                [
+                    "[otel]",
+                    "log_user_prompt = false",
+                    "",
+                    '[otel.exporter."otlp-http"]',
+                    f"endpoint = {json.dumps(wiring.base + '/v1/logs')}",
+                    'protocol = "binary"',
+                    "",
+                    '[otel.exporter."otlp-http".headers]',
+                    f"Authorization = {json.dumps('Bearer ' + wiring.file_key)}",
+                ]
+            )
+            + "\n",
         ),
     )
 
