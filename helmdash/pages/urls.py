@@ -6,6 +6,7 @@ from django.urls import path, register_converter
 from django.urls.converters import StringConverter
 
 from helmdash.pages.views import (
+    alerts,
     audit,
     budget_lines,
     budgets,
@@ -73,6 +74,14 @@ _settings = [
     path("settings/audit/", audit.audit_page, name="audit"),
     path("settings/demo/load/", settings.load_demo, name="load-demo"),
     path("settings/demo/remove/", settings.remove_demo, name="remove-demo"),
+]
+_alerts = [
+    path("settings/alerts/", alerts.alert_page, name="alerts"),
+    path("settings/alerts/rule/", alerts.rule_page, name="alert-rule"),
+    path("settings/alerts/rule/save/", alerts.save_rule, name="save-alert-rule"),
+    path("settings/alerts/channel/", alerts.channel_page, name="alert-channel"),
+    path("settings/alerts/channel/save/", alerts.save_channel, name="save-alert-channel"),
+    path("alerts/seen/<str:token>/", alerts.acknowledge, name="acknowledge"),
 ]
 # The conversation's name comes last: it may hold slashes.
 _care = [
@@ -144,6 +153,7 @@ urlpatterns = [
     path("theme/", preferences.set_theme, name="theme"),
     path("favicon.ico", preferences.favicon),
     *_settings,
+    *_alerts,
     *_care,
     *_gateway,
     *_profile,

@@ -87,6 +87,16 @@ PAGES: dict[str, Page] = {
     "revoke-key": form("owner", name="to-look-at"),
     "load-demo": form("owner"),
     "remove-demo": form("owner"),
+    "alerts": Page("viewer"),
+    "alert-rule": Page("owner"),
+    "alert-channel": Page("owner"),
+    "save-alert-rule": form(
+        "owner", kind="silence", name="Silent", minutes="60", group_s="0", zone="UTC"
+    ),
+    "save-alert-channel": form(
+        "owner", kind="slack", name="Ops", address="https://hooks.example.com/x"
+    ),
+    "acknowledge": Page("nobody", ("abc-def",)),
     "save-care": form("owner"),
     "preview-care": form("owner"),
     "gateway-policy": form("owner", budget_mode="warn"),

@@ -35,6 +35,8 @@ PAGES = [
     "/settings/",
     "/settings/care/",
     "/settings/members/",
+    "/settings/alerts/",
+    "/settings/alerts/rule/?kind=failing",
     "/settings/audit/",
     "/profile/",
     "/conversations/move-billing-to-v2/",

@@ -46,6 +46,7 @@ PAGES = [
     "/settings/",
     "/settings/care/",
     "/settings/members/",
+    "/settings/alerts/",
     "/connect/",
     "/connect/?client=codex&model=openai/gpt-4o",
     "/settings/gateway/",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from helmdash.core.alerts.quiet import QuietHours
@@ -96,3 +97,50 @@ def _end_of_quiet(moment: datetime, quiet: QuietHours | None) -> datetime:
             return at
         at += _STEP
     return moment
+
+
+def lasting(
+    times: Iterable[datetime], *, subject: str, title: str, least: int, within: timedelta
+) -> list[PastChange]:
+    """The changes of an alert that fires while at least `least` of these times lie within a span.
+
+    times: oldest first. One that is 1 fires at each and is over a span later.
+    """
+    found: list[PastChange] = []
+    recent: deque[datetime] = deque()
+    is_firing = False
+
+    def turn(at: datetime, *, fires: bool) -> None:
+        nonlocal is_firing
+        is_firing = fires
+        found.append(PastChange(subject=subject, title=title, at=at, is_firing=fires))
+
+    def age(now: datetime | None) -> None:
+        while recent and (now is None or now - recent[0] >= within):
+            over_at = recent.popleft() + within
+            if is_firing and len(recent) < least:
+                turn(over_at, fires=False)
+
+    for at in times:
+        age(at)
+        recent.append(at)
+        if not is_firing and len(recent) >= least:
+            turn(at, fires=True)
+    age(None)
+    return found
+
+
+def gaps(
+    times: Iterable[datetime], *, subject: str, title: str, longest: timedelta, now: datetime
+) -> list[PastChange]:
+    """The changes of an alert that fires when for so long no time came. times: oldest first."""
+    found: list[PastChange] = []
+    before: datetime | None = None
+    for at in [*times, now]:
+        if before is not None and at - before >= longest:
+            begun = PastChange(subject=subject, title=title, at=before + longest, is_firing=True)
+            found.append(begun)
+            if at is not now:
+                found.append(replace(begun, at=at, is_firing=False))
+        before = at
+    return found

@@ -1,0 +1,146 @@
+"""What a rule would have said of the last week, by what is stored."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, TypeAlias
+
+from django.db.models import QuerySet
+
+from helmdash.core.alerts.preview import PastChange, Preview, gaps, lasting, preview
+from helmdash.core.alerts.rules import KINDS, RuleKind, RuleSettings
+from helmdash.core.budgets.health import HealthReason
+from helmdash.core.budgets.levels import LEVELS, Level
+from helmdash.core.calls.failures import FailureCause
+from helmdash.records.models import Call, HealthChange
+
+WEEK: Final = timedelta(days=7)
+# Somebody waits for the page: so many rows take about a second. More than these are not told.
+_MOST_ROWS: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Previewed:
+    """found: None for a kind of which nothing is stored. is_sample: only the newest of the week."""
+
+    found: Preview | None
+    is_sample: bool = False
+
+
+def last_week(*, project_id: int, settings: RuleSettings, now: datetime) -> Previewed:
+    """The messages that a rule would have sent in the last week. One query."""
+    if not KINDS[settings.kind].is_previewed:
+        return Previewed(found=None)
+    changes, is_sample = _READERS[settings.kind](project_id, settings, now)
+    found = preview(changes, group_s=settings.group_s, quiet=settings.quiet)
+    return Previewed(found=found, is_sample=is_sample)
+
+
+_Calls: TypeAlias = "QuerySet[Call]"
+_Read = tuple[list[PastChange], bool]
+
+
+def _levels(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
+    least = LEVELS[Level(settings.level)].severity
+    rows = HealthChange.objects.filter(
+        conversation__project_id=project_id,
+        conversation__latest_at__gte=now - WEEK,
+        at__gte=now - WEEK,
+    ).order_by("-at", "-id")
+    read = list(rows.values_list("conversation__name", "to_level", "at")[:_MOST_ROWS])
+    firing: dict[str, str] = {}
+    changes: list[PastChange] = []
+    for name, word, at in reversed(read):
+        level = Level(word)
+        if level is Level.UNKNOWN:
+            continue
+        is_firing = LEVELS[level].severity >= least
+        if firing.get(name, "") != (word if is_firing else ""):
+            firing[name] = word if is_firing else ""
+            title = f"{name} is {LEVELS[level].word.lower()}"
+            changes.append(PastChange(subject=name, title=title, at=at, is_firing=is_firing))
+    return changes, len(read) == _MOST_ROWS
+
+
+def _refusals(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
+    calls = Call.objects.filter(cause=FailureCause.CONTEXT_OVERFLOW.value)
+    return _by_conversation(calls, project_id, settings, now, "a prompt was refused as too long")
+
+
+def _cuts(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
+    calls = Call.objects.filter(
+        level=Level.UNKNOWN.value, level_reason=HealthReason.SUSPECTED_CUT.value
+    )
+    return _by_conversation(calls, project_id, settings, now, "a prompt was probably cut")
+
+
+def _by_conversation(
+    calls: _Calls, project_id: int, settings: RuleSettings, now: datetime, words: str
+) -> _Read:
+    rows = calls.filter(project_id=project_id, started_at__gte=now - WEEK, started_at__lte=now)
+    told = rows.values_list("conversation__name", "model", "started_at")
+    read = list(told.order_by("-started_at", "-id")[:_MOST_ROWS])
+    times = ((name or model, at) for name, model, at in reversed(read))
+    return _lasting(times, settings, 1, lambda name: f"{name}: {words}"), len(read) == _MOST_ROWS
+
+
+def _failing(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
+    rows = Call.objects.filter(
+        project_id=project_id,
+        cause__in=[each.value for each in FailureCause],
+        started_at__gte=now - WEEK,
+        started_at__lte=now,
+    ).order_by("-started_at", "-id")
+    read = list(rows.values_list("cause", "model_key", "model", "started_at")[:_MOST_ROWS])
+    times = ((f"{key or model} {cause}", at) for cause, key, model, at in reversed(read))
+    least = settings.threshold or 1
+    changes = _lasting(times, settings, least, lambda name: f"{name}: {least:,} calls or more")
+    return changes, len(read) == _MOST_ROWS
+
+
+def _lasting(
+    times: Iterable[tuple[str, datetime]],
+    settings: RuleSettings,
+    least: int,
+    title: Callable[[str], str],
+) -> list[PastChange]:
+    by_subject: defaultdict[str, list[datetime]] = defaultdict(list)
+    for subject, at in times:
+        by_subject[subject].append(at)
+    within = timedelta(minutes=settings.minutes or 1)
+    return [
+        change
+        for subject, found in by_subject.items()
+        for change in lasting(
+            found, subject=subject, title=title(subject), least=least, within=within
+        )
+    ]
+
+
+def _silence(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
+    rows = Call.objects.filter(
+        project_id=project_id, started_at__gte=now - WEEK, started_at__lte=now
+    )
+    newest = rows.order_by("-started_at", "-id").values_list("started_at", flat=True)
+    read = list(newest[:_MOST_ROWS])
+    minutes = settings.minutes or 1
+    changes = gaps(
+        reversed(read),
+        subject="calls",
+        title=f"No calls for {minutes} minutes",
+        longest=timedelta(minutes=minutes),
+        now=now,
+    )
+    return changes, len(read) == _MOST_ROWS
+
+
+_READERS: Final[Mapping[RuleKind, Callable[[int, RuleSettings, datetime], _Read]]] = {
+    RuleKind.LEVEL: _levels,
+    RuleKind.CUT: _cuts,
+    RuleKind.REFUSAL: _refusals,
+    RuleKind.FAILING: _failing,
+    RuleKind.SILENCE: _silence,
+}

@@ -1,0 +1,174 @@
+"""The pages of alerts: channels and rules, a preview, the log, and the link in a message."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from html import unescape
+from typing import Any
+
+from django.test import Client
+from django.utils import timezone
+
+from helmdash.core.access.permissions import SHELL
+from helmdash.core.alerts.channels import ChannelKind
+from helmdash.core.alerts.rules import RuleKind
+from helmdash.operations.alerts import acknowledging, looking
+from helmdash.operations.alerts.editing import ChannelEdit, save_channel
+from helmdash.queries.access import ProjectInfo
+from helmdash.records.models import (
+    Alert,
+    AlertChannel,
+    AlertDelivery,
+    AlertMessage,
+    AlertRule,
+)
+from tests.factories import make_capture, make_project, record
+from tests.pages.hygiene import faults
+
+PAGE = "/settings/alerts/"
+RULE, SAVE_RULE = f"{PAGE}rule/", f"{PAGE}rule/save/"
+CHANNEL, SAVE_CHANNEL = f"{PAGE}channel/", f"{PAGE}channel/save/"
+HOOK = "https://hooks.example.com/T1/secret-path"
+
+
+def text_of(client: Client, path: str) -> str:
+    html = client.get(path).content.decode()
+    assert faults(html) == []
+    return unescape(html)
+
+
+def add_channel(owner: Client, **over: str) -> AlertChannel:
+    given = {"do": "save", "kind": "webhook", "name": "Ops", "address": HOOK, "enabled": "on"}
+    owner.post(SAVE_CHANNEL, {**given, **over})
+    return AlertChannel.objects.get(name=over.get("name", "Ops"))
+
+
+def rule_form(*channels: int, **over: str) -> dict[str, object]:
+    given = {"do": "save", "kind": "level", "name": "Full", "level": "caution", "group_s": "0"}
+    return {**given, "zone": "UTC", "enabled": "on", "channels": channels, **over}
+
+
+def test_an_owner_sets_alerts_up_and_a_viewer_sees_no_secret(
+    owner: Client, viewer: Client, project: ProjectInfo
+) -> None:
+    for kind in ChannelKind:
+        assert "New channel" in text_of(owner, f"{CHANNEL}?kind={kind}")
+    for watched in RuleKind:
+        assert "New rule" in text_of(owner, f"{RULE}?kind={watched}")
+
+    response = owner.post(
+        SAVE_CHANNEL, {"kind": "webhook", "name": "Ops", "address": HOOK, "enabled": "on"}
+    )
+    (secret,) = re.findall(r"whsec_[A-Za-z0-9+/=]+", response.content.decode())
+    channel = AlertChannel.objects.get()
+    assert response["Cache-Control"] == "no-store"
+    assert owner.post(SAVE_RULE, rule_form(channel.pk)).status_code == 302
+    owner.post(SAVE_CHANNEL, {"do": "test", "id": channel.pk})
+
+    for reader in (owner, viewer):
+        page = text_of(reader, PAGE)
+        assert "hooks.example.com" in page
+        assert "The channel Ops works" in page
+        assert secret not in page
+        assert "secret-path" not in page
+    assert "secret-path" not in text_of(owner, f"{CHANNEL}?id={channel.pk}")
+    assert 'name="do"' not in text_of(viewer, PAGE)
+
+    # An edit without an address keeps it; deleting a channel leaves the rule without it.
+    sealed = channel.address_encrypted
+    owner.post(SAVE_CHANNEL, {"id": channel.pk, "kind": "webhook", "name": "On call"})
+    channel.refresh_from_db()
+    assert (channel.name, channel.address_encrypted, channel.enabled) == ("On call", sealed, False)
+    owner.post(SAVE_CHANNEL, {"do": "delete", "id": channel.pk})
+    assert "nobody" in text_of(owner, PAGE)
+    rule = AlertRule.objects.get()
+    owner.post(SAVE_RULE, {"do": "delete", "id": rule.pk})
+    assert not AlertRule.objects.exists()
+
+
+def test_what_is_wrong_is_said_beside_its_field(owner: Client) -> None:
+    for data, said in (
+        ({"kind": "webhook", "name": "x", "address": "http://10.0.0.1/"}, "private network"),
+        ({"kind": "email", "name": "x", "address": "nobody"}, "no e-mail address"),
+        ({"kind": "pigeon", "name": "x"}, "pigeon"),
+    ):
+        response = owner.post(SAVE_CHANNEL, data)
+        html = response.content.decode()
+        assert (response.status_code, said in html, faults(html)) == (422, True, [])
+    for typed, said in (
+        (rule_form(), "choose a channel"),
+        (rule_form(99), "99"),
+        (rule_form(quiet_start="22:00"), "both ends"),
+        (rule_form(zone="Nowhere"), "Europe/Berlin"),
+        (rule_form(group_s="x"), "whole number"),
+        (rule_form(kind="failing", threshold="0", minutes="9999"), "1 to 100,000 calls"),
+    ):
+        response = owner.post(SAVE_RULE, typed)
+        html = response.content.decode()
+        assert (response.status_code, said in html, faults(html)) == (422, True, []), said
+    other = make_project(slug="other")
+    edit = ChannelEdit(name="Theirs", kind=ChannelKind.SLACK, address=HOOK)
+    theirs = save_channel(actor=SHELL, project_id=other.id, edit=edit).id
+    for path in (f"{RULE}?id=7", f"{CHANNEL}?id=x", f"{CHANNEL}?id={theirs}"):
+        assert owner.get(path).status_code == 404
+    assert owner.post(SAVE_CHANNEL, {"do": "delete", "id": theirs}).status_code == 404
+
+
+def test_a_rule_is_tried_on_the_last_week_and_stores_nothing(
+    owner: Client, project: ProjectInfo
+) -> None:
+    now = timezone.now()
+    for hours, tokens in ((60, 20_000), (50, 125_000), (40, 20_000)):
+        usage = {"prompt_tokens": tokens, "completion_tokens": 9}
+        at = now - timedelta(hours=hours)
+        record(make_capture(usage=usage, started_at=at), project=project)
+
+    for form, said in (
+        (rule_form(), "2 messages"),
+        (rule_form(kind="silence", minutes="120"), "5 messages"),
+        (rule_form(kind="refusal", minutes="10"), "0 messages"),
+        (rule_form(kind="cut", minutes="10"), "0 messages"),
+        (rule_form(kind="failing", minutes="10", threshold="1"), "0 messages"),
+        (rule_form(kind="recorder_lag", threshold="1"), "does not tell"),
+    ):
+        html = owner.post(SAVE_RULE, {**form, "do": "preview"}).content.decode()
+        assert (said in html, faults(html)) == (True, []), said
+    assert not AlertRule.objects.exists()
+
+
+def test_who_has_the_message_says_that_they_see_to_it(
+    owner: Client, client: Client, project: ProjectInfo
+) -> None:
+    now = timezone.now()
+    channel = add_channel(owner)
+    owner.post(SAVE_RULE, rule_form(channel.pk))
+    looking.look_at_due(now=timezone.now(), go_on=lambda: None)
+    usage = {"prompt_tokens": 125_000, "completion_tokens": 9}
+    record(make_capture(usage=usage, started_at=now), project=project)
+    looking.look_at_due(now=timezone.now() + timedelta(seconds=6), go_on=lambda: None)
+    path = acknowledging.path_of(AlertMessage.objects.get().key, project_id=project.id)
+    assert "nobody yet" in text_of(owner, PAGE)
+
+    # A program that looks at links does nothing.
+    assert "See to it?" in text_of(client, path)
+    assert Alert.objects.get().acknowledged_at is None
+    assert "You see to it" in client.post(path).content.decode()
+    assert "Somebody sees to it" in text_of(client, path)
+    assert client.get(path.replace("/seen/", "/seen/x")).status_code == 410
+
+    assert "who got the message" in text_of(owner, PAGE)
+    assert AlertDelivery.objects.get().state == "waiting"
+
+
+def test_the_page_asks_as_much_of_the_database_however_long_its_lists(
+    owner: Client, django_assert_max_num_queries: Any
+) -> None:
+    for number in range(5):
+        channel = add_channel(owner, name=f"Ops {number}")
+        owner.post(SAVE_RULE, rule_form(channel.pk, name=f"Full {number}"))
+        owner.post(SAVE_CHANNEL, {"do": "test", "id": str(channel.pk)})
+    text_of(owner, PAGE)
+
+    with django_assert_max_num_queries(12):
+        owner.get(PAGE)
