@@ -14,6 +14,7 @@ from google import genai
 
 from helmdash.pages.parts.client_snippets import Snippet, clients
 from tests.gateway.world import World, model_of
+from tests.support.postponed import load
 from tests.support.upstreams.plays import WHOLE
 
 pytestmark = pytest.mark.xdist_group("gateway")
@@ -50,6 +51,7 @@ def snippets(world: World, client: str, mark: str) -> tuple[Snippet, ...]:
 def test_python_runs_and_the_call_is_recorded(
     world: World, mark: str, client: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    load(anthropic, genai, ollama, openai)
     python = snippets(world, client, mark)[0]
     provider = "openai" if client == "anthropic" else "anthropic"
 

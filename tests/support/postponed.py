@@ -38,6 +38,12 @@ def postpone(*names: str) -> None:
         sys.modules.setdefault(name, _Postponed(name))
 
 
+def load(*packages: ModuleType) -> None:
+    """Load them now: for a program of somebody's that imports as it likes."""
+    for package in packages:
+        _load(package.__name__)
+
+
 def _load(name: str) -> ModuleType:
     with _loading:
         if isinstance(sys.modules.get(name), _Postponed):
