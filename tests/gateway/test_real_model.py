@@ -86,6 +86,39 @@ def test_an_answer_and_its_record(
     assert call["latency_ms"] > 0
 
 
+@pytest.mark.parametrize("provider", ["openai", "ollama"])
+@pytest.mark.parametrize("tool_choice", ["none", "required"])
+def test_a_client_of_the_responses_api_that_declares_tools(
+    house: Served, local_model: LocalModel, provider: str, tool_choice: str
+) -> None:
+    """As agents do; a model may be made to call one."""
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    tool = {"type": "function", "name": "count", "parameters": schema, "strict": False}
+    started = datetime.now(UTC)
+    with open_client("openai", house.base_url, house.api_key) as client:
+        events = client.sdk.responses.create(
+            model=f"{provider}/{local_model.name}",
+            instructions="Be brief.",
+            input=[{"role": "user", "content": QUESTION}],
+            tools=[{"type": "namespace", "name": "own", "description": "Ours.", "tools": [tool]}],
+            tool_choice=tool_choice,
+            max_output_tokens=64,
+            temperature=0,
+            stream=True,
+            store=False,
+        )
+        last = [*events][-1]
+
+    assert last.type in ("response.completed", "response.incomplete")
+    assert last.response.output
+    for item in last.response.output:
+        if item.type == "function_call":
+            assert (item.namespace, item.name) == ("own", "count")
+    call = call_since(house, started)
+    assert (call["status"], call["cause"]) == ("success", None)
+    assert call["usage"]["prompt_tokens"] == last.response.usage.input_tokens
+
+
 def test_json_of_a_schema_and_counted_tokens(
     house: Served, local_model: LocalModel, prompt_tokens: int
 ) -> None:
