@@ -9,6 +9,7 @@ import openai
 import pytest
 from pydantic import Field, TypeAdapter
 
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.providers.openai_responses import CLIENT, REPLIES
 from helmdash.providers.openai_responses.calls import flat_name
 from helmdash.providers.openai_responses.compactions import written_summary
@@ -212,6 +213,30 @@ def test_items_become_messages() -> None:
     )
     assert not request.is_fragment
     assert request.untranslatable is None
+
+
+def test_items_that_we_have_made_do_not_go_to_openai() -> None:
+    """A client may go on with another model; OpenAI refuses what it has not sealed."""
+    sealed = {"type": "reasoning", "id": "rs_1", "summary": []}
+    items = [
+        {"type": "compaction", "encrypted_content": written_summary("What was.")},
+        {"role": "user", "content": "ü  1.50"},
+        {**sealed, "encrypted_content": "helmdash-seal-1:abc"},
+        {**sealed, "encrypted_content": "gAAA"},
+        {"type": "compaction", "encrypted_content": "gAAA"},
+    ]
+    body = json.dumps({"input": items, "model": "m"}, indent=1).encode()
+    endpoint = Endpoint(name="up", kind=ProviderKind.OPENAI, base_url="http://up/v1")
+
+    sent = CLIENT.pass_request(
+        body, json.loads(body), endpoint=endpoint, model="m", stream=False
+    ).body
+
+    assert sent is not None
+    summary, *rest = json.loads(sent)["input"]
+    assert summary["content"] == [{"type": "input_text", "text": "What was."}]
+    assert rest == [items[1], items[3], items[4]]
+    assert json.dumps(items[1], indent=1).encode().replace(b"\n", b"\n  ") in sent
 
 
 def test_the_order_of_events_is_openais() -> None:

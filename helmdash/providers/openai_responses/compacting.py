@@ -13,11 +13,11 @@ from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.openai.http import post
 from helmdash.providers.openai_responses.compactions import written_summary
 from helmdash.providers.openai_responses.errors import write_error
-from helmdash.providers.openai_responses.pass_request import RESPONSES_PATH
+from helmdash.providers.openai_responses.pass_request import RESPONSES_PATH, passed_body
 from helmdash.providers.openai_responses.read_request import read_request
 from helmdash.providers.openai_responses.usage import write_usage
 from helmdash.providers.protocols import HttpRequest, ReplyContext
-from helmdash.providers.shared.bodies import to_json, with_members
+from helmdash.providers.shared.bodies import to_json
 from helmdash.providers.wire import (
     ChatRequest,
     Json,
@@ -55,7 +55,7 @@ def pass_compact_request(
     body: bytes, parsed: Object, *, endpoint: Endpoint, model: str, stream: bool
 ) -> HttpRequest:
     """A client's own bytes, but for the model's id."""
-    return post(endpoint, PATH, with_members(body, parsed, {"model": model}))
+    return post(endpoint, PATH, passed_body(body, parsed, model=model))
 
 
 def check_summary(reply: Reply) -> Reply:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.providers.openai.http import post
-from helmdash.providers.openai_responses.pass_request import RESPONSES_PATH
+from helmdash.providers.openai_responses.pass_request import RESPONSES_PATH, passed_body
 from helmdash.providers.protocols import HttpRequest
-from helmdash.providers.shared.bodies import to_json, with_members
+from helmdash.providers.shared.bodies import to_json
 from helmdash.providers.wire import Object
 
 
@@ -20,7 +20,7 @@ class ResponsesCounting:
         self, body: bytes, parsed: Object, *, endpoint: Endpoint, model: str
     ) -> HttpRequest:
         """The client's own bytes, but for the model's id."""
-        named = with_members(body, parsed, {"model": model})
+        named = passed_body(body, parsed, model=model)
         return post(endpoint, f"{RESPONSES_PATH}/input_tokens", named)
 
     def write_count(self, tokens: int) -> bytes:

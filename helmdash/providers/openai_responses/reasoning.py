@@ -22,11 +22,18 @@ def reasoning_of(item: Object) -> Reasoning:
 def reasoning_item(
     text: str, signature: str | None, *, number: str, status: str
 ) -> dict[str, Json]:
-    """The item of another vendor's thoughts; signature None: it seals none."""
-    item: dict[str, Json] = {
+    """The item of another vendor's thoughts; signature None: it seals none. What is sealed always
+    says that it is ours: OpenAI refuses items that it has not made."""
+    return {
         "id": f"rs_{number}",
         "type": "reasoning",
         "status": status,
         "summary": [{"type": "summary_text", "text": text}] if text else [],
+        "encrypted_content": _SEAL + (signature or ""),
     }
-    return item | ({"encrypted_content": _SEAL + signature} if signature is not None else {})
+
+
+def is_ours(item: Object) -> bool:
+    """Whether these are another vendor's thoughts, in an item that we have made."""
+    sealed = text_in(item, "encrypted_content")
+    return item.get("type") == "reasoning" and sealed is not None and sealed.startswith(_SEAL)
