@@ -88,6 +88,7 @@ class Gateway:
     def close(self) -> None:
         """End the threads that ask the database; what waits there is given up."""
         self._calls.close()
+        self._keepers.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started_ns = perf_counter_ns()

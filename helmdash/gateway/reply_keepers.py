@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 
 from django.db import Error as DatabaseFault
 
@@ -24,6 +25,12 @@ class ReplyKeepers:
 
     def __init__(self) -> None:
         self._recent: OrderedDict[tuple[int, str], str] = OrderedDict()
+        # A thread of its own: the connection of a thread that others use may be on another file.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="gateway-replies")
+
+    def close(self) -> None:
+        """End the thread; whatever waits is given up."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
     def note(self, project_id: int, capture: Capture) -> None:
         """Keep in mind where the reply of a call lies that has just ended."""
@@ -39,18 +46,19 @@ class ReplyKeepers:
         known = self._recent.get((project_id, reply_id))
         if known is not None:
             return known
-        found = await _stored(project_id, reply_id)
+        found = await self._stored(project_id, reply_id)
         if found is None:
             await asyncio.sleep(_STORED_WITHIN_S)
-            found = await _stored(project_id, reply_id)
+            found = await self._stored(project_id, reply_id)
         return found
 
-
-async def _stored(project_id: int, reply_id: str) -> str | None:
-    try:
-        return await asyncio.wait_for(asyncio.to_thread(_find, project_id, reply_id), _PATIENCE_S)
-    except (TimeoutError, DatabaseFault):
-        raise DatabaseUnavailable from None
+    async def _stored(self, project_id: int, reply_id: str) -> str | None:
+        loop = asyncio.get_running_loop()
+        asked = loop.run_in_executor(self._thread, _find, project_id, reply_id)
+        try:
+            return await asyncio.wait_for(asked, _PATIENCE_S)
+        except (TimeoutError, DatabaseFault):
+            raise DatabaseUnavailable from None
 
 
 def _find(project_id: int, reply_id: str) -> str | None:
