@@ -257,6 +257,7 @@ class CallFilterForm(ClientForm):
     )
     # Reports name any, and the models page leads here by each.
     variant = forms.CharField(required=False, max_length=32, label="Prompt variant")
+    density = one_of(("compact",), blank="comfortable", label="Rows")
 
     def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
         super().__init__(data, now=now, zone=zone)
@@ -268,9 +269,14 @@ class CallFilterForm(ClientForm):
         """Whether one of the filters is set that are folded away otherwise."""
         return any(self.data.get(name) for name in _FOLDED)
 
+    @property
+    def is_narrowed(self) -> bool:
+        return self.is_any_set(name for name in self.fields if name != "density")
+
     def filters(self) -> CallFilters:
         """The filters for the query; only after is_valid()."""
         values = self.values()
+        del values["density"]
         query: Query = values.pop("query")
         return CallFilters(**values, terms=query.terms or None)
 

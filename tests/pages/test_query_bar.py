@@ -207,3 +207,18 @@ def test_values_are_counted_and_lead_to_their_calls(owner: Client, filled: str) 
     wrong = owner.get("/query/calls/?query=colour:red")
     assert (wrong.status_code, "no such field" in wrong.content.decode()) == (400, True)
     assert owner.get("/query/plans/").status_code == 404
+
+
+def test_calls_lead_to_their_conversations_and_rows_may_be_compact(
+    owner: Client, filled: str
+) -> None:
+    html = owner.get("/calls/?density=compact").content.decode()
+
+    # Once in a column for wide screens, once in the second line for all others.
+    assert html.count('href="/conversations/talk/?project=default"') == 10
+    assert 'class="card compact"' in html
+    assert 'class="card compact"' not in owner.get("/calls/").content.decode()
+    assert "compact" in owner.get("/calls/?density=tiny").content.decode()
+    # How rows look narrows nothing.
+    empty = owner.get("/calls/?density=compact&q=nothing-like-it").content.decode()
+    assert "Nothing matches these filters" in empty
