@@ -24,7 +24,7 @@ from helmdash.core.alerts.messages import Entry, Message
 from helmdash.core.alerts.quiet import QuietHours
 from helmdash.core.alerts.rules import NAME_CHARS, RuleKind, RuleSettings
 from helmdash.core.upstreams.addresses import path_problem, url_problem
-from helmdash.operations.alerts.looking import store_message
+from helmdash.operations.alerts.looking import store_messages
 from helmdash.operations.database.transactions import write
 from helmdash.queries.alerts.rules import known_zone
 from helmdash.records import audit
@@ -191,7 +191,7 @@ def send_test(*, actor: Actor, project_id: int, channel_id: int, now: datetime) 
     def work() -> None:
         # Whoever tests wants to see it now, whatever the channel's faults before.
         AlertChannel.objects.filter(pk=channel.pk).update(retry_at=None)
-        store_message(message, project_id=project_id, rule=None, channels=[channel], now=now)
+        store_messages([message], project_id=project_id, rule=None, channels=[channel], now=now)
 
     write(work)
     return True

@@ -7,7 +7,7 @@ made in the transaction that notes what it tells. What is committed is told, wha
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -172,10 +172,26 @@ def _tell(row: AlertRule, settings: RuleSettings, now: datetime) -> int:
     )
     channels = _channels_of(row)
     made = 0
-    for message, changes in messages:
-        rows = [alerts[each.subject] for each in changes]
-        made += write(lambda: _store(row, message, rows, channels, now))  # noqa: B023
+    for some in _together(messages):
+        rows = [(message, [alerts[each.subject] for each in states]) for message, states in some]
+        made += write(lambda: _store(row, rows, channels, now))  # noqa: B023
     return made
+
+
+def _together(
+    messages: Iterable[tuple[Message, Sequence[AlertState]]],
+) -> Iterator[list[tuple[Message, Sequence[AlertState]]]]:
+    """Messages that one transaction stores: as many as tell _BATCH changes, one at least."""
+    some: list[tuple[Message, Sequence[AlertState]]] = []
+    changes = 0
+    for message, states in messages:
+        if some and changes + len(states) > _BATCH:
+            yield some
+            some, changes = [], 0
+        some.append((message, states))
+        changes += len(states)
+    if some:
+        yield some
 
 
 def _pass_over(alerts: Sequence[Alert]) -> None:
@@ -186,47 +202,58 @@ def _pass_over(alerts: Sequence[Alert]) -> None:
 
 def _store(
     row: AlertRule,
-    message: Message,
-    alerts: Sequence[Alert],
+    messages: Sequence[tuple[Message, Sequence[Alert]]],
     channels: Sequence[AlertChannel],
     now: datetime,
 ) -> int:
-    """Store a message and what it tells, once: who comes second finds its changes told."""
+    """Store messages and what they tell, once: who comes second finds the changes told."""
+    alerts = [alert for _, told in messages for alert in told]
     if not _is_still(row):
         return 0
     rows = _as_seen(alerts)
     if dict(rows.values_list("pk", "revision")) != {each.pk: each.revision for each in alerts}:
         return 0  # told by another process, or changed since: the next look tells it
-    rows.update(
-        told=F("revision"), told_episode=F("episode"), pending_since=None, message_key=message.key
+    rows.update(told=F("revision"), told_episode=F("episode"), pending_since=None)
+    for message, told in messages:
+        for alert in told:
+            alert.message_key = message.key
+    Alert.objects.bulk_update(alerts, ["message_key"], batch_size=_BATCH)
+    store_messages(
+        [message for message, _ in messages],
+        project_id=row.project_id,
+        rule=row,
+        channels=channels,
+        now=now,
     )
-    store_message(message, project_id=row.project_id, rule=row, channels=channels, now=now)
-    return 1
+    return len(messages)
 
 
-def store_message(
-    message: Message,
+def store_messages(
+    messages: Sequence[Message],
     *,
     project_id: int,
     rule: AlertRule | None,
     channels: Sequence[AlertChannel],
     now: datetime,
-) -> AlertMessage:
-    """A message with its deliveries, to be sent by the job; in the caller's transaction."""
-    stored = AlertMessage.objects.create(
-        project_id=project_id,
-        rule=rule,
-        key=message.key,
-        headline=headline(message)[:500],
-        body=orjson.dumps(message).decode(),
-        created_at=now,
+) -> None:
+    """Messages with their deliveries, to be sent by the job; in the caller's transaction."""
+    stored = AlertMessage.objects.bulk_create(
+        AlertMessage(
+            project_id=project_id,
+            rule=rule,
+            key=message.key,
+            headline=headline(message)[:500],
+            body=orjson.dumps(message).decode(),
+            created_at=now,
+        )
+        for message in messages
     )
     AlertDelivery.objects.bulk_create(
-        AlertDelivery(project_id=project_id, channel=channel, message=stored, created_at=now)
+        AlertDelivery(project_id=project_id, channel=channel, message=row, created_at=now)
+        for message, row in zip(messages, stored, strict=True)
         for channel in channels
         if message.part == 1 or shapes.KINDS[ChannelKind(channel.kind)].reads_all
     )
-    return stored
 
 
 def _as_seen(alerts: Sequence[Alert]) -> QuerySet[Alert]:
