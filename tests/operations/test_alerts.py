@@ -34,6 +34,9 @@ from helmdash.records.models import (
     AlertMessage,
     AlertRule,
     AuditEntry,
+    Exporter,
+    PendingExport,
+    RecorderLedger,
 )
 from tests.factories import NOW, make_capture, make_project, record
 
@@ -326,6 +329,28 @@ def test_who_is_erased_is_in_no_message_and_old_ones_go(project: ProjectInfo) ->
     assert receiver.deliver() == 1
     assert [each["subject"] for each in receiver.got[0][1]["alerts"]] == ["stays"]
     assert (forget_old(now=later), AlertDelivery.objects.count()) == (1, 0)
+
+
+def test_lags_are_of_the_recorder_and_of_our_exporters(project: ProjectInfo) -> None:
+    number = channel(project)
+    rule(project, RuleKind.RECORDER_LAG, number, group_s=0, threshold=3)
+    rule(project, RuleKind.EXPORT_LAG, number, group_s=0)
+    other = make_project(slug="other")
+    for name, owner in (("theirs", other.id), ("ours", project.id), ("all", None)):
+        Exporter.objects.create(name=name, project_id=owner, url="https://otlp.example.com")
+    for exporter in Exporter.objects.all():
+        PendingExport.objects.create(exporter=exporter, project_id=project.id, count=7, at=NOW)
+    RecorderLedger.objects.create(name="host", started_at=NOW, seen_at=NOW, waiting=4)
+
+    assert look(NOW + 12 * MINUTE) == 3
+    assert set(AlertMessage.objects.values_list("headline", flat=True)) == {
+        "4 calls wait to be stored",
+        "all: 7 calls wait to be exported",
+        "ours: 7 calls wait to be exported",
+    }
+    PendingExport.objects.all().delete()
+    RecorderLedger.objects.update(waiting=0)
+    assert look(NOW + 14 * MINUTE) == 3
 
 
 # --- on its way out

@@ -22,6 +22,7 @@ class RuleKind(StrEnum):
     LATENCY = "latency"
     SILENCE = "silence"
     RECORDER_LAG = "recorder_lag"
+    EXPORT_LAG = "export_lag"
 
 
 class Severity(StrEnum):
@@ -132,6 +133,14 @@ KINDS: Final[Mapping[RuleKind, KindRow]] = {
         severity=Severity.CRITICAL,
         every_s=_MINUTE_S,
         threshold=Number(default=1000, least=1, most=10_000_000, unit="calls"),
+        is_previewed=False,
+    ),
+    RuleKind.EXPORT_LAG: KindRow(
+        words="Calls wait to be exported",
+        subject="exporter",
+        severity=Severity.WARNING,
+        every_s=_MINUTE_S,
+        minutes=Number(default=10, least=1, most=_MOST_MINUTES, unit="minutes"),
         is_previewed=False,
     ),
 }

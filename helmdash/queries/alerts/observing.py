@@ -23,7 +23,8 @@ from helmdash.core.rollups.buckets import percentile
 from helmdash.core.rollups.figures import CALLS, Counts, Distribution, Marginal, distribution
 from helmdash.queries import failures, ledger, rollups
 from helmdash.queries.conversations.under_way import under_way
-from helmdash.records.models import Alert, Call, Conversation, HealthChange
+from helmdash.queries.exporting import export_states
+from helmdash.records.models import Alert, Call, Conversation, HealthChange, Project
 
 # Whoever brings in calls of last month wants no message about each of them; and a conversation that
 # nobody went on with for a day is over.
@@ -324,6 +325,21 @@ def _recorder_lag(rule: Watched, now: datetime) -> Iterator[Seen]:
         )
 
 
+def _export_lag(rule: Watched, now: datetime) -> Iterator[Seen]:
+    """Of the project's own exporters and of those that get every project's calls."""
+    slug = Project.objects.values_list("slug", flat=True).get(pk=rule.project_id)
+    for each in export_states():
+        waited_s = each.lag_s(now)
+        is_ours = each.project in (None, slug) and each.enabled
+        if is_ours and waited_s >= 60 * (rule.settings.minutes or 0):
+            yield Seen(
+                subject=each.name,
+                severity=Severity.WARNING,
+                title=f"{each.name}: {each.waiting:,} calls wait to be exported",
+                detail=f"the oldest for {waited_s // 60:.0f} minutes",
+            )
+
+
 _READERS: Final[Mapping[RuleKind, Callable[[Watched, datetime], Iterable[Seen]]]] = {
     RuleKind.COUNTDOWN: _countdown,
     RuleKind.CUT: _cuts,
@@ -333,6 +349,7 @@ _READERS: Final[Mapping[RuleKind, Callable[[Watched, datetime], Iterable[Seen]]]
     RuleKind.LATENCY: _latencies,
     RuleKind.SILENCE: _silence,
     RuleKind.RECORDER_LAG: _recorder_lag,
+    RuleKind.EXPORT_LAG: _export_lag,
 }
 
 
