@@ -21,6 +21,7 @@ _KNOWN = "_helmdash_person"
 _READ_ONLY = {"view": Right.READ}
 _ACTIONS = ("view", "add", "change", "delete")
 _TABLES: dict[str, dict[str, Right]] = {
+    "alertdelivery": _READ_ONLY,
     "apikey": _READ_ONLY | {"add": Right.MANAGE_KEYS, "change": Right.MANAGE_KEYS},
     "budget": {"view": Right.READ_BUDGETS} | dict.fromkeys(_ACTIONS[1:], Right.CHANGE_BUDGETS),
     "call": _READ_ONLY,

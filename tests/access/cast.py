@@ -12,11 +12,14 @@ from django.test import Client
 from django.utils import timezone
 
 from helmdash.core.access.permissions import SHELL, MemberRole, Scope
+from helmdash.core.alerts.channels import ChannelKind
 from helmdash.operations.access import keys, members
+from helmdash.operations.alerts.editing import ChannelEdit, save_channel, send_test
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
+    AlertDelivery,
     ApiKey,
     Budget,
     BudgetAlias,
@@ -74,6 +77,7 @@ class House:
 
 
 _ROWS: dict[str, type[Any]] = {
+    "alertdelivery": AlertDelivery,
     "apikey": ApiKey,
     "budget": Budget,
     "budgetalias": BudgetAlias,
@@ -128,6 +132,11 @@ def make_full_house() -> House:
         name="sim", kind="openai", base_url="http://127.0.0.1:9/v1", project_id=project.id
     )
     make_suggestion(project=project)
+    edit = ChannelEdit(
+        name="chat", kind=ChannelKind.SLACK, address="https://hooks.example.com/chat"
+    )
+    channel = save_channel(actor=SHELL, project_id=project.id, edit=edit)
+    send_test(actor=SHELL, project_id=project.id, channel_id=channel.id, now=now)
     keys.create_key(actor=SHELL, name="to-look-at", project=project.slug)
     members.set_member(actor=SHELL, user="somebody", project=project.slug, role=MemberRole.VIEWER)
     return House(project=project, other=other, fit=fit.fit_id)

@@ -265,6 +265,7 @@ def test_nobody_switches_to_a_project_of_others(house: House) -> None:
 # --- the admin: table -> the least that looks, adds, changes, deletes; None: nobody does
 
 TABLES: dict[str, tuple[str, str | None, str | None, str | None]] = {
+    "alertdelivery": ("viewer", None, None, None),
     "apikey": ("viewer", "owner", "owner", None),
     "budget": ("viewer", "editor", "editor", "editor"),
     "budgetalias": ("superuser", "superuser", "superuser", "superuser"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from helmdash.records.admin import (
+    alerts,
     calls,
     catalogs,
     exporting,
@@ -22,6 +23,7 @@ from helmdash.records.admin import (
 from helmdash.records.admin.budgets import budget_admin
 
 __all__ = [
+    "alerts",
     "budget_admin",
     "calls",
     "catalogs",
