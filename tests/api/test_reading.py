@@ -212,7 +212,7 @@ def test_a_parameter_given_twice_is_refused(recorded: Door) -> None:
         # rounds, level changes, the curve, guidance, reminders
         ("/conversations/alpha", 8),
         # the conversation, its calls, its clears
-        ("/conversations/alpha/timeline", 4),
+        ("/conversations/alpha/timeline", 5),
         ("/conversations/alpha/reminders", 3),
         ("/calls/a1", 4),
         ("/calls/b2", 6),
@@ -312,6 +312,7 @@ def test_a_timeline_tells_calls_trims_and_changes_of_model(recorded: Door) -> No
         "model": "openai/gpt-4o",
         "prompt_tokens": 5_000,
         "level": "healthy",
+        "detail": None,
     }
 
 
