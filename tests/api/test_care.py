@@ -296,6 +296,7 @@ def test_a_clear_shows_in_rounds_and_timeline(house: Door) -> None:
         "model": None,
         "prompt_tokens": None,
         "level": None,
+        "detail": None,
     }
     assert [(each["generation"], each["event"]) for each in begun[-3:]] == [
         (6, "call"), (7, "clear"), (7, "call"),

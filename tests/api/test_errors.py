@@ -187,7 +187,7 @@ def test_a_detail_is_short_however_many_faults_there_are(owner: Door) -> None:
 
 def test_no_operation_passes_over_a_parameter_that_it_does_not_know(owner: Door) -> None:
     for path, methods in document()["paths"].items():
-        address = re.sub(r"{budget_id}", "1", path.removeprefix(PREFIX))
+        address = re.sub(r"{(budget|suggestion)_id}", "1", path.removeprefix(PREFIX))
         address = re.sub(r"{\w+}", "x", address)
         for method in methods:
             response = owner.send(method.upper(), f"{address}?colour=red", {})

@@ -7,6 +7,7 @@ from django.utils import timezone
 from ninja import Router
 
 from helmdash.api.auth import access_of
+from helmdash.api.idempotency import Once
 from helmdash.api.openapi import examples
 from helmdash.api.parsing import read_body, read_query
 from helmdash.api.problems import Code, not_found
@@ -58,6 +59,7 @@ def list_suggestions(request: HttpRequest) -> HttpResponse:
     "/suggestions/{int:suggestion_id}/accept",
     tag=_TAG,
     scope="budgets",
+    once=Once(),
     may=(Code.NOT_FOUND, Code.CONFLICT),
     answers={200: Answer(meaning="The suggestion, accepted.", shape=SuggestionView)},
 )
@@ -85,6 +87,7 @@ def accept_suggestion(request: HttpRequest, suggestion_id: int) -> HttpResponse:
     "/suggestions/{int:suggestion_id}/dismiss",
     tag=_TAG,
     scope="budgets",
+    once=Once(),
     body=shapes.DismissIn,
     body_examples={"with a reason": examples.DISMISSAL},
     may=(Code.NOT_FOUND, Code.CONFLICT),

@@ -7,6 +7,7 @@ from django.utils import timezone
 from ninja import Router
 
 from helmdash.api.auth import access_of
+from helmdash.api.idempotency import Once
 from helmdash.api.openapi import examples
 from helmdash.api.parsing import read_body
 from helmdash.api.problems import Code, invalid_field, not_found
@@ -29,6 +30,7 @@ router = Router()
     "/hooks/claude-code",
     tag="conversations",
     scope="record",
+    once=Once(),
     body=ClaudeHookIn,
     body_examples={
         "a compaction": examples.HOOK_COMPACTION,
