@@ -11,7 +11,7 @@ from functools import wraps
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, path, re_path
 from ninja import NinjaAPI
 
 import helmdash
@@ -48,7 +48,8 @@ class Api(NinjaAPI):
                 pattern.callback = _in_our_shape(pattern.callback)
                 found.append(pattern)
         found.append(path("", _nothing_here, name="api-root"))
-        found.append(path("<path:rest>", _nothing_here, name="api-nothing"))
+        # Line breaks included, which no id of ours has and `<path:>` does not match.
+        found.append(re_path(r"^(?P<rest>[\s\S]+)$", _nothing_here, name="api-nothing"))
         return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -24,13 +25,15 @@ from helmdash.upstream.failures import UpstreamFailed
 if TYPE_CHECKING:
     from helmdash.upstream.trace_export import Receiver, Sent
 
+log = logging.getLogger(__name__)
+_has_followed = False
+
 # Spans in one request: about 1 MB before it is packed; receivers take 4 and more.
 _AT_ONCE: Final = 500
 
 
 def start() -> None:
     """Start this process's thread: when the server starts, after its recorder."""
-    follow_environment()
     _thread().start()
 
 
@@ -74,6 +77,11 @@ def _empty(target: Target, run: Run, runner: asyncio.Runner, client: UpstreamCli
             sent = _send(runner, client, receiver, spans)
         except (UpstreamFailed, ValueError) as error:
             _fail(target, str(error), run.now)
+            break
+        except Exception:
+            # One that cannot be served must not hold up the others.
+            log.exception("the exporter %s could not be served", target.id)
+            _fail(target, "HelmDash failed; its log says how.", run.now)
             break
         if sent.is_too_large and len(taken) > 1:
             most = max(sum(len(each.places) for each in taken) // 2, 1)
@@ -124,6 +132,16 @@ def _spans(taken: tuple[Waiting, ...]) -> list[JudgedSpan]:
     ]
 
 
+def _is_wanted(now: datetime) -> bool:
+    """Whether calls wait. The first time, the exporter of the environment is looked after: not
+    when the server starts, which needs no database for that."""
+    global _has_followed
+    if not _has_followed:
+        follow_environment()
+        _has_followed = True
+    return outbox.is_any_due(now)
+
+
 async def _client() -> UpstreamClient:
     """Made on the loop that it works on."""
     return UpstreamClient()
@@ -134,5 +152,5 @@ KIND: Final = JobKind(
     words=WORDS[EXPORT],
     run=_export,
     first_due=lambda now: None,
-    is_wanted=outbox.is_any_due,
+    is_wanted=_is_wanted,
 )

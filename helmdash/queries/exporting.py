@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Min, Sum
+from django.db.models import Min, Q, Sum
 
 from helmdash.core.telemetry.judged import JudgedCall
 from helmdash.queries.calls import view
@@ -35,8 +35,8 @@ class ExportState:
         return max((now - self.since).total_seconds(), 0.0) if self.since else 0.0
 
 
-def export_states() -> tuple[ExportState, ...]:
-    """Every exporter by its name. Two queries."""
+def export_states(*, project_id: int | None = None) -> tuple[ExportState, ...]:
+    """Every exporter by its name; with a project only those that get its calls. Two queries."""
     waiting: dict[int, Mapping[str, object]] = {
         each["exporter_id"]: each
         for each in PendingExport.objects.values("exporter_id")
@@ -44,6 +44,8 @@ def export_states() -> tuple[ExportState, ...]:
         .order_by()
     }
     rows = Exporter.objects.select_related("project").order_by("name")
+    if project_id is not None:
+        rows = rows.filter(Q(project__isnull=True) | Q(project_id=project_id))
     return tuple(_state(row, waiting.get(row.pk, {})) for row in rows)
 
 

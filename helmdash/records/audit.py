@@ -47,11 +47,16 @@ _UNTOLD: Final = frozenset(
         "problem",
         "failures",
         "retry_at",
+        # And exports.
+        "exported",
+        "refused",
+        "exported_at",
+        "next_try_at",
+        "latest_problem",
     }
 )
-_SECRETS: Final = frozenset(
-    {"key_encrypted", "key_hash", "password", "address_encrypted", "secret_encrypted"}
-)
+_SECRETS: Final = frozenset({"key_hash", "password"})
+_SEALED: Final = "_encrypted"  # how every column ends that holds something sealed
 _MOST_CHARS: Final = 300
 _EMPTY: Final = (None, "")
 
@@ -132,7 +137,7 @@ def _changes(before: Values, after: Values) -> tuple[tuple[str, object, object],
 
 
 def _told(name: str, before: object, after: object) -> tuple[object, object]:
-    if name in _SECRETS:
+    if name in _SECRETS or name.endswith(_SEALED):
         again = "set anew" if before else "set"
         return "set" if before else None, again if after else None
     return _word(before), _word(after)

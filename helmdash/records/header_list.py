@@ -8,7 +8,7 @@ from urllib.parse import unquote
 def parse_headers(text: str) -> tuple[tuple[str, str], ...]:
     """`name=value` with commas between, percent-encoded where need be (the form of
     OTEL_EXPORTER_OTLP_HEADERS), or `Name: value` on lines. Raises ValueError for anything else."""
-    found = []
+    found: list[tuple[str, str]] = []
     is_lines = "\n" in text or (":" in text.split("=", 1)[0])
     for part in text.splitlines() if is_lines else text.split(","):
         if not part.strip():
@@ -18,6 +18,9 @@ def parse_headers(text: str) -> tuple[tuple[str, str], ...]:
         name = name.strip().lower()
         is_plain = name.replace("-", "").replace("_", "").isalnum() and name.isascii()
         if not mark or not is_plain or not value.isascii() or not value.isprintable():
-            raise ValueError(f"{name[:40]!r} is no header: write name=value, with commas between")
+            # Not what it says: a key that was put down without a name would be told.
+            raise ValueError(
+                f"header {len(found) + 1} is no header: write name=value, with commas between"
+            )
         found.append((name, value))
     return tuple(found)

@@ -28,10 +28,12 @@ _PATH = "/v1/traces"
 _CLIENT, _OK, _ERROR = 3, 1, 2  # SPAN_KIND_CLIENT; STATUS_CODE_OK and _ERROR
 _MOST_BYTES = 1024 * 1024  # of an answer
 _SECONDS = 30.0
+_LONGEST_WAIT_S = 3600
 _AGAIN = frozenset({429, 502, 503, 504})
 # Langfuse shows such spans at once, and others after minutes.
 _LANGFUSE = ("/api/public/otel", ("x-langfuse-ingestion-version", "4"))
-_WORDS_CHARS = 200
+_WORDS_CHARS, _WORDS_BYTES = 200, 4000
+_SECRET_CHARS = 6  # shorter words hide nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,7 @@ async def send_spans(
     body = gzip.compress(encode(spans, version=version), compresslevel=5, mtime=0)
     request = HttpRequest(path=_PATH, headers=(*headers, *receiver.headers), body=body)
     fetched = await client.fetch(endpoint, request, limit_bytes=_MOST_BYTES, max_attempts=1)
-    return _read(fetched)
+    return _read(fetched, secrets=[value for _, value in receiver.headers])
 
 
 def encode(spans: Sequence[JudgedSpan], *, version: str) -> bytes:
@@ -123,7 +125,8 @@ def _add(target: Any, attributes: Mapping[str, Value]) -> None:
                     pair.value.array_value.values.add().string_value = each
 
 
-def _read(fetched: Fetched) -> Sent:
+def _read(fetched: Fetched, *, secrets: Sequence[str]) -> Sent:
+    """secrets: what a receiver may repeat, and no page has to show."""
     status = fetched.status
     if 200 <= status < 300:
         answer = ExportTraceServiceResponse()
@@ -132,15 +135,24 @@ def _read(fetched: Fetched) -> Sent:
         except DecodeError:
             return Sent()  # an answer in JSON, or none: it took them
         return Sent(rejected=max(int(answer.partial_success.rejected_spans), 0))
-    words = fetched.body[:_WORDS_CHARS].decode("utf-8", "replace")
+    words = fetched.body[:_WORDS_BYTES].decode("utf-8", "replace")
+    for secret in (part for each in secrets for part in each.split() if len(part) >= _SECRET_CHARS):
+        words = words.replace(secret, "[hidden]")
+    words = words[:_WORDS_CHARS]
     plain = " ".join("".join(char if char.isprintable() else " " for char in words).split())
     after = fetched.headers.get("retry-after", "")
     return Sent(
         problem=f"{status} {plain}".strip(),
         is_final=status in (400, 415, 422),
         is_too_large=status == 413,
-        retry_after_s=float(after) if status in _AGAIN and after.isdecimal() else None,
+        retry_after_s=_wait(after) if status in _AGAIN else None,
     )
+
+
+def _wait(retry_after: str) -> float | None:
+    """Seconds that a receiver asks for; more than an hour is an hour."""
+    is_number = retry_after.isascii() and retry_after.isdecimal()
+    return float(min(int(retry_after[:9]), _LONGEST_WAIT_S)) if is_number else None
 
 
 def _nanoseconds(at: datetime) -> int:

@@ -26,12 +26,13 @@ from tests.support import environment
 
 # What a schema cannot say: whether a cursor, a catalog's name or a fallback exists, how the lines
 # of a budget lie to each other, whether a text holds JSON, which models are served, whether ids
-# repeat and a prompt fits, and U+0000 deep inside free objects.
+# repeat and a prompt fits, which blanks Unicode knows, and U+0000 deep inside free objects.
 HAS_RULES_BEYOND_ITS_SCHEMA = {
     "list_calls", "list_conversations", "get_timeline", "list_budgets", "create_budget",
     "change_budget", "record_call", "advance_conversation", "clear_conversation", "add_reminder",
     "change_reminder", "fit", "rank", "decode_reply", "put_catalog",
-    "plan", "route_intent", "list_plans", "assemble",
+    "plan", "route_intent", "list_plans", "assemble", "list_suggestions",
+    "claude_code_hook",
 }  # fmt: skip
 
 # What the simulated models of `planner` answer to.

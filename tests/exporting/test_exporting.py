@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -23,7 +24,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from helmdash import conf
 from helmdash.api.metrics import known_usage
-from helmdash.core.access.permissions import SHELL
+from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.core.calls.capture import CapturedTrim
 from helmdash.exporting.running import KIND
 from helmdash.operations.exporting import environment, outbox
@@ -32,10 +33,10 @@ from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.exporting import export_states
 from helmdash.records.header_list import parse_headers
-from helmdash.records.models import Exporter, PendingExport
+from helmdash.records.models import AuditEntry, Exporter, PendingExport
 from helmdash.records.secrets import seal
 from helmdash.upstream.trace_export import address_of
-from tests.factories import make_capture, make_key, make_project, record
+from tests.factories import make_capture, make_key, make_project, record, sign_in
 
 
 class Receiver:
@@ -47,6 +48,7 @@ class Receiver:
         self.headers: list[dict[str, str]] = []
         self.answers: list[tuple[int, dict[str, str]]] = []
         self.unwanted = ""
+        self.words = b"no, thanks"
         self.rejected = 0
 
     def take(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, dict[str, str]]:
@@ -73,7 +75,7 @@ def receiver() -> Iterator[Receiver]:
             status, more = kept.take(self.path, headers, body)
             answer = ExportTraceServiceResponse()
             answer.partial_success.rejected_spans = kept.rejected
-            content = answer.SerializeToString() if status == 200 else b"no, thanks"
+            content = answer.SerializeToString() if status == 200 else kept.words
             self.send_response(status)
             for name, value in {**more, "content-length": str(len(content))}.items():
                 self.send_header(name, value)
@@ -282,8 +284,9 @@ def test_headers_are_read_in_both_forms() -> None:
     )
     assert parse_headers("") == ()
     for wrong in ("token", "a b=1", "x=\u00e9"):
-        with pytest.raises(ValueError, match="no header"):
+        with pytest.raises(ValueError, match="header 1 is no header") as caught:
             parse_headers(wrong)
+        assert wrong not in str(caught.value)
 
 
 def test_metrics_tell_of_calls_in_the_names_of_the_conventions(
@@ -351,3 +354,42 @@ def test_the_dashboard_reads_names_that_there_are(project: ProjectInfo, receiver
 
     assert json.loads(dashboard)["title"] == "HelmDash"
     assert {name for name in named - labels if f"\n{name}" not in told} == set()
+
+
+def test_what_a_receiver_says_is_bounded_and_tells_no_key(
+    project: ProjectInfo, receiver: Receiver
+) -> None:
+    add(receiver, headers_encrypted=seal("Authorization=Bearer%20very-hidden"))
+    receiver.answers = [(503, {"Retry-After": "9" * 30})]
+    receiver.words = b"you sent very-hidden"
+    record(make_capture(id="one"), project=project)
+
+    export()
+
+    state = export_states()[0]
+    assert state.problem == "503 you sent [hidden]"
+    row = Exporter.objects.get()
+    assert row.next_try_at is not None
+    assert row.next_try_at < timezone.now() + timedelta(hours=1)
+    again()
+    assert len(receiver.spans) == 1
+
+
+def test_headers_are_in_no_audit_entry_and_problems_for_operators_only(
+    project: ProjectInfo, receiver: Receiver
+) -> None:
+    superuser = sign_in("root", project=project, role=MemberRole.OWNER)
+    get_user_model().objects.filter(username="root").update(is_superuser=True, is_staff=True)
+    form = {"name": "phoenix", "url": "https://phoenix.test", "headers": "x-key=very-hidden"}
+    made = superuser.post("/admin/records/exporter/add/", {**form, "enabled": "on"})
+    assert made.status_code == 302, made.content.decode()[-3000:]
+    Exporter.objects.update(failures=3, latest_problem="what it said")
+    viewer = sign_in("viewer", project=project, role=MemberRole.VIEWER)
+
+    entries = [f"{each} {each.changes}" for each in AuditEntry.objects.all()]
+    assert any("phoenix" in each for each in entries)
+    assert not any(Exporter.objects.get().headers_encrypted[:20] in each for each in entries)
+    assert "what it said" in superuser.get("/settings/recorder/").content.decode()
+    seen = viewer.get("/settings/recorder/").content.decode()
+    assert "3 failed tries" in seen
+    assert "what it said" not in seen

@@ -10,6 +10,8 @@ from typing_extensions import TypedDict
 from helmdash.api.parsing import Shape
 
 _Word = Annotated[str, StringConstraints(max_length=4096)]
+# Blanks alone name nothing.
+_Name = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"\S")]
 _Text = Annotated[str, StringConstraints(max_length=1_000_000)]
 
 
@@ -18,7 +20,7 @@ class ClaudeHookIn(TypedDict, total=False):
 
     __pydantic_config__ = ConfigDict(strict=True, extra="ignore")  # type: ignore[misc]
 
-    session_id: Required[_Word]
+    session_id: Required[_Name]
     hook_event_name: _Word | None
     agent_id: _Word | None
     prompt_id: _Word | None

@@ -102,7 +102,7 @@ def recorder_page(request: PageRequest) -> HttpResponse:
         "is_empty": not totals.accepted and not totals.in_flight_lost,
         "rows": [_row(process, request.now) for process in processes],
         "jobs": [job_row(each) for each in states],
-        "exports": exporting.export_states(),
+        "exports": exporting.export_states(project_id=scope.current_project(request).id),
         "spool_max_bytes": conf.env().spool_max_bytes,
         "is_open": conf.env().metrics_open,
         "base": request.build_absolute_uri("/").rstrip("/"),
