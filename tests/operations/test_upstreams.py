@@ -23,6 +23,8 @@ pytestmark = pytest.mark.django_db
 def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
+    # Other tests leave it unread, and read first in one of these it would be refused.
+    conf.env()
     upstreams.forget_cache()
 
 
