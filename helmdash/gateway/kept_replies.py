@@ -8,10 +8,11 @@ from __future__ import annotations
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.doors.asgi import Scope
 from helmdash.gateway.forwarding.upstream_reply import MOST_REPLY_BYTES, error_of
-from helmdash.gateway.refusals import Refusal, not_found
+from helmdash.gateway.refusals import Refusal, bad_request, not_found
 from helmdash.gateway.reply_keepers import ReplyKeepers
 from helmdash.gateway.request import GatewayRequest
 from helmdash.gateway.responder import Responder, passed_headers
+from helmdash.providers.errors import BadRequest
 from helmdash.providers.openai_responses.kept import kept_request
 from helmdash.providers.protocols import HttpRequest
 from helmdash.upstream.client import UpstreamClient
@@ -26,13 +27,17 @@ async def answer(
     keepers: ReplyKeepers,
     client: UpstreamClient,
 ) -> None:
-    """What the upstream says of the reply. Raises Refusal (404) for one of another project."""
+    """What the upstream says of the reply. Raises Refusal: 404 for one of another project, 400 for
+    parameters beyond number."""
     path = request.route.kept or ""
     reply_id = path.partition("/")[0]
     endpoint = await _keeper(request, keepers, reply_id)
-    asked = kept_request(
-        path, endpoint=endpoint, method=scope["method"], query=scope["query_string"]
-    )
+    try:
+        asked = kept_request(
+            path, endpoint=endpoint, method=scope["method"], query=scope["query_string"]
+        )
+    except BadRequest as error:
+        raise bad_request(str(error)) from None
     try:
         await _relay(endpoint, asked, responder, client)
     except UpstreamFailed as failure:

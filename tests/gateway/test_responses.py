@@ -330,6 +330,8 @@ def test_a_kept_response_is_asked_for_by_the_project_that_made_it(
     for reply_id in (unkept, "resp_of_somebody"):
         with pytest.raises(openai.NotFoundError, match="not found"):
             sdk.responses.retrieve(reply_id)
+    crowded = world.http.get(f"{PATH}/{made}?" + "&".join(f"include[]={n}" for n in range(33)))
+    assert (crowded.status_code, crowded.json()["error"]["type"]) == (400, "invalid_request_error")
     with open_http(world.url, STRANGER) as stranger:
         assert stranger.get(f"{PATH}/{made}").status_code == 404
         assert stranger.delete(f"{PATH}/{made}").status_code == 404
