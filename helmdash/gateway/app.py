@@ -210,7 +210,13 @@ class Gateway:
         responder: Responder,
     ) -> None:
         await counting.answer(
-            request, body, parsed, responder, listings=self._listings, client=self._client
+            request,
+            body,
+            parsed,
+            responder,
+            listings=self._listings,
+            client=self._client,
+            keepers=self._keepers,
         )
 
     async def _show(

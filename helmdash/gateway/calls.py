@@ -13,6 +13,7 @@ from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.forwarding.capture.recording import CallRecording
 from helmdash.gateway.forwarding.forwarder import Forwarder
 from helmdash.gateway.forwarding.response_headers import remediation_headers
+from helmdash.gateway.kept_ids import check_kept_ids
 from helmdash.gateway.local_models import LocalModels
 from helmdash.gateway.naming import name_conversation
 from helmdash.gateway.outgoing import OutgoingRequest
@@ -43,6 +44,7 @@ class Calls:
         keepers: ReplyKeepers,
     ) -> None:
         self._listings = listings
+        self._keepers = keepers
         self._local = LocalModels(client, listings)
         self._remediator = Remediator(recorder)
         self._recording = CallRecording(recorder, self._local, self._remediator, keepers)
@@ -76,6 +78,7 @@ class Calls:
         )
         try:
             await place(exchange, self._listings)
+            await check_kept_ids(exchange, parsed, self._keepers)
             await self._local.fit(exchange)
             outgoing = await self._remediator.prepare(exchange, responder.client, outgoing)
             check_budget(exchange)

@@ -10,9 +10,11 @@ from typing import Any
 
 from helmdash.gateway import budgeting
 from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.kept_ids import check_kept_ids
 from helmdash.gateway.placing import place
 from helmdash.gateway.prompt_weight import weigh
 from helmdash.gateway.refusals import bad_request
+from helmdash.gateway.reply_keepers import ReplyKeepers
 from helmdash.gateway.request import GatewayRequest
 from helmdash.gateway.responder import Responder, passed_headers
 from helmdash.providers.errors import BadRequest
@@ -35,12 +37,15 @@ async def answer(
     *,
     listings: Listings,
     client: UpstreamClient,
+    keepers: ReplyKeepers,
 ) -> None:
-    """Answer a request for a count. Raises Refusal (404) when no upstream serves the model."""
+    """Answer a request for a count. Raises Refusal: 404 when no upstream serves the model,
+    400 for what another project may have made."""
     counting = request.route.client.counting
     assert counting is not None  # no path of the others leads here
     exchange = request.begin(request.route.model or parsed.get("model"), body)
     await place(exchange, listings)
+    await check_kept_ids(exchange, parsed, keepers)
     if await _asked_upstream(counting, exchange, body, parsed, responder, client):
         return
     counted = counting.write_count(_estimate(exchange, parsed, responder))

@@ -37,6 +37,14 @@ def bad_request(message: str, *, code: str = "invalid_request_error") -> Refusal
     return Refusal(WireError(message=message, code=code, type="invalid_request_error", status=400))
 
 
+def not_kept(message: str, *, code: str, param: str) -> Refusal:
+    """400: what the request goes on from is not the project's, or is not there; recorded as a
+    call."""
+    kind = "invalid_request_error"
+    error = WireError(message=message, code=code, type=kind, status=400, param=param)
+    return Refusal(error, records=True)
+
+
 def unspeakable(message: str, endpoint: Endpoint, *, is_native: bool) -> Refusal:
     """400: the upstream's format has no way to say what the client wants; recorded as a call."""
     where = "" if is_native else f" The upstream {endpoint.name} speaks the API of {endpoint.kind}."

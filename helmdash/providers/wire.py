@@ -228,13 +228,15 @@ UNDECODABLE_STREAM = "undecodable_stream"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireError:
-    """An error in a vendor's words. `status` is its HTTP status, where there is one."""
+    """An error in a vendor's words. `status` is its HTTP status, where there is one; `param` the
+    member of the request that it is about, where OpenAI's errors name one."""
 
     message: str
     code: str | None = None
     type: str | None = None
     status: int | None = None
     retry_after_s: float | None = None
+    param: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -178,6 +178,8 @@ def _endpoint(row: Upstream) -> Endpoint:
         source=EndpointSource.ADMIN,
         read_timeout_s=float(row.read_timeout_s),
         formats=_formats(row),
+        # A variable's key is the operator's, who may lend it to several.
+        is_shared=row.project_id is None or bool(row.key_variable),
     )
 
 

@@ -11,12 +11,14 @@ import httpx
 
 from tests.support.server import Served
 from tests.support.upstreams import Fleet, responses
-from tests.support.upstreams.fleet import PREFIXES
+from tests.support.upstreams.fleet import KEYS, PREFIXES
 
 PROVIDERS = ("openai", "anthropic", "gemini", "ollama")
 # A stored upstream that speaks the Responses API.
 RESPONSES = "responses"
-_PREFIXES = {**PREFIXES, RESPONSES: responses.PREFIX}
+# The same server, with a key of the default project's own.
+OWN_RESPONSES = "own-responses"
+_PREFIXES = {**PREFIXES, RESPONSES: responses.PREFIX, OWN_RESPONSES: responses.PREFIX}
 # What the simulated models report (plays.Tokens).
 PROMPT, COMPLETION = 1200, 34
 _RECORD_SECONDS = 10
@@ -126,6 +128,7 @@ OTHER_PROJECT = "other-house"
 IMPATIENT, CAREFUL = "impatient", "careful"
 _FURNISH = """
 from helmdash.records.models import ApiKey, Project, Upstream
+from helmdash.records.secrets import seal
 own = Project.objects.get(is_default=True)
 other = Project.objects.create(slug={other!r}, name="Other")
 for name, secret, project, scopes in (
@@ -145,6 +148,11 @@ for name, allows, seconds, models, url, formats in (
         name=name, kind="openai", base_url=url, key_variable="OPENAI_API_KEY",
         allow_private=allows, read_timeout_s=seconds, models_served=models, formats=formats,
     )
+Upstream.objects.create(
+    name={own_responses!r}, kind="openai", base_url={responses_url!r}, project=own,
+    key_encrypted=seal({own_key!r}), allow_private=True, models_served="answer-*",
+    formats="chat responses",
+)
 """
 
 
@@ -160,6 +168,8 @@ def furnish(served: Served, fleet: Fleet) -> None:
         careful=CAREFUL,
         url=f"{fleet.openai.root_url}/v1",
         responses=RESPONSES,
+        own_responses=OWN_RESPONSES,
+        own_key=KEYS["openai"],
         responses_url=f"{fleet.responses.root_url}/v1",
     )
     done = served.manage("shell", "-c", code)

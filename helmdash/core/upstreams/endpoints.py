@@ -60,7 +60,8 @@ class Endpoint:
     `name` is what stands before the slash in `provider/model`. `models` are ids or globs (`gpt-*`);
     empty: the upstream is asked for its list. `read_timeout_s` is how long, in seconds, the first
     byte, and each one after it, may take. `api_key` None: none is sent. `formats` are those that
-    it speaks; empty: its kind's own, and whether it speaks another is found out.
+    it speaks; empty: its kind's own, and whether it speaks another is found out. `is_shared`: other
+    projects may reach the same account, so that what is kept there may be theirs.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Endpoint:
     source: EndpointSource = EndpointSource.ADMIN
     read_timeout_s: float = 600.0
     formats: tuple[WireFormat, ...] = ()
+    is_shared: bool = True
 
     @property
     def own_format(self) -> WireFormat:

@@ -59,7 +59,7 @@ def error_object(error: WireError) -> dict[str, Json]:
     return {
         "message": error.message,
         "type": error.type or _type_of(error.status),
-        "param": None,
+        "param": error.param,
         "code": error.code,
     }
 

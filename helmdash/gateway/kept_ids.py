@@ -1,0 +1,82 @@
+"""Ids in a Responses request of what its upstream keeps: they go on from there for the project that
+made them alone.
+
+An upstream keeps responses by its account, and all projects share the account of a shared upstream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from helmdash.core.upstreams.endpoints import Endpoint, WireFormat
+from helmdash.gateway.exchange import Exchange
+from helmdash.gateway.refusals import Refusal, not_kept
+from helmdash.gateway.reply_keepers import ReplyKeepers
+
+
+async def check_kept_ids(exchange: Exchange, parsed: dict[str, Any], keepers: ReplyKeepers) -> None:
+    """Let a placed request go on only from what its project has made. `parsed`: as it came.
+
+    Raises Refusal (400), the same for what is another project's and what is not there;
+    DatabaseUnavailable. Translated, such a request is refused whatever it names, and an upstream
+    with a key of the project's own keeps nothing of others.
+    """
+    endpoint = exchange.endpoint
+    is_passed = exchange.is_native and exchange.speaks is WireFormat.RESPONSES
+    if endpoint is None or not is_passed or not endpoint.is_shared:
+        return
+    # Conversations and items are made where the gateway does not see their ids.
+    if parsed.get("conversation") is not None:
+        raise not_kept(
+            "conversation: Conversation not found. The upstream is shared by projects: send the "
+            "input itself, or use an upstream with a key of the project's own.",
+            code="conversation_not_found",
+            param="conversation",
+        )
+    for where in _references(parsed):
+        raise not_kept(
+            f"{where}: Item not found. The upstream is shared by projects: send the item itself, "
+            "or use an upstream with a key of the project's own.",
+            code="item_not_found",
+            param="input",
+        )
+    previous = parsed.get("previous_response_id")
+    if previous is not None and not await _has_made(exchange, endpoint, previous, keepers):
+        raise _unknown_previous(previous)
+
+
+async def _has_made(
+    exchange: Exchange, endpoint: Endpoint, reply_id: object, keepers: ReplyKeepers
+) -> bool:
+    if not isinstance(reply_id, str) or not reply_id or "\x00" in reply_id:
+        return False
+    project_id = exchange.key_context.caller.project.id
+    return await keepers.find(project_id, reply_id) == endpoint.name
+
+
+def _unknown_previous(reply_id: object) -> Refusal:
+    shown = reply_id if isinstance(reply_id, str) and len(reply_id) <= _MOST_SHOWN_CHARS else "…"
+    return not_kept(
+        f"previous_response_id: Previous response with id '{shown}' not found. Of responses that "
+        "this project made through this upstream, and whose calls are still recorded, one can go "
+        "on: else send the whole input.",
+        code="previous_response_not_found",
+        param="previous_response_id",
+    )
+
+
+# Longer than any id that is kept.
+_MOST_SHOWN_CHARS = 100
+
+
+def _references(parsed: dict[str, Any]) -> Iterator[str]:
+    """Where items stand that only name another by its id; their type may be left out."""
+    for name in ("input", "instructions"):
+        items = parsed.get(name)
+        for at, item in enumerate(items if isinstance(items, list) else ()):
+            if not isinstance(item, dict):
+                continue
+            kind = item.get("type")
+            if kind == "item_reference" or (kind is None and "id" in item and "role" not in item):
+                yield f"{name}[{at}]"
