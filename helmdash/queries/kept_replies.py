@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from helmdash.core.calls.routes import CallRoute, split_routes
 from helmdash.records.call_names import find_call, reply_name
 
 
 def find_keeper(*, project_id: int, reply_id: str) -> str | None:
     """The upstream that keeps a reply of a project's call; None: the project has made none of this
-    id, or its call is gone. Two queries."""
-    found = find_call(project_id, reply_name(reply_id)).values_list("provider", flat=True).first()
-    return found or None
+    id through the gateway, or its call is gone. Two queries."""
+    calls = find_call(project_id, reply_name(reply_id))
+    provider, routes = calls.values_list("provider", "routes").first() or (None, None)
+    # What a client reports of its calls proves nothing of who made a reply.
+    return provider or None if CallRoute.GATEWAY in split_routes(routes) else None

@@ -23,8 +23,10 @@ from helmdash.records.replica import connection_for
 # A story of a plan has some ten calls, a long session of an agent's some hundreds: a millisecond.
 MOST_OF_ID: Final = 1_000
 
-# Before the id of a reply: no id that a client gives a call by chance begins so.
-_REPLY: Final = "reply:"
+# Before the id of a reply: it tells who may read the reply, so no id that a client gives a call may
+# begin so. No door takes control characters in one (doors.bodies.fields.ClientId), and ids from
+# OTLP begin with a word of ours.
+_REPLY: Final = "\x1freply:"
 
 
 class Place(NamedTuple):
