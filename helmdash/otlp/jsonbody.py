@@ -114,6 +114,7 @@ def _metrics(request: Mapping[str, Any]) -> Export:
         for kind in _POINTS:
             points = _object(metric.get(kind)).get("dataPoints")
             found.points += len(points) if isinstance(points, list) else 0
+    check_records(found.points)
     return found
 
 

@@ -15,13 +15,15 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from helmdash.core.telemetry.values import Exporter, LogRecord, Span
 from helmdash.otlp.export import (
     MOST_LEVELS,
+    MOST_RECORDS,
     SPAN_CHARS,
     TRACE_CHARS,
     Export,
     check_records,
     is_id,
 )
-from helmdash.otlp.signals import BadExport, Signal
+from helmdash.otlp.signals import BadExport, Signal, TooManyRecords
+from helmdash.otlp.wire import BrokenWire, Table, count_messages, path_table, whole_table
 
 _CLIENT = 3  # SPAN_KIND_CLIENT
 _ERROR = 2  # STATUS_CODE_ERROR
@@ -31,18 +33,56 @@ _REQUESTS: dict[Signal, Any] = {
     Signal.LOGS: ExportLogsServiceRequest,
     Signal.METRICS: ExportMetricsServiceRequest,
 }
+# Where the records of each signal lie: each level may have as many members as there are records.
+_LEVELS: dict[Signal, tuple[tuple[str, ...], ...]] = {
+    Signal.TRACES: (("resource_spans",), ("scope_spans",), ("spans",)),
+    Signal.LOGS: (("resource_logs",), ("scope_logs",), ("log_records",)),
+    Signal.METRICS: (
+        ("resource_metrics",),
+        ("scope_metrics",),
+        ("metrics",),
+        _POINTS,
+        ("data_points",),
+    ),
+}
+_PATHS: dict[Signal, Table] = {
+    signal: path_table(_REQUESTS[signal].DESCRIPTOR, *levels) for signal, levels in _LEVELS.items()
+}
+_TABLES: dict[Signal, Table] = {
+    signal: whole_table(request.DESCRIPTOR) for signal, request in _REQUESTS.items()
+}
+# What lies in the records: twice what 64 MiB of attributes that make sense have (as in JSON), and
+# some 350 MB of the emptiest that there are.
+_MOST_MESSAGES = 4_000_000
+_LEAST_BYTES = 2  # of a message
 
 
 def decode(signal: Signal, body: bytes) -> Export:
     """Read a body. Raises BadExport and TooManyRecords."""
     try:
+        _check_size(signal, body)
         request = _REQUESTS[signal].FromString(body)
-    except DecodeError:
+    except (BrokenWire, DecodeError):
         name = _REQUESTS[signal].DESCRIPTOR.name
         raise BadExport(f"The body is not a protobuf message {name}.") from None
     if signal is Signal.TRACES:
         return _traces(request)
     return _logs(request) if signal is Signal.LOGS else _metrics(request)
+
+
+def _check_size(signal: Signal, body: bytes) -> None:
+    """Before anything is made of it. Raises TooManyRecords and BrokenWire."""
+    most = len(_LEVELS[signal]) * MOST_RECORDS
+    if count_messages(body, _PATHS[signal], most) > most:
+        raise TooManyRecords(
+            f"An export may hold at most {MOST_RECORDS} records, resources and scopes each. "
+            "Send smaller batches."
+        )
+    # A small body cannot hold so many, and need not be walked through.
+    if len(body) <= _LEAST_BYTES * _MOST_MESSAGES:
+        return
+    if count_messages(body, _TABLES[signal], _MOST_MESSAGES) > _MOST_MESSAGES:
+        raise TooManyRecords("The body has too many values. Send smaller batches.")
 
 
 def _traces(request: Any) -> Export:
@@ -116,6 +156,7 @@ def _metrics(request: Any) -> Export:
                 kind = metric.WhichOneof("data")
                 if kind in _POINTS:
                     found.points += len(getattr(metric, kind).data_points)
+    check_records(found.points)
     return found
 
 

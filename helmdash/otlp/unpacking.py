@@ -12,12 +12,18 @@ from contextlib import asynccontextmanager
 
 from helmdash.doors.body import Bodies
 from helmdash.doors.faults import BodyTooLarge
-from helmdash.otlp.signals import BadExport
+from helmdash.otlp.signals import BadExport, RecorderBusy
 
 # zlib's window size, with 16 for gzip's own frame.
 _GZIP = 16 + zlib.MAX_WBITS
 # Unpacking so much takes some 10 ms.
 _STEP_BYTES = 4 * 1024 * 1024
+# What follows a member is copied at its end, so no more is given at once.
+_SLICE_BYTES = 256 * 1024
+# Writers that flush by members make some; each costs a step.
+_MOST_MEMBERS = 100
+# 64 MiB take less than a second on a machine that is not overrun.
+_MOST_S = 30.0
 
 
 def is_small_unpacked(body: bytes, most_bytes: int) -> bool:
@@ -37,37 +43,67 @@ async def unpacking(
     """The unpacked body for the length of a block.
 
     most_bytes: for packed and unpacked together, since both are held. Raises BadExport,
-    BodyTooLarge and BodiesFull.
+    BodyTooLarge and BodiesFull; RecorderBusy where the machine takes too long.
     """
     room = max(most_bytes - len(body), 0)
     pieces: list[bytes] = []
-    held, rest = 0, body
-    unpacker = zlib.decompressobj(_GZIP)
+    held, members = 0, _Members(body)
     try:
-        while rest or (pieces and not unpacker.eof):
-            step = min(_STEP_BYTES, room - held + 1)
-            piece, more = await asyncio.to_thread(_unpack, unpacker, rest, step)
-            if held + len(piece) > room:
-                raise BodyTooLarge(most_bytes, is_signed_in=True)
-            bodies.hold(len(piece), owner=owner)
-            held += len(piece)
-            pieces.append(piece)
-            if unpacker.eof:
-                # What follows is another member of the same file, says RFC 1952.
-                rest = unpacker.unused_data
-                unpacker = zlib.decompressobj(_GZIP) if rest else unpacker
-            elif not more and not piece:
-                raise BadExport("The body is not complete: its gzip breaks off.")
-            else:
-                rest = more
+        try:
+            async with asyncio.timeout(_MOST_S):
+                while not members.is_done:
+                    step = min(_STEP_BYTES, room - held + 1)
+                    piece = await asyncio.to_thread(members.next_piece, step)
+                    if held + len(piece) > room:
+                        raise BodyTooLarge(most_bytes, is_signed_in=True)
+                    bodies.hold(len(piece), owner=owner)
+                    held += len(piece)
+                    pieces.append(piece)
+        except TimeoutError:
+            raise RecorderBusy("Unpacking the body took too long.") from None
         yield b"".join(pieces)
     finally:
         bodies.let_go(held, owner=owner)
 
 
-def _unpack(unpacker: zlib._Decompress, data: bytes, most: int) -> tuple[bytes, bytes]:
-    try:
-        piece = unpacker.decompress(data, most)
-    except zlib.error:
-        raise BadExport("The body is not valid gzip, as its Content-Encoding says.") from None
-    return piece, unpacker.unconsumed_tail
+class _Members:
+    """The members of a gzip file, unpacked one after the other (RFC 1952), each byte read once."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._position = 0  # how far the body was given
+        self._rest = b""  # given, and not unpacked yet
+        self._unpacker = zlib.decompressobj(_GZIP)
+        self._number, self._size = 1, 0
+        self.is_done = not body
+
+    def next_piece(self, most: int) -> bytes:
+        """So many bytes at most; none at the end of a slice that says nothing. Raises BadExport."""
+        given = self._rest
+        if not given:
+            given = self._body[self._position : self._position + _SLICE_BYTES]
+            self._position += len(given)
+        try:
+            piece = self._unpacker.decompress(given, most)
+        except zlib.error:
+            raise BadExport("The body is not valid gzip, as its Content-Encoding says.") from None
+        self._size += len(piece)
+        self._rest = self._unpacker.unconsumed_tail
+        if self._unpacker.eof:
+            self._rest = self._unpacker.unused_data
+            self._end_member()
+        elif not piece and not given:
+            raise BadExport("The body is not complete: its gzip breaks off.")
+        return piece
+
+    def _end_member(self) -> None:
+        self.is_done = not self._rest and self._position >= len(self._body)
+        is_one_of_many = self._number > 1 or not self.is_done
+        if self._size == 0 and is_one_of_many:
+            raise BadExport("The body's gzip has an empty member. Send it as one member.")
+        if self.is_done:
+            return
+        self._number, self._size = self._number + 1, 0
+        if self._number > _MOST_MEMBERS:
+            raise BadExport(f"The body's gzip may have at most {_MOST_MEMBERS} members.")
+        self._unpacker = zlib.decompressobj(_GZIP)

@@ -150,7 +150,22 @@ def _deep(levels: int) -> bytes:
     return ('{"resourceSpans":[{"scopeSpans":[{"spans":[%s]}]}]}' % span).encode()  # noqa: UP031
 
 
+def _sized(tag: int, content: bytes) -> bytes:
+    """A member of a protobuf message that has a length."""
+    size, length = len(content), b""
+    while size > 127:
+        size, length = size >> 7, length + bytes([size & 127 | 128])
+    return bytes([tag]) + length + bytes([size]) + content
+
+
 BOMB = pack(b" " * (6 * MIB))
+# Two bytes each, on each level: resources, records, data points of a gauge.
+RESOURCES = b"\x0a\x00" * 300_001
+RECORDS = _sized(0x0A, _sized(0x12, b"\x12\x00" * 300_001))
+POINTS = _sized(0x0A, _sized(0x12, _sized(0x12, _sized(0x2A, b"\x0a\x00" * 100_001))))
+JSON_POINTS = (
+    b'{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"gauge":{"dataPoints":[%s1]}}]}]}]}'
+)
 MANY = b'{"resourceSpans":[{"scopeSpans":[{"spans":[%s{}]}]}]}' % (b"{}," * 100_000)
 LOGS_PATH = {"path": "/v1/logs"}
 GZIP = {"content_encoding": "gzip"}
@@ -180,6 +195,13 @@ GZIP = {"content_encoding": "gzip"}
         (BOMB[:2000], GZIP, 400, "breaks off"),
         (b'{"a":[%s1]}' % (b"1," * 150_001), {"path": "/v1/metrics"}, 200, ""),
         (MANY, {}, 413, "at most 100000 records"),
+        (RESOURCES, {"kind": PROTOBUF}, 413, "at most 100000 records"),
+        (RECORDS, {"kind": PROTOBUF, **LOGS_PATH}, 413, "at most 100000 records"),
+        (POINTS, {"kind": PROTOBUF, "path": "/v1/metrics"}, 413, "at most 100000 records"),
+        (JSON_POINTS % (b"1," * 100_000), {"path": "/v1/metrics"}, 413, "at most 100000 records"),
+        (b"\x0b\x0c", {"kind": PROTOBUF}, 400, "ExportTraceServiceRequest"),
+        (pack(b" ") * 100 + pack(b"{}"), GZIP, 400, "at most 100 members"),
+        (pack(b"{}") + pack(b""), GZIP, 400, "empty member"),
     ],
     ids=lambda told: told if isinstance(told, str) else "",
 )  # fmt: skip
