@@ -26,7 +26,7 @@ from helmdash.doors.proxies import address_of
 from helmdash.metrics import telemetry_records
 from helmdash.operations.database.sqlite_file import thread_connection
 from helmdash.operations.recorder import Recorder, RecorderFull
-from helmdash.operations.recording.client_events import note_event
+from helmdash.operations.recording.client_events import note_events
 from helmdash.otlp.reading import Reading, read_export
 from helmdash.otlp.signals import (
     SIGNALS,
@@ -133,7 +133,8 @@ class OtlpApp:
                 found = await self._read(signal, encoding, body, caller)
         await self._record(found.captures, caller)
         if found.events:
-            await self._note(found.events, caller)
+            refused = await self._note(found.events, caller)
+            found = found.without_events(refused) if refused else found
         answer = success(signal, encoding, rejected=found.rejected, why=found.why)
         counts = _counts(found)
         _count(signal, counts)
@@ -147,16 +148,15 @@ class OtlpApp:
         )
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    async def _note(self, events: Sequence[TimedEvent], caller: Caller) -> None:
-        """Keep what clients tell besides their calls; told twice, it is kept once. Raises
-        RecorderBusy."""
+    async def _note(self, events: Sequence[TimedEvent], caller: Caller) -> int:
+        """Keep what clients tell besides their calls; told twice, it is kept once. How many were
+        too many. Raises RecorderBusy."""
         told = events, caller.project, datetime.now(UTC)
         try:
             if self._recorder.is_started:
                 loop = asyncio.get_running_loop()
-                await loop.run_in_executor(self._threads, _note_in_thread, *told)
-            else:
-                await sync_to_async(_note_events)(*told)
+                return await loop.run_in_executor(self._threads, _note_in_thread, *told)
+            return await sync_to_async(_note_events)(*told)
         except (OperationalError, InterfaceError):
             raise RecorderBusy("The database is unavailable.") from None
 
@@ -182,15 +182,15 @@ class OtlpApp:
                 raise RecorderBusy("The database is unavailable.") from None
 
 
-def _note_events(events: Sequence[TimedEvent], project: ProjectInfo, now: datetime) -> None:
-    for told in events:
-        # Of a conversation without a call nothing can be said yet.
-        note_event(project=project, event=told.event, now=min(told.at or now, now))
+def _note_events(events: Sequence[TimedEvent], project: ProjectInfo, now: datetime) -> int:
+    # Of a conversation without a call nothing can be said yet.
+    told = [(each.event, min(each.at or now, now)) for each in events]
+    return note_events(project=project, events=told)
 
 
-def _note_in_thread(events: Sequence[TimedEvent], project: ProjectInfo, now: datetime) -> None:
+def _note_in_thread(events: Sequence[TimedEvent], project: ProjectInfo, now: datetime) -> int:
     with thread_connection():
-        _note_events(events, project, now)
+        return _note_events(events, project, now)
 
 
 def _decoded(headers: Mapping[bytes, bytes]) -> Mapping[bytes, bytes]:

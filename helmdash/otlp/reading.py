@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from helmdash.core.calls.capture import Capture
 from helmdash.core.telemetry.logs import TimedEvent, calls_of, events_of
 from helmdash.core.telemetry.nesting import Surroundings, innermost
 from helmdash.core.telemetry.spans import above_of, capture_of, is_call
+from helmdash.operations.recording.client_events import MOST_EVENTS
 from helmdash.otlp import jsonbody
 from helmdash.otlp.export import Export
 from helmdash.otlp.signals import Encoding, Signal
@@ -23,6 +24,20 @@ class Reading:
     others: int
     rejected: int
     why: str
+
+    def without_events(self, refused: int) -> Reading:
+        """The same, where so many events were too many to be kept."""
+        sentences = [self.why] if self.rejected else []
+        sentences.append(
+            f"{refused} of the records are too many: an export, and a conversation, has at most "
+            f"{MOST_EVENTS} events of a client besides its calls."
+        )
+        return replace(
+            self,
+            others=self.others - refused,
+            rejected=self.rejected + refused,
+            why=" ".join(sentences),
+        )
 
 
 def read_export(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from helmdash.metrics import telemetry_records
+from helmdash.operations.recording.client_events import take_claude_hook
 from helmdash.records.models import Call, CallPayload, ClientEvent, Conversation
 from tests.core.telemetry.samples import LOGS, SPANS
 from tests.factories import make_key, make_project
@@ -21,6 +23,7 @@ from tests.otlp.exports import (
     START,
     TRACE,
     SpanOut,
+    caller_of,
     logs_json,
     logs_protobuf,
     send,
@@ -244,6 +247,38 @@ def test_a_compaction_in_the_log_opens_a_round_and_one_that_failed_is_a_refusal(
     assert conversation.client_refusal == "its compaction failed: too_few_groups"
     kinds = ClientEvent.objects.order_by("at").values_list("kind", flat=True)
     assert list(kinds) == ["client_compaction", "client_refusal"]
+
+
+def _compactions(sequences: Sequence[int], *, session: str = "s-3", time: int = START) -> bytes:
+    told = [
+        {"event.name": "compaction", "session.id": session, "event.sequence": sequence}
+        for sequence in sequences
+    ]
+    body = logs_json(told, scope="com.anthropic.claude_code.events")
+    return body.replace(str(START).encode(), str(time).encode())
+
+
+def test_events_of_clients_are_kept_in_one_go_and_no_more_than_a_thousand(
+    key: str, django_assert_max_num_queries: Callable[[int], Any]
+) -> None:
+    send(spans_json([SpanOut(attributes={**CALL, "session.id": "s-3"})]), key=key)
+    twice = [*range(600), *range(600)]
+
+    with django_assert_max_num_queries(30):
+        first = send(_compactions(twice), key=key, path="/v1/logs")
+    again = send(_compactions(range(600)), key=key, path="/v1/logs")
+    full = send(_compactions(range(600, 1_010)), key=key, path="/v1/logs")
+    at_once = send(_compactions(range(1_003), session="s-4"), key=key, path="/v1/logs")
+
+    assert (first.body, again.body) == (b"{}", b"{}")
+    assert full.told["partialSuccess"]["rejectedLogRecords"] == "10"
+    assert "at most 1000 events" in full.told["partialSuccess"]["errorMessage"]
+    assert full.headers["x-helmdash-records"] == "call=0 other=400 rejected=10"
+    assert at_once.told["partialSuccess"]["rejectedLogRecords"] == "3"
+    hook = {"hook_event_name": "PostCompact", "session_id": "s-3", "trigger": "auto"}
+    project = caller_of(key).project
+    assert not take_claude_hook(project=project, body=hook, now=timezone.now()).kept
+    assert ClientEvent.objects.count() == 1_000
 
 
 @pytest.mark.one_database

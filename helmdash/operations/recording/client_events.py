@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from helmdash.answers import Doc, answer
 from helmdash.core.agents.claude_hooks import (
@@ -24,6 +24,11 @@ from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations.conversations import standing
 from helmdash.records import models
 from helmdash.records.models import Conversation
+
+# Of a conversation, and of those that come at once. The longest sessions compact some dozen times.
+MOST_EVENTS = 1_000
+
+_Told: TypeAlias = dict[str, tuple[ClientEvent, datetime]]  # by key, with the time of each
 
 
 @answer("HookAnswer")
@@ -47,43 +52,101 @@ def take_claude_hook(
     event = read_hook(body)
     if event is None:
         return HookAnswer(kept=False)
-    if not note_event(project=project, event=event, now=now):
+    return HookAnswer(kept=note_event(project=project, event=event, now=now))
+
+
+def note_event(*, project: ProjectInfo, event: ClientEvent, now: datetime) -> bool:
+    """Keep an event with its conversation; False: that has MOST_EVENTS already, and it is dropped.
+
+    A compaction lets the next smaller prompt open a round; a refusal is a reason to look, until the
+    next call. Told twice, it is kept once. Raises NoConversation where the project has none of its
+    name (yet).
+    """
+    refused = _note(project, event.conversation, {_key(event, now): (event, now)})
+    if refused is None:
         raise NoConversation(
             f"No call of the conversation {event.conversation} was recorded yet, so there is "
             "nothing that this could be said of."
         )
-    return HookAnswer(kept=True)
+    return not refused
 
 
-def note_event(*, project: ProjectInfo, event: ClientEvent, now: datetime) -> bool:
-    """Keep an event with its conversation; False: the project has none of this name (yet).
+def note_events(*, project: ProjectInfo, events: Iterable[tuple[ClientEvent, datetime]]) -> int:
+    """Keep many events, each as `note_event` does at its time: a transaction for each conversation.
 
-    A compaction lets the next smaller prompt open a round; a refusal is a reason to look, until the
-    next call. Told twice, it is kept once.
+    How many of them were too many, here or in their conversation. Those of conversations that the
+    project has not are left out, and are not too many.
     """
+    talks: dict[str, _Told] = {}
+    taken = refused = 0
+    for event, at in events:
+        told = talks.setdefault(event.conversation, {})
+        key = _key(event, at)
+        if key in told:
+            continue
+        if taken >= MOST_EVENTS:
+            refused += 1
+            continue
+        told[key] = event, at
+        taken += 1
+    names = [name for name, told in talks.items() if told]
+    known = Conversation.objects.filter(project_id=project.id, name__in=names)
+    for name in sorted(known.values_list("name", flat=True)):
+        refused += _note(project, name, talks[name]) or 0
+    return refused
 
-    def work() -> bool:
-        row = _locked(project, event.conversation)
+
+def _key(event: ClientEvent, at: datetime) -> str:
+    return event.key or f"{event.kind.value} {at.isoformat()}"
+
+
+def _note(project: ProjectInfo, name: str, told: _Told) -> int | None:
+    """Keep the events of a conversation. How many were too many; None: there is no such one."""
+
+    def work() -> int | None:
+        row = _locked(project, name)
         if row is None:
-            return False
-        _, is_new = models.ClientEvent.objects.get_or_create(
-            project_id=project.id,
-            conversation=row,
-            key=event.key or f"{event.kind.value} {now.isoformat()}",
-            defaults={"kind": event.kind.value, "detail": event.detail, "at": now},
+            return None
+        held = models.ClientEvent.objects.filter(project_id=project.id, conversation=row)
+        known = set(held.filter(key__in=told).values_list("key", flat=True))
+        fresh = [(key, *each) for key, each in told.items() if key not in known]
+        if not fresh:
+            return 0
+        new = fresh[: max(MOST_EVENTS - held.count(), 0)]
+        models.ClientEvent.objects.bulk_create(
+            models.ClientEvent(
+                project_id=project.id,
+                conversation=row,
+                key=key,
+                kind=event.kind.value,
+                detail=event.detail,
+                at=at,
+            )
+            for key, event, at in new
         )
-        if is_new and event.kind is ClientEventKind.COMPACTION:
-            row.client_compacted_at = now
-            row.save(update_fields=["client_compacted_at"])
-        elif is_new and event.kind is ClientEventKind.REFUSAL:
-            row.client_refusal = event.detail or event.kind.value
-            row.attention = rank_of(row)
-            # News: whoever put it off has not seen this.
-            row.snoozed_until = row.snoozed_rank = None
-            row.save(update_fields=["client_refusal", "attention", "snoozed_until", "snoozed_rank"])
-        return True
+        _mark(row, [(event, at) for _, event, at in new])
+        return len(fresh) - len(new)
 
     return write(work)
+
+
+def _mark(row: Conversation, events: Sequence[tuple[ClientEvent, datetime]]) -> None:
+    """What new events say of their conversation."""
+    compacted = [at for event, at in events if event.kind is ClientEventKind.COMPACTION]
+    refusals = [event for event, _ in events if event.kind is ClientEventKind.REFUSAL]
+    changed: list[str] = []
+    if compacted:
+        # One that is told late takes nothing back.
+        row.client_compacted_at = max([*compacted, row.client_compacted_at or compacted[0]])
+        changed += ["client_compacted_at"]
+    if refusals:
+        row.client_refusal = refusals[-1].detail or refusals[-1].kind.value
+        row.attention = rank_of(row)
+        # News: whoever put it off has not seen this.
+        row.snoozed_until = row.snoozed_rank = None
+        changed += ["client_refusal", "attention", "snoozed_until", "snoozed_rank"]
+    if changed:
+        row.save(update_fields=changed)
 
 
 def _status(project: ProjectInfo, status: ClientStatus) -> HookAnswer:
