@@ -144,7 +144,13 @@ class OtlpApp:
         self, signal: Signal, encoding: Encoding, body: bytes, caller: Caller
     ) -> Reading:
         work = partial(
-            read_export, signal, encoding, body, self._surroundings, project_id=caller.project.id
+            read_export,
+            signal,
+            encoding,
+            body,
+            self._surroundings,
+            project_id=caller.project.id,
+            now=datetime.now(UTC),
         )
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 

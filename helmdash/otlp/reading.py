@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
-from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.capture import CLOCK_AHEAD, Capture
 from helmdash.core.telemetry.logs import TimedEvent, calls_of, events_of
 from helmdash.core.telemetry.nesting import Surroundings, innermost
 from helmdash.core.telemetry.spans import above_of, capture_of, is_call
@@ -47,8 +48,13 @@ def read_export(
     surroundings: Surroundings,
     *,
     project_id: int,
+    now: datetime,
 ) -> Reading:
-    """The calls that an export tells of. Raises BadExport and TooManyRecords."""
+    """The calls that an export tells of. Raises BadExport and TooManyRecords.
+
+    A time that no good clock tells (before 2000, or more than a day ahead of now) counts as not
+    told: the record is told of now. Its sender cannot mend it, and what it says of a call holds.
+    """
     export = _decode(signal, encoding, body)
     if signal is Signal.TRACES:
         captures = _of_spans(export, surroundings, project_id)
@@ -57,12 +63,17 @@ def read_export(
         captures = calls_of(export.logs)
         all_records = len(export.logs) or export.points
     return Reading(
-        captures=tuple(captures),
+        captures=tuple(_timely(capture, now) for capture in captures),
         events=tuple(events_of(export.logs)),
         others=all_records - len(captures),
         rejected=export.rejected,
         why=export.why_rejected,
     )
+
+
+def _timely(capture: Capture, now: datetime) -> Capture:
+    is_ahead = capture.started_at is not None and capture.started_at > now + CLOCK_AHEAD
+    return replace(capture, started_at=None) if is_ahead else capture
 
 
 def _decode(signal: Signal, encoding: Encoding, body: bytes) -> Export:

@@ -281,6 +281,20 @@ def test_events_of_clients_are_kept_in_one_go_and_no_more_than_a_thousand(
     assert ClientEvent.objects.count() == 1_000
 
 
+@pytest.mark.parametrize("days", [-40_000, 2, 20_000])
+def test_a_time_that_no_good_clock_tells_is_taken_as_now(key: str, days: int) -> None:
+    now = timezone.now()
+    wrong = max(int(now.timestamp()) + days * 86_400, 1) * 10**9
+    body = spans_json([SpanOut(attributes={**CALL, "session.id": "s-3"})])
+
+    answer = send(body.replace(str(START).encode(), str(wrong).encode()), key=key)
+    send(_compactions([1], time=wrong), key=key, path="/v1/logs")
+
+    assert answer.body == b"{}"
+    times = [Call.objects.get().started_at, ClientEvent.objects.get().at]
+    assert all(now <= at <= timezone.now() for at in times)
+
+
 @pytest.mark.one_database
 def test_values_that_nobody_expects_are_no_failure(key: str) -> None:
     odd: list[dict[str, Any]] = [

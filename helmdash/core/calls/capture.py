@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from helmdash.answers import answer
@@ -26,6 +26,8 @@ STRUCTURED_PURPOSES = frozenset({"plan", "route", "filter", "verify"})
 # What a conversation may be called: what a path carries unescaped. No link can carry "." or "..".
 CONVERSATION_PATTERN = r"^(\.{3,}|\.*[A-Za-z0-9_:@+=-][A-Za-z0-9._:@+=-]*)$"
 CONVERSATION_CHARS = 255
+# As far as clocks and their time zones go wrong; what is later would begin months of its own.
+CLOCK_AHEAD = timedelta(days=1)
 # OpenAI's have 55 characters; before it stands what tells it from ids of calls.
 MOST_REPLY_ID_CHARS = 100
 # What programs call a context: a number, an id, or a hash.

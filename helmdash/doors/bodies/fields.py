@@ -6,7 +6,7 @@ What is checked here natively by pydantic is also what the OpenAPI says, so the 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from django.utils import timezone
@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from helmdash.core.calls.capture import CONVERSATION_CHARS, CONVERSATION_PATTERN
+from helmdash.core.calls.capture import CLOCK_AHEAD, CONVERSATION_CHARS, CONVERSATION_PATTERN
 
 # To the letter ("1" is no number, true is no count), and unknown members are refused: a misspelt
 # one that is dropped in silence is data lost.
@@ -92,8 +92,6 @@ Milliseconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _EARLIEST, _LATEST = 2000, 2100  # a clock outside these years is broken
-# As far as clocks and their time zones go wrong; what is later would begin months of its own.
-_AHEAD = timedelta(days=1)
 _MOMENT_SENTENCE = "must be an RFC 3339 time with an offset, such as 2026-01-31T12:00:00Z"
 
 
@@ -113,7 +111,7 @@ def _parse_started_at(value: object) -> datetime:
         raise PydanticCustomError(
             "moment", f"must lie in the years {_EARLIEST} to {_LATEST}; is the clock right?"
         )
-    if moment > timezone.now() + _AHEAD:
+    if moment > timezone.now() + CLOCK_AHEAD:
         raise PydanticCustomError("moment", "lies in the future; is the clock right?")
     return moment.astimezone(UTC)
 
