@@ -226,6 +226,22 @@ def test_what_is_too_old_is_counted_and_given_up(project: ProjectInfo, receiver:
     assert export_states()[0].refused == 1
 
 
+def test_what_waits_for_one_that_is_off_is_given_up_too(
+    project: ProjectInfo, receiver: Receiver
+) -> None:
+    add(receiver)
+    record(make_capture(), project=project)
+    Exporter.objects.update(enabled=False)
+    export()
+    assert export_states()[0].waiting == 1
+    PendingExport.objects.update(at=timezone.now() - outbox.KEPT - timedelta(minutes=1))
+
+    export()
+
+    assert (export_states()[0].waiting, export_states()[0].refused) == (0, 1)
+    assert receiver.headers == []
+
+
 def test_a_private_address_needs_the_operators_word(
     project: ProjectInfo, receiver: Receiver
 ) -> None:

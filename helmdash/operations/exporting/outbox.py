@@ -57,8 +57,14 @@ def note_recorded(project_id: int, rows: Sequence[Mapping[str, Any]], *, now: da
 
 
 def is_any_due(now: datetime) -> bool:
-    """Whether calls wait for an exporter that may be tried now. One query."""
-    return PendingExport.objects.filter(exporter__in=_due(now)).exists()
+    """Whether calls wait for an exporter that may be tried now, or for longer than KEPT for any,
+    also for one that is switched off. Two queries at most."""
+    if PendingExport.objects.filter(exporter__in=_due(now)).exists():
+        return True
+    # Rows are numbered as they are written: by the key the oldest one is found without a look at
+    # the others, which this is asked every two seconds.
+    oldest = PendingExport.objects.order_by("id").values_list("at", flat=True).first()
+    return oldest is not None and oldest < now - KEPT
 
 
 def due_exporters(now: datetime) -> tuple[Exporter, ...]:
