@@ -107,6 +107,16 @@ def url_problem(url: str, *, allow_private: bool) -> str | None:
     )
 
 
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a URL in small letters: whom a secret that is sent there is told.
+
+    >>> origin_of("https://example.org:8443/v1")
+    'https://example.org:8443'
+    """
+    parts = _URL.fullmatch(url)
+    return f"{parts['scheme']}://{parts['authority']}".lower() if parts else ""
+
+
 def shown_url(url: str) -> str:
     """A base URL for pages: without what stands before an @, which may be a password."""
     return _USERINFO.sub("//[hidden]@", url)

@@ -23,13 +23,13 @@ from helmdash.core.alerts.channels import KINDS, PAGERDUTY_URL, ChannelKind, spl
 from helmdash.core.alerts.messages import Entry, Message
 from helmdash.core.alerts.quiet import QuietHours
 from helmdash.core.alerts.rules import NAME_CHARS, RuleKind, RuleSettings
-from helmdash.core.upstreams.addresses import path_problem, url_problem
+from helmdash.core.upstreams.addresses import origin_of, path_problem, url_problem
 from helmdash.operations.alerts.looking import store_messages
 from helmdash.operations.database.transactions import write
 from helmdash.queries.alerts.rules import known_zone
 from helmdash.records import audit
 from helmdash.records.models import AlertChannel, AlertRule
-from helmdash.records.secrets import seal
+from helmdash.records.secrets import seal, unseal
 
 # Far more than a team reads; each rule costs a look every few seconds.
 MOST_CHANNELS: Final = 50
@@ -283,6 +283,8 @@ def _fill(row: AlertChannel, edit: ChannelEdit) -> str | None:
         if problem:
             errors["address"] = problem
     problem = _secret_problem(edit.kind, secret, is_new=not row.pk)
+    if not problem and address and not secret and _would_leak(row, address):
+        problem = "the address leads to another host: type it again, or make another channel"
     if problem:
         errors["secret"] = problem
     if row.allow_private and not edit.allow_private and not address:
@@ -332,6 +334,16 @@ def _secret_problem(kind: ChannelKind, secret: str, *, is_new: bool) -> str | No
     if kind is ChannelKind.PAGERDUTY and (secret or is_new) and not _ROUTING_KEY.fullmatch(secret):
         return "give the integration's routing key: 32 letters and digits"
     return None
+
+
+def _would_leak(row: AlertChannel, address: str) -> bool:
+    """Whether a stored secret would be sent to a host that whoever typed it did not name.
+
+    A webhook's is none: messages are signed with it, and it stays here.
+    """
+    if not row.secret_encrypted or row.kind == ChannelKind.WEBHOOK:
+        return False
+    return origin_of(address) != origin_of(unseal(row.address_encrypted) or "")
 
 
 def _shown(kind: ChannelKind, address: str) -> str:

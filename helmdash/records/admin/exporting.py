@@ -12,7 +12,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from helmdash.core.upstreams.addresses import shown_url, url_problem
+from helmdash.core.upstreams.addresses import origin_of, shown_url, url_problem
 from helmdash.records.admin.scoped import ScopedModelAdmin
 from helmdash.records.admin.typed import ModelForm
 from helmdash.records.header_list import parse_headers
@@ -63,6 +63,14 @@ class ExporterForm(ModelForm[Exporter]):
             problem = url_problem(values["url"].rstrip("/"), allow_private=allows)
             if problem:
                 self.add_error("url", problem)
+            # Until it is validated the instance is as it was stored.
+            row = self.instance
+            is_left = not values.get("headers") and not values.get("forget_headers")
+            if row.headers_encrypted and is_left and origin_of(row.url) != origin_of(values["url"]):
+                self.add_error(
+                    "headers",
+                    "The URL leads to another host: type them again, or have them forgotten.",
+                )
         return values
 
     def save(self, commit: bool = True) -> Exporter:
