@@ -7,7 +7,9 @@ of every connection.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 
 from django.conf import settings
@@ -20,7 +22,7 @@ from helmdash.providers.protocols import HttpRequest
 from helmdash.upstream.client import Timeouts, UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed
 
-# A receiver that needs longer holds up the messages behind it; it is asked again.
+# A receiver that needs longer holds up what else its project sends; it is asked again.
 _SECONDS = 10.0
 _TIMEOUTS = Timeouts(connect=_SECONDS, write=_SECONDS, pool=_SECONDS)
 # What an answer says of a fault is in its first bytes.
@@ -30,19 +32,31 @@ _TOLD_CHARS = 300
 
 @contextmanager
 def opened() -> Iterator[Send]:
-    """What sends some messages in a row, on an event loop and connections of its own."""
+    """What sends the messages of a run side by side, on an event loop and connections of its own.
+
+    Leave it when all that was begun is done: what is under way is cancelled.
+    """
     with asyncio.Runner() as runner:
+        loop = runner.get_loop()
         client = UpstreamClient(timeouts=_TIMEOUTS)
 
-        def send(target: Target, shaped: HttpPost | Mail) -> Outcome:
-            if isinstance(shaped, Mail):
-                return _mail(shaped)
-            return runner.run(_post(client, target, shaped))
+        def send(target: Target, shaped: HttpPost | Mail) -> Future[Outcome]:
+            return asyncio.run_coroutine_threadsafe(_send(client, target, shaped), loop)
 
+        thread = threading.Thread(target=loop.run_forever, name="notifier", daemon=True)
+        thread.start()
         try:
             yield send
         finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
             runner.run(client.aclose())
+
+
+async def _send(client: UpstreamClient, target: Target, shaped: HttpPost | Mail) -> Outcome:
+    if isinstance(shaped, Mail):
+        return await asyncio.to_thread(_mail, shaped)
+    return await _post(client, target, shaped)
 
 
 async def _post(client: UpstreamClient, target: Target, post: HttpPost) -> Outcome:

@@ -1,18 +1,24 @@
 """Delivering messages: in order for each channel, again until it is there or given up.
 
-A message that was sent just before a crash is sent again, with the same key.
+Channels are sent to side by side, so that nobody waits behind a slow receiver, and a project has a
+share of that at most. Everything but the sending is done on the thread that delivers. A message
+that was sent just before a crash is sent again, with the same key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import orjson
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 
 from helmdash import conf
@@ -29,13 +35,17 @@ _FIRST_RETRY, _LAST_RETRY = timedelta(seconds=5), timedelta(minutes=10)
 _MOST_DOUBLINGS: Final = 7
 # Who was away over a weekend still hears of Friday; who is away longer has the page.
 _GIVEN_UP_AFTER: Final = timedelta(days=3)
+_TOO_OLD: Final = f"It was not sent within {_GIVEN_UP_AFTER.days} days."
 # An answer that blames the message itself (a 4xx) comes again the next time; a few tries are for
 # receivers that are being set up.
 _MOST_BLAMED: Final = 5
 # Two that say nothing of the message: the receiver was slow, or is asked too much.
 _NOT_BLAMED: Final = frozenset({408, 425, 429})
-# Between two looks at whether the server stops.
-_AT_ONCE: Final = 100
+# Messages under way together. A receiver that says nothing holds one of them for 20 seconds
+# (helmdash.notifier); a project whose receivers all do leaves the others three quarters.
+_MOST_UNDER_WAY, _MOST_OF_PROJECT = 16, 4
+# After so long a run begins nothing more, and the next one finds the channels that came up since.
+_RUN_SECONDS: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +57,10 @@ class Outcome:
     told: str = ""
 
 
-Send = Callable[[Target, HttpPost | Mail], Outcome]
+Send = Callable[[Target, HttpPost | Mail], Future[Outcome]]
+"""Begins to send a message. What it gives is always done in the end, within bounded time."""
 Sending = Callable[[], AbstractContextManager[Send]]
-"""Opens what sends, for some messages in a row."""
+"""Opens what sends, for the messages of one run."""
 
 
 def is_due(now: datetime) -> bool:
@@ -57,19 +68,47 @@ def is_due(now: datetime) -> bool:
     return _due(now).exists()
 
 
-def deliver_due(*, now: datetime, sending: Sending, go_on: Callable[[], None]) -> int:
+def deliver_due(
+    *,
+    now: datetime,
+    sending: Sending,
+    go_on: Callable[[], None],
+    seconds: float = _RUN_SECONDS,
+) -> int:
     """Send what waits, each channel's messages in order up to one that fails; how many were sent.
 
-    now: the database's clock. Raises what `go_on` raises, which is asked after each message.
+    now: the database's clock; seconds: after which nothing more is begun. Raises what `go_on`
+    raises, which is asked after each message, once all that is under way has ended and is noted.
     """
-    sent = 0
-    channels = list(_due(now).order_by("retry_at", "id"))
+    give_up_old(now=now)
+    channels = list(_due(now).order_by(F("retry_at").asc(nulls_first=True), "id"))
     if not channels:
         return 0
     with sending() as send:
-        for channel in channels:
-            sent += _deliver(channel, now, send, go_on)
-    return sent
+        return _Run(_taking_turns(channels), now, send, go_on).deliver(seconds)
+
+
+def give_up_old(*, now: datetime) -> int:
+    """What has waited for longer than anybody wants to hear of it has failed, also of channels that
+    are switched off; how many."""
+    old = AlertDelivery.objects.filter(state="waiting", created_at__lt=now - _GIVEN_UP_AFTER)
+    if not old.exists():
+        return 0
+    # What the last attempt came to says more.
+    told = Case(When(told="", then=Value(_TOO_OLD)), default=F("told"))
+    return write(lambda: old.update(state="failed", told=told, ended_at=Now()))
+
+
+def _taking_turns(channels: Sequence[AlertChannel]) -> list[AlertChannel]:
+    """Those that did not fail first, and of these the first one of each project, then the second
+    ones: many channels of one project come after the few of another."""
+    seen: Counter[tuple[bool, int]] = Counter()
+    ranked: list[tuple[bool, int, AlertChannel]] = []
+    for channel in channels:
+        has_failed = channel.retry_at is not None
+        ranked.append((has_failed, seen[has_failed, channel.project_id], channel))
+        seen[has_failed, channel.project_id] += 1
+    return [channel for _, _, channel in sorted(ranked, key=lambda each: each[:2])]
 
 
 def _due(now: datetime) -> QuerySet[AlertChannel]:
@@ -78,28 +117,87 @@ def _due(now: datetime) -> QuerySet[AlertChannel]:
     return AlertChannel.objects.filter(is_time, Exists(waiting), enabled=True)
 
 
-def _deliver(channel: AlertChannel, now: datetime, send: Send, go_on: Callable[[], None]) -> int:
-    target = target_of(channel)
-    waiting = AlertDelivery.objects.filter(channel=channel, state="waiting")
-    sent = 0
-    for row in waiting.select_related("message", "project").order_by("id")[:_AT_ONCE]:
+class _Run:
+    """One run: which channels have their turn yet, and what is under way."""
+
+    def __init__(
+        self,
+        channels: Sequence[AlertChannel],
+        now: datetime,
+        send: Send,
+        go_on: Callable[[], None],
+    ) -> None:
+        self._queue = deque(channels)
+        self._now = now
+        self._send = send
+        self._go_on = go_on
+        self._under_way: dict[Future[Outcome], tuple[AlertChannel, AlertDelivery]] = {}
+        self._of_project: Counter[int] = Counter()
+        self._sent = 0
+
+    def deliver(self, seconds: float) -> int:
+        """Send until nothing is left that may be begun; how many were sent.
+
+        Raises the first fault, after all that was under way: what arrived is noted.
+        """
+        until = time.monotonic() + seconds
+        fault = self._tried(self._begin)
+        while self._under_way:
+            done, _ = wait(self._under_way, return_when=FIRST_COMPLETED)
+            for future in done:
+                fault = self._tried(partial(self._settle, future)) or fault
+            if fault is None and time.monotonic() < until:
+                fault = self._tried(self._begin)
+        if fault is not None:
+            raise fault
+        return self._sent
+
+    @staticmethod
+    def _tried(step: Callable[[], None]) -> Exception | None:
+        try:
+            step()
+        except Exception as error:
+            return error
+        return None
+
+    def _begin(self) -> None:
+        """Begin as many messages as there is room for."""
+        for channel in list(self._queue):
+            if len(self._under_way) >= _MOST_UNDER_WAY:
+                return
+            if self._of_project[channel.project_id] >= _MOST_OF_PROJECT:
+                continue
+            self._queue.remove(channel)
+            rows = AlertDelivery.objects.filter(channel=channel, state="waiting")
+            row = rows.select_related("message", "project").order_by("id").first()
+            if row is not None:
+                self._under_way[self._sending(channel, row)] = channel, row
+                self._of_project[channel.project_id] += 1
+
+    def _sending(self, channel: AlertChannel, row: AlertDelivery) -> Future[Outcome]:
+        target = target_of(channel)
         if target is None:
             told = "The stored address cannot be read any more: the signing key has changed."
-            outcome = Outcome(is_sent=False, told=told)
-        else:
-            links = Links(
-                base=conf.env().public_url.rstrip("/"),
-                project=row.project.slug,
-                acknowledge=path_of(row.message.key, project_id=row.project_id),
-            )
-            shaped = outgoing(target, message_of(row.message), links, now=now)
-            outcome = send(target, shaped)
-        sent += outcome.is_sent
-        is_next = write(lambda: _note(channel, row, outcome, now))  # noqa: B023
-        if not is_next:
-            break
-        go_on()
-    return sent
+            unread = Future[Outcome]()
+            unread.set_result(Outcome(is_sent=False, told=told))
+            return unread
+        links = Links(
+            base=conf.env().public_url.rstrip("/"),
+            project=row.project.slug,
+            acknowledge=path_of(row.message.key, project_id=row.project_id),
+        )
+        return self._send(target, outgoing(target, message_of(row.message), links, now=self._now))
+
+    def _settle(self, future: Future[Outcome]) -> None:
+        """Note what came of a message; its channel may have another turn after the others."""
+        channel, row = self._under_way.pop(future)
+        self._of_project[channel.project_id] -= 1
+        outcome = future.result()
+        is_next = write(lambda: _note(channel, row, outcome, self._now))
+        self._sent += outcome.is_sent
+        if is_next:
+            self._queue.append(channel)
+        self._go_on()
 
 
 def _note(channel: AlertChannel, row: AlertDelivery, outcome: Outcome, now: datetime) -> bool:
