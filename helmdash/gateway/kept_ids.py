@@ -19,12 +19,16 @@ async def check_kept_ids(exchange: Exchange, parsed: dict[str, Any], keepers: Re
     """Let a placed request go on only from what its project has made. `parsed`: as it came.
 
     Raises Refusal (400), the same for what is another project's and what is not there;
-    DatabaseUnavailable. Translated, such a request is refused whatever it names, and an upstream
-    with a key of the project's own keeps nothing of others.
+    DatabaseUnavailable. Translated, such a request is refused whatever it names. An upstream with a
+    key of the project's own keeps nothing of others, and where there is no other project none does.
     """
     endpoint = exchange.endpoint
     is_passed = exchange.is_native and exchange.speaks is WireFormat.RESPONSES
     if endpoint is None or not is_passed or not endpoint.is_shared:
+        return
+    names_kept = [parsed.get(name) for name in ("conversation", "previous_response_id")]
+    is_named = any(each is not None for each in names_kept) or any(_references(parsed))
+    if not is_named or await keepers.is_only_project():
         return
     # Conversations and items are made where the gateway does not see their ids.
     if parsed.get("conversation") is not None:

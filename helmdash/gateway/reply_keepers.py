@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
 
 from django.db import Error as DatabaseFault
 
 from helmdash.core.calls.capture import Capture
 from helmdash.doors.faults import DatabaseUnavailable
 from helmdash.operations.database.sqlite_file import thread_connection
-from helmdash.queries.kept_replies import find_keeper
+from helmdash.queries.kept_replies import find_keeper, is_only_project
+
+Answer = TypeVar("Answer")
 
 # Of this process, for as long as their calls may wait to be stored.
 _MOST_RECENT = 10_000
@@ -52,15 +57,22 @@ class ReplyKeepers:
             found = await self._stored(project_id, reply_id)
         return found
 
+    async def is_only_project(self) -> bool:
+        """Whether all that upstreams keep is one project's. Raises DatabaseUnavailable."""
+        return await self._asked(is_only_project)
+
     async def _stored(self, project_id: int, reply_id: str) -> str | None:
+        return await self._asked(partial(find_keeper, project_id=project_id, reply_id=reply_id))
+
+    async def _asked(self, question: Callable[[], Answer]) -> Answer:
         loop = asyncio.get_running_loop()
-        asked = loop.run_in_executor(self._thread, _find, project_id, reply_id)
+        asked = loop.run_in_executor(self._thread, partial(_ask, question))
         try:
             return await asyncio.wait_for(asked, _PATIENCE_S)
         except (TimeoutError, DatabaseFault):
             raise DatabaseUnavailable from None
 
 
-def _find(project_id: int, reply_id: str) -> str | None:
+def _ask(question: Callable[[], Answer]) -> Answer:
     with thread_connection():
-        return find_keeper(project_id=project_id, reply_id=reply_id)
+        return question()

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from helmdash.core.calls.routes import CallRoute, split_routes
 from helmdash.records.call_names import find_call, reply_name
+from helmdash.records.models import Project
+
+
+def is_only_project() -> bool:
+    """Whether there is one project besides the demo's: then nothing an upstream keeps is of
+    another. One query."""
+    return Project.objects.filter(is_demo=False)[:2].count() < 2
 
 
 def find_keeper(*, project_id: int, reply_id: str) -> str | None:
