@@ -46,10 +46,9 @@ setup: $(DEV) ## install what the tests and the checks need
 # Two runs at once, since tests wait a lot: all of it on SQLite; on PostgreSQL what the database can
 # make a difference to (tests/support/statements.py), shown when the first has ended. ARGS go to
 # both, and what they name runs whole.
-# The longer one, on SQLite, goes first where both want a core, so that they end together.
 test: $(DEV) $(COMPILED) ## run the suite on SQLite and on PostgreSQL; ARGS=tests/core runs a part of it
 	@$(PY) -m tests.support.provide
-	@nice -n 4 $(MAKE) --no-print-directory test-postgres >$(POSTGRES_LOG) 2>&1 & postgres=$$!; \
+	@$(MAKE) --no-print-directory test-postgres >$(POSTGRES_LOG) 2>&1 & postgres=$$!; \
 	trap 'kill $$postgres 2>/dev/null' EXIT INT TERM; \
 	failed=0; \
 	$(MAKE) --no-print-directory test-sqlite || failed=1; \

@@ -89,6 +89,16 @@ def ask(served: Served, *requests: tuple[str, str, str, object]) -> dict[str, As
         return dict(pool.map(one, requests))
 
 
+def ask_until_soon(served: Served, request: tuple[str, str, str, object]) -> dict[str, Asked]:
+    """Who comes while the recorder looks whether the database is back waits for how that ends; the
+    next one is told at once."""
+    for _ in range(3):
+        found = ask(served, request)
+        if max(asked.seconds for asked in found.values()) <= SOON_SECONDS:
+            break
+    return found
+
+
 def assert_all_said_no(found: dict[str, Asked], *, seconds: float = PROMISED_SECONDS) -> None:
     wrong = {
         name: asked
@@ -150,7 +160,7 @@ def test_while_another_process_holds_sqlites_lock(serve: Callable[..., Served]) 
 
     with locked_file(served):
         first = ask(served, *WRITES)
-        again = ask(served, WRITES[0])
+        again = ask_until_soon(served, WRITES[0])
         reads = ask(served, *READS)
         assert_liveness_speaks(served, is_there=True)
 

@@ -18,6 +18,8 @@ def follow_environment() -> None:
     """
     env = conf.env()
     url, headers = env.otlp_export_url, env.otlp_export_headers
+    if not url and not Exporter.objects.filter(is_of_environment=True).exists():
+        return  # as nearly everywhere: no write that others would wait behind
 
     def work() -> None:
         rows = Exporter.objects.select_for_update()
