@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -23,13 +24,14 @@ from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed
 
 if TYPE_CHECKING:
-    from helmdash.upstream.trace_export import Receiver, Sent
+    from helmdash.upstream.trace_export import Sent
 
-log = logging.getLogger(__name__)
 _has_followed = False
 
 # Spans in one request: about 1 MB before it is packed; receivers take 4 and more.
 _AT_ONCE: Final = 500
+# So many calls refused one by one, and none taken: it is not the calls.
+_ALL_REFUSED: Final = 20
 
 
 def start() -> None:
@@ -62,58 +64,83 @@ def _export(run: Run) -> Done:
 
 
 def _empty(target: Target, run: Run, runner: asyncio.Runner, client: UpstreamClient) -> int:
-    """Send what waits for one exporter, until all is gone or it does not take it."""
-    # The generated classes of OTLP are loaded where somebody exports, and not by every server.
-    from helmdash.upstream.trace_export import Receiver
-
-    exported, most = 0, _AT_ONCE
-    while taken := outbox.take(target.id, most=most):
-        run.go_on()
+    """Send what waits for one exporter, until all is gone or it takes no more now."""
+    exported = 0
+    while taken := outbox.take(target.id, most=_AT_ONCE):
         spans = _spans(taken)
         try:
-            receiver = Receiver(
-                url=target.url, headers=target.headers(), allow_private=target.allow_private
-            )
-            sent = _send(runner, client, receiver, spans)
+            found = _deliver(_sender(target, runner, client), spans, go_on=run.go_on)
         except (UpstreamFailed, ValueError) as error:
             _fail(target, str(error), run.now)
             break
-        except Exception:
-            # One that cannot be served must not hold up the others.
-            log.exception("the exporter %s could not be served", target.id)
-            _fail(target, "HelmDash failed; its log says how.", run.now)
+        if found.later is not None:
+            _fail(target, found.later.problem, run.now, retry_after_s=found.later.retry_after_s)
             break
-        if sent.is_too_large and len(taken) > 1:
-            most = max(sum(len(each.places) for each in taken) // 2, 1)
-            continue
-        is_lost = sent.is_final or sent.is_too_large
-        if sent.problem and not is_lost:
-            _fail(target, sent.problem, run.now, retry_after_s=sent.retry_after_s)
-            break
-        if is_lost and len(taken) > 1:
-            most = 1  # to find the one that is not taken
-            continue
-        refused = len(spans) if is_lost else min(sent.rejected, len(spans))
         outbox.settle(
             target.id,
             taken,
-            exported=len(spans) - refused,
-            refused=refused,
-            problem=sent.problem,
+            exported=len(spans) - found.refused,
+            refused=found.refused,
+            problem=found.words,
             now=run.now,
         )
-        exported += len(spans) - refused
+        exported += len(spans) - found.refused
     return exported
 
 
-def _send(
-    runner: asyncio.Runner, client: UpstreamClient, receiver: Receiver, spans: list[JudgedSpan]
-) -> Sent:
-    from helmdash.upstream.trace_export import Sent, send_spans
+@dataclass(slots=True)
+class _Delivered:
+    """What became of some spans. later: why they have to be sent again; None: they are settled."""
 
-    if not spans:
-        return Sent()  # all of them have been erased since
-    return runner.run(send_spans(client, receiver, spans, version=__version__))
+    refused: int = 0
+    words: str = ""
+    later: Sent | None = None
+
+
+def _deliver(
+    send: Callable[[Sequence[JudgedSpan]], Sent],
+    spans: Sequence[JudgedSpan],
+    *,
+    go_on: Callable[[], None],
+) -> _Delivered:
+    """Send spans; what is refused for good or for its size is halved until the one is found that
+    is not taken. A receiver that takes none of many is one that is set up wrongly, and loses none.
+    """
+    found, taken = _Delivered(), 0
+    waiting = [spans] if spans else []  # none where all have been erased since
+    while waiting:
+        go_on()
+        some = waiting.pop()
+        sent = send(some)
+        if sent.is_refused and len(some) > 1:
+            middle = len(some) // 2
+            waiting += [some[middle:], some[:middle]]
+        elif sent.is_refused:
+            found.refused, found.words = found.refused + 1, sent.problem
+            if not taken and found.refused >= _ALL_REFUSED:
+                found.later = sent
+                break
+        elif sent.problem:
+            found.later = sent
+            break
+        else:
+            rejected = min(sent.rejected, len(some))
+            found.refused += rejected
+            taken += len(some) - rejected
+    return found
+
+
+def _sender(
+    target: Target, runner: asyncio.Runner, client: UpstreamClient
+) -> Callable[[Sequence[JudgedSpan]], Sent]:
+    """Raises ValueError for headers that are none; the function raises UpstreamFailed."""
+    # The generated classes of OTLP are loaded where somebody exports, and not by every server.
+    from helmdash.upstream.trace_export import Receiver, send_spans
+
+    receiver = Receiver(
+        url=target.url, headers=target.headers(), allow_private=target.allow_private
+    )
+    return lambda spans: runner.run(send_spans(client, receiver, spans, version=__version__))
 
 
 def _fail(

@@ -29,6 +29,7 @@ _CLIENT, _OK, _ERROR = 3, 1, 2  # SPAN_KIND_CLIENT; STATUS_CODE_OK and _ERROR
 _MOST_BYTES = 1024 * 1024  # of an answer
 _SECONDS = 30.0
 _LONGEST_WAIT_S = 3600
+_REFUSED = frozenset({400, 413, 415, 422})
 _AGAIN = frozenset({429, 502, 503, 504})
 # Langfuse shows such spans at once, and others after minutes.
 _LANGFUSE = ("/api/public/otel", ("x-langfuse-ingestion-version", "4"))
@@ -49,13 +50,12 @@ class Receiver:
 class Sent:
     """What a receiver answered. problem "": it took them, but for `rejected`.
 
-    is_final: the same spans will not be taken another time either. is_too_large: fewer may be.
+    is_refused: the same spans will not be taken another time either; fewer of them may be.
     """
 
     rejected: int = 0
     problem: str = ""
-    is_final: bool = False
-    is_too_large: bool = False
+    is_refused: bool = False
     retry_after_s: float | None = None
 
 
@@ -143,8 +143,7 @@ def _read(fetched: Fetched, *, secrets: Sequence[str]) -> Sent:
     after = fetched.headers.get("retry-after", "")
     return Sent(
         problem=f"{status} {plain}".strip(),
-        is_final=status in (400, 415, 422),
-        is_too_large=status == 413,
+        is_refused=status in _REFUSED,
         retry_after_s=_wait(after) if status in _AGAIN else None,
     )
 

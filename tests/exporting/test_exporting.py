@@ -201,6 +201,37 @@ def test_one_call_that_is_not_taken_does_not_hold_up_the_others(
     assert (state.exported, state.refused, state.waiting) == (2, 1, 0)
 
 
+def test_one_of_a_batch_does_not_take_the_others_along(
+    project: ProjectInfo, receiver: Receiver
+) -> None:
+    add(receiver)
+    receiver.unwanted = "call-3"
+    record(*(make_capture(id=f"call-{number}") for number in range(9)), project=project)
+
+    export()
+
+    names = sorted(attributes(span)["helmdash.call_id"] for span in receiver.spans)
+    assert names == [f"call-{number}" for number in range(9) if number != 3]
+    (state,) = export_states()
+    assert (state.exported, state.refused, state.waiting) == (8, 1, 0)
+
+
+def test_a_receiver_that_refuses_everything_loses_nothing(
+    project: ProjectInfo, receiver: Receiver
+) -> None:
+    add(receiver)
+    receiver.answers = [(400, {})] * 400
+    record(*(make_capture(id=f"call-{number}") for number in range(30)), project=project)
+
+    export()
+    assert (export_states()[0].waiting, export_states()[0].refused) == (30, 0)
+    assert export_states()[0].problem == "400 no, thanks"
+
+    receiver.answers = []
+    again()
+    assert len(receiver.spans) == 30
+
+
 def test_each_exporter_gets_what_is_its_own(project: ProjectInfo, receiver: Receiver) -> None:
     other = make_project(slug="elsewhere")
     add(receiver, name="theirs", project_id=other.id)
