@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from helmdash.pages.parts.agent_setup import Wiring, find_agent
+from helmdash.pages.parts.agents.table import find_agent
+from helmdash.pages.parts.agents.wiring import Wiring
 from tests.gateway.world import World, model_of
 
 # Headless: what each command takes instead of a terminal.

@@ -18,7 +18,8 @@ from helmdash.core.access.permissions import MemberRole
 from helmdash.core.access.wrong_addresses import KnockReason
 from helmdash.operations.access import wrong_addresses
 from helmdash.operations.access.wrong_addresses import Knocked
-from helmdash.pages.parts.agent_setup import AGENTS, Agent, Wiring
+from helmdash.pages.parts.agents.table import AGENTS, Agent
+from helmdash.pages.parts.agents.wiring import Wiring
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import ApiKey
 from tests.factories import make_capture, record, sign_in

@@ -18,7 +18,8 @@ from helmdash.operations.access.keys import NewKey
 from helmdash.pages import scope
 from helmdash.pages.guards import post_only, takes
 from helmdash.pages.offered import model_problem, offered_models, usable_upstreams
-from helmdash.pages.parts.agent_setup import AGENTS, Agent, Wiring, find_agent
+from helmdash.pages.parts.agents.table import AGENTS, Agent, find_agent
+from helmdash.pages.parts.agents.wiring import Wiring
 from helmdash.pages.parts.snippets import KEY_VARIABLE
 from helmdash.pages.render import PageRequest, etag, show
 from helmdash.queries import connecting, distinct_values

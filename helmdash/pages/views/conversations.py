@@ -26,7 +26,7 @@ from helmdash.pages.parts import (
     curve_points,
     whole_curve,
 )
-from helmdash.pages.parts.agent_setup import window_mending
+from helmdash.pages.parts.agents.window_mending import window_mending
 from helmdash.pages.parts.one_shots import grouped
 from helmdash.pages.parts.reminders import notes_at
 from helmdash.pages.render import PageRequest, live, live_with, show
