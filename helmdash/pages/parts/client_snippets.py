@@ -1,4 +1,5 @@
-"""How each client is pointed at the gateway: text to paste into a program or a shell.
+"""How SDKs are pointed at the gateway: text to paste into a program or a shell. Agents that people
+run are in `agents`.
 
 Every snippet reads the key from the environment. The Python and curl ones are run by the tests as
 they stand here.
@@ -42,7 +43,6 @@ def clients(base: str, model: str) -> tuple[ClientHelp, ...]:
         _ollama(base, model),
         _gemini(base, model),
         _curl(base, model),
-        _claude_code(base, model),
         _variables(base, model),
     )
 
@@ -229,37 +229,11 @@ def _curl(base: str, model: str) -> ClientHelp:
     )
 
 
-def _claude_code(base: str, model: str) -> ClientHelp:
-    text = f"""\
-export ANTHROPIC_BASE_URL={shlex.quote(base)}
-export ANTHROPIC_AUTH_TOKEN="${KEY_VARIABLE}"
-export ANTHROPIC_API_KEY=
-# Only to use another model than Claude's own:
-export ANTHROPIC_MODEL={shlex.quote(model)}
-export ANTHROPIC_DEFAULT_HAIKU_MODEL={shlex.quote(model)}
-# Only to name a pack for its calls:
-export ANTHROPIC_CUSTOM_HEADERS="x-helmdash-pack: claude-code"
-claude
-"""
-    return ClientHelp(
-        "claude-code",
-        "Claude Code",
-        "It asks for models by bare names (claude-…), which go to the upstream that lists them. "
-        "An API key that is set comes before the token, so it is emptied here.",
-        (Snippet("claude-code-shell", "Shell", text),),
-    )
-
-
 def _variables(base: str, model: str) -> ClientHelp:
     key = f'"${KEY_VARIABLE}"'
     openai = f"""\
 export OPENAI_BASE_URL={shlex.quote(base + "/v1")}
 export OPENAI_API_KEY={key}
-"""
-    aider = f"""\
-export OPENAI_API_BASE={shlex.quote(base + "/v1")}
-export OPENAI_API_KEY={key}
-aider --model {shlex.quote("openai/" + model)}
 """
     anthropic = f"""\
 export ANTHROPIC_BASE_URL={shlex.quote(base)}
@@ -275,15 +249,14 @@ export GEMINI_API_KEY={key}
 """
     return ClientHelp(
         "variables",
-        "Agents, by environment variables",
+        "Programs, by environment variables",
         "For programs that leave the address to their SDK. Set these where the client runs: where "
         "HelmDash runs, the same variables name its upstreams.",
         (
             Snippet("variables-openai", "Built on OpenAI's SDK", openai),
-            Snippet("variables-aider", "Aider", aider),
             Snippet("variables-anthropic", "Built on Anthropic's SDK", anthropic),
             Snippet("variables-ollama", "Built on Ollama's Python library", ollama),
-            Snippet("variables-gemini", "Gemini CLI, or built on Google's SDK", gemini),
+            Snippet("variables-gemini", "Built on Google's SDK", gemini),
         ),
     )
 
