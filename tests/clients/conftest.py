@@ -1,6 +1,6 @@
-"""Real agents as npm gives them, run headless against a HelmDash with simulated vendors behind it.
+"""Real agents and libraries as npm and PyPI give them, against a HelmDash with simulated vendors.
 
-Their packages take almost a gigabyte, so `make test-clients` installs them and the suite leaves
+Their packages take almost two gigabytes, so `make test-clients` installs them and the suite leaves
 this folder out.
 """
 
@@ -21,6 +21,6 @@ collect_ignore_glob = [] if _INSTALLED else ["test_*.py"]
 
 @pytest.fixture(scope="session")
 def programs() -> Path:
-    """The folder with the agents' commands and the Node that runs them."""
+    """The folder with the agents' commands, the Node that runs them, and the libraries' Python."""
     assert _INSTALLED is not None
     return Path(_INSTALLED).absolute()

@@ -19,6 +19,7 @@ _HEADLESS = {
     "claude-code": ("\nclaude\n", f"\nclaude -p '{_ASK}'\n"),
     "codex": (" codex ", f" codex exec --skip-git-repo-check '{_ASK}' "),
     "gemini-cli": ("\ngemini\n", f"\ngemini -p '{_ASK}'\n"),
+    "opencode": ("\nopencode\n", f"\nopencode run '{_ASK}'\n"),
 }
 _SECONDS = 120
 
@@ -30,6 +31,10 @@ def run(programs: Path, home: Path, script: str) -> str:
         "PATH": f"{programs}/node_modules/.bin:{programs}/node/bin:{os.environ['PATH']}",
         "LANG": "C.UTF-8",
         "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        # Nothing but what is locked, and no lists from the network.
+        "DISABLE_AUTOUPDATER": "1",
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
     }
     done = subprocess.run(
         ["bash", "-c", script],
@@ -49,8 +54,11 @@ def run(programs: Path, home: Path, script: str) -> str:
         ("claude-code", "anthropic"),
         ("claude-code", "openai"),
         ("codex", "openai"),
+        ("codex", "responses"),
         ("codex", "anthropic"),
         ("gemini-cli", "gemini"),
+        ("gemini-cli", "openai"),
+        ("opencode", "openai"),
     ],
 )
 def test_a_pasted_block_brings_the_first_call(

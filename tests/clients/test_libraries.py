@@ -1,0 +1,82 @@
+"""Libraries as their users run them: each call whole, and in the right conversation."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.world import PROMPT, World, model_of
+from tests.support.upstreams.plays import WHOLE
+
+PROGRAMS = Path(__file__).parent / "programs"
+_SECONDS = 60
+# How many calls each program makes of what it is to do.
+_PLAIN = {"create": 1, "stream": 1, "parse": 1, "tools": 2}
+_CALLS = {
+    "openai_sdk.py": _PLAIN,
+    "langchain_sdk.py": _PLAIN,
+    "ai_sdk.mjs": _PLAIN,
+    "agents_sdk.py": {"create": 1, "stream": 1, "tools": 2, "lead": 2, "part": 1},
+}
+
+
+def run(programs: Path, name: str, variables: dict[str, str]) -> dict[str, Any]:
+    """What one of the programs tells; it reads itself from its standard input, so that it finds
+    the packages of the folder it runs in."""
+    command = ["python/bin/python", "-"]
+    if name.endswith(".mjs"):
+        command = ["node/bin/node", "--input-type=module", "-"]
+    done = subprocess.run(
+        command,
+        input=(PROGRAMS / name).read_text(),
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+        env={"PATH": os.environ["PATH"], "HOME": str(programs), "LANG": "C.UTF-8", **variables},
+        cwd=programs,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+@pytest.mark.parametrize(
+    ("name", "api", "provider"),
+    [
+        ("openai_sdk.py", "responses", "responses"),
+        ("openai_sdk.py", "responses", "openai"),
+        ("agents_sdk.py", "responses", "responses"),
+        ("agents_sdk.py", "responses", "openai"),
+        ("agents_sdk.py", "chat", "openai"),
+        ("langchain_sdk.py", "responses", "responses"),
+        ("langchain_sdk.py", "responses", "openai"),
+        ("langchain_sdk.py", "chat", "openai"),
+        ("ai_sdk.mjs", "responses", "responses"),
+        ("ai_sdk.mjs", "responses", "openai"),
+        ("ai_sdk.mjs", "chat", "openai"),
+    ],
+)
+def test_a_library_works_as_it_is(
+    world: World, mark: str, programs: Path, name: str, api: str, provider: str
+) -> None:
+    model = model_of(provider, mark=mark)
+    variables = {"GATEWAY": world.url, "HELMDASH_API_KEY": world.key, "MODEL": model, "API": api}
+
+    told = run(programs, name, {**variables, "MARK": mark})
+
+    assert {told[each] for each in told.keys() - {"parse", "tool"}} == {WHOLE}
+    assert told.get("parse", {"city": "city ✓"}) == {"city": "city ✓"}
+    assert told["tool"] == "Zürich"
+    expected = _CALLS[name]
+    calls = world.calls_to(model, count=sum(expected.values()))
+    assert {call["lane"] for call in calls} == {"main"}
+    assert {call["usage"]["prompt_tokens"] for call in calls} == {PROMPT}
+    sizes: dict[str, int] = {}
+    for call in calls:
+        sizes[call["conversation"]] = sizes.get(call["conversation"], 0) + 1
+    assert sorted(sizes.values()) == sorted(expected.values())
