@@ -8,9 +8,11 @@ import logging
 import os
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from threading import Thread
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +33,7 @@ class Worker:
         self._app = app
         self._folder: Path | None = None
         self._listener: socket.socket | None = None
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._starting: asyncio.Lock = asyncio.Lock()
         self._idle: asyncio.TimerHandle | None = None
@@ -95,15 +97,19 @@ class Worker:
             if self._is_closed:
                 raise OSError("the server is stopping")
             if not self.is_running:
-                await self._start()
+                self._start()
 
-    async def _start(self) -> None:
+    def _start(self) -> None:
         listener = self._listener or self._listen()
         command = [sys.executable, "-m", "helmdash.heavy", str(listener.fileno()), self._app]
-        self._process = process = await asyncio.create_subprocess_exec(
-            *command,
+        # Not by the event loop: in the fork that becomes the worker, uvloop has Python let go of
+        # what the other threads had. One of them may have held a lock at that moment (SQLite's own,
+        # while it writes); the fork then waits for it for ever, and the loop for the fork. Popen
+        # runs no Python there. It takes some milliseconds, as uvloop did.
+        self._process = process = subprocess.Popen(
+            command,
             # Its end is the worker's end, also where this process is killed.
-            stdin=asyncio.subprocess.PIPE,
+            stdin=subprocess.PIPE,
             pass_fds=(listener.fileno(),),
             # Ctrl-C in a terminal reaches this process only, which then ends the worker in order.
             start_new_session=True,
@@ -120,8 +126,10 @@ class Worker:
         listener.listen(128)
         return listener
 
-    async def _watch(self, process: asyncio.subprocess.Process) -> None:
-        code = await process.wait()
+    async def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        code = await _ended(process)
+        if process.stdin is not None:
+            process.stdin.close()
         if self._process is not process:
             return  # it was let go, and another one may work by now
         self._process = None
@@ -159,6 +167,24 @@ class Worker:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._listener = self._folder = None
+
+
+async def _ended(process: subprocess.Popen[bytes]) -> int:
+    """Wait until a process has ended; its exit code. A thread waits, which ends with it."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[int] = loop.create_future()
+
+    def tell(code: int) -> None:
+        if not ended.done():
+            ended.set_result(code)
+
+    def wait() -> None:
+        code = process.wait()
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(tell, code)
+
+    Thread(target=wait, name="worker-end", daemon=True).start()
+    return await ended
 
 
 def _paths() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -54,15 +55,16 @@ class Client:
 
 
 def play(scene: Scene) -> None:
-    async def whole() -> None:
-        forwarder = WorkerForwarder(APP)
-        try:
-            async with asyncio.timeout(30):
-                await scene(forwarder)
-        finally:
-            await forwarder.stop()
+    asyncio.run(played(scene))
 
-    asyncio.run(whole())
+
+async def played(scene: Scene) -> None:
+    forwarder = WorkerForwarder(APP)
+    try:
+        async with asyncio.timeout(30):
+            await scene(forwarder)
+    finally:
+        await forwarder.stop()
 
 
 async def appears(path: Path) -> None:
@@ -186,3 +188,19 @@ def test_a_program_that_cannot_start_is_no_worker() -> None:
         await forwarder.stop()
 
     asyncio.run(scene())
+
+
+def test_no_python_runs_in_the_fork_that_becomes_the_worker(tmp_path: Path) -> None:
+    """There it would wait for locks that other threads of the server held, SQLite's for one: an
+    export that came while calls were stored held up the server for good."""
+    uvloop = pytest.importorskip("uvloop")
+    ran, watched = tmp_path / "ran", [True]
+    os.register_at_fork(after_in_child=lambda: ran.touch() if watched else None)
+    client = Client("/echo")
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(played(client.ask))
+    watched.clear()
+
+    assert client.messages[0]["status"] == 200
+    assert not ran.exists()
