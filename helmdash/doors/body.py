@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from helmdash.doors.asgi import Disconnected, Message, Receive
 from helmdash.doors.faults import BodiesFull, BodyPacked, BodyTooLarge, BodyTooSlow
@@ -83,22 +84,24 @@ class Bodies:
             raise BodyPacked
         limits = self._limits
         limit = limits.anonymous_bytes if owner == ANONYMOUS else limits.body_bytes
-        if most_bytes is not None and owner != ANONYMOUS:
+        is_set = most_bytes is None or owner == ANONYMOUS
+        if most_bytes is not None and not is_set:
             limit = min(most_bytes, self.share_bytes)
         seconds = limits.anonymous_seconds if owner == ANONYMOUS else limits.seconds
+        too_large = partial(BodyTooLarge, limit, is_signed_in=owner != ANONYMOUS, is_set=is_set)
         declared = headers.get(b"content-length", b"")
         if declared.isdigit() and int(declared) > limit:
-            raise BodyTooLarge(limit, is_signed_in=owner != ANONYMOUS)
+            raise too_large()
         try:
             async with asyncio.timeout(seconds):
                 first = await _next(receive)
                 body: bytes = first.get("body", b"")
                 if not first.get("more_body", False) and len(body) <= _SMALL_BYTES:
                     if len(body) > limit:
-                        raise BodyTooLarge(limit, is_signed_in=owner != ANONYMOUS)
+                        raise too_large()
                     self._add(len(body), owner)
                     return body
-                return await self._rest(first, receive, owner, limit)
+                return await self._rest(first, receive, owner, limit, too_large)
         except TimeoutError:
             raise BodyTooSlow(seconds) from None
 
@@ -137,14 +140,21 @@ class Bodies:
         finally:
             self.release(body, owner=owner)
 
-    async def _rest(self, message: Message, receive: Receive, owner: str, limit: int) -> bytes:
+    async def _rest(
+        self,
+        message: Message,
+        receive: Receive,
+        owner: str,
+        limit: int,
+        too_large: Callable[[], BodyTooLarge],
+    ) -> bytes:
         parts: list[bytes] = []
         held = 0
         try:
             while True:
                 part = message.get("body", b"")
                 if held + len(part) > limit:
-                    raise BodyTooLarge(limit, is_signed_in=owner != ANONYMOUS)
+                    raise too_large()
                 self._check(len(part), owner)
                 self._add(len(part), owner)
                 held += len(part)

@@ -169,15 +169,16 @@ class BodyPacked(Fault):
 
 
 class BodyTooLarge(Fault):
-    """More bytes than one body may have; for those who are signed in, by a setting."""
+    """More bytes than one body may have, by a setting; is_set=False: by the face that reads it."""
 
     status = 413
     code = "body_too_large"
 
-    def __init__(self, limit_bytes: int, *, is_signed_in: bool) -> None:
+    def __init__(self, limit_bytes: int, *, is_signed_in: bool = True, is_set: bool = True) -> None:
         setting = "HELMDASH_MAX_BODY_BYTES" if is_signed_in else "HELMDASH_MAX_ANONYMOUS_BODY_BYTES"
+        named = f" ({setting})" if is_set else " here"
         super().__init__(
-            f"A body may have at most {limit_bytes} bytes ({setting}). Send it in smaller parts."
+            f"A body may have at most {limit_bytes} bytes{named}. Send it in smaller parts."
         )
 
 

@@ -45,7 +45,8 @@ from helmdash.queries.access import Caller, ProjectInfo
 
 log = logging.getLogger(__name__)
 
-# What the protocol recommends; a caller's share of the memory for bodies may be less.
+# What the protocol recommends, unpacked; a caller's share of the memory for bodies may be less, and
+# has to hold what was packed, too.
 _MOST_BYTES = 64 * 1024 * 1024
 # As many calls as one report of the API may have: a transaction that is over soon.
 _CHUNK_CALLS = 1_000
@@ -126,7 +127,7 @@ class OtlpApp:
             ):
                 return
             if is_packed:
-                packed = unpacking(self._bodies, body, owner=owner, most_bytes=limit)
+                packed = unpacking(self._bodies, body, owner=owner, most_bytes=_MOST_BYTES)
                 async with packed as unpacked:
                     found = await self._read(signal, encoding, unpacked, caller)
             else:

@@ -42,10 +42,11 @@ async def unpacking(
 ) -> AsyncIterator[bytes]:
     """The unpacked body for the length of a block.
 
-    most_bytes: for packed and unpacked together, since both are held. Raises BadExport,
-    BodyTooLarge and BodiesFull; RecorderBusy where the machine takes too long.
+    most_bytes: of the unpacked one. Packed and unpacked together have to fit into a caller's share,
+    since both are held. Raises BadExport, BodyTooLarge and BodiesFull; RecorderBusy where the
+    machine takes too long.
     """
-    room = max(most_bytes - len(body), 0)
+    room = min(most_bytes, max(bodies.share_bytes - len(body), 0))
     pieces: list[bytes] = []
     held, members = 0, _Members(body)
     try:
@@ -55,7 +56,7 @@ async def unpacking(
                     step = min(_STEP_BYTES, room - held + 1)
                     piece = await asyncio.to_thread(members.next_piece, step)
                     if held + len(piece) > room:
-                        raise BodyTooLarge(most_bytes, is_signed_in=True)
+                        raise BodyTooLarge(min(most_bytes, bodies.share_bytes), is_set=False)
                     bodies.hold(len(piece), owner=owner)
                     held += len(piece)
                     pieces.append(piece)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from helmdash.conf import Env
 from helmdash.metrics import telemetry_records
 from helmdash.operations.recording.client_events import take_claude_hook
 from helmdash.records.models import Call, CallPayload, ClientEvent, Conversation
@@ -130,6 +131,24 @@ def test_gzip_is_taken_and_what_no_body_says_is_nothing(key: str) -> None:
     assert send(b"{}", key=key, path="/v1/metrics").status == 200
 
     assert Call.objects.count() == 1
+
+
+@pytest.mark.one_database
+def test_an_export_of_sixty_mebibytes_is_taken_by_default(key: str) -> None:
+    body = spans_json([SpanOut(attributes=CALL)]) + b" " * (60 * MIB)
+    memory = Env.model_fields["body_memory_bytes"].default
+    # As much as the packed one may have beside it.
+    packed = pack(body[:-1]) + pack(b" ")
+
+    for sent, coding in ((body, ""), (packed, "gzip")):
+        answer = send(sent, key=key, all_bytes=memory, content_encoding=coding)
+        assert (answer.status, answer.body) == (200, b"{}")
+
+    larger = send(pack(b" " * 64 * MIB + b"{}"), key=key, all_bytes=memory, **GZIP)
+    assert (larger.status, larger.told["message"]) == (
+        413,
+        f"A body may have at most {64 * MIB} bytes here. Send it in smaller parts.",
+    )
 
 
 def test_data_points_are_only_counted(key: str) -> None:
