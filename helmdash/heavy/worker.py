@@ -106,7 +106,7 @@ class Worker:
         # what the other threads had. One of them may have held a lock at that moment (SQLite's own,
         # while it writes); the fork then waits for it for ever, and the loop for the fork. Popen
         # runs no Python there. It takes some milliseconds, as uvloop did.
-        self._process = process = subprocess.Popen(
+        self._process = process = subprocess.Popen(  # noqa: S603
             command,
             # Its end is the worker's end, also where this process is killed.
             stdin=subprocess.PIPE,

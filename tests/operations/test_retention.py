@@ -83,12 +83,14 @@ def make_fit(project: ProjectInfo, days: float) -> None:
 def test_what_is_too_old_goes_with_all_that_belongs_to_it(project: ProjectInfo) -> None:
     record_days_ago(project, 40, "old")
     record_days_ago(project, 20, "young")
+    around = {"conversation": None, "inside": ("otel:t:1",), "messages": ()}
+    record_days_ago(project, 40, "otel:t:2", **around)
     make_fit(project, 31)
     make_fit(project, 29)
 
     done = delete_expired(actor=SHELL, project=project, now=NOW)
 
-    assert done == Retained(calls=1, conversations=1, fits=1)
+    assert done == Retained(calls=2, conversations=1, fits=1)
     assert [call.name for call in Call.objects.all()] == ["young"]
     assert [row.name for row in Conversation.objects.all()] == ["of-young"]
     for model in (CallName, CallPayload, Round, HealthChange, Fit):

@@ -98,6 +98,29 @@ def test_a_call_is_stored_as_its_span_tells_it(key: str, kind: str) -> None:
 
 
 @BOTH
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_of_a_call_within_a_call_the_inner_one_stays_in_the_session_of_the_outer(
+    key: str, kind: str, order: tuple[int, int]
+) -> None:
+    # As LangChain around a vendor's library; each export comes to another process.
+    outer = SpanOut(number=1, attributes={**CALL, "gen_ai.usage.input_tokens": 900})
+    bare = {name: value for name, value in CALL.items() if name != "session.id"}
+    chain = SpanOut(number=3, parent=1, name="RunnableSequence")
+    inner = SpanOut(number=2, parent=3, attributes={**bare, "gen_ai.usage.input_tokens": 900})
+    exports = {1: [outer], 2: [inner, chain]}
+
+    for _ in range(2):
+        for number in order:
+            assert send(WRITE[kind](exports[number]), key=key, kind=kind).status == 200
+
+    call = Call.objects.get()
+    assert call.name == f"otel:{TRACE}:{inner.id}"
+    if order == (1, 2):
+        assert call.conversation is not None
+        assert (call.conversation.name, call.conversation.generation) == ("s-1", 1)
+
+
+@BOTH
 def test_ids_that_are_none_are_rejected_and_the_others_stored(key: str, kind: str) -> None:
     good = SpanOut(number=5, attributes=CALL)
     zero = SpanOut(number=0, attributes=CALL)

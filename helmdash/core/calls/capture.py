@@ -73,6 +73,8 @@ class Capture:
     id: str | None = None
     # Other ids that it is known by, which another door may tell it by: a provider's own.
     also_known: tuple[str, ...] = ()
+    # Ids of what it lies in, the nearest first: were they told as calls, this one counts instead.
+    inside: tuple[str, ...] = ()
     conversation: str | None = None
     parent: str | None = None  # the conversation that this one is a part of, as a sub-agent's is
     lane: Lane | None = None  # as it was told; `effective_lane` says what holds

@@ -108,7 +108,8 @@ def _is_old_call(span: Span) -> bool:
 def capture_of(
     span: Span, above: Sequence[Span] = (), *, route: CallRoute = CallRoute.OTLP_SPAN
 ) -> Capture:
-    """A call as its span tells it. above: the spans that it lies in, the nearest first."""
+    """A call as its span tells it. above: the spans of its export that it lies in, the nearest
+    first."""
     told = span.attributes
     provider = provider_of(told)
     counts = counts_of(told, span.source, provider=provider or "")
@@ -121,6 +122,7 @@ def capture_of(
     return Capture(
         id=name,
         also_known=also_known,
+        inside=_inside(span, above),
         model=model or answered_by or "unknown",
         upstream_model=answered_by,
         provider=provider,
@@ -186,6 +188,18 @@ def _names(span: Span) -> tuple[str, tuple[str, ...]]:
         if reply.startswith(beginning):
             return own, (f"{agent}:{reply}",)
     return own, ()
+
+
+def _inside(span: Span, above: Sequence[Span]) -> tuple[str, ...]:
+    """Ids of spans around a call that may be told as calls, too: those of its export that are, and
+    the one that its export does not have. Claude Code's lie in none."""
+    if _is_claude(span):
+        return ()
+    outermost = above[-1] if above else span
+    found = [each.span_id for each in above if is_call(each)]
+    if outermost.parent_id not in ("", span.span_id, *(each.span_id for each in above)):
+        found.append(outermost.parent_id)
+    return tuple(f"otel:{span.trace_id}:{each}" for each in found)
 
 
 def _outcome(span: Span) -> tuple[Status, str | None, int | None]:

@@ -260,6 +260,7 @@ _CONVERSIONS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("lane", Lane),
     ("routes", _routes),
     ("also_known", tuple),
+    ("inside", tuple),
     ("links", _part(ChainLinks)),
     ("messages", tuple),
     ("attempts", tuple),

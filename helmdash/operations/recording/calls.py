@@ -50,6 +50,7 @@ from helmdash.operations.recording.judging import Judged, judge
 from helmdash.operations.recording.learned_windows import keep_windows
 from helmdash.operations.recording.masking import masker
 from helmdash.operations.recording.truncation import Cutting
+from helmdash.operations.recording.withdrawing import settle_nesting
 from helmdash.operations.rollups.noting import note, note_recorded
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
@@ -132,6 +133,7 @@ def _record(
     cutting: Cutting,
     now: datetime,
 ) -> tuple[Recorded, ...]:
+    judged, around = settle_nesting(project.id, judged, now=now)
     ids = ConversationIds(len(judged))
     conversations = _lock_conversations(project.id, judged, ids)
     names = [name for item in judged for name in names_of(item)]
@@ -139,18 +141,19 @@ def _record(
     nameless = [item for item in judged if _is_nameless(item) and known.find(item) is None]
     inference = Inference(project.id, nameless, named=conversations.values(), ids=ids)
     writer = _Batch(project, conversations, inference, cutting, known, now)
-    answers: list[Recorded] = []
-    for item in judged:
+    answers: dict[int, Recorded] = {}
+    # Calls that others of these lie in come last: by then their ids lead to those.
+    for at, item in sorted(enumerate(judged), key=lambda each: each[1].capture.id in around):
         first = known.find(item)
         if first is None:
-            answers.append(writer.take(item))
+            answers[at] = writer.take(item)
         else:
             writer.take_again(first, item)
-            answers.append(replace(first.answer, id=item.capture.id or "", duplicate=True))
+            answers[at] = replace(first.answer, id=item.capture.id or "", duplicate=True)
     writer.write()
     keep_windows(project_id=project.id, items=writer.items, rules=rules, now=now)
     delete_unused(conversations.values())
-    return tuple(answers)
+    return tuple(answers[at] for at in range(len(judged)))
 
 
 class _Batch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -44,6 +44,7 @@ def names_of(item: Judged) -> Iterator[str]:
     """All names that a call may be known by, its own first."""
     yield item.capture.id or ""
     yield from item.capture.also_known
+    yield from item.capture.inside
     yield from alike_places(item.capture, item.usage, item.started_at)
 
 
@@ -78,9 +79,10 @@ class KnownCalls(Generic[Answer]):
         """A call that this transaction stores."""
         known = KnownCall(answer=answer, routes=row["routes"], started_at=item.started_at, row=row)
         self._known[item.capture.id or ""] = known
-        # Names without a conversation would outlive their call.
+        # Names without a conversation would outlive their call; retention looks for these.
         if row["conversation_id"] is not None:
             self._name(item, known, row)
+        self._take(item.capture.inside, known, row)
 
     def add_names(self, item: Judged, known: KnownCall[Answer], row: Row) -> None:
         """The names that a second telling adds. row: the call's."""
@@ -100,12 +102,17 @@ class KnownCalls(Generic[Answer]):
         alike = alike_names(item.capture, item.usage, item.started_at)
         is_named = any(self._known.get(name) is known for name in alike)
         free = next((name for name in alike if name not in self._known), None)
-        names = [name for name in item.capture.also_known if name not in self._known]
+        names = [*item.capture.also_known]
         if free is not None and not is_named:
             names.append(free)
+        self._take(names, known, row)
+
+    def _take(self, names: Iterable[str], known: KnownCall[Answer], row: Row) -> None:
+        """Names that are free lead to the call."""
         for name in names:
-            self._known[name] = known
-            self._further.append((name, row))
+            if name not in self._known:
+                self._known[name] = known
+                self._further.append((name, row))
 
 
 class Joining(Generic[Answer]):

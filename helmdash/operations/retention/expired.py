@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from django.db import connection
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.operations.database.transactions import write_and_pause
@@ -20,7 +20,13 @@ from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
 from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
 from helmdash.operations.rollups import noting, old_rollups
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.call_names import Place, calls_at, delete_names, payloads_at
+from helmdash.records.call_names import (
+    Place,
+    calls_at,
+    delete_names,
+    delete_names_of,
+    payloads_at,
+)
 from helmdash.records.models import (
     Call,
     Conversation,
@@ -113,6 +119,8 @@ def delete_expired(
         return Retained(calls=0, conversations=0, fits=0)
     where = (project.id, before, batch)
     calls = _in_steps(_delete_calls, *where, partial(step, "calls"))
+    if calls:
+        _forget_names(project.id, before)
     old_rollups.delete_before(*where)
     conversations = _in_steps(
         partial(_delete_conversations, now=now), *where, partial(step, "conversations")
@@ -177,6 +185,14 @@ def _delete_calls(project_id: int, before: datetime, batch: int) -> int:
     calls_at(project_id, found.values())._raw_delete(connection.alias)
     delete_names(project_id, found)
     return len(found)
+
+
+def _forget_names(project_id: int, before: datetime) -> None:
+    """Further names of calls that are gone: by those, other doors and spans around lead to them."""
+    gone = Q(started_at__lt=before)
+    after: str | None = ""
+    while after is not None:
+        after = write_and_pause(partial(delete_names_of, project_id, gone, after, BATCH_ROWS))
 
 
 def _delete_conversations(project_id: int, before: datetime, batch: int, *, now: datetime) -> int:

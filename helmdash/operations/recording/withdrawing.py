@@ -1,0 +1,296 @@
+"""Calls that turn out to be the outside of others: taken back, as if they had never come.
+
+Of several instrumentations that tell of one request the innermost counts (core.telemetry.nesting).
+Where its span comes after the one around it, in another export or to another process, that one is
+a stored call already. Within WITHDRAWN_WITHIN it goes: its row and names, what it added to rollups,
+its number (those after it move up), and what its conversation was judged by. Its id leads to the
+call inside from then on, so that it does not come back when it is sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db import connection
+from django.db.models import F, Max, Min, Model, QuerySet
+
+from helmdash.core.budgets.health import HealthReason
+from helmdash.core.budgets.levels import LEVELS, Level
+from helmdash.core.budgets.lines import DEFAULT_OPTIMAL_MAX_TOKENS
+from helmdash.core.calls.routes import CallRoute
+from helmdash.core.conversations.attention import NEWEST_CALLS, rank_of
+from helmdash.operations.recording.conversation_rows import lock_by_name
+from helmdash.operations.recording.judging import Judged
+from helmdash.operations.rollups.noting import note
+from helmdash.records.call_facts import facts_of
+from helmdash.records.call_names import Place, calls_at, find_places, payloads_at
+from helmdash.records.models import (
+    Call,
+    CallName,
+    ClientEvent,
+    Conversation,
+    ConversationMark,
+    Guidance,
+    HealthChange,
+    Reminder,
+    Round,
+    TriageWord,
+)
+from helmdash.records.querysets import calls_of, starts_with
+
+# decisions.md: longer, and people have seen it, exporters have sent it, and figures were told.
+WITHDRAWN_WITHIN: Final = timedelta(seconds=30)
+# Numbers are unique at every moment of an UPDATE: they move by way of where none are.
+_FAR: Final = 2**40
+# The newest calls by which a conversation without a known level looks for one.
+_LOOKED_BACK: Final = 100
+# What people and clients have said of a conversation; it stays for that without a call.
+_SAID: Final[tuple[type[Model], ...]] = (ClientEvent, Guidance, Reminder, TriageWord)
+
+
+def settle_nesting(
+    project_id: int, judged: Sequence[Judged], *, now: datetime
+) -> tuple[list[Judged], frozenset[str]]:
+    """Take back stored calls that these lie in; gives these, in their places, and the ids of those
+    of them that others of them lie in, which are no calls.
+
+    A call that names no conversation has that of the one around it. To be called at the beginning
+    of a transaction: it locks the conversations of all.
+    """
+    around = {name for item in judged for name in item.capture.inside}
+    if not around:
+        return list(judged), frozenset()
+    outer = {item.capture.id: item for item in judged if item.capture.id in around}
+    stored, names = _withdraw(project_id, judged, around, now)
+    settled = []
+    for item in judged:
+        capture = item.capture
+        inside = [
+            *capture.inside,
+            *(more for name in capture.inside for more in names.get(name, ())),
+        ]
+        capture = replace(capture, inside=tuple(dict.fromkeys(inside)))
+        if capture.conversation is None and capture.links is None:
+            for place in _places(capture.inside, outer, stored):
+                if place[0] is not None:
+                    capture = replace(capture, conversation=place[0], parent=place[1])
+                    break
+        settled.append(replace(item, capture=capture) if capture != item.capture else item)
+    return settled, frozenset(name for name in outer if name)
+
+
+_Told = tuple[str | None, str | None]  # conversation, and its parent
+
+
+def _places(
+    inside: Sequence[str], outer: dict[str | None, Judged], stored: dict[str, _Told]
+) -> Iterable[_Told]:
+    """The conversations of the calls around one, the nearest first."""
+    seen: set[str] = set()
+    waiting = list(inside)
+    while waiting:
+        name = waiting.pop(0)
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in outer:
+            capture = outer[name].capture
+            yield capture.conversation, capture.parent
+            waiting += capture.inside
+        elif name in stored:
+            yield stored[name]
+
+
+def _withdraw(
+    project_id: int, judged: Sequence[Judged], around: set[str], now: datetime
+) -> tuple[dict[str, _Told], dict[str, list[str]]]:
+    """Take back what is stored; gives where each was, and the further ids that led to it."""
+    found = _own_calls(project_id, around, now)
+    if not found.exists():
+        return {}, {}
+    wanted = {item.capture.conversation for item in judged}
+    wanted |= {*found.values_list("conversation__name", flat=True)}
+    # All at once, in the one order that everybody locks in.
+    lock_by_name(project_id, {name for name in wanted if name})
+    stored: dict[str, _Told] = {}
+    names: dict[str, list[str]] = {}
+    # Once more: another writer may have been first.
+    for call in _own_calls(project_id, around, now).select_for_update(of=("self",)).order_by("id"):
+        # Read anew for each, for the one before may have changed it.
+        conversation = Conversation.objects.filter(pk=call.conversation_id or 0).first()
+        parent = conversation.parent if conversation is not None else None
+        stored[call.name] = (conversation.name if conversation else None, parent)
+        names[call.name] = _take_back(call, conversation, now)
+    return stored, names
+
+
+def _own_calls(project_id: int, names: Iterable[str], now: datetime) -> QuerySet[Call]:
+    """Calls stored lately under these very names, and told of by their spans alone."""
+    places = find_places(project_id, list(names))
+    return calls_at(project_id, places.values()).filter(
+        name__in=list(places),
+        routes=CallRoute.OTLP_SPAN.value,
+        recorded_at__gte=now - WITHDRAWN_WITHIN,
+    )
+
+
+def _take_back(call: Call, conversation: Conversation | None, now: datetime) -> list[str]:
+    """Delete a call with all that it has told. Gives the ids of further spans that led to it."""
+    project_id, places = call.project_id, [Place(call.pk, call.started_at)]
+    rows = calls_at(project_id, places)
+    gone = [(facts, None) for facts in facts_of(rows)]
+    trace = call.name.rpartition(":")[0] + ":"
+    of_trace = CallName.objects.filter(
+        starts_with("name", trace), project_id=project_id, call_id=call.pk
+    )
+    further = [name for name in of_trace.values_list("name", flat=True) if name != call.name]
+    of_trace._raw_delete(connection.alias)
+    if conversation is not None:
+        CallName.objects.filter(
+            project_id=project_id, conversation_id=conversation.pk, call_id=call.pk
+        )._raw_delete(connection.alias)
+    payloads_at(project_id, places)._raw_delete(connection.alias)
+    rows._raw_delete(connection.alias)
+    levels: dict[int, int] = {}
+    if conversation is not None:
+        before = conversation.severity
+        after = _leave(conversation, call)
+        levels = {before: -1}
+        if after is not None:
+            levels[after] = levels.get(after, 0) + 1
+    note(project_id, gone, now=now, levels=levels)
+    return further
+
+
+def _leave(row: Conversation, call: Call) -> int | None:
+    """The conversation without the call; its severity then, None: it is gone, too."""
+    row.failures -= bool(call.cause)
+    trim = call.trim_before_bytes, call.trim_after_bytes
+    row.trims -= trim[0] is not None and trim[1] is not None and trim[1] < trim[0]
+    if call.generation is None:
+        row.side_calls = (row.side_calls or 1) - 1 or None
+    else:
+        is_newest = call.generation == row.generation
+        _close_gap(row, call, call.generation)
+        if is_newest:
+            _stand_by_newest(row)
+    if not row.generation and not row.side_calls and not _is_spoken_of(row):
+        ConversationMark.objects.filter(conversation_id=row.pk)._raw_delete(connection.alias)
+        HealthChange.objects.filter(conversation_id=row.pk).delete()
+        Round.objects.filter(conversation_id=row.pk).delete()
+        Conversation.objects.filter(pk=row.pk)._raw_delete(connection.alias)
+        return None
+    if call.started_at in (row.started_at, row.latest_at):
+        times = calls_of(row).aggregate(first=Min("started_at"), last=Max("started_at"))
+        row.started_at = times["first"] or row.started_at
+        row.latest_at = times["last"] or row.latest_at
+    if row.attention or row.snoozed_until is None:
+        row.attention = rank_of(row)
+    row.save()
+    return row.severity
+
+
+def _is_spoken_of(row: Conversation) -> bool:
+    return any(model._default_manager.filter(conversation_id=row.pk).exists() for model in _SAID)
+
+
+def _close_gap(row: Conversation, call: Call, gap: int) -> None:
+    """Calls after a number that is free now move up by one, with all that names their numbers."""
+    later = {"generation__gt": gap}
+    calls_of(row).filter(**later).update(generation=F("generation") - 1)
+    of_row = {"project_id": row.project_id, "conversation_id": row.pk}
+    named = CallName.objects.filter(**of_row)
+    named.filter(**later).update(generation=F("generation") + _FAR)
+    named.filter(generation__gt=_FAR).update(generation=F("generation") - _FAR - 1)
+    ConversationMark.objects.filter(**of_row, **later).update(generation=F("generation") - 1)
+    _close_changes(row, gap)
+    rounds = Round.objects.filter(**of_row)
+    rounds.filter(first_generation__gt=gap).update(first_generation=F("first_generation") - 1)
+    rounds.filter(latest_generation__gte=gap).update(latest_generation=F("latest_generation") - 1)
+    row.generation -= 1
+    row.late_until = _moved(row.late_until, gap)
+    if row.cut_generation == gap:
+        row.cut_generation = None
+    row.cut_generation = _moved(row.cut_generation, gap)
+    _leave_round(row, call, rounds)
+
+
+def _moved(generation: int | None, gap: int) -> int | None:
+    return generation - 1 if generation is not None and generation > gap else generation
+
+
+def _leave_round(row: Conversation, call: Call, rounds: QuerySet[Round]) -> None:
+    """The call's round without it; an open one that has no call any more is empty."""
+    number = call.round_number or 1
+    own = rounds.filter(number=number).first()
+    if own is None:
+        return
+    if own.latest_generation < own.first_generation and number == row.round_number:
+        if number > 1:
+            row.is_round_empty = True  # as after a clear
+        else:
+            own.delete()
+            return
+    rest = calls_of(row).filter(round_number=number, generation__isnull=False)
+    if call.prompt_tokens is not None and call.prompt_tokens == own.peak_prompt_tokens:
+        own.peak_prompt_tokens = rest.aggregate(peak=Max("prompt_tokens"))["peak"]
+        rounds.filter(number=number).update(peak_prompt_tokens=own.peak_prompt_tokens)
+    if call.started_at == own.started_at:
+        first = rest.aggregate(first=Min("started_at"))["first"]
+        rounds.filter(number=number).update(started_at=first or own.started_at)
+
+
+def _close_changes(row: Conversation, gap: int) -> None:
+    """The changes of level around a call that is gone, its follower having its number already."""
+    changes = HealthChange.objects.filter(project_id=row.project_id, conversation_id=row.pk)
+    changes.filter(generation__in=(gap, gap + 1)).delete()
+    changes.filter(generation__gt=gap).update(generation=F("generation") + _FAR)
+    changes.filter(generation__gt=_FAR).update(generation=F("generation") - _FAR - 1)
+    beside = {
+        each["generation"]: each
+        for each in calls_of(row)
+        .filter(generation__in=(gap - 1, gap))
+        .values("generation", "level", "started_at")
+    }
+    follower, before = beside.get(gap), beside.get(gap - 1)
+    if follower is not None and (before is None or before["level"] != follower["level"]):
+        HealthChange.objects.create(
+            project_id=row.project_id,
+            conversation_id=row.pk,
+            generation=gap,
+            from_level=before["level"] if before is not None else "",
+            to_level=follower["level"],
+            at=follower["started_at"],
+        )
+
+
+def _stand_by_newest(row: Conversation) -> None:
+    """How the conversation stands by its newest main call, or without any."""
+    main = calls_of(row).filter(generation__isnull=False).order_by("-generation")
+    newest = list(main[:_LOOKED_BACK])
+    row.trace = None  # what it tells of the call that is gone cannot be told apart
+    row.known_level = next((each.level for each in newest if each.level != Level.UNKNOWN.value), "")
+    row.recent_failures = sum(
+        1 << place for place, each in enumerate(newest[:NEWEST_CALLS]) if each.cause
+    )
+    if not newest:
+        row.level = Level.UNKNOWN.value
+        row.level_reason = HealthReason.NO_MAIN_CALL.value if row.side_calls else ""
+        row.prompt_tokens = row.limit_tokens = row.critical_max_tokens = None
+        row.limit_source, row.latest_cause = "", None
+        row.optimal_max_tokens = DEFAULT_OPTIMAL_MAX_TOKENS
+    else:
+        call = newest[0]
+        row.level, row.level_reason = call.level, call.level_reason
+        row.prompt_tokens, row.limit_tokens = call.prompt_tokens, call.limit_tokens
+        row.limit_source = call.limit_source
+        row.optimal_max_tokens = call.optimal_max_tokens
+        row.critical_max_tokens = call.critical_max_tokens
+        row.latest_cause = call.cause or None
+        row.model, row.model_key = call.model, call.model_key
+        row.client_name, row.client_version = call.client_name, call.client_version
+        row.client_window = call.client_window
+    row.severity = LEVELS[Level(row.level)].severity

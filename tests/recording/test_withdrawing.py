@@ -1,0 +1,217 @@
+"""A call that another one lies in is taken back when that one comes: as if it had never been."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.forms.models import model_to_dict
+
+from helmdash.core.access.permissions import SHELL
+from helmdash.core.calls.capture import Capture
+from helmdash.core.calls.routes import CallRoute
+from helmdash.core.rollups.facts import CallFacts
+from helmdash.operations.care.clearing import clear
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.conversations import conversations
+from helmdash.records.call_facts import facts_of, load_changes
+from helmdash.records.models import (
+    Call,
+    CallName,
+    CallPayload,
+    Conversation,
+    HealthChange,
+    Round,
+    UncountedCalls,
+)
+from tests.factories import NOW
+from tests.recording.support import CAUTION, CRITICAL, HEALTHY, at_once, make_ruled_project, record
+
+OUTER, INNER = "otel:t:1", "otel:t:2"
+
+
+def span(
+    name: str, talk: str | None = "talk", tokens: int | None = HEALTHY, **over: Any
+) -> Capture:
+    given: dict[str, Any] = {
+        "id": name,
+        "model": "openai/gpt-4o",
+        "conversation": talk,
+        "usage": None if tokens is None else {"prompt_tokens": tokens, "completion_tokens": 9},
+        "started_at": NOW - timedelta(seconds=60 - int(name[-1])),
+        "routes": (CallRoute.OTLP_SPAN,),
+    }
+    return Capture(**{**given, **over})
+
+
+def outer(talk: str | None = "talk", tokens: int = CRITICAL, **over: Any) -> Capture:
+    return span(OUTER, talk, tokens, also_known=("codex:resp_1",), inside=("otel:t:0",), **over)
+
+
+def inner(talk: str | None = None, tokens: int = CAUTION, **over: Any) -> Capture:
+    return span(INNER, talk, tokens, also_known=("codex:resp_1",), inside=(OUTER,), **over)
+
+
+def state(project: ProjectInfo) -> dict[str, Any]:
+    """All that is stored, without keys of rows."""
+    of = {"project_id": project.id}
+    names = dict(Conversation.objects.filter(**of).values_list("id", "name"))
+    hidden = {"id", "project", "conversation", "trace", "recorded_at", "rules"}
+
+    def rows(model: Any, *order: str) -> list[dict[str, Any]]:
+        found = model.objects.filter(**of).order_by(*order)
+        return [
+            {k: v for k, v in model_to_dict(row).items() if k not in hidden}
+            | {"of": names.get(getattr(row, "conversation_id", 0))}
+            for row in found
+        ]
+
+    return {
+        "calls": rows(Call, "name"),
+        "talks": rows(Conversation, "name"),
+        "rounds": rows(Round, "conversation__name", "number"),
+        "changes": rows(HealthChange, "conversation__name", "generation"),
+        "numbers": sorted(
+            (name, names.get(talk), number)
+            for name, talk, number in CallName.objects.filter(
+                **of, name__in=Call.objects.filter(**of).values("name")
+            ).values_list("name", "conversation_id", "generation")
+        ),
+        "payloads": CallPayload.objects.filter(**of).count(),
+        "levels": conversations.counters(project_id=project.id),
+    }
+
+
+def counted(project: ProjectInfo) -> Counter[CallFacts]:
+    """The calls that rollups know of."""
+    found: Counter[CallFacts] = Counter()
+    for text in UncountedCalls.objects.filter(project_id=project.id).values_list(
+        "changes", flat=True
+    ):
+        for old, new in load_changes(text):
+            found.update([new] if new is not None else [])
+            found.subtract([old] if old is not None else [])
+    return +found
+
+
+A, B, LIKE_A = span("otel:a:1"), span("otel:b:3", tokens=CAUTION), span("otel:c:5")
+FAILED = span("otel:f:4", tokens=None, status="error", http_status=500)
+STORIES: dict[str, tuple[list[Capture], Capture, list[Capture]]] = {
+    "the only call": ([outer()], inner(), [inner("talk")]),
+    "the newest": ([A, outer()], inner(), [A, inner("talk")]),
+    "in between": ([A, outer(), B, FAILED], inner(), [A, B, FAILED, inner("talk")]),
+    "the first of several": ([outer(), B], inner(), [B, inner("talk")]),
+    "unlike its neighbours": ([A, outer(), LIKE_A], inner(), [A, LIKE_A, inner("talk")]),
+    "elsewhere": ([A, outer(), B], inner("other"), [A, B, inner("other")]),
+    "alone, elsewhere": ([outer()], inner("other"), [inner("other")]),
+    "without conversation": ([outer(None)], inner(), [inner()]),
+    "inside found it": ([outer(None), A], inner("talk"), [A, inner("talk")]),
+    "a failure": (
+        [A, outer(status="error", http_status=500, usage=None)],
+        inner("other"),
+        [A, inner("other")],
+    ),
+    "beside": ([A, outer(purpose="title")], inner("talk"), [A, inner("talk")]),
+    "nothing else but beside": ([outer(purpose="title")], inner("o"), [inner("o")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_what_is_left_is_as_if_it_had_never_come(db: None, name: str) -> None:
+    before, late, instead = STORIES[name]
+    told, straight = make_ruled_project(), make_ruled_project(slug="straight")
+    for capture in before:
+        record(told, capture)
+    for capture in instead:
+        record(straight, capture)
+
+    answer = record(told, late)[0]
+
+    assert not answer.duplicate
+    expected = state(straight)
+    assert state(told) == expected
+    assert counted(told) == Counter(facts_of(Call.objects.filter(project_id=told.id)))
+    # Each id, of what lay around it too, leads to the call inside, and nothing comes back.
+    for again in (outer(), late, span("otel:t:0", "talk", CRITICAL), *before):
+        assert record(told, again)[0].duplicate
+    assert state(told) == expected
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_of_one_transaction_the_innermost_counts(db: None, order: tuple[int, ...]) -> None:
+    project = make_ruled_project()
+    middle = span("otel:t:3", None, inside=(OUTER,))
+    three = [outer(), middle, span("otel:t:4", None, inside=(middle.id or "", OUTER))]
+
+    answers = record(project, *(three[at] for at in order))
+
+    call = Call.objects.get()
+    assert (call.name, call.generation) == ("otel:t:4", 1)
+    assert call.conversation is not None
+    assert call.conversation.name == "talk"  # of the outermost, as no other names one
+    assert [answers[order.index(at)].duplicate for at in range(3)] == [True, True, False]
+    assert record(project, *three)[0].duplicate
+    assert Call.objects.count() == 1
+
+
+def test_an_outer_call_that_comes_later_to_another_process_is_none(db: None) -> None:
+    project = make_ruled_project()
+    for talk in ("talk", None):
+        record(project, inner(talk))
+        assert record(project, outer(talk))[0].duplicate
+        Call.objects.get().delete()
+        CallName.objects.all().delete()
+
+
+@pytest.mark.parametrize("why", ["late", "seen by another door"])
+def test_what_people_or_another_door_have_seen_stays(db: None, why: str) -> None:
+    project = make_ruled_project()
+    record(project, outer())
+    later: datetime = NOW
+    if why == "late":
+        later += timedelta(seconds=31)
+    else:
+        record(project, span("codex:resp_1", routes=(CallRoute.GATEWAY,)))
+        assert Call.objects.get().routes == "gateway otlp_span"
+
+    record(project, inner("other"), now=later)
+
+    assert Call.objects.count() == 2
+    assert record(project, outer(), inner("other"))[1].duplicate
+
+
+def test_a_round_that_a_clear_has_opened_is_empty_again(db: None) -> None:
+    project = make_ruled_project()
+    record(project, A)
+    clear(actor=SHELL, project=project, conversation="talk", now=A.started_at or NOW)
+    record(project, outer(started_at=NOW))
+    record(project, inner("other"))
+
+    talk = Conversation.objects.get(name="talk")
+    assert (talk.generation, talk.round_number, talk.is_round_empty) == (1, 2, True)
+    record(project, B)
+    rounds = Round.objects.filter(conversation=talk).order_by("number")
+    assert [(each.first_generation, each.latest_generation) for each in rounds] == [(1, 1), (2, 2)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_processes_take_it_back_once() -> None:
+    project = make_ruled_project()
+    record(project, A, outer())
+
+    at_once(
+        [
+            lambda: record(project, inner("talk")),
+            lambda: record(project, span("otel:t:6", inside=(OUTER,))),
+            lambda: record(project, B),
+        ]
+    )
+
+    talk = Conversation.objects.get(name="talk")
+    numbers = Call.objects.filter(conversation=talk).order_by("generation")
+    assert [*numbers.values_list("generation", flat=True)] == [*range(1, talk.generation + 1)]
+    assert not Call.objects.filter(name=OUTER).exists()
+    assert Call.objects.count() == 4
+    assert counted(project) == Counter(facts_of(Call.objects.all()))
