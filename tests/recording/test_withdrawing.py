@@ -12,7 +12,6 @@ from django.forms.models import model_to_dict
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
-from helmdash.core.rollups.facts import CallFacts
 from helmdash.operations.care.clearing import clear
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import conversations
@@ -57,14 +56,14 @@ def inner(talk: str | None = None, tokens: int = CAUTION, **over: Any) -> Captur
 def state(project: ProjectInfo) -> dict[str, Any]:
     """All that is stored, without keys of rows."""
     of = {"project_id": project.id}
-    names = dict(Conversation.objects.filter(**of).values_list("id", "name"))
+    names: dict[Any, str] = dict(Conversation.objects.filter(**of).values_list("id", "name"))
     hidden = {"id", "project", "conversation", "trace", "recorded_at", "rules"}
 
     def rows(model: Any, *order: str) -> list[dict[str, Any]]:
         found = model.objects.filter(**of).order_by(*order)
         return [
             {k: v for k, v in model_to_dict(row).items() if k not in hidden}
-            | {"of": names.get(getattr(row, "conversation_id", 0))}
+            | {"of": names.get(getattr(row, "conversation_id", None) or 0, "")}
             for row in found
         ]
 
@@ -84,9 +83,9 @@ def state(project: ProjectInfo) -> dict[str, Any]:
     }
 
 
-def counted(project: ProjectInfo) -> Counter[CallFacts]:
+def counted(project: ProjectInfo) -> Counter[object]:
     """The calls that rollups know of."""
-    found: Counter[CallFacts] = Counter()
+    found: Counter[object] = Counter()
     for text in UncountedCalls.objects.filter(project_id=project.id).values_list(
         "changes", flat=True
     ):

@@ -41,7 +41,7 @@ from helmdash.records.models import (
 )
 from helmdash.records.querysets import calls_of, starts_with
 
-# decisions.md: longer, and people have seen it, exporters have sent it, and figures were told.
+# Issue 14. Longer, and people have seen it, exporters have sent it, and figures were told.
 WITHDRAWN_WITHIN: Final = timedelta(seconds=30)
 # Numbers are unique at every moment of an UPDATE: they move by way of where none are.
 _FAR: Final = 2**40
@@ -63,7 +63,7 @@ def settle_nesting(
     around = {name for item in judged for name in item.capture.inside}
     if not around:
         return list(judged), frozenset()
-    outer = {item.capture.id: item for item in judged if item.capture.id in around}
+    outer = {name: item for item in judged if (name := item.capture.id or "") in around}
     stored, names = _withdraw(project_id, judged, around, now)
     settled = []
     for item in judged:
@@ -79,14 +79,14 @@ def settle_nesting(
                     capture = replace(capture, conversation=place[0], parent=place[1])
                     break
         settled.append(replace(item, capture=capture) if capture != item.capture else item)
-    return settled, frozenset(name for name in outer if name)
+    return settled, frozenset(outer)
 
 
 _Told = tuple[str | None, str | None]  # conversation, and its parent
 
 
 def _places(
-    inside: Sequence[str], outer: dict[str | None, Judged], stored: dict[str, _Told]
+    inside: Sequence[str], outer: dict[str, Judged], stored: dict[str, _Told]
 ) -> Iterable[_Told]:
     """The conversations of the calls around one, the nearest first."""
     seen: set[str] = set()
