@@ -41,7 +41,7 @@ from helmdash.records.models import (
 )
 from helmdash.records.querysets import calls_of, starts_with
 
-# Issue 14. Longer, and people have seen it, exporters have sent it, and figures were told.
+# Later, people have seen it, exporters have sent it, and figures were told.
 WITHDRAWN_WITHIN: Final = timedelta(seconds=30)
 # Numbers are unique at every moment of an UPDATE: they move by way of where none are.
 _FAR: Final = 2**40
