@@ -8,7 +8,9 @@ from django.urls.converters import StringConverter
 from helmdash.pages.views import (
     alerts,
     audit,
+    budget_edits,
     budget_lines,
+    budget_rows,
     budgets,
     calls,
     care,
@@ -130,6 +132,9 @@ urlpatterns = [
     path("compare/plans/", compare.compare_plans, name="compare-plans"),
     path("compare/trims/<str:name>/", compare.compare_trim, name="compare-trim"),
     path("budgets/", budgets.budget_list, name="budgets"),
+    path("budgets/edit/", budget_rows.edit_budgets, name="edit-budgets"),
+    path("budgets/edits/", budget_edits.edits_page, name="budget-edits"),
+    path("budgets/edits/revert/", budget_edits.revert, name="revert-budgets"),
     path(
         "budgets/suggestions/<int:number>/",
         suggestions.decide_suggestion,

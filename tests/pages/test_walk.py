@@ -285,7 +285,7 @@ QUERIES = {
     "/weekly/": 21,
     "/trims/": 8,
     "/try/plan/": 7,
-    "/budgets/": 7,
+    "/budgets/": 14,
     "/settings/": 10,
     "/settings/care/": 5,
     "/connect/?since=9999999999": 15,  # from now on

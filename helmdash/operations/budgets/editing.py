@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError, transaction
@@ -18,8 +20,12 @@ from helmdash.core.budgets.budgets import STORED_FIELDS
 from helmdash.queries.budgets.budgets import BudgetRow, find
 from helmdash.records.audit import note_row, values_of
 from helmdash.records.models import Budget
+from helmdash.records.models.budgets import SHIPPED_REASON
 
+# What the column of the history holds.
+MOST_WHY: Final = 100
 _FIELDS = {each.name: each for each in STORED_FIELDS}
+EDITED_MEANWHILE = "Somebody edited this row meanwhile: look at it again."
 _FALLBACK_KEY = "The fallback keeps its empty key: it governs every model without a row of its own."
 
 
@@ -48,43 +54,55 @@ class NoSuchBudget(Exception):
 
 
 def create_budget(
-    *, actor: Actor, values: Mapping[str, object], project_id: int | None
+    *, actor: Actor, values: Mapping[str, object], project_id: int | None, why: str = ""
 ) -> BudgetRow:
     """Add a row: for one project, or for all (None).
 
-    values: fields of a budget by name; None for "as the default has it".
+    values: fields of a budget by name; None for "as the default has it". why: words for the
+    history.
     Raises Forbidden, BudgetProblems, or BudgetConflict when the key is taken.
     """
     require(actor, Right.CHANGE_BUDGETS, project_id=project_id)
     row = Budget(project_id=project_id)
     _set(row, values)
     with transaction.atomic():
-        _save(row, actor)
+        _save(row, actor, why)
         note_row(actor=actor, row=row, before=None)
     return _read(row)
 
 
 def change_budget(
-    *, actor: Actor, budget_id: int, project_id: int, changes: Mapping[str, object]
+    *,
+    actor: Actor,
+    budget_id: int,
+    project_id: int,
+    changes: Mapping[str, object],
+    why: str = "",
+    seen_at: datetime | None = None,
 ) -> BudgetRow:
     """Change columns of a row the project sees; whose row it is never changes here.
 
+    why: words for the history, MOST_WHY characters at most. seen_at: when the row was edited last
+    as whoever changes it saw it; None: however it is now.
+
     Raises NoSuchBudget, Forbidden (the row is every project's, say), BudgetProblems, or
-    BudgetConflict when the new key is taken.
+    BudgetConflict when the new key is taken, or the row was edited since it was seen.
     """
     with transaction.atomic():
         row = _locked(actor, budget_id, project_id)
+        if seen_at is not None and row.updated_at != seen_at:
+            raise BudgetConflict((BudgetProblem("", EDITED_MEANWHILE),))
         if row.key == "" and str(changes.get("key", "")).strip():
             raise BudgetProblems((BudgetProblem("key", _FALLBACK_KEY),))
         before = values_of(row)
         _set(row, changes)
-        _save(row, actor)
+        _save(row, actor, why)
         note_row(actor=actor, row=row, before=before)
     return _read(row)
 
 
-def delete_budget(*, actor: Actor, budget_id: int, project_id: int) -> None:
-    """Remove a row the project sees.
+def delete_budget(*, actor: Actor, budget_id: int, project_id: int, why: str = "") -> None:
+    """Remove a row the project sees. why: words for the history.
 
     Raises NoSuchBudget, Forbidden, or BudgetConflict for the fallback.
     """
@@ -100,9 +118,24 @@ def delete_budget(*, actor: Actor, budget_id: int, project_id: int) -> None:
                     ),
                 )
             )
-        _note(row, actor)
+        _note(row, actor, why)
         note_row(actor=actor, row=row, before=values_of(row), is_gone=True)
         row.delete()
+
+
+def restore_budget(*, actor: Actor, row: Budget, why: str = "") -> BudgetRow:
+    """Bring a deleted row back under its old number, as its history has it.
+
+    Raises Forbidden, BudgetProblems, or BudgetConflict when it is there, or its key is taken.
+    """
+    require(actor, Right.CHANGE_BUDGETS, project_id=row.project_id)
+    with transaction.atomic():
+        if Budget.objects.filter(pk=row.pk).exists():
+            raise BudgetConflict((BudgetProblem("key", "This row is there already."),))
+        row._state.adding = True
+        _save(row, actor, why, is_new=True)
+        note_row(actor=actor, row=row, before=None)
+    return _read(row)
 
 
 def _locked(actor: Actor, budget_id: int, project_id: int) -> Budget:
@@ -119,11 +152,11 @@ def _set(row: Budget, values: Mapping[str, object]) -> None:
         setattr(row, name, _FIELDS[name].stored(value))
 
 
-def _save(row: Budget, actor: Actor) -> None:
+def _save(row: Budget, actor: Actor, why: str, *, is_new: bool = False) -> None:
     try:
         row.full_clean()
-        _note(row, actor)
-        row.save()
+        _note(row, actor, why)
+        row.save(force_insert=is_new)
     except ValidationError as error:
         raise _problems(error) from None
     except IntegrityError:
@@ -132,9 +165,11 @@ def _save(row: Budget, actor: Actor) -> None:
         raise BudgetConflict((taken,)) from None
 
 
-def _note(row: Budget, actor: Actor) -> None:
+def _note(row: Budget, actor: Actor, why: str) -> None:
+    # Whose edit it is, a page's request tells; these words are the shipped rows' own.
+    is_own = why.strip().lower() != SHIPPED_REASON
     # simple_history reads this attribute when it writes the history row.
-    row._change_reason = str(actor)  # type: ignore[attr-defined]
+    row._change_reason = why[:MOST_WHY] if why and is_own else str(actor)  # type: ignore[attr-defined]
 
 
 def _problems(error: ValidationError) -> BudgetProblems:

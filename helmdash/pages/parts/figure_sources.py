@@ -62,6 +62,16 @@ def figures(resolution: Resolution, row: BudgetSpec | None) -> tuple[Figure, ...
     return (*_judged(resolution, row, whose), *plain)
 
 
+def caution_default(budget: EffectiveBudget) -> str:
+    """Which default the caution line is; "" where the row sets it."""
+    return _CAUTION.get(budget.optimal_source, "")
+
+
+def critical_default(budget: EffectiveBudget) -> str:
+    """Which default the critical line is; "" where the row sets it."""
+    return _CRITICAL.get(budget.critical_source, "")
+
+
 def _judged(resolution: Resolution, row: BudgetSpec | None, whose: str) -> tuple[Figure, ...]:
     budget = resolution.budget
     limit = _LIMITS[budget.limit_source] if budget.limit_source else _why_unknown(budget)

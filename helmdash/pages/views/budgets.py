@@ -1,4 +1,4 @@
-"""Budgets to read: every rule, and which one governs a model."""
+"""Budgets to read: every row with what it does, and which one governs a model."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from helmdash.core.access.permissions import Right, may
 from helmdash.pages import scope
 from helmdash.pages.parts import figure_sources
+from helmdash.pages.parts.budget_rows import shown_row
 from helmdash.pages.parts.suggestions import shown, shown_limits
 from helmdash.pages.render import PageRequest, show
-from helmdash.queries.budgets import budgets
+from helmdash.queries.budgets import budget_use, budgets
 from helmdash.queries.evidence import limits, suggestions
 
 # Far more rules than anybody keeps by hand.
@@ -24,22 +24,25 @@ _MODEL_CHARS = 255
 def budget_list(request: PageRequest) -> HttpResponse:
     """All rules, and with ?model= the explanation of the one that governs it."""
     project = scope.current_project(request)
-    rows = budgets.page(project_id=project.id, limit=_MOST).items
     model = request.GET.get("model", "").strip()
     problem = _problem(request, model)
-    context: dict[str, object] = {"rows": rows, "model": model, "problem": problem}
+    context: dict[str, object] = {"model": model, "problem": problem}
     if not request.htmx:
+        use = budget_use.table_use(project_id=project.id, now=timezone.now(), limit=_MOST)
+        context["rows"] = [shown_row(each) for each in use.rows]
+        context["use"] = use
         inbox = suggestions.inbox(project_id=project.id)
         context["waiting"] = [shown(each) for each in inbox.waiting]
         context["decided"] = [shown(each) for each in inbox.decided]
         context["more"] = inbox.more
     if model and not problem:
         resolution = budgets.resolve(project_id=project.id, model=model)
-        row = next((row for row in rows if row.id == resolution.budget_id), None)
+        row = (
+            budgets.find(project_id=project.id, budget_id=resolution.budget_id)
+            if resolution.budget_id is not None
+            else None
+        )
         context["resolution"] = resolution
-        owner = project.id if row is not None and row.project else None
-        actor = scope.current_actor(request)
-        context["may_edit_row"] = may(actor, Right.CHANGE_BUDGETS, project_id=owner)
         learned = limits.limits_of_model(project_id=project.id, model=model, now=timezone.now())
         context["learned"], context["limits"] = learned, shown_limits(learned)
         context["figures"] = figure_sources.figures(resolution, row.budget if row else None)

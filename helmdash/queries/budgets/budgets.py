@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -36,7 +36,7 @@ POLICY = (
     "A model id is looked up exactly, then by the longest key that it starts with, then by alias, "
     "and else gets the fallback. Tier is how far structured output can be trusted under load: "
     "A sees the whole catalog (max_catalog_bytes 0 = no compaction), B and C a smaller one. "
-    "An id that ends in :free is treated as tier C. Budgets are edited by hand, in the admin."
+    "An id that ends in :free is treated as tier C. Budgets are edited by hand, on their page or in the admin."
 )
 
 
@@ -122,6 +122,13 @@ def page(*, project_id: int | None, cursor: str | None = None, limit: int = 50) 
         items=tuple(_row(row) for row in found[:limit]),
         next=encode_cursor(found[limit - 1].pk) if len(found) > limit else None,
     )
+
+
+def some(*, project_id: int | None, numbers: Collection[int]) -> tuple[BudgetRow, ...]:
+    """Rows by number, in table order; those that the project does not see are left out. One
+    query."""
+    rows = _visible(project_id).filter(pk__in=numbers).order_by("id")
+    return tuple(_row(row) for row in rows.select_related("project"))
 
 
 def find(*, project_id: int | None, budget_id: int) -> BudgetRow | None:
