@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Annotated, Final
 
+from helmdash.answers import Doc, JsonName, Stored, answer
+from helmdash.core.catalog.trim import Trim
 from helmdash.queries import catalog as catalogs
+from helmdash.queries import fitting
 from helmdash.queries.calls import CallView
 from helmdash.queries.calls import view as call_view
+from helmdash.queries.evidence.net_value import of_calls
+from helmdash.queries.evidence.shortened import Shortened
 from helmdash.queries.fitting import FitView
 from helmdash.records.models import Budget, Call, CatalogRevision, PlanAttempt
 
@@ -43,29 +48,73 @@ class BudgetEdit:
     at: datetime
 
 
+@answer("RecordedFit")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedFit:
+    """A stored fit with its Trim, and what it came to for each call that was sent its result."""
+
+    fit_id: str
+    model: str
+    catalog_name: str | None
+    caller: str | None
+    created_at: datetime
+    trim: Annotated[Mapping[str, object], JsonName("compaction"), Stored(Trim)]
+    calls: Annotated[
+        tuple[Shortened, ...],
+        Doc("Of the hour after it, oldest first; none where nothing was cut."),
+    ]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitUses:
     """What leads on from a fit.
 
-    calls: that name it, of the hour after it. plans: made with it. edit: what made the budget what
+    calls: that name it, of the hour after it. values: the net value of its Trim for each of these,
+    where something was cut. plans: made with it. edit: what made the budget what
     it was then; None: no row ruled, or it tells of none. words: what each entry that went says, by
     its id, as far as its catalog is still kept.
     """
 
     calls: tuple[CallView, ...]
+    values: tuple[Shortened, ...]
     plans: tuple[str, ...]
     edit: BudgetEdit | None
     words: Mapping[str, str]
 
 
 def uses(*, project_id: int, fit: FitView) -> FitUses:
-    """Where a fit came from and went to. Six queries at most."""
+    """Where a fit came from and went to. Twelve queries at most."""
+    calls = _calls(project_id, fit)
     return FitUses(
-        calls=_calls(project_id, fit),
+        calls=calls,
+        values=_values(project_id, fit, calls),
         plans=_plans(project_id, fit),
         edit=_edit(fit),
         words=_words(project_id, fit),
     )
+
+
+def recorded_fit(*, project_id: int, fit_id: str) -> RecordedFit | None:
+    """A fit with what its Trim came to; None: the project has none of this id. Nine queries at
+    most."""
+    fit = fitting.find(project_id=project_id, fit_id=fit_id)
+    if fit is None:
+        return None
+    return RecordedFit(
+        fit_id=fit.id,
+        model=fit.model,
+        catalog_name=fit.catalog_name,
+        caller=fit.caller,
+        created_at=fit.created_at,
+        trim=fit.trim,
+        calls=_values(project_id, fit, _calls(project_id, fit)),
+    )
+
+
+def _values(project_id: int, fit: FitView, calls: tuple[CallView, ...]) -> tuple[Shortened, ...]:
+    if fit.after_bytes >= fit.before_bytes or not calls:
+        return ()
+    return of_calls(project_id=project_id, call_ids=[call.id for call in calls])
 
 
 def _calls(project_id: int, fit: FitView) -> tuple[CallView, ...]:

@@ -327,6 +327,7 @@ def _row(key: Key, counts: Counts, table: _Table, prices: BudgetTable) -> ModelR
             prices.lookup(model, key=model_key),
             prompt=counts.get(Tokens.PROMPT, 0),
             cached=counts.get(Tokens.CACHED, 0),
+            written=counts.get(Tokens.CACHE_WRITE, 0),
             completion=counts.get(Tokens.COMPLETION, 0),
         )
         if priced

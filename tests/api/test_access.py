@@ -89,6 +89,8 @@ ROUTES: dict[str, tuple[str | None, str, str, object, int]] = {
         examples.DISMISSAL,
         404,
     ),
+    "get_net_value": ("read", "GET", "/net-value?kind=trim", None, 200),
+    "get_fit": ("read", "GET", "/fits/fit_unknown", None, 404),
     "get_learned_limits": ("read", "GET", "/learned-limits?model=openai/gpt-4o", None, 200),
 }
 

@@ -194,6 +194,7 @@ def _suggestions(walk: _Walk) -> None:
     walk.go("accept_suggestion", "POST", f"{first}/accept")
     walk.go("accept_suggestion again", "POST", f"{first}/accept")
     walk.go("list_suggestions", "GET", "/suggestions?state=accepted")
+    walk.go("get_net_value", "GET", "/net-value?limit=1")
     walk.go("get_learned_limits", "GET", "/learned-limits?model=openai/gpt-4o")
 
 
@@ -202,7 +203,9 @@ def _catalogs(walk: _Walk) -> None:
     walk.go("put_catalog again", "PUT", "/catalogs/tools", examples.CATALOG)
     walk.go("list_catalogs", "GET", "/catalogs")
     walk.go("get_catalog", "GET", "/catalogs/tools")
-    walk.go("fit", "POST", "/fit", examples.FIT)
+    fitted = walk.go("fit", "POST", "/fit", examples.FIT)
+    walk.go("get_fit", "GET", f"/fits/{fitted['fit_id']}")
+    walk.go("get_fit unknown", "GET", "/fits/fit_unknown")
     walk.go("fit current", "POST", "/fit", {"model": "acme/small", "intent": "scrape a page"})
     walk.go("rank", "POST", "/rank", examples.RANK)
     walk.go("decode_reply", "POST", "/decode", examples.DECODE)

@@ -150,7 +150,12 @@ def test_the_bands_hold_every_size_once() -> None:
 def test_figures_of_a_model_tell_its_first_token_and_its_cost(
     owner: Client, project: ProjectInfo
 ) -> None:
-    usage = {"prompt_tokens": 100_000, "completion_tokens": 20_000, "cached_tokens": 40_000}
+    usage = {
+        "prompt_tokens": 100_000,
+        "completion_tokens": 20_000,
+        "cached_tokens": 40_000,
+        "cache_write_tokens": 10_000,
+    }
     for ttft in (300, 400, 800):
         record(make_capture(usage=usage, latency_ms=9_000, ttft_ms=ttft), project=project)
     budget_id = budgets.table(project_id=project.id).lookup("openai/gpt-4o").budget_id
@@ -161,7 +166,11 @@ def test_figures_of_a_model_tell_its_first_token_and_its_cost(
         actor=SHELL,
         budget_id=budget_id,
         project_id=project.id,
-        changes={**prices, "cached_input_cost_usd_per_mtok": 1.25},
+        changes={
+            **prices,
+            "cached_input_cost_usd_per_mtok": 1.25,
+            "cache_write_cost_usd_per_mtok": 4.5,
+        },
     )
 
     (row,) = models.model_rows(project_id=project.id)
@@ -169,10 +178,10 @@ def test_figures_of_a_model_tell_its_first_token_and_its_cost(
 
     assert (row.ttft_p50_ms, row.ttft_p95_ms, row.streamed) == (400, 800, 3)
     assert (row.latency_p99_ms, row.priced) == (9_000, 3)
-    # 60,000 tokens at 2.50, 40,000 at 1.25 and 20,000 at 10, three times.
-    assert row.cost_usd == pytest.approx(3 * (0.15 + 0.05 + 0.2))
+    # 50,000 tokens at 2.50, 40,000 at 1.25, 10,000 at 4.50 and 20,000 at 10, three times.
+    assert row.cost_usd == pytest.approx(3 * (0.125 + 0.05 + 0.045 + 0.2))
     assert "no price in its budget" in unpriced
-    assert 'data-name="Cost, USD"><span>1.20</span>' in html
+    assert 'data-name="Cost, USD"><span>1.26</span>' in html
 
 
 # USD, as a table has them

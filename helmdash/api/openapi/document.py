@@ -47,6 +47,7 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
         "maxLength": CONVERSATION_CHARS,
         "pattern": CONVERSATION_PATTERN,
     },
+    "fit_id": {"type": "string", "minLength": 1},
     "name": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,120}$"},
     "plan_id": {"type": "string", "minLength": 1},
     "reminder_id": {"type": "string", "minLength": 1},

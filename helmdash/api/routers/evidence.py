@@ -17,6 +17,8 @@ from helmdash.api.schemas import evidence as shapes
 from helmdash.doors.bodies.fields import LARGEST
 from helmdash.operations.evidence import deciding
 from helmdash.queries.evidence import limits, suggestions
+from helmdash.queries.evidence.net_value import net_report
+from helmdash.queries.evidence.shortened import NetReport
 from helmdash.queries.evidence.suggestions import SuggestionView
 
 router = Router()
@@ -132,6 +134,37 @@ def get_learned_limits(request: HttpRequest) -> HttpResponse:
     query = read_query(request, shapes.LIMITS_QUERY)
     found = limits.limits_of_model(
         project_id=access_of(request).project.id, model=query["model"], now=timezone.now()
+    )
+    return read(request, found)
+
+
+@route(
+    router,
+    "GET",
+    "/net-value",
+    tag=_TAG,
+    scope="read",
+    query=shapes.NET_VALUE_QUERY,
+    answers={
+        200: Answer(meaning="What shortened prompts came to.", shape=NetReport),
+        304: _SAME,
+    },
+)
+def get_net_value(request: HttpRequest) -> HttpResponse:
+    """Tell whether trimming pays.
+
+    Trims, clears and clients' compactions of a range: tokens saved, what was paid anew for the lost
+    cache, the net in tokens and USD, whether they came too early or too late, and whether the calls
+    after them were clean. Sums hold what is known; `unknown` counts the rest. Each names its calls.
+    """
+    query = read_query(request, shapes.NET_VALUE_QUERY)
+    found = net_report(
+        project_id=access_of(request).project.id,
+        since=query.get("since"),
+        until=query.get("until"),
+        model=query.get("model") or None,
+        kind=query.get("kind"),
+        limit=query.get("limit", 50),
     )
     return read(request, found)
 

@@ -11,14 +11,15 @@ from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once
 from helmdash.api.openapi import examples
 from helmdash.api.parsing import read_body
-from helmdash.api.problems import Code, invalid_field
-from helmdash.api.responding import answer
+from helmdash.api.problems import Code, invalid_field, not_found
+from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import fitting as shapes
 from helmdash.core.calls.finish import normalise_finish_reason
 from helmdash.core.decoding.decoding import Decoded, decode
 from helmdash.doors.bodies.fits import FitIn, catalog_member, fit_arguments, past_plans
 from helmdash.operations.fitting.fits import Fitted, NoCatalog, fit_catalog
+from helmdash.queries.fit_uses import RecordedFit, recorded_fit
 from helmdash.queries.ranking import RankedList, UnknownCatalog, rank_catalog
 
 router = Router()
@@ -56,6 +57,31 @@ def fit(request: HttpRequest) -> HttpResponse:
     except NoCatalog as error:
         raise invalid_field(catalog_member(asked["catalog_name"]), str(error)) from None
     return answer(fitted)
+
+
+@route(
+    router,
+    "GET",
+    "/fits/{fit_id}",
+    tag=_TAG,
+    scope="read",
+    may=(Code.NOT_FOUND,),
+    answers={
+        200: Answer(meaning="The fit, its receipt, and what it came to.", shape=RecordedFit),
+        304: Answer(meaning="Nothing changed since the ETag of If-None-Match."),
+    },
+)
+def get_fit(request: HttpRequest, fit_id: str) -> HttpResponse:
+    """Read a stored fit: its Trim, and whether it paid.
+
+    For each call that named it: tokens saved, what the provider's cache lost, and the net.
+    """
+    project_id = access_of(request).project.id
+    # PostgreSQL cannot even be asked for a text with U+0000.
+    found = None if "\x00" in fit_id else recorded_fit(project_id=project_id, fit_id=fit_id)
+    if found is None:
+        raise not_found("There is no fit with this id.")
+    return read(request, found)
 
 
 @route(

@@ -7,8 +7,9 @@ from typing import Annotated, Required
 from pydantic import Field, StringConstraints
 from typing_extensions import TypedDict
 
-from helmdash.api.fields import QUERY, Cursor, Limit, QueryText
+from helmdash.api.fields import QUERY, Cursor, Limit, QueryText, TimeBound
 from helmdash.api.parsing import Shape
+from helmdash.core.evidence.net_value import Shortening
 from helmdash.core.evidence.suggested import SuggestionState
 from helmdash.doors.bodies.fields import STRICT
 
@@ -32,6 +33,18 @@ class LimitsQuery(TypedDict):
     model: Annotated[QueryText, Field(description="In any spelling.", min_length=1)]
 
 
+class NetValueQuery(TypedDict, total=False):
+    """Which shortened prompts are added up, and how many of them are listed."""
+
+    __pydantic_config__ = QUERY  # type: ignore[misc]
+
+    since: Annotated[TimeBound, Field(description="Shortened at this time or later.")]
+    until: Annotated[TimeBound, Field(description="Shortened before this time.")]
+    model: Annotated[QueryText, Field(description="In any spelling.")]
+    kind: Shortening
+    limit: Annotated[Limit, Field(description="So many items, the newest. Default 50.")]
+
+
 class DismissIn(TypedDict, total=False):
     """Why a suggestion is not followed."""
 
@@ -48,4 +61,5 @@ class DismissIn(TypedDict, total=False):
 
 LIST_QUERY = Shape(ListQuery)
 LIMITS_QUERY = Shape(LimitsQuery)
+NET_VALUE_QUERY = Shape(NetValueQuery)
 DISMISS = Shape(DismissIn)

@@ -105,6 +105,11 @@ class BudgetFigures:
     supports_prefix_cache: Annotated[bool, Label(Section.TRUST, "prefix cache")] = False
     cached_input_cost_usd_per_mtok: Annotated[UsdPerMtok, Label(Section.COST)] = 0.0
     input_cost_usd_per_mtok: Annotated[UsdPerMtok | None, Label(Section.COST)] = None
+    cache_write_cost_usd_per_mtok: Annotated[
+        UsdPerMtok | None,
+        Doc("Of tokens that are written to a cache. Null: as other input."),
+        Label(Section.COST),
+    ] = None
     output_cost_usd_per_mtok: Annotated[UsdPerMtok | None, Label(Section.COST)] = None
     context_length: Annotated[
         Tokens | None, Doc("Advertised; null: unknown."), Label(Section.HEALTH)

@@ -96,6 +96,12 @@ class Budget(models.Model):
         validators=[MinValueValidator(0.0)],
         help_text="USD per million input tokens. Empty = unknown.",
     )
+    cache_write_cost_usd_per_mtok = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.0)],
+        help_text="USD per million input tokens written to a cache. Empty = as other input.",
+    )
     output_cost_usd_per_mtok = models.FloatField(
         null=True,
         blank=True,

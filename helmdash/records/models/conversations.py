@@ -186,7 +186,13 @@ class Round(models.Model):
                 fields=["project", "started_at"],
                 condition=models.Q(opened_by="clear"),
                 name="round_clears",
-            )
+            ),
+            # queries.evidence.net_value: fresh starts of both kinds.
+            models.Index(
+                fields=["project", "started_at", "id"],
+                condition=~Q(opened_by=""),
+                name="round_fresh_starts",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -342,6 +348,12 @@ class Call(models.Model):
                 fields=["project", "cause", "started_at", "id"],
                 condition=~Q(cause=""),
                 name="call_by_cause",
+            ),
+            # Calls that were sent a fitted catalog (queries.evidence.net_value): few are.
+            models.Index(
+                fields=["project", "started_at", "id"],
+                condition=~Q(fit_name="") | Q(trim_before_bytes__isnull=False),
+                name="call_fitted",
             ),
         ]
 

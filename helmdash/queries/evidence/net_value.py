@@ -1,0 +1,416 @@
+"""Does shortening pay: each Trim, clear and compaction with its net value and its calls, and sums.
+
+The method is core.evidence.net_value. Of a range the newest MOST_READ of Trims and of fresh starts
+are read, whatever the range has: the sums say so where there are more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple, TypeVar
+
+from django.db.models import Q, QuerySet
+
+from helmdash.core.budgets.budget_table import BudgetTable
+from helmdash.core.budgets.health import HealthReason
+from helmdash.core.calls.outcomes import CallOutcome, outcome_of
+from helmdash.core.evidence import net_value as core
+from helmdash.core.evidence.net_value import (
+    CACHE_SECONDS,
+    METHOD,
+    NEAR_CALLS,
+    Prices,
+    Prompt,
+    Shortening,
+)
+from helmdash.core.evidence.suggested import Counted
+from helmdash.queries.budgets import budgets
+from helmdash.queries.evidence.near_calls import (
+    NearCall,
+    Span,
+    calls_named,
+    calls_within,
+    rows_of,
+    summaries,
+)
+from helmdash.queries.evidence.shortened import CallBeside, NetReport, Shortened, sums, sums_by
+from helmdash.records.models import Call, Conversation, Fit, Round
+
+# Each with some ten calls beside it: some tens of milliseconds.
+MOST_READ: Final = 200
+# A long session has some dozens of fresh starts; the page of a conversation shows so many.
+MOST_OF_CONVERSATION: Final = 50
+_MOST_MODELS: Final = 20
+
+_Rows = TypeVar("_Rows", QuerySet[Round], QuerySet[Call])
+
+
+def net_report(
+    *,
+    project_id: int,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    model: str | None = None,
+    kind: Shortening | None = None,
+    limit: int | None = None,
+) -> NetReport:
+    """The newest MOST_READ Trims and as many fresh starts of a range (None: without that end), the
+    model in any spelling. Seventeen queries at most.
+
+    limit: so many of them are listed (None: all); all are added up.
+    """
+    found: list[Shortened] = []
+    is_sample = False
+    if kind is None or kind is Shortening.TRIM:
+        calls = rows_of(_in_range(_trimmed(project_id), since, until)[: MOST_READ + 1])
+        is_sample = len(calls) > MOST_READ
+        found += _of_trims(project_id, calls[:MOST_READ])
+    if kind is not Shortening.TRIM:
+        wanted = _in_range(_opened(project_id), since, until)
+        rounds = _rounds(wanted if kind is None else wanted.filter(opened_by=kind.value))
+        is_sample |= len(rounds) > MOST_READ
+        found += _of_rounds(project_id, rounds[:MOST_READ])
+    first_at = min((each.at for each in found), default=None)
+    if model is not None:
+        key = budgets.table(project_id=project_id).key_of(model)
+        found = [each for each in found if each.model_key == key]
+    found.sort(key=lambda each: each.at, reverse=True)
+    return NetReport(
+        method=METHOD,
+        items=tuple(found[:limit]),
+        all=sums("", found),
+        kinds=sums_by(found, lambda each: each.kind.value),
+        models=sums_by(found, lambda each: each.model_key)[:_MOST_MODELS],
+        is_sample=is_sample,
+        first_at=first_at,
+    )
+
+
+def of_calls(*, project_id: int, call_ids: Sequence[str]) -> tuple[Shortened, ...]:
+    """The Trims of these calls, oldest first; a call that nothing was cut for has none. Five
+    queries at most."""
+    return tuple(_of_trims(project_id, calls_named(project_id, call_ids)))
+
+
+def of_conversation(*, project_id: int, conversation: str) -> tuple[Shortened, ...]:
+    """The newest fresh starts of a conversation, newest first. Five queries at most."""
+    row = Conversation.objects.filter(project_id=project_id, name=conversation).first()
+    if row is None or row.round_number == 1:
+        return ()
+    rounds = _rounds(_opened(project_id).filter(conversation=row), most=MOST_OF_CONVERSATION)
+    return tuple(_of_rounds(project_id, rounds))
+
+
+class _Opened(NamedTuple):
+    """The columns of a round and of its conversation, in the order they are asked for."""
+
+    conversation_id: int
+    conversation__name: str
+    conversation__model: str
+    conversation__model_key: str | None
+    conversation__generation: int
+    number: int
+    opened_by: str
+    first_generation: int
+    latest_generation: int
+    started_at: datetime
+    ended_at: datetime | None
+
+
+def _opened(project_id: int) -> QuerySet[Round]:
+    # Said as the index says it.
+    rows = Round.objects.filter(~Q(opened_by=""), project_id=project_id)
+    return rows.order_by("-started_at", "-id")
+
+
+def _trimmed(project_id: int) -> QuerySet[Call]:
+    rows = Call.objects.filter(
+        ~Q(fit_name="") | Q(trim_before_bytes__isnull=False), project_id=project_id
+    )
+    return rows.order_by("-started_at", "-id")
+
+
+def _in_range(rows: _Rows, since: datetime | None, until: datetime | None) -> _Rows:
+    if since is not None:
+        rows = rows.filter(started_at__gte=since)
+    return rows if until is None else rows.filter(started_at__lt=until)
+
+
+def _rounds(rows: QuerySet[Round], most: int = MOST_READ + 1) -> list[_Opened]:
+    return [_Opened(*row) for row in rows.values_list(*_Opened._fields)[:most]]
+
+
+def _of_rounds(project_id: int, rounds: Sequence[_Opened]) -> list[Shortened]:
+    near = calls_within(
+        project_id,
+        (
+            Span(
+                each.conversation_id,
+                each.first_generation - NEAR_CALLS,
+                each.first_generation + NEAR_CALLS - 1,
+            )
+            for each in rounds
+        ),
+    )
+    beside = {each: _beside(each, near.get(each.conversation_id, {})) for each in rounds}
+    told = _summaries(project_id, beside)
+    rules = budgets.table(project_id=project_id)
+    return [_fresh_start(rules, each, *beside[each], told) for each in rounds]
+
+
+def _beside(
+    opened: _Opened, calls: Mapping[int, NearCall]
+) -> tuple[list[NearCall], list[NearCall]]:
+    """The main calls before a fresh start, the nearest first, and those after it. A late call of
+    the round before may have a number of the new one."""
+    first = opened.first_generation
+    before = [calls[at] for at in range(first - 1, first - 1 - NEAR_CALLS, -1) if at in calls]
+    after = [calls[at] for at in range(first, first + NEAR_CALLS) if at in calls]
+    return (
+        [each for each in before if each.round_number == opened.number - 1],
+        [each for each in after if each.round_number == opened.number],
+    )
+
+
+def _summaries(
+    project_id: int, beside: Mapping[_Opened, tuple[list[NearCall], list[NearCall]]]
+) -> Mapping[int, Sequence[NearCall]]:
+    compacted = [
+        (opened.conversation_id, before[0].started_at, after[0].started_at)
+        for opened, (before, after) in beside.items()
+        if opened.opened_by == Shortening.COMPACTION and before and after
+    ]
+    if not compacted:
+        return {}
+    return summaries(
+        project_id,
+        [each for each, _, _ in compacted],
+        min(at for _, at, _ in compacted),
+        max(at for _, _, at in compacted),
+    )
+
+
+def _fresh_start(
+    rules: BudgetTable,
+    opened: _Opened,
+    before: Sequence[NearCall],
+    after: Sequence[NearCall],
+    told: Mapping[int, Sequence[NearCall]],
+) -> Shortened:
+    earlier = next(filter(_is_told, before), before[0] if before else None)
+    later = next(filter(_is_told, after), after[0] if after else None)
+    making = None
+    if opened.opened_by == Shortening.COMPACTION and before and after:
+        making = _between(
+            told.get(opened.conversation_id, ()), before[0].started_at, after[0].started_at
+        )
+    model = later or earlier
+    spelling = model.model if model else opened.conversation__model
+    key = (model.model_key if model else opened.conversation__model_key) or spelling
+    window = _window(rules, earlier)
+    share = core.share_of_window(_prompt_of(earlier).tokens if earlier else None, window)
+    return Shortened(
+        kind=Shortening(opened.opened_by),
+        at=opened.started_at,
+        model=spelling,
+        model_key=key,
+        conversation=opened.conversation__name,
+        round_number=opened.number,
+        fit_id="",
+        saved_bytes=None,
+        before=_call(earlier),
+        after=_call(later),
+        making=_call(making),
+        value=core.of_fresh_start(
+            before=_cached_for(earlier, later),
+            after=_prompt_of(later) if later else None,
+            making=_prompt_of(making) if making else None,
+            prices=_prices(rules, spelling, key),
+        ),
+        window_tokens=window,
+        share_of_window=share,
+        is_too_early=core.is_too_early(share),
+        is_too_late=core.is_too_late(
+            [each.cause for each in before], was_cut=any(map(_cut, before))
+        ),
+        may_have_expired=_may_have_expired(earlier, later),
+        clean_before=_counted(before),
+        clean_after=_counted(after),
+        next_after_calls=opened.latest_generation - opened.first_generation + 1
+        if opened.ended_at is not None
+        else None,
+    )
+
+
+def _of_trims(project_id: int, calls: Sequence[NearCall]) -> Iterator[Shortened]:
+    """Those of the calls that something was cut for."""
+    names = {each.fit_name for each in calls if each.fit_name and each.trim_before_bytes is None}
+    fits = Fit.objects.filter(project_id=project_id, name__in=sorted(names))
+    bytes_of = (
+        {
+            name: (before, after)
+            for name, before, after in fits.values_list("name", "before_bytes", "after_bytes")
+        }
+        if names
+        else {}
+    )
+    found = [(call, _cut_bytes(call, bytes_of)) for call in calls]
+    cut = [(call, gone) for call, gone in found if gone is not None and gone > 0]
+    near = calls_within(
+        project_id,
+        (
+            Span(
+                call.conversation_id,
+                call.generation - NEAR_CALLS,
+                call.generation + NEAR_CALLS - 1,
+            )
+            for call, _ in cut
+            if call.conversation_id is not None and call.generation is not None
+        ),
+    )
+    ids = {call.conversation_id for call, _ in cut if call.conversation_id is not None}
+    rows = Conversation.objects.filter(project_id=project_id, id__in=ids)
+    conversations = dict(rows.values_list("id", "name")) if ids else {}
+    rules = budgets.table(project_id=project_id)
+    for call, gone in cut:
+        of_conversation = near.get(call.conversation_id or 0, {})
+        yield _trim(
+            rules, call, gone, of_conversation, conversations.get(call.conversation_id or 0)
+        )
+
+
+def _trim(
+    rules: BudgetTable,
+    call: NearCall,
+    gone: int,
+    near: Mapping[int, NearCall],
+    conversation: str | None,
+) -> Shortened:
+    at = call.generation or 0
+    before = [near[each] for each in range(at - 1, at - 1 - NEAR_CALLS, -1) if each in near]
+    after = [near[each] for each in range(at, at + NEAR_CALLS) if each in near] or [call]
+    # Across a fresh start two things changed at once, and nobody can tell them apart.
+    same = [each for each in before if each.round_number == call.round_number]
+    earlier = next(filter(_is_told, same), None)
+    key = call.model_key or call.model
+    return Shortened(
+        kind=Shortening.TRIM,
+        at=call.started_at,
+        model=call.model,
+        model_key=key,
+        conversation=conversation or "",
+        round_number=None,
+        fit_id=call.fit_name,
+        saved_bytes=gone,
+        before=_call(earlier),
+        after=_call(call),
+        making=None,
+        value=core.of_trim(
+            before=_cached_for(earlier, call) if earlier else None,
+            after=_prompt_of(call),
+            saved_bytes=gone,
+            sent_bytes=call.sent_bytes,
+            prices=_prices(rules, call.model, key),
+        ),
+        window_tokens=_window(rules, call),
+        share_of_window=None,
+        is_too_early=None,
+        is_too_late=None,
+        may_have_expired=_may_have_expired(earlier, call),
+        clean_before=_counted(before),
+        clean_after=_counted(after),
+        next_after_calls=None,
+    )
+
+
+def _cut_bytes(call: NearCall, fits: Mapping[str, tuple[int, int]]) -> int | None:
+    before, after = call.trim_before_bytes, call.trim_after_bytes
+    if before is None or after is None:
+        before, after = fits.get(call.fit_name, (None, None))
+    return None if before is None or after is None else before - after
+
+
+def _cut(call: NearCall) -> bool:
+    return call.level_reason == HealthReason.SUSPECTED_CUT.value
+
+
+def _is_told(call: NearCall) -> bool:
+    return call.prompt_tokens is not None and not _cut(call)
+
+
+def _prompt_of(call: NearCall) -> Prompt:
+    """What is believed of its counts: what was probably cut tells nothing of what was sent."""
+    return Prompt(
+        tokens=None if _cut(call) else call.prompt_tokens,
+        cached=call.cached_tokens,
+        written=call.cache_write_tokens,
+        completion=call.completion_tokens,
+    )
+
+
+def _cached_for(earlier: NearCall | None, later: NearCall | None) -> Prompt:
+    """The prompt before, without what a cache held of it where another model came after it: each
+    model has its own."""
+    if earlier is None:
+        return Prompt(tokens=None, cached=None, written=None)
+    told = _prompt_of(earlier)
+    if later is not None and (earlier.model_key or earlier.model) != (
+        later.model_key or later.model
+    ):
+        return Prompt(tokens=told.tokens, cached=None, written=None)
+    return told
+
+
+def _prices(rules: BudgetTable, model: str, key: str) -> Prices:
+    budget = rules.lookup(model, key=key)
+    return Prices(
+        plain=budget.input_cost_usd_per_mtok,
+        # 0 is "unknown" of this column (records.models.budgets).
+        read=budget.cached_input_cost_usd_per_mtok or None,
+        written=budget.cache_write_cost_usd_per_mtok,
+        completion=budget.output_cost_usd_per_mtok,
+    )
+
+
+def _window(rules: BudgetTable, call: NearCall | None) -> int | None:
+    """What is known of the window today; else what the call was judged by."""
+    if call is None:
+        return None
+    budget = rules.lookup(call.model, key=call.model_key, client_window=call.client_window)
+    return budget.limit_tokens or call.limit_tokens
+
+
+def _between(calls: Iterable[NearCall], first: datetime, latest: datetime) -> NearCall | None:
+    """The newest of them from one moment to another."""
+    found = [each for each in calls if first <= each.started_at <= latest]
+    return found[-1] if found else None
+
+
+def _may_have_expired(earlier: NearCall | None, later: NearCall | None) -> bool | None:
+    if earlier is None or later is None:
+        return None
+    return (later.started_at - earlier.started_at).total_seconds() > CACHE_SECONDS
+
+
+def _outcome(call: NearCall) -> CallOutcome:
+    return outcome_of(cause=call.cause, status=call.status)
+
+
+def _counted(calls: Sequence[NearCall]) -> Counted:
+    clean = sum(_outcome(each) is CallOutcome.CLEAN for each in calls)
+    return Counted(calls=len(calls), clean=clean)
+
+
+def _call(call: NearCall | None) -> CallBeside | None:
+    if call is None:
+        return None
+    return CallBeside(
+        id=call.name,
+        at=call.started_at,
+        prompt_tokens=call.prompt_tokens,
+        cached_tokens=call.cached_tokens,
+        cache_write_tokens=call.cache_write_tokens,
+        completion_tokens=call.completion_tokens,
+        outcome=_outcome(call),
+    )

@@ -1,0 +1,142 @@
+"""Shortened prompts with their net value, as they are told, and sums of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from helmdash.answers import BLANK_IS_NULL, Doc, answer
+from helmdash.core.calls.outcomes import CallOutcome
+from helmdash.core.evidence import net_value as core
+from helmdash.core.evidence.net_value import NetValue, Shortening, TokenSum, UsdSum
+from helmdash.core.evidence.suggested import Counted
+
+
+@answer("CallBeside")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallBeside:
+    """A call that a net value was made from, with what its provider reported."""
+
+    id: str
+    at: datetime
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    cache_write_tokens: int | None
+    completion_tokens: int | None
+    outcome: CallOutcome
+
+
+@answer("ShortenedPrompt")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortened:
+    """One Trim, clear or compaction, and what it came to."""
+
+    kind: Shortening
+    at: datetime
+    model: str
+    model_key: str
+    conversation: Annotated[str, BLANK_IS_NULL]
+    round_number: Annotated[int | None, Doc("The round that it opened. Null: a Trim.")]
+    fit_id: Annotated[str, BLANK_IS_NULL, Doc("Of a Trim, where the call names one.")]
+    saved_bytes: Annotated[int | None, Doc("Of a Trim.")]
+    before: Annotated[
+        CallBeside | None, Doc("The main call before it that reported its prompt. Null: none did.")
+    ]
+    after: Annotated[CallBeside | None, Doc("The first call with the shorter prompt.")]
+    making: Annotated[CallBeside | None, Doc("The call that wrote the summary, if one is known.")]
+    value: NetValue
+    window_tokens: Annotated[int | None, Doc("As far as is known today.")]
+    share_of_window: Annotated[float | None, Doc("How much of it the prompt before filled.")]
+    is_too_early: Annotated[bool | None, Doc("Below half of the window. Null: unknown, or a Trim.")]
+    is_too_late: Annotated[
+        bool | None,
+        Doc("One of five calls before was refused for its length or probably cut. Null: a Trim."),
+    ]
+    may_have_expired: Annotated[
+        bool | None,
+        Doc("So long after the call before that its cache may have been gone anyway."),
+    ]
+    clean_before: Annotated[Counted, Doc("Of the five main calls before.")]
+    clean_after: Annotated[Counted, Doc("Of the first five main calls with it.")]
+    next_after_calls: Annotated[
+        int | None, Doc("Main calls until the next fresh start. Null: none came yet, or a Trim.")
+    ]
+
+
+@answer("NetSums")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetSums:
+    """Some of them together. name: of the kind, or of the model; "": all."""
+
+    name: Annotated[str, BLANK_IS_NULL]
+    count: int
+    saved_tokens: TokenSum
+    rebilled_tokens: TokenSum
+    making_tokens: Annotated[TokenSum, Doc("unknown: compactions whose summary no call tells of.")]
+    net_tokens: TokenSum
+    net_usd: UsdSum
+    may_have_expired: int
+    too_early: Annotated[int, Doc("Of clears and compactions.")]
+    window_unknown: Annotated[int, Doc("Clears and compactions of which that is not known.")]
+    too_late: int
+    clean_before: Counted
+    clean_after: Counted
+
+
+@answer("NetReport")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetReport:
+    """What shortened prompts of a range came to, newest first.
+
+    items may be fewer than were added up. first_at: of the oldest that was read. models: those with
+    the most, at most twenty.
+    """
+
+    method: str
+    items: tuple[Shortened, ...]
+    all: NetSums
+    kinds: tuple[NetSums, ...]
+    models: tuple[NetSums, ...]
+    is_sample: Annotated[
+        bool, Doc("The range has more: these are the newest 200 of Trims and of fresh starts.")
+    ]
+    first_at: datetime | None
+
+
+def sums_by(found: Sequence[Shortened], name: Callable[[Shortened], str]) -> tuple[NetSums, ...]:
+    """Sums of each group of them, by its name, the largest group first."""
+    groups: dict[str, list[Shortened]] = {}
+    for each in found:
+        groups.setdefault(name(each), []).append(each)
+    each_sums = [sums(group, items) for group, items in groups.items()]
+    return tuple(sorted(each_sums, key=lambda each: (-each.count, each.name)))
+
+
+def sums(name: str, items: Sequence[Shortened]) -> NetSums:
+    """All of them added up."""
+    values = [each.value for each in items]
+    compacted = [each.value for each in items if each.kind is Shortening.COMPACTION]
+    return NetSums(
+        name=name,
+        count=len(items),
+        saved_tokens=core.sum_of_tokens(each.saved_tokens for each in values),
+        rebilled_tokens=core.sum_of_tokens(each.rebilled_tokens for each in values),
+        making_tokens=core.sum_of_tokens(each.making_tokens for each in compacted),
+        net_tokens=core.sum_of_tokens(each.net_tokens for each in values),
+        net_usd=core.sum_of_usd(each.net_usd for each in values),
+        may_have_expired=sum(each.may_have_expired is True for each in items),
+        too_early=sum(each.is_too_early is True for each in items),
+        window_unknown=sum(
+            each.is_too_early is None for each in items if each.kind is not Shortening.TRIM
+        ),
+        too_late=sum(each.is_too_late is True for each in items),
+        clean_before=_added(each.clean_before for each in items),
+        clean_after=_added(each.clean_after for each in items),
+    )
+
+
+def _added(counted: Iterable[Counted]) -> Counted:
+    told = list(counted)
+    return Counted(calls=sum(each.calls for each in told), clean=sum(each.clean for each in told))

@@ -1,0 +1,282 @@
+"""The net value of shortened prompts, to the token: the calculations of docs/net-value.md."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from helmdash.core.access.permissions import SHELL
+from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
+from helmdash.core.evidence.net_value import (
+    Prices,
+    Prompt,
+    Shortening,
+    is_too_early,
+    of_fresh_start,
+    of_trim,
+    sum_of_tokens,
+)
+from helmdash.operations.care import clearing
+from helmdash.queries.access import ProjectInfo
+from helmdash.queries.evidence.net_value import (
+    MOST_READ,
+    net_report,
+    of_calls,
+    of_conversation,
+)
+from helmdash.records.models import Budget
+from tests.factories import NOW, make_capture
+from tests.recording.support import make_ruled_project, record
+
+DOCS = Path(__file__).parents[2] / "docs" / "net-value.md"
+CLAUDE, GPT = "anthropic/claude-sonnet-4-5", "openai/gpt-4o"
+
+
+@pytest.fixture
+def project(db: None) -> ProjectInfo:
+    made = make_ruled_project()
+    Budget.objects.filter(key="anthropic/").update(
+        input_cost_usd_per_mtok=3.0,
+        cached_input_cost_usd_per_mtok=0.3,
+        cache_write_cost_usd_per_mtok=3.75,
+        output_cost_usd_per_mtok=15.0,
+    )
+    Budget.objects.filter(key=GPT).update(
+        input_cost_usd_per_mtok=2.5, cached_input_cost_usd_per_mtok=1.25
+    )
+    return made
+
+
+def at(minutes: float) -> datetime:
+    return NOW - timedelta(hours=2) + timedelta(minutes=minutes)
+
+
+def claude(minutes: float, plain: int, read: int, written: int, out: int, **over: Any) -> Capture:
+    """A call as Anthropic reports it: three counters beside each other."""
+    usage = {
+        "input_tokens": plain,
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written,
+        "output_tokens": out,
+    }
+    return make_capture(
+        id=f"c{minutes:g}", model=CLAUDE, usage=usage, started_at=at(minutes), **over
+    )
+
+
+# As in the document: the call before, the one that wrote the summary, and those after.
+SESSION = (
+    claude(0, 4, 0, 118_000, 300, context="0"),
+    claude(1, 6, 118_000, 42_000, 350, context="0"),
+    claude(2, 900, 160_000, 0, 2_100, context="0", purpose="compaction"),
+    claude(3, 8, 12_000, 9_000, 410, context="1"),
+    claude(4, 8, 21_000, 500, 200, context="1"),
+)
+
+
+def gpt(name: str, minutes: float, tokens: int, cached: int | None, **over: Any) -> Capture:
+    usage: dict[str, Any] = {"prompt_tokens": tokens, "completion_tokens": 50}
+    if cached is not None:
+        usage["prompt_tokens_details"] = {"cached_tokens": cached}
+    return make_capture(id=name, usage=usage, started_at=at(minutes), **over)
+
+
+TRIMMED = (
+    gpt("plain", 10, 11_000, 10_240, conversation="fitted"),
+    gpt(
+        "cut",
+        11,
+        12_000,
+        2_048,
+        conversation="fitted",
+        trim=CapturedTrim(before_bytes=68_000, after_bytes=48_000),
+        sent=SentSizes(bytes=48_000, messages=3),
+    ),
+)
+
+
+def test_a_compaction_agrees_with_the_calculation_by_hand(project: ProjectInfo) -> None:
+    record(project, *SESSION)
+
+    (found,) = of_conversation(project_id=project.id, conversation="talk")
+
+    assert found.kind is Shortening.COMPACTION
+    assert [each and each.id for each in (found.before, found.making, found.after)] == [
+        "c1",
+        "c2",
+        "c3",
+    ]
+    value = found.value
+    assert (value.saved_tokens, value.held_tokens) == (138_998, 160_000)
+    assert (value.rebilled_tokens, value.making_tokens) == (9_008, 3_000)
+    assert value.net_tokens == 126_990
+    assert value.net_usd == pytest.approx(-0.071556, abs=1e-12)
+    assert value.pays_after == 3
+    told = DOCS.read_text()
+    for figure in (138_998, 9_008, 3_000, 126_990, -71_556):
+        assert f"**{figure:,}**" in told
+    # 160,006 of 200,000, and nothing was refused before it.
+    assert found.share_of_window == pytest.approx(0.80003)
+    assert (found.is_too_early, found.is_too_late, found.may_have_expired) == (False, False, False)
+    assert (found.clean_before.calls, found.clean_after.clean) == (2, 2)
+    assert found.next_after_calls is None
+
+
+def test_a_trim_agrees_with_the_calculation_by_hand(project: ProjectInfo) -> None:
+    record(project, *TRIMMED)
+
+    (found,) = of_calls(project_id=project.id, call_ids=["plain", "cut", "nobody's"])
+
+    assert (found.kind, found.before and found.before.id) == (Shortening.TRIM, "plain")
+    value = found.value
+    assert (value.saved_tokens, value.rebilled_tokens, value.net_tokens) == (5_000, 8_192, -3_192)
+    assert value.net_usd == pytest.approx(0.00226, abs=1e-12)
+    told = DOCS.read_text()
+    assert all(f"**{figure:,}**" in told for figure in (5_000, 8_192, -3_192, 2_260))
+
+
+def test_a_range_adds_up_what_is_known_and_counts_the_rest(
+    project: ProjectInfo, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    record(project, *SESSION, *TRIMMED)
+    # No cache is told of, and an overflow came before a clear that came too early for its window.
+    record(
+        project,
+        gpt("low", 20, 30_000, None, conversation="cleared"),
+        make_capture(
+            id="over",
+            conversation="cleared",
+            usage=None,
+            finish_reason=None,
+            http_status=400,
+            error_message="This model's maximum context length is 128000 tokens.",
+            error_code="context_length_exceeded",
+            started_at=at(21),
+        ),
+    )
+    clearing.clear(
+        actor=SHELL, project=project, conversation="cleared", now=at(22), reason="a test"
+    )
+    record(project, gpt("fresh", 30, 10_000, None, conversation="cleared"))
+
+    with django_assert_max_num_queries(17):
+        found = net_report(project_id=project.id)
+
+    assert [each.kind for each in found.items] == ["clear", "trim", "compaction"]
+    clear = found.items[0]
+    assert (clear.before and clear.before.id, clear.after and clear.after.id) == ("low", "fresh")
+    assert (clear.is_too_early, clear.is_too_late, clear.may_have_expired) == (True, True, True)
+    assert (clear.value.saved_tokens, clear.value.net_tokens) == (20_000, None)
+    everything = found.all
+    assert (everything.count, everything.too_early, everything.too_late) == (3, 1, 1)
+    assert everything.saved_tokens.sum == 138_998 + 5_000 + 20_000
+    assert (everything.net_tokens.sum, everything.net_tokens.unknown) == (126_990 - 3_192, 1)
+    assert everything.net_usd.sum == pytest.approx(0.00226 - 0.071556, abs=1e-12)
+    assert everything.net_usd.unknown == 1
+    assert [(each.name, each.count) for each in found.models] == [(GPT, 2), (CLAUDE, 1)]
+    assert (found.is_sample, found.first_at) == (False, at(3))
+    # Narrowed by range, by kind and by any spelling of the model.
+    assert [each.kind for each in net_report(project_id=project.id, since=at(12)).items] == [
+        "clear"
+    ]
+    assert not net_report(project_id=project.id, until=at(3)).items
+    of_kind = net_report(project_id=project.id, kind=Shortening.TRIM, model="openai/GPT-4o")
+    assert [each.after and each.after.id for each in of_kind.items] == ["cut"]
+
+
+def test_however_many_there_are_so_many_are_read(
+    project: ProjectInfo, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    cut = CapturedTrim(before_bytes=2_000, after_bytes=1_000)
+    record(
+        project,
+        *(
+            gpt(f"t{n}", n / 100, 1_000, 0, conversation=f"many-{n % 7}", trim=cut)
+            for n in range(MOST_READ + 5)
+        ),
+    )
+
+    with django_assert_max_num_queries(17):
+        found = net_report(project_id=project.id)
+
+    assert (found.is_sample, found.all.count) == (True, MOST_READ)
+    # Nobody said how many bytes were sent.
+    assert (found.all.saved_tokens.sum, found.all.saved_tokens.unknown) == (None, MOST_READ)
+
+
+PLAIN = Prices(plain=1.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "making", "prices", "expected"),
+    [
+        # The cache of the start survived: nothing was paid anew.
+        (Prompt(tokens=90, cached=80, written=None), (30, 30, None), None, PLAIN, (60, 0, 60, 0.0)),
+        # More in the cache than the shorter prompt has: it cannot be paid anew twice.
+        (Prompt(tokens=90, cached=40, written=50), (30, 0, 30), None, PLAIN, (60, 30, 30, 60e-6)),
+        # Not told of the cache, before or after; no price; no completion of the summary's call.
+        (
+            Prompt(tokens=90, cached=None, written=5),
+            (30, 0, 0),
+            None,
+            PLAIN,
+            (60, None, None, None),
+        ),
+        (
+            Prompt(tokens=90, cached=10, written=5),
+            (30, None, 0),
+            None,
+            PLAIN,
+            (60, None, None, None),
+        ),
+        (
+            Prompt(tokens=90, cached=0, written=0),
+            (30, 0, 0),
+            None,
+            Prices(plain=None),
+            (60, 0, 60, None),
+        ),
+        (
+            Prompt(tokens=90, cached=0, written=0),
+            (30, 0, 0),
+            Prompt(tokens=90, cached=0, written=0),
+            PLAIN,
+            (60, 0, None, None),
+        ),
+    ],
+)
+def test_what_is_not_told_is_unknown(
+    before: Prompt,
+    after: tuple[int | None, int | None, int | None],
+    making: Prompt | None,
+    prices: Prices,
+    expected: tuple[int | None, int | None, int | None, float | None],
+) -> None:
+    tokens, cached, written = after
+
+    found = of_fresh_start(
+        before=before,
+        after=Prompt(tokens=tokens, cached=cached, written=written),
+        making=making,
+        prices=prices,
+    )
+
+    known = (found.saved_tokens, found.rebilled_tokens, found.net_tokens, found.net_usd)
+    assert known == (*expected[:3], None if expected[3] is None else known[3])
+    assert (known[3] is None) == (expected[3] is None)
+
+
+def test_the_first_call_of_all_has_nothing_to_be_held_against() -> None:
+    after = Prompt(tokens=101, cached=0, written=0)
+
+    found = of_trim(before=None, after=after, saved_bytes=50, sent_bytes=100, prices=PLAIN)
+
+    # A half is rounded up.
+    assert (found.saved_tokens, found.held_tokens, found.net_tokens) == (51, None, None)
+    assert of_fresh_start(before=after, after=None, making=None, prices=PLAIN).saved_tokens is None
+    assert sum_of_tokens([None, None]).sum is None
+    assert (is_too_early(None), is_too_early(0.49), is_too_early(0.5)) == (None, True, False)
