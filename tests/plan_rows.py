@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from helmdash.operations.rollups.noting import note_plan
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.keyed_hash import hash_intent
 from helmdash.records.models import PlanAttempt, PlanRecord, PlanStep
+from helmdash.records.plan_facts import plan_facts_of_row
 from tests.factories import NOW
 
 MODEL = "openai/gpt-4o"
@@ -46,6 +48,7 @@ def make_plan(
         **over,
     }
     row = PlanRecord.objects.create(project_id=project.id, name=name, **given)
+    note_plan(project.id, None, plan_facts_of_row(row), now=row.started_at)
     for position, entry in enumerate(entries, start=1):
         PlanStep.objects.create(
             project_id=project.id,

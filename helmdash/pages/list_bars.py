@@ -73,8 +73,11 @@ def plan_bars(
     *, project_id: int, filters: Mapping[str, Any], now: datetime, zone: tzinfo
 ) -> ListBars:
     """The plans that fit the filters of their list, by outcome."""
-    found = list_series(
-        plans.moments(project_id=project_id, now=now, **filters),
+    newest = plans.moments(project_id=project_id, now=now, **filters)
+    has_more = newest.read_from is not None
+    counted = plans.plan_series(project_id=project_id, now=now, **filters) if has_more else None
+    found = counted or list_series(
+        newest,
         project_id=project_id,
         since=filters["since"],
         until=filters["until"],

@@ -1,5 +1,6 @@
-"""The rows of a list over time, in bars, where there are no rollups of them: conversations, fits,
-plans. They are counted as they are read, the newest first, up to a stated number."""
+"""The rows of a list over time, in bars, where no rollups tell them: conversations, fits, and plans
+under filters that rollups do not carry. They are counted as they are read, the newest first, up to
+a stated number."""
 
 from __future__ import annotations
 

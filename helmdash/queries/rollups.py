@@ -29,9 +29,11 @@ from helmdash.core.rollups.figures import (
     with_only,
 )
 from helmdash.core.rollups.periods import cover, first_quarter, moment_of, quarter_of
+from helmdash.core.rollups.plan_facts import RUNNING
 from helmdash.records.call_facts import facts_of
 from helmdash.records.fit_facts import fit_facts_of
-from helmdash.records.models import Call, Fit, RollupState, UncountedCalls
+from helmdash.records.models import Call, Fit, PlanRecord, RollupState, UncountedCalls
+from helmdash.records.plan_facts import plan_facts_of
 from helmdash.records.rollup_rows import read_spans
 
 # An edge with more calls is rounded to its quarter-hour: reading them takes a tenth of a second.
@@ -179,8 +181,8 @@ def waiting(*, now: datetime) -> Waiting:
 
 
 def counted_down_to(state: RollupState, marginal: Marginal = Marginal.ALL) -> int | None:
-    """The quarter-hour from which on a project's calls (or fits) are in a marginal; None: all of
-    them are.
+    """The quarter-hour from which on a project's calls, fits or plans are in a marginal; None: all
+    of them are.
 
     Those from before there were rollups, or this marginal, are counted from the newest back.
     """
@@ -235,12 +237,17 @@ def _cut(since: datetime | None, until: datetime | None) -> Iterator[_Cut]:
 
 
 def _read(project_id: int, marginal: Marginal, cut: _Cut) -> Sequence[Facts]:
-    """The facts of an edge's calls, or fits; one more than MOST_EDGE_CALLS at most."""
+    """The facts of an edge's calls, fits or plans; one more than MOST_EDGE_CALLS at most."""
     if marginal in OF_FITS:
         fits = Fit.objects.filter(
             project_id=project_id, created_at__gte=cut.since, created_at__lt=cut.until
         )
         return fit_facts_of(fits[: MOST_EDGE_CALLS + 1])
+    if marginal is Marginal.PLAN:
+        plans = PlanRecord.objects.filter(
+            project_id=project_id, started_at__gte=cut.since, started_at__lt=cut.until
+        )
+        return plan_facts_of(plans.exclude(outcome=RUNNING)[: MOST_EDGE_CALLS + 1])
     calls = Call.objects.filter(
         project_id=project_id, started_at__gte=cut.since, started_at__lt=cut.until
     )

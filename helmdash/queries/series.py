@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -18,7 +18,7 @@ from django.db.models import Min
 
 from helmdash.core.calls.outcomes import outcome_of
 from helmdash.core.rollups.facts import OTHER
-from helmdash.core.rollups.figures import CALLS, Counts, Marginal, add, tally, under
+from helmdash.core.rollups.figures import CALLS, Counts, Key, Marginal, add, tally, under
 from helmdash.core.rollups.periods import (
     Span,
     Width,
@@ -61,10 +61,17 @@ class Split(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Only:
     """One marginal's calls with one of some words: clients by name, models by their keys
-    (queries.distinct_values.model_keys), and so on. words: None: all of them."""
+    (queries.distinct_values.model_keys), and so on. words: None: all of them. fits: of these, what
+    the rest of a key must say; None: anything."""
 
     marginal: Marginal
     words: tuple[str, ...] | None = None
+    fits: Callable[[Key], bool] | None = None
+
+    def has(self, key: Key) -> bool:
+        """Whether figures under a key are of these."""
+        is_one = self.words is None or key[0] in self.words
+        return is_one and (self.fits is None or self.fits(key))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +247,21 @@ def count_rows(
     return exact, sum(told, Counter())
 
 
+def with_rows(bars: Sequence[Bar], rows: Iterable[Moment]) -> tuple[Bar, ...]:
+    """The same bars with some rows more; those that are not known stay so."""
+    more, _ = count_rows(bars, rows)
+    return tuple(
+        bar
+        if bar.calls is None or not each.calls
+        else replace(
+            bar,
+            calls=bar.calls + each.calls,
+            parts=dict(Counter(bar.parts) + Counter(each.parts)),
+        )
+        for bar, each in zip(bars, more, strict=True)
+    )
+
+
 def estimate_before(
     at: datetime,
     exact: Sequence[Bar],
@@ -337,11 +359,13 @@ def _counts(
         words=only.words,
     )
     found: list[Counts] = [{} for _ in edges[1:]]
-    for rows in stored.figures.values():
+    for key, rows in stored.figures.items():
+        if not only.has(key):
+            continue
         for _, period, counts in rows:
             add(found[bisect_right(edges, first_quarter(width, period)) - 1], counts)
     for (quarter, _, key), counts in tally(stored.uncounted, only=only.marginal).items():
-        if edges[0] <= quarter < edges[-1] and (only.words is None or key[0] in only.words):
+        if edges[0] <= quarter < edges[-1] and only.has(key):
             add(found[bisect_right(edges, quarter) - 1], counts)
     return found, stored.is_behind
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from django.db.models import QuerySet
 
 from helmdash.core.rollups.facts import COLUMNS, CallFacts
-from helmdash.core.rollups.figures import Change
+from helmdash.core.rollups.figures import Change, Facts
 from helmdash.core.rollups.fit_facts import FitFacts
 from helmdash.core.rollups.periods import quarter_of
+from helmdash.core.rollups.plan_facts import PlanFacts
 from helmdash.records.bulk import storable
 from helmdash.records.models import Call
 
 _columns = itemgetter(*COLUMNS)
+# In the order of their lists while they wait.
+_KINDS: Final[tuple[type[Facts], ...]] = (CallFacts, FitFacts, PlanFacts)
 
 
 def facts_of_row(row: Mapping[str, Any]) -> CallFacts:
@@ -38,17 +41,17 @@ def facts_of_values(rows: Iterable[Sequence[Any]]) -> Iterator[CallFacts]:
 
 def dump_changes(changes: Sequence[Change]) -> str:
     """Lists in JSON: facts of calls that were true before, and that are true now; where there are
-    fits, two more of theirs.
+    fits, two more of theirs, and where there are plans, two more after those.
 
     What no database stores is written as it is stored with the calls, so that both stay equal.
     """
-    told: list[list[tuple[Any, ...]]] = [[], [], [], []]
+    told: list[list[tuple[Any, ...]]] = [[] for _ in _KINDS for _ in range(2)]
     for change in changes:
         for place, facts in enumerate(change):
             if facts is not None:
-                told[place if isinstance(facts, CallFacts) else place + 2].append(tuple(facts))
-    if not told[2] and not told[3]:
-        del told[2:]
+                told[2 * _KINDS.index(type(facts)) + place].append(tuple(facts))
+    while len(told) > 2 and not told[-1] and not told[-2]:
+        del told[-2:]
     try:
         text = orjson.dumps(told).decode()
     except orjson.JSONEncodeError:  # lone surrogates
@@ -58,12 +61,8 @@ def dump_changes(changes: Sequence[Change]) -> str:
 
 def load_changes(text: str) -> Iterator[Change]:
     """What `dump_changes` wrote."""
-    before, after, *fits = orjson.loads(text)
-    for old in before:
-        yield CallFacts(*old), None
-    for new in after:
-        yield None, CallFacts(*new)
-    for place, told in enumerate(fits):
-        for each in told:
-            fit = FitFacts(*each)
-            yield (fit, None) if place == 0 else (None, fit)
+    for place, told in enumerate(orjson.loads(text)):
+        make = _KINDS[place // 2]
+        for values in told:
+            facts = make(*values)
+            yield (None, facts) if place % 2 else (facts, None)

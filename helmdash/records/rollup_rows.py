@@ -26,9 +26,10 @@ from helmdash.core.rollups.figures import (
 )
 from helmdash.core.rollups.fit_facts import FitFacts
 from helmdash.core.rollups.periods import Span, Width, moment_of
+from helmdash.core.rollups.plan_facts import RUNNING, PlanFacts
 from helmdash.records.call_facts import facts_of_values, load_changes
 from helmdash.records.fit_facts import steps_of
-from helmdash.records.models import Call, Fit, Rollup, UncountedCalls
+from helmdash.records.models import Call, Fit, PlanRecord, Rollup, UncountedCalls
 from helmdash.records.querysets import moment
 from helmdash.records.replica import connection_for
 
@@ -136,10 +137,16 @@ _OF_SPAN = (
 
 
 def read_periods(
-    *, project_id: int, width: Width, first: int, end: int
+    *,
+    project_id: int,
+    width: Width,
+    first: int,
+    end: int,
+    some: Collection[Marginal] = tuple(Marginal),
 ) -> dict[Slot, tuple[int, Counts]]:
-    """Every row of a width from one period to before another: its id and its figures."""
-    marginals = ", ".join(f"'{each.value}'" for each in Marginal)
+    """Every row of a width from one period to before another, of some marginals: its id and its
+    figures."""
+    marginals = ", ".join(f"'{each.value}'" for each in some)
     statement = (
         f"SELECT marginal, width, period, key, id, {_ALL_FIGURES} FROM {_ROLLUPS}"
         " WHERE project_id = %s"
@@ -174,8 +181,9 @@ def read_slots(project_id: int, slots: Iterable[Slot]) -> dict[Slot, tuple[int, 
 
 def read_quarter(
     *, project_id: int, quarter: int
-) -> tuple[list[CallFacts], list[FitFacts], list[Change]]:
-    """The calls and fits of a quarter-hour, and what waits of it, as they are at one moment."""
+) -> tuple[list[CallFacts], list[FitFacts | PlanFacts], list[Change]]:
+    """The calls of a quarter-hour, its fits and plans, and what waits of it, as they are at one
+    moment."""
     columns = ", ".join(connection.ops.quote_name(name) for name in COLUMNS)
     nothing = ", ".join(["NULL"] * len(COLUMNS))
     # Calls come first: their columns give the types.
@@ -185,34 +193,48 @@ def read_quarter(
         f" UNION ALL SELECT changes, NULL, {nothing} FROM {_UNCOUNTED} WHERE project_id = %s"
         f" UNION ALL SELECT {_FIT[connection.vendor]}, created_at, {nothing} FROM {_FITS}"
         " WHERE project_id = %s AND created_at >= %s AND created_at < %s"
+        f" UNION ALL SELECT {_PLAN[connection.vendor]}, started_at, {nothing} FROM {_PLANS}"
+        " WHERE project_id = %s AND started_at >= %s AND started_at < %s"
+        f" AND outcome <> '{RUNNING}'"
     )
     adapt = connection.ops.adapt_datetimefield_value
     bounds = [adapt(moment_of(quarter)), adapt(moment_of(quarter + 1))]
     calls: list[Sequence[Any]] = []
-    fits: list[FitFacts] = []
+    others: list[FitFacts | PlanFacts] = []
     waiting: list[Change] = []
-    values = [project_id, *bounds, project_id, project_id, *bounds]
+    values = [project_id, *bounds, project_id, *[project_id, *bounds] * 2]
     for text, at, *rest in _rows(statement, values):
         if text is None:
             calls.append((moment(at), *rest))
         elif at is None:
             waiting.extend(load_changes(text))
         else:
-            model, caller, before, after, fit, steps = orjson.loads(text)
-            told = tuple(steps_of(steps))
-            fits.append(FitFacts(quarter, model, caller, before, after, bool(fit), told))
+            others.append(_other(quarter, *orjson.loads(text)))
     waiting = [each for each in waiting if _is_of(each, quarter)]
-    return list(facts_of_values(calls)), fits, waiting
+    return list(facts_of_values(calls)), others, waiting
 
 
-_FITS = Fit._meta.db_table
+_FITS, _PLANS = Fit._meta.db_table, PlanRecord._meta.db_table
 # A fit as JSON; of its receipt the steps alone.
 _FIT: Final = {
-    "sqlite": "json_array(model, caller, before_bytes, after_bytes, fits,"
+    "sqlite": "json_array('fit', model, caller, before_bytes, after_bytes, fits,"
     " json_extract(trim, '$.steps'))",
-    "postgresql": "json_build_array(model, caller, before_bytes, after_bytes, fits,"
+    "postgresql": "json_build_array('fit', model, caller, before_bytes, after_bytes, fits,"
     " trim -> 'steps')::text",
 }
+_PLAN_COLUMNS: Final = ", ".join(PlanFacts._fields[1:])
+_PLAN: Final = {
+    "sqlite": f"json_array('plan', {_PLAN_COLUMNS})",
+    "postgresql": f"json_build_array('plan', {_PLAN_COLUMNS})::text",
+}
+
+
+def _other(quarter: int, kind: str, *values: Any) -> FitFacts | PlanFacts:
+    """A row that is no call's, from its JSON."""
+    if kind == "plan":
+        return PlanFacts(quarter, *values)
+    model, caller, before, after, fit, steps = values
+    return FitFacts(quarter, model, caller, before, after, bool(fit), tuple(steps_of(steps)))
 
 
 def _is_of(change: Change, quarter: int) -> bool:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from html import unescape
+from importlib import import_module
+from typing import Any
 
 import pytest
 from django.test import Client
 
 from helmdash.queries import plans
 from helmdash.queries.access import ProjectInfo
+from helmdash.queries.plans import PlanTotal
 from tests.factories import NOW, make_capture, record
 from tests.pages.hygiene import faults
 from tests.plan_rows import make_plan
@@ -60,6 +63,52 @@ def test_totals_tell_outcomes_trend_and_latency(history: ProjectInfo) -> None:
     assert second.latency_ms is None
     assert (found.intents, found.is_sample) == (2, False)
     assert plans.totals(project_id=history.id, now=NOW, outcome="running") is None
+
+
+# Filters that rollups carry, and how many plans fit them.
+CARRIED = [
+    ({}, 14),
+    ({"model": "small/model"}, 3),
+    ({"outcome": "failed"}, 5),
+    ({"variant": "full_steps", "kind": "plan"}, 11),
+    ({"since": NOW - timedelta(days=4, minutes=1)}, 5),
+]
+
+
+@pytest.mark.parametrize(("filters", "plans_there"), CARRIED)
+def test_totals_of_more_plans_than_are_read_are_of_all_of_them(
+    history: ProjectInfo,
+    monkeypatch: pytest.MonkeyPatch,
+    filters: dict[str, Any],
+    plans_there: int,
+) -> None:
+    """Read from the rows, then counted by rollups: a plan whose server is gone as well."""
+    make_plan(history, "stalled", outcome="running", latency_ms=None)
+    exact = plans.totals(project_id=history.id, now=NOW, **filters)
+    # By its module: the package has a function of this name.
+    monkeypatch.setattr(import_module("helmdash.queries.plans.totals"), "MOST_READ", 2)
+
+    found = plans.totals(project_id=history.id, now=NOW, **filters)
+
+    assert exact is not None
+    assert found is not None
+    assert (found.all.plans, found.is_sample, found.intents_of) == (plans_there, False, 2)
+
+    def counts(total: PlanTotal) -> tuple[object, ...]:
+        named = (total.model, total.kind, total.variant)
+        return (*named, total.plans, total.ok, total.gap, total.partial, total.failed)
+
+    assert list(map(counts, found.groups)) == list(map(counts, exact.groups))
+    for told, known in zip((found.all, *found.groups), (exact.all, *exact.groups), strict=True):
+        assert told.latency_ms == (known.latency_ms and pytest.approx(known.latency_ms, rel=0.005))
+    series = plans.plan_series(project_id=history.id, now=NOW, **filters)
+    assert series is not None
+    assert sum(bar.calls or 0 for bar in series.bars) == plans_there
+    assert sum(bar.parts.get("failed", 0) for bar in series.bars) == exact.all.failed
+    # What rollups do not carry is told of the newest, and says so.
+    sample = plans.totals(project_id=history.id, now=NOW, caller="owner", **filters)
+    assert sample is not None
+    assert (sample.all.plans, sample.is_sample) == (2, True)
 
 
 def test_a_plan_that_stalled_counts_as_failed_and_one_that_runs_as_neither(

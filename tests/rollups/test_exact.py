@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 import pytest
 from django.db import transaction
+from django.db.models import QuerySet
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
@@ -32,10 +33,12 @@ from helmdash.core.rollups.figures import (
     apart,
     distribution,
     tally,
+    version_with,
 )
 from helmdash.core.rollups.periods import Width, period_of
 from helmdash.operations.care.clearing import clear
 from helmdash.operations.fitting.fits import insert_fit
+from helmdash.operations.planning import fail_plan
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.operations.retention.expired import delete_expired
 from helmdash.operations.rollups import folding, noting
@@ -52,13 +55,16 @@ from helmdash.records.models import (
     Call,
     Conversation,
     Fit,
+    PlanRecord,
     Project,
     Rollup,
     RollupState,
     UncountedCalls,
 )
+from helmdash.records.plan_facts import plan_facts_of
 from helmdash.records.rollup_rows import COLUMN_OF, Slot, key_text, read_periods
 from tests.factories import NOW, make_capture
+from tests.plan_rows import make_plan
 from tests.recording.support import make_ruled_project, record
 
 # Minutes before the last: in one quarter-hour, in one hour, over days and over the end of a month.
@@ -134,6 +140,11 @@ def _fit(project: ProjectInfo, name: str, age: int = 0, **given: Any) -> None:
     )
 
 
+def _plans(project: ProjectInfo) -> QuerySet[PlanRecord]:
+    """Those that are over: only these are counted."""
+    return PlanRecord.objects.filter(project_id=project.id).exclude(outcome="running")
+
+
 def _every_width(facts: Iterable[Facts]) -> dict[Slot, Counts]:
     """What all rollups have to be, by another way than folding."""
     slots: dict[Slot, Counts] = {}
@@ -177,6 +188,7 @@ class Story(RuleBasedStateMachine):
         self.project = make_ruled_project(slug=f"p{Story.made}", name="P", retention_days=7)
         self.retired: list[Facts] = []
         self.fits = 0
+        self.plans = 0
 
     @rule(calls=st.lists(_CALLS, min_size=1, max_size=4), crashes=st.booleans())
     def report(self, calls: list[dict[str, Any]], crashes: bool) -> None:
@@ -193,6 +205,34 @@ class Story(RuleBasedStateMachine):
             if crashes:
                 raise _Crash
             self.fits += 1
+
+    @rule(
+        outcome=st.sampled_from(["running", "ok", "gap"]),
+        kind=st.sampled_from(["plan", "route"]),
+        took=st.sampled_from([None, 3, 70_000]),
+        age=_AGES,
+        crashes=st.booleans(),
+    )
+    def plan(self, outcome: str, kind: str, took: int | None, age: int, crashes: bool) -> None:
+        with suppress(_Crash), transaction.atomic():
+            make_plan(
+                self.project,
+                f"plan-{self.plans + 1}",
+                kind=kind,
+                outcome=outcome,
+                latency_ms=took,
+                started_at=NOW - timedelta(minutes=age),
+            )
+            if crashes:
+                raise _Crash
+            self.plans += 1
+
+    @rule(number=st.integers(1, 3))
+    def give_up_a_plan(self, number: int) -> None:
+        """One that has ended already keeps its end."""
+        fail_plan(
+            project_id=self.project.id, plan_id=f"plan-{number}", sentence="It broke off.", now=NOW
+        )
 
     @rule(facts=st.sampled_from([3, 999, 70_000]))
     def learn_more_of_a_call(self, facts: int) -> None:
@@ -220,7 +260,7 @@ class Story(RuleBasedStateMachine):
 
     @rule()
     def retain(self) -> None:
-        """The calls and fits go, their figures stay."""
+        """The calls, fits and plans go, their figures stay."""
         line = NOW - timedelta(days=7)
         self.retired += facts_of(
             Call.objects.filter(project_id=self.project.id, started_at__lt=line)
@@ -228,6 +268,7 @@ class Story(RuleBasedStateMachine):
         self.retired += fit_facts_of(
             Fit.objects.filter(project_id=self.project.id, created_at__lt=line)
         )
+        self.retired += plan_facts_of(_plans(self.project).filter(started_at__lt=line))
         delete_expired(actor=SHELL, project=self.project, now=NOW)
 
     @rule(tokens=st.sampled_from([50, 60_000]))
@@ -249,7 +290,7 @@ class Story(RuleBasedStateMachine):
             rebuild(actor=SHELL, project_id=self.project.id, progress=stop, anew=anew)
 
     @rule(
-        marginal=st.sampled_from([Marginal.MODEL, Marginal.LANE, Marginal.FIT_MODEL]),
+        marginal=st.sampled_from([Marginal.MODEL, Marginal.FIT_MODEL, Marginal.PLAN]),
         since=_AGES,
         until=st.none() | _AGES,
         second=st.sampled_from([0, 0, 7]),
@@ -280,6 +321,11 @@ class Story(RuleBasedStateMachine):
                     project_id=self.project.id, created_at__range=(start, last)
                 ).exclude(created_at=last)
             ),
+            *plan_facts_of(
+                _plans(self.project)
+                .filter(started_at__range=(start, last))
+                .exclude(started_at=last)
+            ),
         ]
         told: dict[Key, Counts] = {}
         add_places(told, tally(((None, each) for each in inside), only=marginal))
@@ -298,7 +344,8 @@ class Story(RuleBasedStateMachine):
     def what_is_stored_is_what_the_calls_come_to(self) -> None:
         calls = facts_of(Call.objects.filter(project_id=self.project.id))
         fits = fit_facts_of(Fit.objects.filter(project_id=self.project.id))
-        assert _stored(self.project) == _every_width([*calls, *fits, *self.retired])
+        plans = plan_facts_of(_plans(self.project))
+        assert _stored(self.project) == _every_width([*calls, *fits, *plans, *self.retired])
 
 
 def test_rollups_are_what_the_calls_come_to(db: None) -> None:
@@ -398,9 +445,35 @@ def test_after_an_upgrade_older_calls_are_counted_step_by_step(project: ProjectI
     assert _stored(project) == _every_width(calls)
 
 
+def test_plans_of_before_they_were_counted_are_counted_without_the_calls(
+    project: ProjectInfo,
+) -> None:
+    _fill(project)
+    for days in (0, 1, 40):
+        make_plan(project, f"plan-{days}", days=days)
+    folding.fold_all()
+    right = _stored(project)
+    assert Rollup.objects.filter(marginal=Marginal.PLAN.value).delete()[0]
+    RollupState.objects.update(version=version_with(Marginal.PLAN) - 1)
+    # Nothing but plans is touched: what is wrong of calls stays for `rebuild_rollups`.
+    wrong = Rollup.objects.filter(marginal=Marginal.LEVEL.value, width=Width.QUARTER.value)
+    assert wrong.update(figures='{"n":7}')
+
+    steps = 1
+    while rebuild_some(is_over=lambda: True):
+        steps += 1
+
+    assert steps == 4
+    assert set(wrong.values_list("figures", flat=True)) == {'{"n":7}'}
+    of_plans = {slot: told for slot, told in _stored(project).items() if slot.marginal == "plan"}
+    assert of_plans == {slot: told for slot, told in right.items() if slot.marginal == "plan"}
+    assert of_plans
+
+
 def test_a_marginal_that_is_new_is_counted_while_the_others_are_told(project: ProjectInfo) -> None:
     _fill(project)
     _fit(project, "fit-1", age=60 * 24 * 70, steps=[("tags", 2, 40)])
+    make_plan(project, days=50)
     folding.fold_all()
     right = _stored(project)
     new = [each.value for each in ADDED]

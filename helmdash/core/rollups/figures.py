@@ -1,4 +1,4 @@
-"""Figures of many calls (or fits) as counts under short words, which can be added and taken away.
+"""Figures of many calls, fits or plans as counts under short words, to be added and taken away.
 
 So the figures of a day are those of its hours added up, a call that turns out to have been another
 is the new one added and the old one taken away, and a call that is erased leaves nothing. A count
@@ -12,7 +12,8 @@ that comes to nothing is not kept.
     P: F: L: T: E:<bucket>  distributions
     hit#, hit, hit/         calls that told of their cache, what it gave, their prompt tokens
 
-Those of fits are in core.rollups.fit_facts, those for learning in core.rollups.evidence_facts.
+Those of fits are in core.rollups.fit_facts, of plans in core.rollups.plan_facts, those for learning
+in core.rollups.evidence_facts.
 """
 
 from __future__ import annotations
@@ -36,13 +37,14 @@ from helmdash.core.rollups.facts import (
     key_of,
 )
 from helmdash.core.rollups.fit_facts import FitFacts, figures_of
+from helmdash.core.rollups.plan_facts import PlanFacts, figures_of_plan, key_of_plan
 
 Counts = dict[str, int]
 """Figures: a count for each word."""
 Key = tuple[str, ...]
-Facts = CallFacts | FitFacts
+Facts = CallFacts | FitFacts | PlanFacts
 Change = tuple[Facts | None, Facts | None]
-"""Facts before and after: None before a call (or fit) was recorded, None after it was erased."""
+"""Facts before and after: None before a call (fit, plan) was recorded, None after it was erased."""
 
 CALLS: Final = "n"
 CUTS: Final = "cut"
@@ -54,7 +56,8 @@ class Marginal(StrEnum):
     """What figures are kept by. Rows of a model are told apart by purpose and variant as well.
 
     Three are of fits: all, by model as it is spelt, by caller. Those of EVIDENCE have words of
-    their own, for what is learned from calls.
+    their own, for what is learned from calls. PLAN is of plans that are over, told apart by model,
+    kind, variant and outcome.
     """
 
     ALL = "all"
@@ -72,14 +75,20 @@ class Marginal(StrEnum):
     FIT_MODEL = "fit_model"
     FIT_CALLER = "fit_caller"
     EVIDENCE = "evidence"
+    PLAN = "plan"
 
 
 # The marginals of everything: a period without a row of one of these has none at all.
-WHOLES: Final = (Marginal.ALL, Marginal.FIT)
+WHOLES: Final = (Marginal.ALL, Marginal.FIT, Marginal.PLAN)
 OF_FITS: Final = frozenset({Marginal.FIT, Marginal.FIT_MODEL, Marginal.FIT_CALLER})
-# Which marginals are counted. 1: those of release 1; 2: lanes and fits as well; 3: evidence.
-VERSION: Final = 3
-_OF_VERSION: Final = {2: frozenset({Marginal.LANE, *OF_FITS}), 3: frozenset({Marginal.EVIDENCE})}
+# Which marginals are counted. 1: those of release 1; 2: lanes and fits as well; 3: evidence; 4:
+# plans.
+VERSION: Final = 4
+_OF_VERSION: Final = {
+    2: frozenset({Marginal.LANE, *OF_FITS}),
+    3: frozenset({Marginal.EVIDENCE}),
+    4: frozenset({Marginal.PLAN}),
+}
 ADDED: Final = frozenset(each for some in _OF_VERSION.values() for each in some)
 
 
@@ -130,6 +139,9 @@ def tally(changes: Iterable[Change], *, only: Marginal | None = None) -> dict[Pl
                 _count(cells, facts, sign)
                 if only is None or only is Marginal.EVIDENCE:
                     _add_evidence(places, facts, sign)
+            elif isinstance(facts, PlanFacts):
+                if only is None or only is Marginal.PLAN:
+                    _add_plan(places, facts, sign)
             elif facts is not None and (only is None or only in OF_FITS):
                 _add_fit(places, facts, sign, only)
     for facts, counts in cells.values():
@@ -158,6 +170,12 @@ def _add_fit(
     ):
         if only is None or marginal is only:
             add(places.setdefault((facts.quarter, marginal, key), {}), counts)
+
+
+def _add_plan(places: dict[Place, Counts], facts: PlanFacts, sign: int) -> None:
+    place = (facts.quarter, Marginal.PLAN, key_of_plan(facts))
+    counts = {word: count * sign for word, count in figures_of_plan(facts).items()}
+    add(places.setdefault(place, {}), counts)
 
 
 def add_places(into: dict[Key, Counts], places: Mapping[Place, Counts]) -> None:

@@ -22,9 +22,11 @@ from helmdash.operations.database import rule_sets
 from helmdash.operations.demo.fixtures import Fixture, read_fixture, time_of
 from helmdash.operations.fitting.fits import Fitted, fit_catalog
 from helmdash.operations.recording.calls import record_calls
+from helmdash.operations.rollups.noting import note_plan
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.keyed_hash import hash_intent, hash_text
 from helmdash.records.models import Call, Fit, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
+from helmdash.records.plan_facts import plan_facts_of_row
 
 # What the instructions around a catalog take: about as much as those of operations.planning.
 _AROUND_BYTES = 3_600
@@ -156,6 +158,7 @@ def _store(
     else:
         row.result = _result(told, answer, took)
     row.save()
+    note_plan(project.id, None, plan_facts_of_row(row), now=now)
     PlanStep.objects.bulk_create(
         _step_row(row, position, step) for position, step in enumerate(steps, start=1)
     )

@@ -27,6 +27,7 @@ from helmdash.core.planning.plans import (
     RouteKind,
 )
 from helmdash.core.ranking.learning import learned_inputs
+from helmdash.core.rollups.plan_facts import RUNNING
 from helmdash.core.rules import PLAN_RULES
 from helmdash.core.text.tokens import compact_json, json_bytes
 from helmdash.operations.database import rule_sets
@@ -35,9 +36,11 @@ from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.chain import args_mark
 from helmdash.operations.recording.masking import masker
 from helmdash.operations.retention.expired import CATALOG_SEEN_PRECISION
+from helmdash.operations.rollups.noting import note_plan
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.bulk import storable
 from helmdash.records.models import Payload, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
+from helmdash.records.plan_facts import plan_facts_of_row
 from helmdash.records.secrets import seal
 
 # A client that had its plan made in the background fetches it within this.
@@ -88,8 +91,9 @@ def open_plan(question: Question, *, waits: bool) -> None:
 
 
 def drop_plan(question: Question) -> None:
-    """Delete the row of a plan for which no call was made; one that has calls stays."""
-    _rows(question).filter(attempts__isnull=True).delete()
+    """Delete the row of a plan that still runs and for which no call was made; one that has calls
+    stays."""
+    _rows(question).filter(outcome=RUNNING, attempts__isnull=True).delete()
 
 
 def note_progress(question: Question, percent: int) -> None:
@@ -136,11 +140,13 @@ def keep_catalog(question: Question, catalog: Mapping[str, object], now: datetim
 
 
 def close_plan(question: Question, ending: Ending, now: datetime) -> None:
-    """Store answer or cause, and the steps, in one transaction."""
+    """Store answer or cause, and the steps, in one transaction, and have it counted."""
     cause = ending.cause
     fitted = ending.fitted
     with transaction.atomic():
-        plan = _rows(question).get()
+        plan = _rows(question).select_for_update().get()
+        # One that was given up before has been counted as that.
+        before = plan_facts_of_row(plan)
         plan.outcome = ending.outcome
         plan.prompt_variant = ending.variant.value if ending.variant else ""
         plan.complexity = ending.complexity
@@ -162,6 +168,7 @@ def close_plan(question: Question, ending: Ending, now: datetime) -> None:
         plan.finished_at = now
         plan.save()
         PlanStep.objects.bulk_create(_step_rows(question, plan, ending.steps))
+        note_plan(plan.project_id, before, plan_facts_of_row(plan), now=now)
 
 
 def kept_text(project: ProjectInfo, text: str) -> str:
@@ -274,6 +281,12 @@ def _learned(project: ProjectInfo, step: PlannedStep) -> dict[str, str]:
 def fail_plan(*, project_id: int, plan_id: str, sentence: str, now: datetime) -> None:
     """Close a plan that broke off, with a sentence of 400 characters at most. One that has ended
     already keeps its end."""
-    PlanRecord.objects.filter(project_id=project_id, name=plan_id, outcome="running").update(
-        outcome="failed", cause_detail=sentence[:400], progress=100, finished_at=now
-    )
+    rows = PlanRecord.objects.filter(project_id=project_id, name=plan_id, outcome=RUNNING)
+    with transaction.atomic():
+        plan = rows.select_for_update().first()
+        if plan is None:
+            return
+        plan.outcome, plan.cause_detail = "failed", sentence[:400]
+        plan.progress, plan.finished_at = 100, now
+        plan.save(update_fields=["outcome", "cause_detail", "progress", "finished_at"])
+        note_plan(project_id, None, plan_facts_of_row(plan), now=now)

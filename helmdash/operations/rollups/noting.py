@@ -16,6 +16,7 @@ from django.db.models import QuerySet
 
 from helmdash.core.rollups.figures import Change
 from helmdash.core.rollups.periods import quarter_of
+from helmdash.core.rollups.plan_facts import PlanFacts
 from helmdash.records.call_facts import dump_changes, facts_of, facts_of_row
 from helmdash.records.fit_facts import fit_facts_of, fit_facts_of_row
 from helmdash.records.level_counts import dump_levels
@@ -34,8 +35,8 @@ def note(
     now: datetime,
     levels: Mapping[int, int] | None = None,
 ) -> None:
-    """Calls or fits that were recorded (None, new), found to be others (old, new) or erased (old,
-    None).
+    """Calls, fits or plans that were recorded (None, new), found to be others (old, new) or erased
+    (old, None).
 
     One insert. Facts of stored calls are those of their rows as they are read back. levels: by how
     many more conversations, or fewer, stand at each severity after this transaction.
@@ -90,8 +91,17 @@ def note_erased_fits(project_id: int, fits: QuerySet[Fit], *, now: datetime) -> 
     note(project_id, [(facts, None) for facts in erased], now=now)
 
 
+def note_plan(
+    project_id: int, before: PlanFacts | None, after: PlanFacts | None, *, now: datetime
+) -> None:
+    """A plan that this transaction ends, ends otherwise or deletes: its facts, None while it runs
+    and once it is gone. Its row is locked."""
+    if before != after:
+        note(project_id, [(before, after)], now=now)
+
+
 def note_retained(project_id: int, before: datetime) -> None:
-    """Retention deletes calls and fits of before a moment, whose figures are kept.
+    """Retention deletes calls, fits and plans of before a moment, whose figures are kept.
 
     Remembered with the first quarter-hour that is whole: rebuilding leaves those before as they
     are. Locks the project's state, for which a rebuilding waits.

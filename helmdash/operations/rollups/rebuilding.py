@@ -21,14 +21,25 @@ from typing import Any, Final
 from django.db.models import Max, QuerySet
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.rollups.figures import VERSION, WHOLES, Counts, Facts, add, tally
+from helmdash.core.rollups.figures import (
+    VERSION,
+    WHOLES,
+    Counts,
+    Facts,
+    Marginal,
+    add,
+    tally,
+    version_with,
+)
 from helmdash.core.rollups.periods import Width, first_quarter, moment_of, period_of, quarter_of
 from helmdash.operations.database.transactions import write
 from helmdash.operations.rollups.folding import fold_all, take_turn
 from helmdash.operations.rollups.storing import store_slots
-from helmdash.records.models import Call, Fit, Rollup, RollupState
+from helmdash.records.models import Call, Fit, PlanRecord, Rollup, RollupState
 from helmdash.records.rollup_rows import Slot, key_text, read_periods, read_quarter
 
+_ALL: Final = frozenset(Marginal)
+_PLANS: Final = frozenset({Marginal.PLAN})
 _COMPOSED: Final = (Width.HOUR, Width.DAY, Width.MONTH)
 
 
@@ -64,16 +75,17 @@ def rebuild(*, actor: Actor, project_id: int, progress: Progress, anew: bool = F
 
 
 def is_wanted(now: datetime) -> bool:
-    """Whether a project has calls or fits from before there were rollups of them left to count."""
+    """Whether a project has calls, fits or plans from before there were rollups of them left to
+    count."""
     return RollupState.unfinished().exists()
 
 
 def rebuild_some(*, is_over: Callable[[], bool]) -> bool:
     """Go on with the projects that have calls from before there were rollups, until it `is_over`;
-    False where there are none."""
+    False where there are none. Where only plans are left to count, calls are not counted again."""
     left = RollupState.unfinished().order_by("project_id")
     for project_id in left.values_list("project_id", flat=True):
-        while write(partial(_step, project_id, Rebuilt())):
+        while write(partial(_step, project_id, Rebuilt(), is_all=False)):
             if is_over():
                 return True
     return False
@@ -87,15 +99,19 @@ def _forget(key: int, *, anew: bool) -> None:
     RollupState.objects.filter(pk=key).update(**changes)
 
 
-def _step(project_id: int, done: Rebuilt) -> bool:
-    """Have the next quarter-hour be right, and what is composed of it; False where none is left."""
+def _step(project_id: int, done: Rebuilt, *, is_all: bool = True) -> bool:
+    """Have the next quarter-hour be right, and what is composed of it; False where none is left.
+
+    is_all: every marginal; else those that are missing, where these are of plans alone.
+    """
     take_turn(wait=True)
     state = RollupState.objects.select_for_update().get(project_id=project_id)
     before = state.rebuilt_down_to
-    quarter = _newest(project_id, before, state.kept_from)
-    calls, wrong = (0, 0) if quarter is None else _rebuild_quarter(project_id, quarter)
+    some = _ALL if is_all or not _misses_only_plans(state) else _PLANS
+    quarter = _newest(project_id, before, state.kept_from, some)
+    calls, wrong = (0, 0) if quarter is None else _rebuild_quarter(project_id, quarter, some)
     for width, period in _gone_through(before, quarter):
-        wrong += _compose(project_id, width, period)
+        wrong += _compose(project_id, width, period, some)
     state.rebuilt_down_to = quarter
     if quarter is None:
         state.is_complete, state.version = True, VERSION
@@ -106,21 +122,30 @@ def _step(project_id: int, done: Rebuilt) -> bool:
     return quarter is not None
 
 
-def _newest(project_id: int, before: int | None, kept_from: int | None) -> int | None:
-    """The newest quarter-hour that has calls or fits or that a period with figures begins with, of
-    those before one; None where there is none, or only such whose calls are deleted."""
+def _misses_only_plans(state: RollupState) -> bool:
+    return state.is_complete and version_with(Marginal.PLAN) == state.version + 1
+
+
+def _newest(
+    project_id: int, before: int | None, kept_from: int | None, some: frozenset[Marginal]
+) -> int | None:
+    """The newest quarter-hour that has rows of some marginals or that a period with figures begins
+    with, of those before one; None where there is none, or only such whose calls are deleted."""
     found: list[int] = []
     rows: QuerySet[Any]
-    for rows, column in (
-        (Call.objects.filter(project_id=project_id), "started_at"),
-        (Fit.objects.filter(project_id=project_id), "created_at"),
+    for marginal, rows, column in (
+        (Marginal.ALL, Call.objects.filter(project_id=project_id), "started_at"),
+        (Marginal.FIT, Fit.objects.filter(project_id=project_id), "created_at"),
+        (Marginal.PLAN, PlanRecord.objects.filter(project_id=project_id), "started_at"),
     ):
+        if marginal not in some:
+            continue
         if before is not None:
             rows = rows.filter(**{f"{column}__lt": moment_of(before)})
         latest = rows.aggregate(at=Max(column))["at"]
         if latest is not None:
             found.append(quarter_of(latest))
-    for marginal, width in product(WHOLES, Width):
+    for marginal, width in product(some.intersection(WHOLES), Width):
         rows = Rollup.objects.filter(
             project_id=project_id, marginal=marginal.value, width=width.value
         )
@@ -143,34 +168,42 @@ def _gone_through(before: int | None, quarter: int | None) -> Iterator[tuple[Wid
                 yield width, period
 
 
-def _rebuild_quarter(project_id: int, quarter: int) -> tuple[int, int]:
+def _rebuild_quarter(project_id: int, quarter: int, some: frozenset[Marginal]) -> tuple[int, int]:
     """How many calls were counted, and rows wrong."""
-    calls, fits, waiting = read_quarter(project_id=project_id, quarter=quarter)
-    found: list[Facts] = [*calls, *fits]
+    calls, others, waiting = read_quarter(project_id=project_id, quarter=quarter)
+    found: list[Facts] = [*calls, *others]
     counted = [(None, facts) for facts in found]
     # What waits is taken away, for a fold is going to add it.
     places = tally([*counted, *((new, old) for old, new in waiting)])
     told: dict[Slot, Counts] = {}
     for (at, marginal, key), counts in places.items():
-        if at == quarter:
+        if at == quarter and marginal in some:
             told[Slot(marginal.value, Width.QUARTER.value, quarter, key_text(key))] = counts
-    return len(calls), _correct(project_id, Width.QUARTER, quarter, told)
+    return len(calls), _correct(project_id, Width.QUARTER, quarter, told, some)
 
 
-def _compose(project_id: int, width: Width, period: int) -> int:
+def _compose(project_id: int, width: Width, period: int, some: frozenset[Marginal]) -> int:
     """Have a period be what its parts add up to; how many rows were not."""
     finer = Width(width - 1)
     bounds = (first_quarter(width, each) for each in (period, period + 1))
     first, end = (period_of(finer, each) for each in bounds)
     told: dict[Slot, Counts] = {}
-    parts = read_periods(project_id=project_id, width=finer, first=first, end=end)
+    parts = read_periods(project_id=project_id, width=finer, first=first, end=end, some=some)
     for part, (_, counts) in parts.items():
         add(told.setdefault(part._replace(width=width.value, period=period), {}), counts)
-    return _correct(project_id, width, period, told)
+    return _correct(project_id, width, period, told, some)
 
 
-def _correct(project_id: int, width: Width, period: int, told: dict[Slot, Counts]) -> int:
-    stored = read_periods(project_id=project_id, width=width, first=period, end=period + 1)
+def _correct(
+    project_id: int,
+    width: Width,
+    period: int,
+    told: dict[Slot, Counts],
+    some: frozenset[Marginal],
+) -> int:
+    stored = read_periods(
+        project_id=project_id, width=width, first=period, end=period + 1, some=some
+    )
     wrong: dict[Slot, Counts] = {
         slot: told.get(slot, {})
         for slot in told.keys() | stored.keys()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from helmdash.queries.plans.carried_out import carried_out
+from helmdash.queries.plans.counted import plan_series
 from helmdash.queries.plans.detail import (
     AttemptView,
     ChainLink,
@@ -55,6 +56,7 @@ __all__ = [
     "my_plans",
     "neighbours",
     "page",
+    "plan_series",
     "similar",
     "totals",
 ]

@@ -1,7 +1,8 @@
 """What became of the plans of a range: by model and variant, and by what was asked for.
 
-Figures read the newest MOST_READ plans of a range and no more: what a range costs does not depend
-on how many it has. With more of them the figures are of the newest, and say so.
+Ranges of up to MOST_READ plans are told from these. Totals of more come from rollups, where these
+carry the filters: all plans of the range. Else, and by intent, figures are of the newest MOST_READ,
+and say so: what a range costs does not depend on how many it has.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from datetime import datetime
 from statistics import median
 from typing import Any, Final, NamedTuple
 
+from helmdash.core.rollups.buckets import median as median_of_buckets
 from helmdash.core.rollups.facts import NO_VARIANT
+from helmdash.queries.plans.counted import CountedPlans, Group, Outcomes, counted_plans, group_of
 from helmdash.queries.plans.items import has_stalled, narrowed
 from helmdash.records.models import PlanRecord
 
@@ -31,8 +34,8 @@ class PlanTotal:
     """Plans of one model, kind and variant ("" is a route, or a plan without a call), or of all.
 
     ok to failed: their outcomes; those that still run are in none of them. earlier, later: the
-    share of ok in the first and in the second half by time; None: too few plans. latency_ms: the
-    median; None: none is over.
+    share of ok in the first and in the second half by time (of the plans, or where they are told
+    from rollups, of their range); None: too few plans. latency_ms: the median; None: none is over.
     """
 
     model: str
@@ -70,13 +73,18 @@ class IntentTotal:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanTotals:
     """is_sample: the range has more than MOST_READ plans, and these are the newest, from `first_at`
-    on. intents: how many different ones there are."""
+    on. intents: how many different ones there are; of so many of the newest plans, `intents_of`,
+    where the range has more. is_rounded, is_behind: as of queries.rollups.RangeFigures.
+    """
 
     all: PlanTotal
     groups: tuple[PlanTotal, ...]
     intents: int
+    intents_of: int | None
     is_sample: bool
     first_at: datetime
+    is_rounded: bool = False
+    is_behind: bool = False
 
 
 class _Row(NamedTuple):
@@ -92,25 +100,52 @@ class _Row(NamedTuple):
 
 def totals(*, project_id: int, now: datetime, **filters: Any) -> PlanTotals | None:
     """The figures of the plans that fit the filters (of `narrowed`); None: there are none. One
-    query, four with a model."""
-    rows, is_sample = _read(project_id, now, filters)
+    query, four with a model; with more than MOST_READ plans at most nine more."""
+    rows, is_more = _read(project_id, now, filters)
     if not rows:
         return None
-    groups: dict[tuple[str, str, str], list[_Row]] = {}
+    counted = counted_plans(project_id=project_id, now=now, **filters) if is_more else None
+    return _of_rows(rows, is_more) if counted is None else _of_counted(counted, rows)
+
+
+def _of_rows(rows: Sequence[_Row], is_sample: bool) -> PlanTotals:
+    groups: dict[Group, list[_Row]] = {}
     for row in rows:
-        # A route has no variant, whatever its call was asked with.
-        variant = row.variant if row.kind == "plan" else ""
-        groups.setdefault((row.model, row.kind, variant), []).append(row)
-    found = (_total(each, *key) for key, each in groups.items())
+        groups.setdefault(group_of(row.model, row.kind, row.variant), []).append(row)
     return PlanTotals(
         all=_total(rows),
-        groups=tuple(
-            sorted(found, key=lambda each: (-each.plans, each.model, each.kind, each.variant))
-        ),
-        intents=len({row.intent_sha for row in rows}),
+        groups=_sorted(_total(each, *key) for key, each in groups.items()),
+        intents=_intents(rows),
+        intents_of=len(rows) if is_sample else None,
         is_sample=is_sample,
         first_at=rows[-1].at,
     )
+
+
+def _of_counted(found: CountedPlans, rows: Sequence[_Row]) -> PlanTotals:
+    """rows: the newest of them, for what is no count."""
+    whole = (Outcomes(), Outcomes())
+    for halves in found.groups.values():
+        for into, told in zip(whole, halves, strict=True):
+            into.add(told)
+    return PlanTotals(
+        all=_counted_total(*whole),
+        groups=_sorted(_counted_total(*halves, *key) for key, halves in found.groups.items()),
+        intents=_intents(rows),
+        intents_of=len(rows),
+        is_sample=False,
+        first_at=found.first_at,
+        is_rounded=found.is_rounded,
+        is_behind=found.is_behind,
+    )
+
+
+def _sorted(found: Iterable[PlanTotal]) -> tuple[PlanTotal, ...]:
+    return tuple(sorted(found, key=lambda each: (-each.plans, each.model, each.kind, each.variant)))
+
+
+def _intents(rows: Sequence[_Row]) -> int:
+    return len({row.intent_sha for row in rows})
 
 
 def intents(*, project_id: int, now: datetime, **filters: Any) -> tuple[IntentTotal, ...]:
@@ -171,6 +206,29 @@ def _total(rows: Sequence[_Row], model: str = "", kind: str = "", variant: str =
         earlier=_share_ok(rows[middle:]) if has_trend else None,
         later=_share_ok(rows[:middle]) if has_trend else None,
         latency_ms=round(median(latencies)) if latencies else None,
+    )
+
+
+def _counted_total(
+    earlier: Outcomes, later: Outcomes, model: str = "", kind: str = "", variant: str = ""
+) -> PlanTotal:
+    both = Outcomes()
+    both.add(earlier)
+    both.add(later)
+    has_trend = both.plans >= _FEWEST_FOR_A_TREND
+    latency = median_of_buckets(both.latencies)
+    return PlanTotal(
+        model=model,
+        kind=kind,
+        variant=variant,
+        plans=both.plans,
+        ok=both.outcomes["ok"],
+        gap=both.outcomes["gap"],
+        partial=both.outcomes["partial"],
+        failed=both.outcomes["failed"],
+        earlier=earlier.share_ok if has_trend else None,
+        later=later.share_ok if has_trend else None,
+        latency_ms=None if latency is None else round(latency),
     )
 
 

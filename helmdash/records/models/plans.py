@@ -80,6 +80,12 @@ class PlanRecord(models.Model):
         indexes = [
             # The list, newest first.
             models.Index(fields=["project", "started_at", "id"], name="plan_by_time"),
+            # Those that no rollup has yet: they run, or their server is gone.
+            models.Index(
+                fields=["project", "started_at"],
+                condition=Q(outcome="running"),
+                name="plan_running",
+            ),
             # A caller's own plans (my-plans), and its learned defaults.
             models.Index(fields=["project", "caller", "started_at", "id"], name="plan_by_caller"),
             models.Index(fields=["project", "model", "started_at", "id"], name="plan_by_model"),
