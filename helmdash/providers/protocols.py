@@ -26,7 +26,8 @@ from helmdash.providers.wire import (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
     """A request to an upstream. `path` follows the endpoint's base URL; `body` None is a GET,
-    unless `method` says otherwise.
+    unless `method` says otherwise. `left_out` has a sentence for each thing that was asked for and
+    that the upstream's format has no word for.
 
     `headers` hold the credentials: never log them.
     """
@@ -35,6 +36,7 @@ class HttpRequest:
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     method: str | None = None
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,18 +224,22 @@ class ReplyFormat(Protocol):
         """The error of a status of 400 and more, whatever the body is. Never raises."""
 
 
-class UpstreamFormat(ReplyFormat, Protocol):
-    """What an upstream speaks: we call that vendor."""
-
-    @property
-    def kind(self) -> ProviderKind:
-        """Upstreams of this kind are spoken to in this format."""
+class SpokenFormat(ReplyFormat, Protocol):
+    """What an upstream may be spoken to in where a client's request has to be translated."""
 
     def write_request(self, request: ChatRequest, *, endpoint: Endpoint, model: str) -> HttpRequest:
         """The request for an upstream; `model` is its own id. Raises CannotTranslate.
 
         A stream always asks for usage.
         """
+
+
+class UpstreamFormat(SpokenFormat, Protocol):
+    """What an upstream speaks: we call that vendor."""
+
+    @property
+    def kind(self) -> ProviderKind:
+        """Upstreams of this kind are spoken to in this format."""
 
     def models_request(self, *, endpoint: Endpoint) -> HttpRequest:
         """Ask for the list of models."""

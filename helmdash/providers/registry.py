@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from helmdash.core.upstreams.endpoints import Endpoint, EndpointSource, ProviderKind, WireFormat
 from helmdash.providers import anthropic, gemini, ollama, openai, openai_responses
-from helmdash.providers.protocols import ClientFormat, ReplyFormat, UpstreamFormat
+from helmdash.providers.protocols import ClientFormat, SpokenFormat, UpstreamFormat
 
 # What clients may speak, by name. OpenAI has three formats, Gemini and Ollama two each.
 CLIENTS: Mapping[str, ClientFormat] = {
@@ -28,9 +28,9 @@ UPSTREAMS: Mapping[ProviderKind, UpstreamFormat] = {
     each.kind: each
     for each in (openai.UPSTREAM, anthropic.UPSTREAM, gemini.UPSTREAM, ollama.UPSTREAM)
 }
-# What upstreams may answer in; Responses only where a client's own request was passed on.
-REPLIES: Mapping[WireFormat, ReplyFormat] = {
-    each.wire: each for each in (*UPSTREAMS.values(), openai_responses.REPLIES)
+# What upstreams may be spoken to in, and answer in.
+SPOKEN: Mapping[WireFormat, SpokenFormat] = {
+    each.wire: each for each in (*UPSTREAMS.values(), openai_responses.SPOKEN)
 }
 
 # The bare model names that belong to a vendor, by the name of its endpoint from the environment:

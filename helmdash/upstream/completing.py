@@ -24,7 +24,7 @@ from helmdash.core.calls.routes import CallRoute
 from helmdash.core.text.tokens import utf8_bytes
 from helmdash.core.upstreams.endpoints import LEAST_SECRET_CHARS, Endpoint, ProviderKind
 from helmdash.providers.errors import CannotTranslate
-from helmdash.providers.registry import UPSTREAMS, ModelRoute
+from helmdash.providers.registry import SPOKEN, ModelRoute
 from helmdash.providers.wire import ChatRequest, JsonMode, Message, Reply, Role, Text, WireError
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.failures import FailureKind, UpstreamFailed
@@ -172,7 +172,7 @@ def _sayable(text: str) -> str:
 async def _ask(client: UpstreamClient, route: ModelRoute, request: ChatRequest) -> _Outcome:
     """Send a request and read all of its answer."""
     endpoint = route.endpoint
-    upstream = UPSTREAMS[endpoint.kind]
+    upstream = SPOKEN[endpoint.own_format]
     try:
         written = upstream.write_request(request, endpoint=endpoint, model=route.model)
     except CannotTranslate as error:

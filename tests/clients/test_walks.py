@@ -53,12 +53,15 @@ def run(programs: Path, home: Path, script: str) -> str:
     [
         ("claude-code", "anthropic"),
         ("claude-code", "openai"),
+        ("claude-code", "responses"),
         ("codex", "openai"),
         ("codex", "responses"),
         ("codex", "anthropic"),
         ("gemini-cli", "gemini"),
         ("gemini-cli", "openai"),
+        ("gemini-cli", "responses"),
         ("opencode", "openai"),
+        ("opencode", "responses"),
     ],
 )
 def test_a_pasted_block_brings_the_first_call(

@@ -13,6 +13,9 @@ from typing import Any
 from tests.support.upstreams.http import Exchange, Server
 
 UPSTREAMS = ("openai", "anthropic", "gemini", "ollama")
+# OpenAI's other API, at an address of its own: an upstream that speaks it alone.
+RESPONSES = "responses"
+_RESPONSES_PATH = "/alone/v1"
 SHAPES = (
     "openai",
     "openai_responses",
@@ -28,6 +31,7 @@ USAGE: Mapping[str, Any] = {
     "anthropic": {"input_tokens": 12, "output_tokens": 3},
     "gemini": {"promptTokenCount": 12, "candidatesTokenCount": 3, "totalTokenCount": 15},
     "ollama": {"prompt_eval_count": 12, "eval_count": 3},
+    RESPONSES: {"input_tokens": 12, "output_tokens": 3, "total_tokens": 15},
 }
 
 
@@ -63,12 +67,17 @@ class Mirror:
             "HELMDASH_ALLOW_PRIVATE_UPSTREAMS": "1",
         }
 
+    @property
+    def responses_url(self) -> str:
+        """The address of the upstream that speaks the Responses API alone."""
+        return f"{self.server.root_url}{_RESPONSES_PATH}"
+
     async def _answer(self, exchange: Exchange) -> None:
         seen = exchange.seen
         if seen.method != "POST" or seen.path == "/api/show":
             await exchange.reply(404, b'{"error":"not here"}')
             return
-        if seen.path.endswith("/responses"):
+        if seen.path.endswith("/responses") and not seen.path.startswith(_RESPONSES_PATH):
             await exchange.reply(404, b'{"detail":"Not Found"}')
             return
         self.posts += 1
@@ -91,6 +100,8 @@ def _kind_of(path: str) -> str:
         return "ollama"
     if path.endswith("/messages"):
         return "anthropic"
+    if path.endswith("/responses"):
+        return RESPONSES
     return "openai" if path.endswith("/chat/completions") else "gemini"
 
 
@@ -122,6 +133,16 @@ def plain_reply(
                 parts.append({"functionCall": {"name": "look", "args": arguments}})
             candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
             return {"candidates": [candidate], "usageMetadata": told, **extra}
+        case "responses":
+            said_text = {"type": "output_text", "text": "Hi"}
+            items: list[dict[str, Any]] = [
+                {"id": "m1", "type": "message", "role": "assistant", "content": [said_text]}
+            ]
+            if wants_tool:
+                named = {"id": "f1", "type": "function_call", "call_id": "c1", "name": "look"}
+                items.append({**named, "arguments": arguments})
+            head = {"id": "r", "object": "response", "status": "completed", "model": "m"}
+            return {**head, "output": items, "usage": told, **extra}
         case _:
             said: dict[str, Any] = {"role": "assistant", "content": "Hi"}
             if wants_tool:
@@ -143,15 +164,23 @@ def streamed_reply(kind: str, **over: Any) -> bytes:
         for index, call in enumerate(choice["message"].get("tool_calls", ())):
             call["index"] = index
         return b"data: %s\n\ndata: [DONE]\n\n" % json.dumps({**whole, "choices": [delta]}).encode()
+    if kind == RESPONSES:
+        events: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": "r"}}]
+        for index, item in enumerate(whole["output"]):
+            for step in ("added", "done"):
+                kind_of_event = f"response.output_item.{step}"
+                events.append({"type": kind_of_event, "output_index": index, "item": item})
+        return _sse([*events, {"type": "response.completed", "response": whole}])
     usage, content = whole.pop("usage"), whole.pop("content")
-    events: list[dict[str, Any]] = [
-        {"type": "message_start", "message": {**whole, "content": [], "usage": usage}}
-    ]
+    events = [{"type": "message_start", "message": {**whole, "content": [], "usage": usage}}]
     for index, block in enumerate(content):
         events.append({"type": "content_block_start", "index": index, "content_block": block})
         events.append({"type": "content_block_stop", "index": index})
     events.append({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage})
-    events.append({"type": "message_stop"})
+    return _sse([*events, {"type": "message_stop"}])
+
+
+def _sse(events: list[dict[str, Any]]) -> bytes:
     return b"".join(
         b"event: %s\ndata: %s\n\n" % (event["type"].encode(), json.dumps(event).encode())
         for event in events

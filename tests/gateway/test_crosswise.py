@@ -22,7 +22,7 @@ from tests.support.upstreams.plays import WHOLE
 
 pytestmark = [
     pytest.mark.xdist_group("gateway"),
-    pytest.mark.parametrize("provider", PROVIDERS),
+    pytest.mark.parametrize("provider", [*PROVIDERS, RESPONSES]),
     pytest.mark.parametrize("shape", [*PROVIDERS, RESPONSES]),
 ]
 

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from tests.gateway.mirror import (
+    RESPONSES,
     SHAPES,
     UPSTREAMS,
     Mirror,
@@ -27,7 +28,18 @@ from tests.support.server import Served
 
 pytestmark = pytest.mark.xdist_group("gateway")
 
-NAMES = {"openai": "gpt-x", "anthropic": "claude-x", "gemini": "gemini-x", "ollama": "llama-x"}
+NAMES = {
+    "openai": "gpt-x",
+    "anthropic": "claude-x",
+    "gemini": "gemini-x",
+    "ollama": "llama-x",
+    RESPONSES: "answer-x",
+}
+_FURNISH = """
+from helmdash.records.models import Upstream
+Upstream.objects.create(name="responses", kind="openai", base_url={url!r}, formats="responses",
+                        models_served="answer-*", allow_private=True)
+"""
 SECRET = "my diagnosis is Q17-melanoma"
 
 
@@ -62,6 +74,9 @@ def place(serve: Callable[..., Served]) -> Iterator[Place]:
     mirror = Mirror()
     mirror.server.start()
     served = serve(**mirror.environment())
+    done = served.manage("shell", "-c", _FURNISH.format(url=mirror.responses_url))
+    assert done.returncode == 0, done.stderr
+    time.sleep(1.0)  # what holds for a key is at most 0.9 s old
     with (
         open_http(served.base_url, served.api_key) as http,
         open_http(f"{served.base_url}/api/v1", served.api_key) as api,
@@ -116,7 +131,7 @@ def hostile(kind: str) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("kind", UPSTREAMS)
+@pytest.mark.parametrize("kind", [*UPSTREAMS, RESPONSES])
 def test_a_hostile_reply_is_an_answer_and_a_record_in_every_format(place: Place, kind: str) -> None:
     ids: list[str] = []
     wrong: list[tuple[str, str, int, str]] = []
@@ -133,7 +148,7 @@ def test_a_hostile_reply_is_an_answer_and_a_record_in_every_format(place: Place,
     place.assert_recorded(ids)
 
 
-@pytest.mark.parametrize("kind", UPSTREAMS)
+@pytest.mark.parametrize("kind", [*UPSTREAMS, RESPONSES])
 def test_a_hostile_stream_ends_and_is_recorded_in_every_format(place: Place, kind: str) -> None:
     ids: list[str] = []
     sound = streamed_reply(kind)

@@ -14,9 +14,9 @@ from tests.support.upstreams import Fleet, responses
 from tests.support.upstreams.fleet import KEYS, PREFIXES
 
 PROVIDERS = ("openai", "anthropic", "gemini", "ollama")
-# A stored upstream that speaks the Responses API.
+# A stored upstream that speaks the Responses API and no other.
 RESPONSES = "responses"
-# The same server, with a key of the default project's own.
+# The same server, with a key of the default project's own; it is said to speak chat as well.
 OWN_RESPONSES = "own-responses"
 _PREFIXES = {**PREFIXES, RESPONSES: responses.PREFIX, OWN_RESPONSES: responses.PREFIX}
 # What the simulated models report (plays.Tokens).
@@ -142,7 +142,7 @@ for name, secret, project, scopes in (
 for name, allows, seconds, models, url, formats in (
     ({impatient!r}, True, 1, "gpt-hang*", {url!r}, ""),
     ({careful!r}, False, 600, "gpt-none", {url!r}, ""),
-    ({responses!r}, True, 600, "answer-*", {responses_url!r}, "chat responses"),
+    ({responses!r}, True, 600, "answer-*", {responses_url!r}, "responses"),
 ):
     Upstream.objects.create(
         name=name, kind="openai", base_url=url, key_variable="OPENAI_API_KEY",

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helmdash.core.conversations import fingerprints
-from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
+from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind, WireFormat
 from helmdash.doors.bodies.jsontext import MAX_DEPTH, BadJson, find_too_deep, load_json
 from helmdash.doors.faults import BadBody
 from helmdash.doors.validation import read_object
@@ -24,9 +24,10 @@ from helmdash.gateway.options import parse
 from helmdash.gateway.refusals import Refusal
 from helmdash.providers import registry
 from helmdash.providers.errors import BadRequest, CannotTranslate
-from tests.gateway.mirror import SHAPES, UPSTREAMS, chat
+from tests.gateway.mirror import SHAPES, chat
 
 MODEL = "claude-x"
+UPSTREAMS = ("openai", "anthropic", "gemini", "ollama", "responses")
 
 
 def nested(levels: int) -> Any:
@@ -54,8 +55,15 @@ def written(value: object) -> bytes:
 
 def verdict(shape: str, kind: str, text: bytes) -> str:
     """What becomes of a request: sent, or why not. Anything else that is raised is a 500."""
-    client, upstream = registry.CLIENTS[shape], ProviderKind(kind)
-    endpoint = Endpoint(name=kind, kind=upstream, base_url="http://upstream", api_key="key")
+    client = registry.CLIENTS[shape]
+    is_other = kind == "responses"  # OpenAI's other API, where it is the only one
+    endpoint = Endpoint(
+        name=kind,
+        kind=ProviderKind.OPENAI if is_other else ProviderKind(kind),
+        base_url="http://upstream",
+        api_key="key",
+        formats=(WireFormat.RESPONSES,) if is_other else (),
+    )
     is_native = client.wire is endpoint.own_format
     in_path = shape.startswith("gemini")
     try:
@@ -68,7 +76,9 @@ def verdict(shape: str, kind: str, text: bytes) -> str:
                 text, parsed, endpoint=endpoint, model="other", stream=request.stream
             )
         else:
-            registry.UPSTREAMS[upstream].write_request(request, endpoint=endpoint, model=MODEL)
+            registry.SPOKEN[endpoint.own_format].write_request(
+                request, endpoint=endpoint, model=MODEL
+            )
     except Refusal as refusal:
         return f"{refusal.error.status} {refusal.error.message}"
     except (BadRequest, CannotTranslate) as error:

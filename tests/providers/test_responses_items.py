@@ -10,7 +10,7 @@ import pytest
 from pydantic import Field, TypeAdapter
 
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
-from helmdash.providers.openai_responses import CLIENT, REPLIES
+from helmdash.providers.openai_responses import CLIENT, SPOKEN
 from helmdash.providers.openai_responses.calls import flat_name
 from helmdash.providers.openai_responses.compactions import written_summary
 from helmdash.providers.protocols import ReplyContext
@@ -138,12 +138,12 @@ def test_a_call_is_the_same_in_a_history_a_stream_and_a_reply(
         b"event: x\ndata: " + json.dumps(event).encode() + b"\n\n" for event in events
     )
     request = read()
-    reply = collect(REPLIES.stream_reader(request=request).feed(streamed))
+    reply = collect(SPOKEN.stream_reader(request=request).feed(streamed))
 
     assert history == again == (Message(role=Role.ASSISTANT, parts=(call,)),)
     assert {name: done[0][name] for name in item} == item
     assert reply.tool_calls == (call,)
-    whole = REPLIES.read_reply(json.dumps(events[-1]["response"]).encode(), request=request)
+    whole = SPOKEN.read_reply(json.dumps(events[-1]["response"]).encode(), request=request)
     assert (whole.tool_calls, whole.finish_reason) == ((call,), "completed")
 
 
@@ -362,7 +362,7 @@ def test_a_stream_reads_the_same_however_its_bytes_are_split() -> None:
 
     found = []
     for size in (1, 7, len(data)):
-        reader = REPLIES.stream_reader(request=request)
+        reader = SPOKEN.stream_reader(request=request)
         events = [e for at in range(0, len(data), size) for e in reader.feed(data[at : at + size])]
         found.append(events + reader.flush())
 
@@ -394,7 +394,7 @@ def test_a_stream_reads_the_same_however_its_bytes_are_split() -> None:
     ],
 )  # fmt: skip
 def test_what_servers_send(data: bytes, text: str, code: str | None) -> None:
-    reader = REPLIES.stream_reader(request=read())
+    reader = SPOKEN.stream_reader(request=read())
 
     reply = collect([*reader.feed(data), *reader.flush()])
 

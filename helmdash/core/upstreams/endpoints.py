@@ -77,8 +77,10 @@ class Endpoint:
 
     @property
     def own_format(self) -> WireFormat:
-        """The format that it is spoken to in where a client's has to be translated."""
-        return FORMATS_OF_KIND[self.kind][0]
+        """The format that it is spoken to in where a client's has to be translated: its kind's own,
+        unless it is said to speak another and not that."""
+        possible = FORMATS_OF_KIND[self.kind]
+        return next(filter(self.may_speak, possible), possible[0])
 
     def may_speak(self, wire: WireFormat) -> bool:
         """Whether it speaks a format, or nobody has said that it does not."""

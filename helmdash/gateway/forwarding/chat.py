@@ -16,7 +16,7 @@ from helmdash.providers.ollama.context_array import without_context
 from helmdash.providers.ollama.shown import with_num_ctx
 from helmdash.providers.openai_responses.compacting import check_summary
 from helmdash.providers.protocols import ClientFormat, HttpRequest, ReplyContext, ReplyFormat
-from helmdash.providers.registry import REPLIES, UPSTREAMS
+from helmdash.providers.registry import SPOKEN
 from helmdash.providers.shared.collecting import events_of
 from helmdash.providers.wire import ChatRequest, Message, Object, Other, Part, Reply, WireError
 
@@ -93,7 +93,7 @@ def chat_request(
     is_native = exchange.is_native
     upstream: ReplyFormat
     if is_native:
-        upstream = REPLIES[client.wire]
+        upstream = SPOKEN[client.wire]
         body: bytes = outgoing.body
         parsed: Object = outgoing.parsed
         if exchange.window is not None:
@@ -103,11 +103,11 @@ def chat_request(
         )
     else:
         _check_translatable(chat)
-        if chat.left_out:
-            exchange.notes["notes"] = list(chat.left_out)
         told = replace(chat, num_ctx=exchange.window, messages=_spoken(chat))
-        upstream = own = UPSTREAMS[endpoint.kind]
+        upstream = own = SPOKEN[endpoint.own_format]
         request = own.write_request(told, endpoint=endpoint, model=exchange.served_model)
+        if left_out := [*chat.left_out, *request.left_out]:
+            exchange.notes["notes"] = left_out
     translator = ChatTranslator(
         client=client,
         upstream=upstream,

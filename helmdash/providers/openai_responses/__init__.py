@@ -1,6 +1,6 @@
 """OpenAI's Responses API: as clients speak it to us, and as some upstreams speak it.
 
-Most hosts speak OpenAI's chat API only: then a request is translated (ADR 43).
+Most hosts speak OpenAI's chat API only, some this one only: then a request is translated (ADR 43).
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from helmdash.providers.openai_responses.read_request import read_request
 from helmdash.providers.openai_responses.reply import read_reply, write_reply
 from helmdash.providers.openai_responses.stream_reader import ResponsesStreamReader
 from helmdash.providers.openai_responses.stream_writer import ResponsesStreamWriter
+from helmdash.providers.openai_responses.write_request import write_request
 from helmdash.providers.protocols import (
     ClientFormat,
     PassThrough,
     ReplyContext,
-    ReplyFormat,
+    SpokenFormat,
     StreamReader,
     StreamWriter,
     TokenCounting,
 )
 from helmdash.providers.wire import ChatRequest, Reply
 
-__all__ = ["CLIENT", "COMPACT_CLIENT", "REPLIES"]
+__all__ = ["CLIENT", "COMPACT_CLIENT", "SPOKEN"]
 
 
 class ResponsesClientFormat:
@@ -74,11 +75,12 @@ class CompactClientFormat(ResponsesClientFormat):
     write_reply = staticmethod(write_compaction)
 
 
-class ResponsesReplyFormat:
-    """See protocols.ReplyFormat."""
+class ResponsesSpokenFormat:
+    """See protocols.SpokenFormat."""
 
     wire = WireFormat.RESPONSES
 
+    write_request = staticmethod(write_request)
     read_error = staticmethod(read_error)
 
     def read_reply(self, body: bytes, *, request: ChatRequest) -> Reply:
@@ -93,4 +95,4 @@ class ResponsesReplyFormat:
 
 CLIENT: ClientFormat = ResponsesClientFormat()
 COMPACT_CLIENT: ClientFormat = CompactClientFormat()
-REPLIES: ReplyFormat = ResponsesReplyFormat()
+SPOKEN: SpokenFormat = ResponsesSpokenFormat()

@@ -264,10 +264,9 @@ def _formats_problem(values: dict[str, Any]) -> str | None:
     if not told or not values.get("kind"):
         return None
     possible = [each.value for each in FORMATS_OF_KIND[ProviderKind(values["kind"])]]
-    if set(told) <= set(possible) and possible[0] in told:
+    if set(told) <= set(possible):
         return None
-    more = f", and may speak {' and '.join(possible[1:])}" if possible[1:] else " and no other"
-    return f"An upstream of the kind {values['kind']} speaks {possible[0]}{more}."
+    return f"An upstream of the kind {values['kind']} may speak {' and '.join(possible)}."
 
 
 def _test_url(row: Upstream) -> str | None:

@@ -20,6 +20,8 @@ KEYS = {
     "anthropic": "sk-ant-upstream-anthropic-7d1f0c",
     "gemini": "AIza-upstream-gemini-7d1f0c",
     "ollama": "ollama-upstream-7d1f0c",
+    # The other API of the same vendor.
+    "responses": "sk-upstream-openai-7d1f0c",
 }
 PREFIXES = {"openai": "gpt", "anthropic": "claude", "gemini": "gemini", "ollama": "llama"}
 
