@@ -34,9 +34,12 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--data", metavar="DIR", help="for ranking: the data and its evaluator")
     parser.add_argument("--seconds", help="for fuzz: how long (600)")
+    parser.add_argument("--mib", help="for transcripts: the size of the home (1024)")
     given = parser.parse_args()
     if given.seconds:
         os.environ["FUZZ_SECONDS"] = given.seconds
+    if given.mib:
+        os.environ["TRANSCRIPTS_MIB"] = given.mib
     if given.data:
         os.environ["RANKBENCH_DATA"] = given.data
     names = given.names or NAMES

@@ -21,8 +21,9 @@ from helmdash.transcripts.sent_files import SentFiles, Stamp, stamp_of
 # What one request holds: half of what the API takes, for calls may have long texts.
 MAX_BATCH = 500
 _MAX_BATCH_CHARS = 2_000_000
-# How often growing files are looked at, and how often new ones are looked for. Seconds.
-_LOOK_SECONDS = 1.0
+# How often growing files are looked at, and how often new ones are looked for. A newest response
+# is read at one look and given at the first after its file was quiet: within 2 s. Seconds.
+_LOOK_SECONDS = 0.4
 _SEARCH_SECONDS = 4.0
 # A response is complete when its file has been quiet for so long.
 _QUIET_SECONDS = 1.0
@@ -104,6 +105,9 @@ class Importer:
         self._batch: list[tuple[str, TranscriptCall, dict[str, Any]]] = []
         self._batch_chars = 0
         self._conversations: dict[str, set[int]] = {reader.name: set() for reader in readers}
+        # Read to their end; noted once the calls of all before have been stored.
+        self._finished: list[tuple[Path, Stamp]] = []
+        self._done_bytes = self._all_bytes = 0
 
     def run(self) -> None:
         """Read every file that changed since it was last sent, once.
@@ -115,24 +119,23 @@ class Importer:
             for reader in self._readers
             for path in self._find(reader)
         ]
-        all_bytes = sum(stamp.size for _, _, stamp in found if stamp is not None)
-        done = 0
-        finished: list[tuple[Path, Stamp]] = []
-        for reader, path, stamp in found:
-            summary = self.summaries[reader.name]
-            summary.files += 1
-            if stamp is not None and self._sent.knows(path, stamp):
-                summary.unchanged += 1
-            else:
-                opened = _Open(reader.name, path, reader.open(path))
-                if self._read(opened, is_final=True) and stamp is not None:
-                    finished.append((path, stamp))
-            done += stamp.size if stamp is not None else 0
-            self._progress(Progress(reader.name, done, all_bytes, summary.calls))
-        self._flush()
-        for path, stamp in finished:
-            self._sent.note(path, stamp)
-        self._sent.save()
+        self._all_bytes = sum(stamp.size for _, _, stamp in found if stamp is not None)
+        try:
+            for reader, path, stamp in found:
+                summary = self.summaries[reader.name]
+                summary.files += 1
+                if stamp is not None and self._sent.knows(path, stamp):
+                    summary.unchanged += 1
+                else:
+                    opened = _Open(reader.name, path, reader.open(path))
+                    if self._read(opened, is_final=True) and stamp is not None:
+                        self._finished.append((path, stamp))
+                self._done_bytes += stamp.size if stamp is not None else 0
+                self._tell(reader.name)
+            self._flush()
+        finally:
+            # Also where somebody ends it: the next run need not read what is stored.
+            self._sent.save()
 
     def watch(
         self,
@@ -169,6 +172,8 @@ class Importer:
                 if path in opened:
                     continue
                 self.summaries[reader.name].files += 1
+                stamp = stamp_of(path)
+                self._all_bytes += stamp.size if stamp is not None else 0
                 opened[path] = _Open(reader.name, path, reader.open(path))
 
     def _look(self, each: _Open) -> None:
@@ -179,15 +184,18 @@ class Importer:
         if each.stamp is None and self._sent.knows(each.path, stamp):
             # Sent by an earlier run: what comes is read with all before it, and told apart by ids.
             each.stamp = stamp
+            self._done_bytes += stamp.size
             return
         if stamp != each.stamp:
+            is_first = each.stamp is None
             if self._read(each, is_final=False):
                 each.stamp, each.is_quiet = stamp, False
+                self._done_bytes += stamp.size if is_first else 0
+                self._tell(each.agent)
         elif not each.is_quiet and time.time() - stamp.changed_ns / 1e9 >= _QUIET_SECONDS:
             each.is_quiet = self._read(each, is_final=True)
             if each.is_quiet:
-                self._flush()
-                self._sent.note(each.path, stamp)
+                self._finished.append((each.path, stamp))
 
     def _read(self, each: _Open, *, is_final: bool) -> bool:
         """Take in a file's new calls; whether it could be read."""
@@ -195,6 +203,7 @@ class Importer:
         try:
             for call in each.reader.read(is_final=is_final):
                 self._take(each.agent, call)
+                self._tell(each.agent, each.reader.done_bytes)
         except OSError as error:
             reason = str(error) if str(each.path) in str(error) else f"{each.path}: {error}"
             if reason not in summary.unreadable:
@@ -216,9 +225,20 @@ class Importer:
         if len(self._batch) >= MAX_BATCH or self._batch_chars >= _MAX_BATCH_CHARS:
             self._flush()
 
+    def _tell(self, agent: str, more_bytes: int = 0) -> None:
+        """Say how far it is. more_bytes: of the file that is being read."""
+        done = min(self._done_bytes + more_bytes, self._all_bytes)
+        self._progress(Progress(agent, done, self._all_bytes, self.summaries[agent].calls))
+
     def _flush(self) -> None:
-        if not self._batch:
-            return
+        """Send what was read. Raises CannotSend."""
+        if self._batch:
+            self._send_batch()
+        for path, stamp in self._finished:
+            self._sent.note(path, stamp)
+        self._finished.clear()
+
+    def _send_batch(self) -> None:
         batch, self._batch, self._batch_chars = self._batch, [], 0
         for agent in self.summaries:
             own = [(call, report) for name, call, report in batch if name == agent]

@@ -56,6 +56,10 @@ class FileReader(Protocol):
 
     left_out: Counter[str]
 
+    @property
+    def done_bytes(self) -> int:
+        """How much of the file has been read; 0 where it is read as a whole."""
+
     def read(self, *, is_final: bool) -> Iterator[TranscriptCall]:
         """The calls since the last time. is_final: nothing more is expected now, so that what may
         still change is given as it stands.
@@ -83,7 +87,7 @@ class Lines:
         self.path = path
         self.number = 0
         self.unreadable = 0
-        self._offset = 0
+        self.offset = 0
         self._identity: tuple[int, int] | None = None
 
     def read(self, *, is_final: bool) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -95,9 +99,9 @@ class Lines:
         with open_regular(self.path) as stream:
             state = os.fstat(stream.fileno())
             identity = (state.st_dev, state.st_ino)
-            if identity != self._identity or state.st_size < self._offset:
-                self._identity, self._offset, self.number = identity, 0, 0
-            stream.seek(self._offset)
+            if identity != self._identity or state.st_size < self.offset:
+                self._identity, self.offset, self.number = identity, 0, 0
+            stream.seek(self.offset)
             while True:
                 line = stream.readline(MAX_LINE_BYTES + 1)
                 if not line:
@@ -109,7 +113,7 @@ class Lines:
                 value = parse_object(line)
                 if not line.endswith(b"\n") and not (is_final and value is not None):
                     return
-                self._offset = stream.tell()
+                self.offset = stream.tell()
                 self.number += 1
                 if value is not None:
                     yield self.number, value
@@ -119,6 +123,29 @@ class Lines:
     def origin(self, number: int) -> Origin:
         """Where the line stands."""
         return Origin(self.path, number)
+
+
+class LinesFile:
+    """What readers of lines have in common."""
+
+    def __init__(self, path: Path) -> None:
+        self.left_out: Counter[str] = Counter()
+        self._lines = Lines(path)
+
+    @property
+    def done_bytes(self) -> int:
+        """See FileReader."""
+        return self._lines.offset
+
+
+class WholeFile:
+    """What readers of whole documents have in common."""
+
+    done_bytes = 0
+
+    def __init__(self, path: Path) -> None:
+        self.left_out: Counter[str] = Counter()
+        self._path = path
 
 
 def open_regular(path: Path) -> Any:

@@ -6,6 +6,7 @@ time alone: calls have stable ids.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -32,6 +33,7 @@ class SentFiles:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._stamps: dict[str, list[int]] = {}
+        self._is_kept = True
         if path is not None:
             self._stamps = _read(path)
 
@@ -43,10 +45,11 @@ class SentFiles:
         """Everything of the file is stored."""
         self._stamps.pop(str(path), None)
         self._stamps[str(path)] = [stamp.size, stamp.changed_ns]
+        self._is_kept = False
 
     def save(self) -> None:
         """Keep it for the next run, as well as it goes: without it the next one reads more."""
-        if self._path is None:
+        if self._path is None or self._is_kept:
             return
         newest = dict(list(self._stamps.items())[-_MOST_FILES:])
         try:
@@ -55,17 +58,25 @@ class SentFiles:
             with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
                 json.dump(newest, stream)
             os.replace(name, self._path)
+            self._is_kept = True
         except OSError:
             return
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """How a file looks; None where it is gone or not to be asked."""
+    """How a file looks; None where it is gone or not to be asked. What SQLite has written beside a
+    database, and not into it yet, is a part of it."""
     try:
-        state = os.lstat(path)
+        states = [os.lstat(path)]
     except OSError:
         return None
-    return Stamp(size=state.st_size, changed_ns=state.st_mtime_ns)
+    if path.suffix == ".db":
+        with contextlib.suppress(OSError):
+            states.append(os.lstat(f"{path}-wal"))
+    return Stamp(
+        size=sum(state.st_size for state in states),
+        changed_ns=max(state.st_mtime_ns for state in states),
+    )
 
 
 def state_file(receiver: str, *, system: str, home: Path, variables: Mapping[str, str]) -> Path:

@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
-from typing import TextIO
+import time
+from typing import Callable, TextIO
 
 from helmdash.transcripts.importing import AgentSummary, Progress
 
 _BAR_CHARS = 30
+# How often the bar moves, and how often a log is told.
+_SHOWN_SECONDS, _LOG_SECONDS = 0.1, 10.0
 # So many files or lines are named; the others are counted.
 _MOST_NAMED = 10
 
 
 class ProgressBar:
-    """One line that is written anew; nothing where nobody looks at it."""
+    """One line that is written anew; where no terminal is, a line now and then."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, *, moment: Callable[[], float] = time.monotonic) -> None:
+        self._stream, self._moment = stream, moment
         self._is_shown = stream.isatty()
         self._width = 0
+        self._newest: Progress | None = None
+        # A run that is over at once needs no lines in a log.
+        self._next = moment() + (0 if self._is_shown else _LOG_SECONDS)
 
     def __call__(self, progress: Progress) -> None:
-        """Show how far it is."""
+        """Show how far it is, unless that was done just now."""
+        self._newest, now = progress, self._moment()
+        if now >= self._next and progress.all_bytes:
+            self._show(progress, now)
+
+    def _show(self, progress: Progress, now: float) -> None:
+        self._next = now + (_SHOWN_SECONDS if self._is_shown else _LOG_SECONDS)
+        share = progress.done_bytes / progress.all_bytes
+        told = f"{share:4.0%}  {progress.calls:,} calls"
         if not self._is_shown:
-            return
-        share = progress.done_bytes / progress.all_bytes if progress.all_bytes else 1.0
-        bar = "#" * round(share * _BAR_CHARS)
-        line = f"{progress.agent:9}[{bar:.<{_BAR_CHARS}}] {share:4.0%}  {progress.calls:,} calls"
-        self._stream.write("\r" + line.ljust(self._width))
+            self._stream.write(f"{progress.agent}: {told.strip()}\n")
+        else:
+            bar = "#" * round(share * _BAR_CHARS)
+            line = f"{progress.agent:9}[{bar:.<{_BAR_CHARS}}] {told}"
+            self._stream.write("\r" + line.ljust(self._width))
+            self._width = len(line)
         self._stream.flush()
-        self._width = len(line)
 
     def close(self) -> None:
-        """Leave the line."""
-        if self._width:
+        """Leave the line, as it was at the end."""
+        if self._width and self._newest is not None:
+            self._show(self._newest, self._moment())
             self._stream.write("\n")
 
 

@@ -146,13 +146,16 @@ def _write_claude(root: Path) -> None:
             "compactMetadata": {"trigger": "auto", "preTokens": 190_023, "postTokens": 5_000},
         },
         claude_line("four", second=9),
-        # A sub-agent as older releases wrote it: in the same file, without a name.
+        # A sub-agent as older releases wrote it: in the same file, without a name, also between
+        # the lines of a message.
+        claude_line("five", second=10, usage={**growing, "output_tokens": 1}),
         {
             **claude_line("old-agent", second=10),
             "isSidechain": True,
             "uuid": "root-line-1",
             "parentUuid": None,
         },
+        claude_line("five", second=11, usage=growing),
         {
             **claude_line("old-agent-2", second=11),
             "isSidechain": True,
@@ -324,6 +327,14 @@ def _write_others(home: Path) -> None:
             },
         ],
     )
+    write_lines(  # a fork begins with its source's entries
+        home / ".pi" / "agent" / "sessions" / "x" / "t.jsonl",
+        [
+            {"type": "session", "id": "pi-2", "parentSession": "s.jsonl"},
+            {"type": "message", "id": "e1", "timestamp": at, "message": said},
+            {"type": "message", "id": "e3", "timestamp": at, "message": said},
+        ],
+    )
     settings = home / ".config" / "Code" / "User" / "globalStorage"
     for folder, figures in (
         ("saoudrizwan.claude-dev", {"tokensIn": 7, "cacheReads": 50, "cacheWrites": 3}),
@@ -376,6 +387,7 @@ CALLS: tuple[tuple[str, str, str, int | None, int | None, dict[str, Any]], ...] 
     ("claude", "anthropic:req_three", SESSION, 511, 9, {"context": "0"}),
     ("claude", "claude:u-failed-7", SESSION, None, None, {"status": "error", "http_status": 400}),
     ("claude", "anthropic:req_four", SESSION, 110, 5, {"context": "1"}),
+    ("claude", "anthropic:req_five", SESSION, 110, 40, {"context": "1"}),
     ("claude", "anthropic:req_old-agent", _OLD_AGENT, 110, 5, {"parent": SESSION}),
     ("claude", "anthropic:req_old-agent-2", _OLD_AGENT, 110, 5, {"parent": SESSION}),
     ("claude", "anthropic:req_forked", FORK, 110, 5, {}),
@@ -399,8 +411,9 @@ CALLS: tuple[tuple[str, str, str, int | None, int | None, dict[str, Any]], ...] 
     ("opencode", "opencode:m5", "ses_a", 100, 7, {"lane": "side"}),
     ("opencode", "opencode:m6", "ses_a", None, None, {"status": "error", "http_status": 529}),
     ("opencode", "opencode:msg_1", "ses_old", 100, 7, {}),
-    ("pi", "pi:pi-1:e1", "pi-1", 44, 6, {"context": "0"}),
-    ("pi", "pi:pi-1:e2", "pi-1", None, None, {"status": "cancelled", "context": "1"}),
+    ("pi", "pi:e1:2026-11-20T15:00:00Z", "pi-1", 44, 6, {"context": "0"}),
+    ("pi", "pi:e2:2026-11-20T15:00:00Z", "pi-1", None, None, {"status": "cancelled"}),
+    ("pi", "pi:e3:2026-11-20T15:00:00Z", "pi-2", 44, 6, {}),
     ("cline", "cline:1763640000000:1763640000000", "cline:1763640000000", 60, 2, {}),
     ("cline", "cline:1763640000000:1763640000001", "cline:1763640000000", None, None, {}),
     ("cline", "roo-code:1763640000000:1763640000000", "roo-code:1763640000000", 60, 2, {}),

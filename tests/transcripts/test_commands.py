@@ -42,7 +42,7 @@ def test_the_archive_that_the_dashboard_serves_brings_a_home_into_it(
 
     assert (first.returncode, first.stderr) == (0, "")
     table = {line.split()[0]: line.split() for line in first.stdout.splitlines()}
-    assert table["claude"][1:7] == ["4", "5", "10", "1", "10", "0"]
+    assert table["claude"][1:7] == ["4", "5", "11", "1", "11", "0"]
     assert "claude: 4 of the files had not changed since last time" in second.stdout
     stored = httpx.get(
         f"{served.base_url}/api/v1/calls/anthropic:req_agent", headers=served.headers

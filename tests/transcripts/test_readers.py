@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +17,10 @@ import pytest
 from helmdash.core.agents.names import foreign_name
 from helmdash.transcripts.agents import NAMES, readers_of
 from helmdash.transcripts.calls import conversation_name, moment_of, short_id
-from helmdash.transcripts.importing import Importer, Stored
+from helmdash.transcripts.importing import Importer, Progress, Stored
 from helmdash.transcripts.reading import Home
 from helmdash.transcripts.sent_files import SentFiles
-from helmdash.transcripts.telling import summary_lines
+from helmdash.transcripts.telling import ProgressBar, summary_lines
 from tests.transcripts.homes import CALLS, SESSION, claude_line, make_home, write_lines
 
 SECRETS = ("secret", "The words of")
@@ -165,6 +170,58 @@ def test_links_pipes_and_what_may_not_be_read_are_left_alone(tmp_path: Path) -> 
     assert set(receiver.stored) == {"anthropic:req_good"}
     (reason,) = importer.summaries["claude"].unreadable
     assert "pipe.jsonl is no regular file" in reason
+
+
+def test_a_large_file_says_how_far_it_is(tmp_path: Path) -> None:
+    lines = [claude_line(f"{number}") for number in range(200)]
+    write_lines(tmp_path / ".claude" / "projects" / "p" / "s.jsonl", lines)
+    told: list[Progress] = []
+
+    importer_of(tmp_path, Receiver(), progress=told.append).run()
+
+    shares = [each.done_bytes / each.all_bytes for each in told]
+    assert shares == sorted(shares)
+    assert len([share for share in shares if 0.1 < share < 0.9]) > 100
+    assert (shares[-1], told[-1].calls) == (1, 200)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_bar_moves_now_and_then_and_a_log_is_told_more_rarely() -> None:
+    for stream in (shown := Terminal(), log := io.StringIO()):
+        bar = ProgressBar(stream, moment=count(0, 0.05).__next__)
+        for step in range(1, 301):
+            bar(Progress("claude", step, 300, step))
+        bar.close()
+
+    assert 140 < shown.getvalue().count("\r") < 160
+    assert shown.getvalue().endswith("100%  300 calls\n")
+    assert log.getvalue() == "claude: 67%  200 calls\n"
+
+
+def test_what_a_database_holds_beside_its_file_is_read(tmp_path: Path) -> None:
+    home, receiver = make_home(tmp_path / "home"), Receiver()
+    memory, agents = tmp_path / "sent.json", ["opencode"]
+    path = home / ".local" / "share" / "opencode" / "opencode.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        importer_of(home, receiver, agents=agents, sent=SentFiles(memory)).run()
+        under_way, data = (
+            "m2",
+            json.loads(database.execute("SELECT data FROM message WHERE id = 'm1'").fetchone()[0]),
+        )
+        with database:
+            database.execute(
+                "UPDATE message SET data = ? WHERE id = ?", (json.dumps(data), under_way)
+            )
+        again = importer_of(home, receiver, agents=agents, sent=SentFiles(memory))
+        again.run()
+
+    assert again.summaries["opencode"].new == 1
+    assert "opencode:m2" in receiver.stored
 
 
 def test_a_file_is_followed_as_it_grows(tmp_path: Path) -> None:

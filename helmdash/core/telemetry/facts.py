@@ -45,6 +45,7 @@ PROVIDER: Final = (
     "llm.provider",
     "llm.system",
     "ai.model.provider",
+    "mlflow.llm.provider",
 )
 CONVERSATION: Final = (
     "langfuse.session.id",

@@ -71,6 +71,8 @@ _REASONING = (
     "codex.usage.reasoning_output_tokens",
 )
 _TOTAL = ("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total")
+# The conventions from 1.40 on.
+_CONVENTIONS = "gen_ai_1_40"
 # Who reports the cache beside the input: Anthropic's own API, and Bedrock after it.
 _BESIDE = ("anthropic", "bedrock")
 
@@ -169,7 +171,7 @@ def _told(attributes: Attributes, source: Exporter, provider: str) -> _Told:
         return replace(told, prompt=prompt, dialect=dialect, is_beside=is_beside)
     mlflow = mapping_of(attributes.get("mlflow.chat.tokenUsage"))
     if mlflow:
-        return _of_mlflow(told, mlflow, provider)
+        return _of_mlflow(told, mlflow, provider, attributes.get("mlflow.message.format"))
     dialect, is_beside = _of_gen_ai(attributes, scope)
     return replace(told, dialect=dialect, is_beside=is_beside)
 
@@ -182,10 +184,11 @@ def _of_openinference(scope: str) -> tuple[str, bool | None]:
     return "openinference", False
 
 
-def _of_mlflow(told: _Told, usage: Attributes, provider: str) -> _Told:
-    """The provider's own counts: a total shows whether Anthropic's have the cache inside."""
+def _of_mlflow(told: _Told, usage: Attributes, provider: str, shape: object) -> _Told:
+    """The provider's own counts; Anthropic's total is the sum of input and output, without the
+    cache. shape: which provider's messages the span holds."""
     total = first_count(usage, ("total_tokens",))
-    is_beside = total is None and any(name in provider for name in _BESIDE)
+    is_beside = any(name in f"{provider} {shape}".lower() for name in _BESIDE)
     return replace(
         told,
         prompt=first_count(usage, ("input_tokens", "prompt_tokens")),
@@ -211,7 +214,7 @@ def _of_gen_ai(attributes: Attributes, scope: str) -> tuple[str, bool | None]:
     if scope.startswith("opentelemetry.instrumentation."):
         return "openllmetry", False
     if not _DOTTED.isdisjoint(attributes):
-        return "gen_ai_1_40", False
+        return _CONVENTIONS, None  # SHOULD be inside
     return "gen_ai", None
 
 
@@ -289,10 +292,13 @@ def _of_langfuse(details: Mapping[str, object]) -> Counts:
     # What the provider said, handed on as it came.
     inside = mapping_of(details.get("prompt_tokens_details"))
     told = _Told(
-        prompt=first_count(details, ("prompt_tokens",)),
-        read=count_of(inside.get("cached_tokens")),
-        completion=first_count(details, ("completion_tokens",)),
-        total=first_count(details, ("total_tokens", "total")),
+        prompt=first_count(details, ("prompt_tokens", "promptTokens", "prompt_token_count")),
+        read=first_count(inside, ("cached_tokens",))
+        or first_count(details, ("cached_content_token_count",)),
+        completion=first_count(
+            details, ("completion_tokens", "completionTokens", "candidates_token_count")
+        ),
+        total=first_count(details, ("total_tokens", "totalTokens", "total")),
         dialect="langfuse_raw",
     )
     return _settled(told)
@@ -318,7 +324,7 @@ def _settled(told: _Told) -> Counts:
             is_beside, rule = True, f"{rule}:cache_exceeds_input"
         elif is_beside is None and told.total == prompt + completion + cache:
             is_beside, rule = True, f"{rule}:total_has_cache"
-        elif is_beside is None:
+        elif is_beside is None and rule != _CONVENTIONS:
             rule = f"{rule}:taken_as_inside"
     if prompt is not None and is_beside:
         prompt += cache

@@ -208,7 +208,8 @@ def _outcome(span: Span) -> tuple[Status, str | None, int | None]:
     http_status = http_status_of(first_present(told, ("http.response.status_code", "status_code")))
     kind = first_present(told, ("error.type",)) or span.exception.get("exception.type")
     is_error = span.error or str(told.get("success", "")).lower() == "false"
-    is_error = is_error or "error.type" in told
+    # The newest conventions say so of an end that never came.
+    is_error = is_error or "error.type" in told or finish_reason_of(told) == "error"
     return status_of(word_of(kind, 128), is_error=is_error, http_status=http_status)
 
 

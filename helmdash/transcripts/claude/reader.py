@@ -23,7 +23,7 @@ from helmdash.transcripts.calls import (
     sum_of,
     text_of,
 )
-from helmdash.transcripts.reading import Home, Lines, walk
+from helmdash.transcripts.reading import Home, LinesFile, walk
 
 CLIENT = "claude-code"
 # The name that the client gives what it wrote itself.
@@ -62,12 +62,11 @@ class ClaudeReader:
         return ClaudeFile(path, self._known)
 
 
-class ClaudeFile:
-    """One file; the last message is held back until it is complete."""
+class ClaudeFile(LinesFile):
+    """One file; the last message of a conversation is held back until it is complete."""
 
     def __init__(self, path: Path, known: _Known) -> None:
-        self.left_out: Counter[str] = Counter()
-        self._lines = Lines(path)
+        super().__init__(path)
         self._known = known
         # agent-<id>.jsonl; older files have the id on each line only.
         self._agent = path.stem[len("agent-") :] if _is_agents(path) else None
@@ -75,9 +74,8 @@ class ClaudeFile:
         self._models: dict[str, str] = {}  # conversation -> the model of its newest call
         self._contexts: Counter[str] = Counter()  # conversation -> how often it was compacted
         self._compacted: dict[str, Compaction] = {}
-        self._held: TranscriptCall | None = None
-        self._held_key = ""
-        self._given: set[str] = set()
+        # By conversation, for lines of a sub-agent stand between those of a message in old files.
+        self._held: dict[str, tuple[str, TranscriptCall]] = {}
 
     def read(self, *, is_final: bool) -> Iterator[TranscriptCall]:
         """See FileReader."""
@@ -85,14 +83,15 @@ class ClaudeFile:
             yield from self._take(number, line)
         self.left_out["unreadable lines"] = self._lines.unreadable
         if is_final:
-            yield from self._release()
+            for conversation in [*self._held]:
+                yield from self._release(conversation)
 
     def _take(self, number: int, line: dict[str, Any]) -> Iterator[TranscriptCall]:
         kind = line.get("type")
         if kind == "system" and line.get("subtype") == "compact_boundary":
             conversation, _ = self._place(line)
             if conversation:
-                yield from self._release()
+                yield from self._release(conversation)
                 self._contexts[conversation] += 1
                 self._compacted[conversation] = _compaction(line.get("compactMetadata"))
             return
@@ -101,7 +100,7 @@ class ClaudeFile:
         if kind != "assistant" or not isinstance(message, dict) or not conversation:
             return
         if line.get("isApiErrorMessage") or message.get("model") == _SYNTHETIC:
-            yield from self._release()
+            yield from self._release(conversation)
             yield from self._failure(number, line, conversation, parent)
             return
         call = self._call(number, line, message, conversation, parent)
@@ -109,11 +108,12 @@ class ClaudeFile:
             self.left_out["lines without usage"] += 1
             return
         key = text_of(message.get("id")) or call.id
-        if self._held is not None and key == self._held_key:
-            _complete(self._held, call)
+        held = self._held.get(conversation)
+        if held is not None and key == held[0]:
+            _complete(held[1], call)
             return
-        yield from self._release()
-        self._held, self._held_key = call, key
+        yield from self._release(conversation)
+        self._held[conversation] = key, call
 
     def _place(self, line: dict[str, Any]) -> tuple[str | None, str | None]:
         """The conversation of a line and its parent; a fork's copies are its source's."""
@@ -192,12 +192,11 @@ class ClaudeFile:
             directory=text_of(line.get("cwd")),
         )
 
-    def _release(self) -> Iterator[TranscriptCall]:
-        """Give the message that was held back, unless another file has it."""
-        call, key = self._held, self._held_key
-        self._held, self._held_key = None, ""
-        if call is None:
+    def _release(self, conversation: str) -> Iterator[TranscriptCall]:
+        """Give the message of a conversation that was held back, unless another file has it."""
+        if conversation not in self._held:
             return
+        key, call = self._held.pop(conversation)
         digest = hash(key)
         is_side = call.parent is not None
         # A message id that a proxy gives to all would be one call in the main thread: there a

@@ -7,7 +7,6 @@ ended otherwise.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from helmdash.transcripts.calls import (
     sum_of,
     text_of,
 )
-from helmdash.transcripts.reading import Home, read_document
+from helmdash.transcripts.reading import Home, WholeFile, read_document
 
 _EDITORS = (
     *("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf", "Trae"),
@@ -78,12 +77,12 @@ class ClineReader:
         return TaskFile(path, known[0] if known else _EXTENSIONS[0])
 
 
-class TaskFile:
+class TaskFile(WholeFile):
     """One task, read whole each time."""
 
     def __init__(self, path: Path, extension: _Extension) -> None:
-        self.left_out: Counter[str] = Counter()
-        self._path, self._extension = path, extension
+        super().__init__(path)
+        self._extension = extension
         self._given: dict[str, bool] = {}
 
     def read(self, *, is_final: bool) -> Iterator[TranscriptCall]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -23,7 +22,7 @@ from helmdash.transcripts.calls import (
     moment_of,
     text_of,
 )
-from helmdash.transcripts.reading import Home, Lines, walk
+from helmdash.transcripts.reading import Home, Lines, LinesFile, walk
 
 CLIENT = "codex"
 _THREAD = re.compile(r"rollout-.*?-([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$")
@@ -72,12 +71,11 @@ class CodexReader:
         return self._pairs[thread]
 
 
-class CodexFile:
+class CodexFile(LinesFile):
     """One thread. A call by total is held back until it is sure that no record tells of it."""
 
     def __init__(self, path: Path, reader: CodexReader) -> None:
-        self.left_out: Counter[str] = Counter()
-        self._lines = Lines(path)
+        super().__init__(path)
         self._reader = reader
         self._meta: dict[str, Any] = {}
         self._started: datetime | None = None

@@ -6,7 +6,6 @@ of their own in a folder with their parent's id. Tried with 0.61.0.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from helmdash.transcripts.calls import (
     sum_of,
     text_of,
 )
-from helmdash.transcripts.reading import Home, Lines, read_document, walk
+from helmdash.transcripts.reading import Home, LinesFile, read_document, walk
 
 CLIENT = "gemini-cli"
 
@@ -42,13 +41,12 @@ class GeminiReader:
         return ChatFile(path, client=CLIENT, prefix=self.name)
 
 
-class ChatFile:
+class ChatFile(LinesFile):
     """A session as Gemini CLI and what came of it write it."""
 
     def __init__(self, path: Path, *, client: str, prefix: str) -> None:
-        self.left_out: Counter[str] = Counter()
+        super().__init__(path)
         self._path, self._client, self._prefix = path, client, prefix
-        self._lines = Lines(path)
         self._session: dict[str, Any] = {}
         self._held: TranscriptCall | None = None
 

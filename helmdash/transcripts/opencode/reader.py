@@ -6,7 +6,6 @@ The input leaves the cache out, the output the reasoning. A session with a paren
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,21 @@ from helmdash.transcripts.calls import (
     sum_of,
     text_of,
 )
-from helmdash.transcripts.reading import FileReader, Home, parse_object, read_document, walk
+from helmdash.transcripts.reading import (
+    FileReader,
+    Home,
+    WholeFile,
+    parse_object,
+    read_document,
+    walk,
+)
 
 CLIENT = "opencode"
 # While opencode writes.
 _BUSY_SECONDS = 2.0
+_PAGE_ROWS = 500
+_PAGE = "SELECT rowid, id, session_id FROM message WHERE rowid > ? ORDER BY rowid LIMIT ?"
+_DATA = "SELECT data FROM message WHERE rowid = ?"
 
 
 class OpencodeReader:
@@ -46,12 +55,8 @@ class OpencodeReader:
         return DatabaseFile(path) if path.suffix == ".db" else MessageFile(path)
 
 
-class MessageFile:
+class MessageFile(WholeFile):
     """One message of an older release."""
-
-    def __init__(self, path: Path) -> None:
-        self.left_out: Counter[str] = Counter()
-        self._path = path
 
     def read(self, *, is_final: bool) -> Iterator[TranscriptCall]:
         """See FileReader."""
@@ -70,13 +75,13 @@ class MessageFile:
         return None
 
 
-class DatabaseFile:
+class DatabaseFile(WholeFile):
     """A database, of which nothing is changed; what came since the last time is asked for."""
 
     def __init__(self, path: Path) -> None:
-        self.left_out: Counter[str] = Counter()
-        self._path = path
-        self._given: dict[str, bool] = {}
+        super().__init__(path)
+        self._settled: set[str] = set()  # calls that were given, and what will never be one
+        self._unreadable: set[str] = set()
 
     def read(self, *, is_final: bool) -> Iterator[TranscriptCall]:
         """See FileReader. Raises OSError also where it is no database of opencode's."""
@@ -90,27 +95,35 @@ class DatabaseFile:
             f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS
         )
         try:
-            parents = dict(_parents(database))
-            rows = database.execute("SELECT id, session_id, data FROM message ORDER BY rowid")
-            for number, (name, session, data) in enumerate(rows, start=1):
-                if name in self._given:
-                    continue
-                message = parse_object(data if isinstance(data, bytes) else str(data).encode())
-                if message is None:
-                    self.left_out["unreadable rows"] += 1
-                    continue
-                call = _call(
-                    Origin(self._path, number),
-                    str(name),
-                    str(session),
-                    parents.get(session),
-                    message,
-                )
-                if call is not None:
-                    self._given[name] = True
-                    yield call
+            parents, number, after = dict(_parents(database)), 0, -(2**63)
+            # In pages, so that nothing is locked while a call is on its way.
+            while rows := database.execute(_PAGE, (after, _PAGE_ROWS)).fetchall():
+                after = rows[-1][0]
+                for row, name, session in rows:
+                    number += 1
+                    if name in self._settled:
+                        continue
+                    data = database.execute(_DATA, (row,)).fetchone()
+                    place = Origin(self._path, number)
+                    call = self._take(place, name, session, parents, data[0] if data else None)
+                    if call is not None:
+                        yield call
+            self.left_out["unreadable rows"] = len(self._unreadable)
         finally:
             database.close()
+
+    def _take(
+        self, place: Origin, name: Any, session: Any, parents: dict[str, str], data: object
+    ) -> TranscriptCall | None:
+        message = parse_object(data if isinstance(data, bytes) else str(data).encode())
+        if message is None:
+            self._unreadable.add(name)
+            return None
+        self._unreadable.discard(name)
+        call = _call(place, str(name), str(session), parents.get(session), message)
+        if call is not None or message.get("role") != "assistant":
+            self._settled.add(name)
+        return call
 
 
 def _parents(database: sqlite3.Connection) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from helmdash.transcripts.calls import (
     sum_of,
     text_of,
 )
-from helmdash.transcripts.reading import Home, Lines, walk
+from helmdash.transcripts.reading import Home, LinesFile, walk
 
 CLIENT = "pi"
 _STATUS = {"aborted": "cancelled", "error": "error"}
@@ -28,21 +27,24 @@ class PiReader:
 
     name = "pi"
 
+    def __init__(self) -> None:
+        self._given: set[int] = set()
+
     def files(self, home: Home) -> Iterator[Path]:
         """Every session, by folder and name."""
         yield from walk(home.path / ".pi" / "agent" / "sessions", ".jsonl")
 
     def open(self, path: Path) -> PiFile:
         """A reader of one session."""
-        return PiFile(path)
+        return PiFile(path, self._given)
 
 
-class PiFile:
+class PiFile(LinesFile):
     """One session; each message of the assistant's is a call."""
 
-    def __init__(self, path: Path) -> None:
-        self.left_out: Counter[str] = Counter()
-        self._lines = Lines(path)
+    def __init__(self, path: Path, given: set[int]) -> None:
+        super().__init__(path)
+        self._given = given  # calls of all files
         self._session = path.stem
         self._directory: str | None = None
         self._contexts = 0  # how often it was compacted
@@ -60,7 +62,10 @@ class PiFile:
                 self._compaction = Compaction(before_tokens=count_of(line.get("tokensBefore")))
             elif kind == "message" and member(line, "message", "role") == "assistant":
                 call = self._call(number, line, line["message"])
-                if call is not None:
+                if call is not None and hash(call.id) in self._given:
+                    self.left_out["copies"] += 1
+                elif call is not None:
+                    self._given.add(hash(call.id))
                     yield call
         self.left_out["unreadable lines"] = self._lines.unreadable
 
@@ -76,7 +81,7 @@ class PiFile:
         return TranscriptCall(
             origin=self._lines.origin(number),
             client=CLIENT,
-            id=f"pi:{self._session}:{line.get('id') or number}",
+            id=self._id(number, line),
             conversation=self._session,
             model=text_of(message.get("model")) or "unknown",
             provider=text_of(message.get("provider")),
@@ -89,6 +94,12 @@ class PiFile:
             compaction=compaction,
             directory=self._directory,
         )
+
+    def _id(self, number: int, line: dict[str, Any]) -> str:
+        """A fork's file begins with its source's entries as they are: by id and time they are the
+        same calls."""
+        name, at = text_of(line.get("id")), text_of(line.get("timestamp"))
+        return f"pi:{name}:{at}" if name and at else f"pi:{self._session}:{name or number}"
 
 
 def _tokens(usage: object) -> Tokens:

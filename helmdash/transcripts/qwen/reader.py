@@ -3,14 +3,13 @@ chats."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from helmdash.transcripts.calls import TranscriptCall, member, moment_of, text_of
 from helmdash.transcripts.gemini.reader import ChatFile, vendor_tokens
-from helmdash.transcripts.reading import FileReader, Home, Lines, walk
+from helmdash.transcripts.reading import FileReader, Home, LinesFile, walk
 
 CLIENT = "qwen-code"
 
@@ -35,12 +34,11 @@ class QwenReader:
         return QwenFile(path)
 
 
-class QwenFile:
+class QwenFile(LinesFile):
     """One session; each line of an assistant's is a call."""
 
     def __init__(self, path: Path) -> None:
-        self.left_out: Counter[str] = Counter()
-        self._lines = Lines(path)
+        super().__init__(path)
 
     def read(self, *, is_final: bool) -> Iterator[TranscriptCall]:
         """See FileReader."""

@@ -48,6 +48,13 @@ SPANS: dict[str, Sample] = {
         1000,
         "gen_ai_1_40",
     ),
+    "semconv 1.40, against its own rule by the total": Sample(
+        "my.own",
+        "chat",
+        _gen_ai(800, **{SEMCONV_READ: 200, "gen_ai.usage.total_tokens": 1050}),
+        1000,
+        "gen_ai_1_40:total_has_cache",
+    ),
     "semconv 1.40, against its own rule": Sample(
         "my.own",
         "chat",
@@ -169,6 +176,23 @@ SPANS: dict[str, Sample] = {
         1000,
         "langfuse_raw:taken_as_inside",
     ),
+    "langfuse, gemini's own counts": Sample(
+        "langfuse-sdk",
+        "generation",
+        {
+            "langfuse.observation.type": "generation",
+            "langfuse.observation.usage_details": json.dumps(
+                {
+                    "prompt_token_count": 1000,
+                    "candidates_token_count": 50,
+                    "cached_content_token_count": 800,
+                    "total_token_count": 1050,
+                }
+            ),
+        },
+        1000,
+        "langfuse_raw:taken_as_inside",
+    ),
     "ai sdk 5, openai": Sample(
         "ai",
         "ai.streamText.doStream",
@@ -248,6 +272,24 @@ SPANS: dict[str, Sample] = {
             "mlflow.llm.model": '"gpt-4o"',
             "mlflow.chat.tokenUsage": json.dumps(
                 {"input_tokens": 1000, "output_tokens": 50, "total_tokens": 1050}
+            ),
+        },
+        1000,
+        "mlflow",
+    ),
+    "mlflow, anthropic's messages": Sample(
+        "mlflow",
+        "Messages.create",
+        {
+            "mlflow.spanType": '"CHAT_MODEL"',
+            "mlflow.message.format": '"anthropic"',
+            "mlflow.chat.tokenUsage": json.dumps(
+                {
+                    "input_tokens": 900,
+                    "output_tokens": 50,
+                    "total_tokens": 950,
+                    "cache_read_input_tokens": 100,
+                }
             ),
         },
         1000,

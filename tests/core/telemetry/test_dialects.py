@@ -124,6 +124,7 @@ def test_events_around_calls_are_no_calls(scope: str, attributes: dict[str, Any]
         ({"error": True, "attributes": {"error.type": "429"}}, "error", "429", None),
         ({"error": True, "exception": {"exception.type": CANCELLED}}, "cancelled", CANCELLED, None),
         ({"attributes": {"error.type": "AbortError"}}, "cancelled", "AbortError", None),
+        ({"attributes": {"gen_ai.response.finish_reasons": ["error"]}}, "error", None, None),
         ({"attributes": {"success": False, "status_code": "529"}}, "error", None, 529),
         ({"attributes": {"http.response.status_code": 200}}, "success", None, 200),
         ({"attributes": {"http.response.status_code": 99_999}}, "success", None, None),
