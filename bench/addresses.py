@@ -14,12 +14,12 @@ from urllib.parse import quote, urlencode
 from django.urls import reverse
 from django.utils import timezone
 
-from helmdash.queries import calls, plans, trims
+from helmdash.queries import call_listing, plans, trims
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.conversations import conversations
-from helmdash.queries.conversations.conversations import ConversationFilters
-from helmdash.queries.trims import TrimFilters
+from helmdash.queries.conversations import conversations, listing
+from helmdash.queries.conversations.filters import ConversationFilters
+from helmdash.queries.trim_filters import TrimFilters
 
 # The first conversation that the first part of bench.large makes.
 LONG_CONVERSATION = "t0-agent-000000"
@@ -44,7 +44,7 @@ class Known:
 def known(project: ProjectInfo) -> Known:
     """What the addresses are of."""
     now = timezone.now()
-    call = calls.page(project_id=project.id, filters=CallFilters(), limit=1).items[0]
+    call = call_listing.page(project_id=project.id, filters=CallFilters(), limit=1).items[0]
     found = [each.id for each in plans.page(project_id=project.id, now=now, limit=2).items]
     fits = trims.page(project_id=project.id, filters=TrimFilters(), limit=1).items
     deep = CallFilters(until=now - timedelta(days=10))
@@ -54,7 +54,7 @@ def known(project: ProjectInfo) -> Known:
         plan=next(iter(found), ""),
         other_plan=next(iter(found[1:]), ""),
         trim=next((each.id for each in fits), ""),
-        deep=calls.page(project_id=project.id, filters=deep, limit=1).next or "",
+        deep=call_listing.page(project_id=project.id, filters=deep, limit=1).next or "",
     )
 
 
@@ -261,7 +261,5 @@ def _longest_conversation(project: ProjectInfo) -> str:
     made = conversations.standing(project_id=project.id, conversation_id=LONG_CONVERSATION)
     if made is not None:
         return made.id
-    newest = conversations.page(
-        project_id=project.id, filters=ConversationFilters(), limit=500
-    ).items
+    newest = listing.page(project_id=project.id, filters=ConversationFilters(), limit=500).items
     return max(newest, key=lambda row: row.generation).id

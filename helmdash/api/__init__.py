@@ -30,6 +30,7 @@ from helmdash.api.routers import (
     hooks,
     planning,
     plans,
+    trims,
 )
 
 __all__ = ["api"]
@@ -93,6 +94,7 @@ for _router in (
     care,
     hooks,
     fitting,
+    trims,
     assembling,
     planning,
     plans,

@@ -16,6 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from helmdash.core.text.query_terms import MOST_CHARS
 from helmdash.doors.bodies.fields import NO_NUL, parse_moment
 
 # Everything arrives as text.
@@ -50,4 +51,6 @@ def _parse_limit(value: object) -> object:
 Limit = Annotated[int, Field(ge=1, le=500), BeforeValidator(_parse_limit)]
 # Opaque; whether it is one of ours is known only after decoding it.
 Cursor = Annotated[str, StringConstraints(max_length=500, pattern=NO_NUL)]
+# A query of a list (core.text.query_terms); what it may say is known only after reading it.
+ListText = Annotated[str, StringConstraints(max_length=MOST_CHARS, pattern=NO_NUL)]
 QueryText = Annotated[str, StringConstraints(max_length=255, pattern=NO_NUL)]

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from django import forms
 
-from helmdash.core.budgets.budgets import PromptVariant
-from helmdash.core.budgets.health import HealthReason
-from helmdash.core.budgets.levels import Level
-from helmdash.core.calls.failures import FailureCause
-from helmdash.core.calls.finish import FinishReason
-from helmdash.core.calls.lanes import Lane
-from helmdash.core.rollups.facts import BAND_LABELS, NO_VARIANT, OTHER, PURPOSES
-from helmdash.core.text.query_terms import MOST_CHARS, BadQuery, Field, Query, parse_query
+from helmdash.core.rollups.facts import OTHER, PURPOSES
 from helmdash.core.text.time_ranges import (
     BadRange,
     TimeRange,
@@ -26,16 +19,7 @@ from helmdash.core.text.time_ranges import (
 from helmdash.pages.forms import one_of
 from helmdash.pages.parts.heat_map import Rows
 from helmdash.queries.audit import KINDS, AuditFilters
-from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.call_terms import ANY_CAUSE, CALL_FIELDS
-from helmdash.queries.conversations.conversations import ConversationFilters
-from helmdash.queries.trims import TrimFilters, TrimOutcome
 
-PLAN_KINDS = ("plan", "route")
-PLAN_OUTCOMES = ("running", "ok", "gap", "partial", "failed")
-_WHOLE_ID = "Only plans with exactly this id: a part of it finds nothing"
-# What the calls' filter by variant offers.
-CALL_VARIANTS = (*PromptVariant, NO_VARIANT)
 # What the time control offers by one click, and what it is called.
 PRESETS = (("1h", "1 h"), ("24h", "24 h"), ("7d", "7 d"), ("30d", "30 d"), ("all", "All"))
 
@@ -145,188 +129,6 @@ class FilterForm(TimeForm):
     def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
         super().__init__(data, now=now, zone=zone)
         self.fields["model"].widget.attrs |= {"list": "models", "autocomplete": "off"}
-
-
-class SearchForm(FilterForm):
-    """The bar of a list that can be searched as well."""
-
-    q = forms.CharField(
-        required=False,
-        max_length=255,
-        label="Search",
-        widget=forms.TextInput(attrs={"type": "search", "data-search": ""}),
-    )
-
-
-class LevelForm(SearchForm):
-    """The bar of a list whose items have a level."""
-
-    level = one_of(Level)
-
-
-class ClientForm(LevelForm):
-    """The bar of a list whose items were made by some program."""
-
-    client = forms.CharField(required=False, max_length=64)
-
-    def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
-        super().__init__(data, now=now, zone=zone)
-        self.fields["client"].widget.attrs |= {"list": "clients", "autocomplete": "off"}
-
-
-class ConversationFilterForm(ClientForm):
-    """The bar above the conversations, with their order."""
-
-    min_calls = forms.ChoiceField(
-        required=False,
-        label="Calls",
-        choices=[
-            ("", "Any number"),
-            ("1", "Only one"),
-            ("2", "More than one"),
-            ("10", "10 or more"),
-        ],
-        error_messages={"invalid_choice": "%(value)s is not one of: 1, 2, 10"},
-    )
-    order = one_of(("newest",), blank="needs attention first")
-
-    @property
-    def is_narrowed(self) -> bool:
-        return self.is_any_set(name for name in self.fields if name != "order")
-
-    def filters(self) -> ConversationFilters:
-        """The filters for the query; only after is_valid()."""
-        values = self.values()
-        del values["order"]
-        least = values.pop("min_calls")
-        return ConversationFilters(
-            **values, min_calls=int(least) if least else None, is_one_shot=least == "1"
-        )
-
-
-_FOLDED = (
-    "purpose",
-    "pack",
-    "conversation",
-    "level_reason",
-    "lane",
-    "size",
-    "variant",
-    "tokens_over",
-)
-
-
-class QueryField(forms.CharField):
-    """The bar of a list: a query of its fields (core.text.query_terms)."""
-
-    def __init__(self, fields: Sequence[Field]) -> None:
-        widget = forms.TextInput(
-            attrs={
-                "autocomplete": "off",
-                "spellcheck": "false",
-                "list": "query-words",
-                "placeholder": "level:critical -cause:timeout has:trim latency:>2s",
-            }
-        )
-        super().__init__(required=False, max_length=MOST_CHARS, label="Query", widget=widget)
-        self.asked = tuple(fields)
-
-    def clean(self, value: str) -> Query:
-        """Raises ValidationError with the part that cannot be read."""
-        try:
-            return parse_query(super().clean(value), self.asked)
-        except BadQuery as error:
-            raise forms.ValidationError(str(error)) from None
-
-
-class CallFilterForm(ClientForm):
-    """The filters of the page of calls, as its address has them."""
-
-    query = QueryField(CALL_FIELDS)
-    cause = one_of((ANY_CAUSE, *FailureCause))
-    level_reason = one_of(HealthReason, label="Why unknown")
-    finish_reason = one_of(FinishReason, label="Finish reason")
-    purpose = forms.CharField(required=False, max_length=32)
-    pack = forms.CharField(required=False, max_length=128)
-    conversation = forms.CharField(required=False, max_length=255)
-    lane = one_of(Lane)
-    size = one_of(BAND_LABELS, label="Prompt size")
-    # Suggestions lead here by it: calls above a ceiling.
-    tokens_over = forms.IntegerField(
-        required=False, min_value=0, max_value=2**62, label="Prompt tokens over"
-    )
-    # Reports name any, and the models page leads here by each.
-    variant = forms.CharField(required=False, max_length=32, label="Prompt variant")
-    density = one_of(("compact",), blank="comfortable", label="Rows")
-
-    def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
-        super().__init__(data, now=now, zone=zone)
-        for name in ("purpose", "pack", "variant"):
-            self.fields[name].widget.attrs |= {"list": name + "s", "autocomplete": "off"}
-
-    @property
-    def has_more(self) -> bool:
-        """Whether one of the filters is set that are folded away otherwise."""
-        return any(self.data.get(name) for name in _FOLDED)
-
-    @property
-    def is_narrowed(self) -> bool:
-        return self.is_any_set(name for name in self.fields if name != "density")
-
-    def filters(self) -> CallFilters:
-        """The filters for the query; only after is_valid()."""
-        values = self.values()
-        del values["density"]
-        query: Query = values.pop("query")
-        return CallFilters(**values, terms=query.terms or None)
-
-
-class PlanFilterForm(SearchForm):
-    """The filters of the page of plans, as its address has them."""
-
-    variant = one_of(CALL_VARIANTS)
-    outcome = one_of(PLAN_OUTCOMES)
-    kind = one_of(PLAN_KINDS)
-    tool = forms.CharField(required=False, max_length=255)
-    intent = forms.CharField(required=False, max_length=16, label="Same intent as (its hash)")
-    by = one_of(("intent",), blank="plan", label="A row for each")
-
-    def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
-        super().__init__(data, now=now, zone=zone)
-        self.fields["tool"].widget.attrs |= {"list": "tools", "autocomplete": "off"}
-        for name in ("model", "tool"):
-            self.fields[name].widget.attrs |= {"placeholder": "whole id", "title": _WHOLE_ID}
-
-    @property
-    def has_more(self) -> bool:
-        """Whether one of the filters is set that are folded away otherwise."""
-        return any(self.data.get(name) for name in ("kind", "tool", "intent", "by"))
-
-    @property
-    def is_narrowed(self) -> bool:
-        return self.is_any_set(name for name in self.fields if name != "by")
-
-    def filters(self) -> dict[str, Any]:
-        """The filters for the query; only after is_valid()."""
-        return {name: value for name, value in self.values().items() if name != "by"}
-
-
-class TrimFilterForm(FilterForm):
-    """The filters of the page of fits, as its address has them."""
-
-    client = forms.CharField(required=False, max_length=128)
-    catalog = forms.CharField(required=False, max_length=120)
-    cut = forms.CharField(required=False, max_length=64, label="What was cut")
-    outcome = one_of(TrimOutcome)
-
-    def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
-        super().__init__(data, now=now, zone=zone)
-        for name in ("client", "catalog", "cut"):
-            self.fields[name].widget.attrs |= {"list": name + "s", "autocomplete": "off"}
-
-    def filters(self) -> TrimFilters:
-        """The filters for the query; only after is_valid()."""
-        return TrimFilters(**self.values())
 
 
 class ModelFilterForm(FilterForm):

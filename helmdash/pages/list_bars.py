@@ -13,11 +13,12 @@ from helmdash.pages.parts import words
 from helmdash.pages.parts.histogram import Histogram, Mark, histogram
 from helmdash.queries import marks, plans, series, trims
 from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.conversations import conversations
-from helmdash.queries.conversations.conversations import ConversationFilters
+from helmdash.queries.conversations import listing
+from helmdash.queries.conversations.filters import ConversationFilters
 from helmdash.queries.list_series import MOST_LISTED, list_series
 from helmdash.queries.series import Series, Split, call_series
-from helmdash.queries.trims import TrimFilters, TrimOutcome, TrimPage
+from helmdash.queries.trim_filters import TrimFilters, TrimOutcome
+from helmdash.queries.trims import TrimPage
 
 # What the parts of a bar are called and drawn as, from below upwards.
 Words = Mapping[str, tuple[str, str]]
@@ -58,12 +59,12 @@ def conversation_bars(
 ) -> ListBars:
     """The conversations that fit the filters of their list, by level, at their newest call."""
     found = list_series(
-        conversations.moments(project_id=project_id, filters=filters),
+        listing.moments(project_id=project_id, filters=filters),
         project_id=project_id,
         since=filters.since,
         until=filters.until,
         now=now,
-        first_at=partial(conversations.first_moment, project_id=project_id),
+        first_at=partial(listing.first_moment, project_id=project_id),
     )
     noun = "conversations"
     return _drawn(found, project_id, zone, words=_LEVELS, noun=noun, most=MOST_LISTED)

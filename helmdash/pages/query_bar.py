@@ -13,29 +13,15 @@ from django.forms import ChoiceField
 from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 
 from helmdash.core.text.query_terms import Query, Term, written
-from helmdash.pages.filters import CallFilterForm
+from helmdash.pages.list_forms import ListForm
 from helmdash.pages.render import PageRequest
 
 _BAR: Final = "query"
 _SEARCH: Final = "q"
-# Fields of a query by the controls of the calls that say the same.
-CALL_CONTROLS: Final[Mapping[str, str]] = {
-    "level": "level",
-    "model": "model",
-    "client": "client",
-    "cause": "cause",
-    "finish": "finish_reason",
-    "purpose": "purpose",
-    "pack": "pack",
-    "conversation": "conversation",
-    "reason": "level_reason",
-    "lane": "lane",
-    "variant": "variant",
-}
 
 
 def settled(
-    request: PageRequest, form: CallFilterForm, controls: Mapping[str, str]
+    request: PageRequest, form: ListForm, controls: Mapping[str, str]
 ) -> HttpResponse | None:
     """A way to the address where controls say what they can of a query; None where they do, or it
     cannot be read. The bar goes before a control: it was typed later."""
@@ -63,9 +49,7 @@ def settled(
     return response
 
 
-def _moved(
-    term: Term, form: CallFilterForm, controls: Mapping[str, str], said: dict[str, str]
-) -> bool:
+def _moved(term: Term, form: ListForm, controls: Mapping[str, str], said: dict[str, str]) -> bool:
     """Whether a control says the term; then it does in `said`. Each says one value, once."""
     name, word = controls.get(term.field), term.single
     if name is None or word is None or name in said:

@@ -15,9 +15,9 @@ from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.rollups.facts import NO_VARIANT, OTHER, PURPOSES, ROUTE, bounds_of_band
 from helmdash.core.text.query_terms import Term
-from helmdash.queries.call_terms import ANY_CAUSE, MOST_TRIED, conditions, is_indexed
+from helmdash.queries.call_terms import ANY_CAUSE, CALL_TERMS
 from helmdash.queries.distinct_values import model_keys
-from helmdash.queries.paging import newer, older
+from helmdash.queries.reach import MOST_TRIED, Reach, reach_of
 from helmdash.records.call_names import Place, calls_at, find_beginning
 from helmdash.records.models import Call, Conversation
 from helmdash.records.querysets import calls_of, starts_with
@@ -37,7 +37,7 @@ class CallFilters:
     ANY_CAUSE: every call that failed. `purpose` OTHER: all that are none of PURPOSES; `variant`
     NO_VARIANT: those without, as routes are. `size` is one of BAND_LABELS, of the bytes sent.
     `tokens_over`: prompts that were reported with more tokens.
-    `terms` are of call_terms.CALL_FIELDS.
+    `terms` are of call_terms.CALL_TERMS.
     """
 
     conversation: str | None = None
@@ -59,28 +59,19 @@ class CallFilters:
     terms: tuple[Term, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
-    """How far a list looks for one page: `last` is the last row that it looks at, as its moment and
-    its key. is_ahead: from older to newer ones."""
-
-    last: tuple[datetime, int]
-    is_ahead: bool = False
-
-    def within(self, rows: QuerySet[Call]) -> QuerySet[Call]:
-        """The rows down (or up) to the last one."""
-        at, pk = self.last
-        if self.is_ahead:
-            return rows.filter(started_at__lte=at).exclude(started_at=at, id__gt=pk)
-        return rows.filter(started_at__gte=at).exclude(started_at=at, id__lt=pk)
-
-
 def filtered(project_id: int, filters: CallFilters) -> QuerySet[Call]:
     """The calls that fit the filters but for `q`, in no order. At most three queries are made for
-    the values of filters, and those of call_terms.conditions."""
-    tried = [term for term in filters.terms or () if not is_indexed(term)]
-    rows = _of_kind(_found_by_index(project_id, filters), filters)
-    return rows.filter(conditions(project_id, tried)) if tried else rows
+    the values of filters, and those of TermTable.conditions."""
+    return _fitting(found_by_index(project_id, filters), project_id, filters)
+
+
+def narrowed(rows: QuerySet[Call], project_id: int, filters: CallFilters) -> QuerySet[Call]:
+    """Those of the rows of `found_by_index` that fit all filters, tried on each of them."""
+    rows = _fitting(rows, project_id, filters)
+    if not filters.q:
+        return rows
+    by_name, by_correlation, by_conversation = searches(project_id, filters.q)
+    return rows.filter(by_name | by_correlation | by_conversation)
 
 
 def reach(
@@ -90,19 +81,18 @@ def reach(
     *,
     is_ahead: bool = False,
 ) -> Reach | None:
-    """How far a list looks that begins at the newest call, or beside one: MOST_TRIED rows where
+    """How far a list looks that begins at the newest call (is_ahead: the oldest), or beside one:
+    MOST_TRIED rows where
     terms are tried on each. None: to the end, as there are no such terms or fewer rows. One query.
     """
-    if filters.q or all(map(is_indexed, filters.terms or ())):
+    if filters.q or not CALL_TERMS.tried(filters.terms):
         return None
-    rows = _found_by_index(project_id, filters).order_by("-started_at", "-id")
-    if beside is not None:
-        rows = (newer if is_ahead else older)(rows, "started_at", *beside)
-    found = list(rows.values_list("started_at", "id")[MOST_TRIED - 1 : MOST_TRIED + 1])
-    return Reach(last=found[0], is_ahead=is_ahead) if len(found) > 1 else None
+    rows = found_by_index(project_id, filters)
+    return reach_of(rows, "started_at", beside, is_ahead=is_ahead, most=MOST_TRIED)
 
 
-def _found_by_index(project_id: int, filters: CallFilters) -> QuerySet[Call]:
+def found_by_index(project_id: int, filters: CallFilters) -> QuerySet[Call]:
+    """The calls that fit all filters that an index serves."""
     rows = Call.objects.filter(project_id=project_id)
     for name in ("level", "cause", "finish_reason", "purpose", "pack"):
         value = getattr(filters, name)
@@ -128,8 +118,14 @@ def _found_by_index(project_id: int, filters: CallFilters) -> QuerySet[Call]:
         rows = rows.filter(started_at__gte=filters.since)
     if filters.until is not None:
         rows = rows.filter(started_at__lt=filters.until)
-    served = [term for term in filters.terms or () if is_indexed(term)]
-    return rows.filter(conditions(project_id, served)) if served else rows
+    served = CALL_TERMS.served(filters.terms)
+    return rows.filter(CALL_TERMS.conditions(project_id, served)) if served else rows
+
+
+def _fitting(rows: QuerySet[Call], project_id: int, filters: CallFilters) -> QuerySet[Call]:
+    tried = CALL_TERMS.tried(filters.terms)
+    rows = _of_kind(rows, filters)
+    return rows.filter(CALL_TERMS.conditions(project_id, tried)) if tried else rows
 
 
 # Words that stand for more than one value.

@@ -1,14 +1,14 @@
-"""Recorded calls: the list with its filters, one call, and which ids are known."""
+"""Recorded calls: one with all beside it, and which ids are known; `call_listing` has the list."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from operator import attrgetter
 from typing import Annotated, Any
 
-from django.db.models import Max, QuerySet
+from django.db.models import Max
 
 from helmdash.answers import HIDDEN, INLINE, Doc, JsonName, Words, answer, member
 from helmdash.core.budgets.health import Health, HealthReason
@@ -22,16 +22,6 @@ from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.routes import split_routes
 from helmdash.core.calls.usage import Usage
 from helmdash.core.conversations.clients import Client
-from helmdash.queries.call_filters import CallFilters, filtered, reach, searches, ways_to_find
-from helmdash.queries.paging import (
-    Neighbours,
-    Page,
-    decode_time_cursor,
-    encode_cursor,
-    newer,
-    older,
-    oldest_first,
-)
 from helmdash.records.call_names import (
     calls_at,
     find_call,
@@ -59,8 +49,6 @@ COMPOSITION_COLUMNS = (
     "sent_results_by_tool",
 )
 _composition_columns = attrgetter(*COMPOSITION_COLUMNS)
-# An export reads this many rows at a time: memory stays flat however many calls there are.
-_EXPORT_CHUNK = 1000
 # With the call itself.
 _MOST_RELATED = 21
 
@@ -232,77 +220,6 @@ def _told_count(value: object) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
-@answer("CallList")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallPage(Page[CallView]):
-    """A page of calls, newest first.
-
-    looked_to: where terms of a query are tried on each call, how far back this page did so; calls
-    from before are for the next page, which there is then even if this one is not full.
-    """
-
-    items: tuple[CallView, ...]
-    looked_to: Annotated[datetime | None, HIDDEN] = None
-
-
-def page(
-    *, project_id: int, filters: CallFilters, cursor: str | None = None, limit: int = 50
-) -> CallPage:
-    """Calls, newest first. One query, one more with a conversation, two more with a model, at most
-    five more with `q`, and with terms those of call_terms.conditions and one for how far it looks.
-
-    cursor None: from the newest. Raises BadCursor for one that no page of this list gave.
-    """
-    rows = filtered(project_id, filters).order_by("-started_at", "-id")
-    after = decode_time_cursor(cursor) if cursor else None
-    if after:
-        rows = older(rows, "started_at", *after)
-    looked = reach(project_id, filters, after)
-    if looked:
-        rows = looked.within(rows)
-    found = _newest(rows.select_related("conversation"), project_id, filters.q, limit + 1)
-    more = found[limit - 1] if len(found) > limit else None
-    last = (more.started_at, more.pk) if more else looked.last if looked else None
-    return CallPage(
-        items=tuple(view(row) for row in found[:limit]),
-        next=encode_cursor(*last) if last else None,
-        looked_to=looked.last[0] if looked and not more else None,
-    )
-
-
-def neighbours(*, project_id: int, filters: CallFilters, call_id: str) -> Neighbours:
-    """The calls that the list shows beside one. Three queries, and those that `page` makes for the
-    values of filters, twice those for how far it looks."""
-    place = find_places(project_id, [call_id]).get(call_id)
-    if place is None:
-        return Neighbours()
-    rows, at = filtered(project_id, filters), (place.started_at, place.call_id)
-
-    def nearest(side: QuerySet[Call], *, is_ahead: bool) -> list[Call]:
-        looked = reach(project_id, filters, at, is_ahead=is_ahead)
-        ways = ways_to_find(looked.within(side) if looked else side, project_id, filters.q)
-        return [row for way in ways for row in way.only("name", "started_at", "project_id")[:1]]
-
-    def key(row: Call) -> tuple[datetime, int]:
-        return row.started_at, row.pk
-
-    ahead = nearest(newer(rows, "started_at", *at), is_ahead=True)
-    behind = nearest(older(rows, "started_at", *at), is_ahead=False)
-    before, after = min(ahead, key=key, default=None), max(behind, key=key, default=None)
-    return Neighbours(before=before.name if before else None, after=after.name if after else None)
-
-
-def export(*, project_id: int, filters: CallFilters) -> Iterator[CallView]:
-    """Every call that fits the filters, oldest first, in bounded memory."""
-    rows = filtered(project_id, filters)
-    if filters.q:
-        by_name, by_correlation, by_conversation = searches(project_id, filters.q)
-        rows = rows.filter(by_name | by_correlation | by_conversation)
-    found = rows.select_related("conversation")
-    for chunk in oldest_first(found, "started_at", chunk=_EXPORT_CHUNK):
-        yield from map(view, chunk)
-
-
 def find(*, project_id: int, call_id: str) -> CallDetail | None:
     """One call, its payload, and the first other calls of its correlation id. At most seven
     queries. None if it does not exist in the project."""
@@ -453,12 +370,6 @@ def view(row: Call) -> CallView:
         started_at=row.started_at,
         recorded_at=row.recorded_at,
     )
-
-
-def _newest(rows: QuerySet[Call], project_id: int, text: str | None, count: int) -> list[Call]:
-    """The first rows; with a text to search for, the first of those that it finds."""
-    found = {row.pk: row for way in ways_to_find(rows, project_id, text) for row in way[:count]}
-    return sorted(found.values(), key=lambda row: (row.started_at, row.pk), reverse=True)[:count]
 
 
 def _cause(row: Call) -> Cause | None:

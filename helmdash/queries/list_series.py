@@ -39,10 +39,11 @@ class Newest:
     read_from: datetime | None = None
 
 
-def newest(found: Sequence[Moment]) -> Newest:
-    """Of MOST_LISTED rows and one more, where there are more."""
+def newest(found: Sequence[Moment], *, read_from: datetime | None = None) -> Newest:
+    """Of MOST_LISTED rows and one more, where there are more. read_from: rows of before were not
+    asked for."""
     if len(found) <= MOST_LISTED:
-        return Newest(rows=found)
+        return Newest(rows=found, read_from=read_from)
     return Newest(rows=found[:MOST_LISTED], read_from=found[MOST_LISTED][0])
 
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from helmdash.core.budgets.levels import Level
-from helmdash.queries import calls, failures
+from helmdash.queries import call_listing, calls, failures
 from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.calls import CallView
-from helmdash.queries.conversations import care, conversations, under_way
+from helmdash.queries.conversations import care, conversations, listing, under_way
 from helmdash.queries.conversations.care import NeedsAttention
-from helmdash.queries.conversations.conversations import ConversationFilters, ConversationView
+from helmdash.queries.conversations.conversations import ConversationView
+from helmdash.queries.conversations.filters import ConversationFilters
 from helmdash.queries.conversations.under_way import UnderWay
 from helmdash.queries.failures import Failing
 
@@ -42,8 +43,8 @@ def overview(
     """The first page; what fails is that of a range, from `since` to before `until`. Twenty
     queries at most."""
     everything = ConversationFilters()
-    recent = conversations.page(project_id=project_id, filters=everything, limit=_SHOWN)
-    latest = calls.page(project_id=project_id, filters=CallFilters(), limit=_SHOWN)
+    recent = listing.page(project_id=project_id, filters=everything, limit=_SHOWN)
+    latest = call_listing.page(project_id=project_id, filters=CallFilters(), limit=_SHOWN)
     needs_attention = care.needs_attention(project_id=project_id, now=now, limit=_SHOWN)
     is_full = len(needs_attention) == _SHOWN
     return Overview(

@@ -64,6 +64,15 @@ def oldest_first(rows: QuerySet[_M], field: str, *, chunk: int) -> Iterator[list
         found = list(rest[:chunk]) if len(found) == chunk else []
 
 
+def newest_first(rows: QuerySet[_M], field: str, *, chunk: int) -> Iterator[list[_M]]:
+    """As `oldest_first`, the other way; a row whose time moves on meanwhile may be left out."""
+    found = list(rows.order_by(f"-{field}", "-id")[:chunk])
+    while found:
+        yield found
+        at, pk = getattr(found[-1], field), found[-1].pk
+        found = list(older(rows, field, at, pk)[:chunk]) if len(found) == chunk else []
+
+
 def encode_cursor(*parts: str | int | datetime) -> str:
     """The sort key of the last item shown, packed."""
     plain = [part.isoformat() if isinstance(part, datetime) else part for part in parts]
@@ -73,7 +82,7 @@ def encode_cursor(*parts: str | int | datetime) -> str:
 
 def decode_time_cursor(cursor: str) -> tuple[datetime, int]:
     """The time and the primary key that a cursor stands for. Raises BadCursor for anything else."""
-    moment, number = _parts(cursor, 2)
+    moment, number = decode_parts(cursor, 2)
     try:
         at = datetime.fromisoformat(str(moment))
         pk = int(number)
@@ -86,7 +95,7 @@ def decode_time_cursor(cursor: str) -> tuple[datetime, int]:
 
 def decode_ranked_cursor(cursor: str) -> tuple[int, datetime, int]:
     """A (severity, time, id) cursor. Raises BadCursor."""
-    rank, moment, number = _parts(cursor, 3)
+    rank, moment, number = decode_parts(cursor, 3)
     at, pk = decode_time_cursor(encode_cursor(moment, number))
     if not isinstance(rank, int) or not 0 <= rank <= 9:
         raise BadCursor("cursor")
@@ -95,13 +104,15 @@ def decode_ranked_cursor(cursor: str) -> tuple[int, datetime, int]:
 
 def decode_number_cursor(cursor: str) -> int:
     """The number that a cursor stands for. Raises BadCursor for what is not one number."""
-    (number,) = _parts(cursor, 1)
+    (number,) = decode_parts(cursor, 1)
     if not isinstance(number, int) or not 0 <= number <= 2**62:
         raise BadCursor("cursor")
     return number
 
 
-def _parts(cursor: str, count: int) -> list[str | int]:
+def decode_parts(cursor: str, count: int) -> list[str | int]:
+    """What was packed, which the caller looks at. Raises BadCursor for anything of another number
+    of parts, or of other kinds."""
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         parts = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))

@@ -29,9 +29,10 @@ from helmdash.core.rollups.periods import (
     quarter_of,
 )
 from helmdash.queries import rollups
-from helmdash.queries.call_filters import CallFilters, Reach, filtered, reach, ways_to_find
+from helmdash.queries.call_filters import CallFilters, filtered, reach, ways_to_find
 from helmdash.queries.call_terms import ANY_CAUSE
 from helmdash.queries.distinct_values import model_keys
+from helmdash.queries.reach import Reach
 from helmdash.records.models import Call, Rollup, RollupState
 from helmdash.records.rollup_rows import read_spans
 

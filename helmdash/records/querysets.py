@@ -15,7 +15,7 @@ from helmdash.records import partitions
 from helmdash.records.models.conversations import Call
 from helmdash.records.replica import connection_for
 
-Column = Literal["model", "model_key", "client_name", "pack", "purpose"]
+Column = Literal["model", "model_key", "client_name", "pack", "purpose", "entry", "caller"]
 _M = TypeVar("_M", bound=Model)
 # More values than this in a drop-down help nobody; a filter takes any that is recorded.
 MOST_VALUES = 200

@@ -64,6 +64,7 @@ ROUTES: dict[str, tuple[str | None, str, str, object, int]] = {
     # The examples name a model that nobody serves here: whoever gets that far was let in.
     "plan": ("plan", "POST", "/plan", examples.PLAN, 422),
     "route_intent": ("plan", "POST", "/route", examples.ROUTE, 422),
+    "list_trims": ("read", "GET", "/trims", None, 200),
     "list_plans": ("read", "GET", "/plans", None, 200),
     "get_plan": ("read", "GET", "/plans/nobody", None, 404),
     "record_feedback": ("record", "POST", "/plans/nobody/feedback", examples.FEEDBACK, 404),

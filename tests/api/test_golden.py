@@ -226,6 +226,7 @@ def _plans(walk: _Walk) -> None:
     walk.go("plan cut", "POST", "/plan", {**pick, "user_intent": "Read it"})
     route = walk.go("route_intent", "POST", "/route", {**ask, "model": "sim/gpt-route"})
     walk.go("list_plans", "GET", "/plans?limit=3")
+    walk.go("list_trims", "GET", "/trims?limit=1&q=-outcome:over")
     walk.go("record_feedback", "POST", f"/plans/{told['plan_id']}/feedback", {"followed": True})
     walk.go("get_plan", "GET", f"/plans/{told['plan_id']}")
     walk.go("get_plan route", "GET", f"/plans/{route['plan_id']}")

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from helmdash.queries import calls
+from helmdash.queries import call_listing
 from helmdash.queries.access import ProjectInfo
 from tests import factories
 from tests.api.conftest import Door, fields_of
@@ -342,7 +342,7 @@ def test_what_is_not_there_is_404(recorded: Door, path: str) -> None:
 def test_the_export_is_a_call_on_each_line(
     recorded: Door, monkeypatch: pytest.MonkeyPatch, at_a_time: int
 ) -> None:
-    monkeypatch.setattr(calls, "_EXPORT_CHUNK", at_a_time)
+    monkeypatch.setattr(call_listing, "_EXPORT_CHUNK", at_a_time)
 
     response = recorded.get("/calls/export")
 
@@ -401,3 +401,35 @@ def test_a_list_is_of_its_project_only(owner: Door, quiet: ProjectInfo) -> None:
     factories.record(factories.make_capture(), project=quiet)
 
     assert _ids(owner.get("/calls")) == []
+
+
+@pytest.mark.parametrize("path", ["/calls", "/calls/export", "/conversations", "/plans", "/trims"])
+def test_every_list_takes_the_query_of_its_page(owner: Door, path: str) -> None:
+    one_of_each = {
+        "/calls": "level:healthy -cause:any latency:<1h",
+        "/calls/export": "level:healthy -cause:any latency:<1h",
+        "/conversations": "level:healthy calls:>=1 -has:error",
+        "/plans": "-outcome:failed steps:<9",
+        "/trims": "-outcome:over before:>0",
+    }
+    assert owner.get(path, {"q": one_of_each[path]}).status_code == 200
+    for wrong, named in (("colour:red", "colour"), ("has:nothing", "has:nothing"), ("-x", "-x")):
+        response = owner.get(path, {"q": wrong})
+        assert (response.status_code, fields_of(response)) == (422, ["q"])
+        assert named in response.json()["errors"][0]["message"]
+    assert owner.get(path, {"q": "x" * 501}).status_code == 422
+
+
+def test_a_query_of_the_api_narrows_as_that_of_the_page(owner: Door, project: ProjectInfo) -> None:
+    factories.record(
+        factories.make_capture(id="slow", latency_ms=9_000),
+        factories.make_capture(id="fast", latency_ms=10, conversation="other"),
+        project=project,
+    )
+
+    def ids(path: str, q: str) -> list[str]:
+        return [each["id"] for each in owner.get(path, {"q": q}).json()["items"]]
+
+    assert ids("/calls", "latency:>2s") == ["slow"]
+    assert ids("/calls", "fas") == ["fast"]
+    assert ids("/conversations", "calls:1 oth") == ["other"]

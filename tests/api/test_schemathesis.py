@@ -31,8 +31,8 @@ HAS_RULES_BEYOND_ITS_SCHEMA = {
     "list_calls", "list_conversations", "get_timeline", "list_budgets", "create_budget",
     "change_budget", "record_call", "advance_conversation", "clear_conversation", "add_reminder",
     "change_reminder", "fit", "rank", "decode_reply", "put_catalog",
-    "plan", "route_intent", "list_plans", "assemble", "list_suggestions",
-    "claude_code_hook",
+    "plan", "route_intent", "list_plans", "list_trims", "export_calls", "assemble",
+    "list_suggestions", "claude_code_hook",
 }  # fmt: skip
 
 # What the simulated models of `planner` answer to.

@@ -14,10 +14,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.pages.parts.list_files import COLUMNS
-from helmdash.queries import calls, exports, trims
+from helmdash.queries import call_listing, trims
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.conversations.conversations import ConversationFilters
+from helmdash.queries.conversations import listing
+from helmdash.queries.conversations.filters import ConversationFilters
+from helmdash.queries.trim_filters import TrimFilters
 from tests.factories import make_capture, make_project, record
 
 
@@ -91,13 +93,19 @@ def test_a_file_is_read_by_pieces(
     filled: str, project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number of queries is that of the pieces; what moves on meanwhile is not left out."""
-    for module, name in ((calls, "_EXPORT_CHUNK"), (exports, "_CHUNK"), (trims, "_EXPORT_CHUNK")):
+    for module, name in (
+        (call_listing, "_EXPORT_CHUNK"),
+        (listing, "_CHUNK"),
+        (trims, "_EXPORT_CHUNK"),
+    ):
         monkeypatch.setattr(module, name, 2)
     moved = make_capture(id="talk-5", conversation="talk")
 
     with CaptureQueriesContext(connection) as queries:
-        told = [each.id for each in calls.export(project_id=project.id, filters=CallFilters())]
-    found = exports.conversations(project_id=project.id, filters=ConversationFilters())
+        told = [
+            each.id for each in call_listing.export(project_id=project.id, filters=CallFilters())
+        ]
+    found = listing.export(project_id=project.id, filters=ConversationFilters())
     first = next(found)
     record(moved, project=project)
     rest = [each.id for each in found]
@@ -106,4 +114,4 @@ def test_a_file_is_read_by_pieces(
     # Four full pieces, and one that is empty.
     assert len(queries) == 5
     assert {first.id, *rest} == {"talk", "plans", "quiet"}
-    assert sum(1 for _ in trims.export(project_id=project.id, filters=trims.TrimFilters())) == 1
+    assert sum(1 for _ in trims.export(project_id=project.id, filters=TrimFilters())) == 1

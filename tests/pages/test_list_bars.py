@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.conversations import conversations
-from helmdash.queries.conversations.conversations import ConversationFilters
+from helmdash.queries.conversations import listing
+from helmdash.queries.conversations.filters import ConversationFilters
 from helmdash.queries.list_series import list_series
 from helmdash.records.models import Conversation
 from tests.factories import NOW, make_capture, record
@@ -70,7 +70,7 @@ def test_rows_that_were_not_read_are_estimated_by_the_calls(
     project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two calls to a conversation, at any time: and that is what is estimated."""
-    monkeypatch.setattr("helmdash.queries.conversations.conversations.MOST_LISTED", 4)
+    monkeypatch.setattr("helmdash.queries.conversations.listing.MOST_LISTED", 4)
     monkeypatch.setattr("helmdash.queries.list_series.MOST_LISTED", 4)
     for hours in range(10):
         at = NOW - timedelta(hours=hours)
@@ -83,7 +83,7 @@ def test_rows_that_were_not_read_are_estimated_by_the_calls(
     def bars(since: datetime | None, first_at: Callable[[], datetime | None]) -> list[object]:
         filters = ConversationFilters(since=since)
         found = list_series(
-            conversations.moments(project_id=project.id, filters=filters),
+            listing.moments(project_id=project.id, filters=filters),
             project_id=project.id,
             since=since,
             until=None,
@@ -95,4 +95,4 @@ def test_rows_that_were_not_read_are_estimated_by_the_calls(
     assert bars(NOW - timedelta(hours=9), none) == [(1, True)] * 6 + [(1, False)] * 4
     first = Conversation.objects.order_by("latest_at").values_list("latest_at", flat=True)[0]
     assert bars(None, lambda: first) == [(1, True)] * 6 + [(1, False)] * 4
-    assert conversations.first_moment(project_id=project.id) == first
+    assert listing.first_moment(project_id=project.id) == first

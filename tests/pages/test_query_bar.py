@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from helmdash.core.calls.lanes import Lane
 from helmdash.core.text.query_terms import parse_query
-from helmdash.queries import call_filters, calls
+from helmdash.queries import call_filters, call_listing
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.call_terms import CALL_FIELDS
@@ -139,7 +139,7 @@ def test_terms_are_tried_on_so_many_calls_for_one_page(
 
     cursor, seen, pages = None, [], 0
     while True:
-        found = calls.page(project_id=project.id, filters=filters, cursor=cursor)
+        found = call_listing.page(project_id=project.id, filters=filters, cursor=cursor)
         seen += [call.id for call in found.items]
         pages += 1
         cursor = found.next
@@ -150,10 +150,12 @@ def test_terms_are_tried_on_so_many_calls_for_one_page(
     assert sorted(seen) == ["c0", "c11", "c5", "c6"]
     assert len(seen) == 4
     assert pages == 3
-    assert {call.id for call in calls.export(project_id=project.id, filters=filters)} == set(seen)
+    assert {call.id for call in call_listing.export(project_id=project.id, filters=filters)} == set(
+        seen
+    )
     html = owner.get("/calls/?query=latency:>2s").content.decode()
     assert "Looked at" in html
-    near = calls.neighbours(project_id=project.id, filters=filters, call_id="c5")
+    near = call_listing.neighbours(project_id=project.id, filters=filters, call_id="c5")
     assert {near.before, near.after} <= {"c0", "c6", "c11", None}
 
 
@@ -206,7 +208,7 @@ def test_values_are_counted_and_lead_to_their_calls(owner: Client, filled: str) 
     assert {value for _, value, _ in links} >= {"critical", "openai/gpt-4o", "plan", "chat"}
     wrong = owner.get("/query/calls/?query=colour:red")
     assert (wrong.status_code, "no such field" in wrong.content.decode()) == (400, True)
-    assert owner.get("/query/plans/").status_code == 404
+    assert owner.get("/query/keys/").status_code == 404
 
 
 def test_calls_lead_to_their_conversations_and_rows_may_be_compact(

@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.calls.capture import Capture
-from helmdash.pages.filters import CallFilterForm
+from helmdash.pages.list_forms import CallFilterForm
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets.budgets import forget_cache
 from helmdash.records.models import Fit

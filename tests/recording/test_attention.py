@@ -18,8 +18,8 @@ from helmdash.operations import triage
 from helmdash.operations.care.clearing import clear
 from helmdash.operations.triage import SNOOZE, Word, is_any_over, wake
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.conversations import conversations
-from helmdash.queries.conversations.conversations import ConversationFilters
+from helmdash.queries.conversations import conversations, listing
+from helmdash.queries.conversations.filters import ConversationFilters
 from helmdash.records.models import Conversation
 from tests.factories import NOW
 from tests.recording.support import CAUTION, CRITICAL, HEALTHY, conversation, prompt, record
@@ -86,7 +86,7 @@ def test_each_reason_is_told_in_words(project: ProjectInfo) -> None:
         record(project, call)
     Conversation.objects.update(cut_generation=1_234)
 
-    (view,) = conversations.page(project_id=project.id, filters=ConversationFilters()).items
+    (view,) = listing.page(project_id=project.id, filters=ConversationFilters()).items
 
     assert [each.detail for each in view.attention] == [
         "3 of the last 5 calls failed",

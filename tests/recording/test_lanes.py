@@ -16,7 +16,7 @@ from helmdash.core.calls.routes import CallRoute
 from helmdash.core.conversations.fingerprints import ChatTurn, links_of
 from helmdash.operations.care.clearing import clear
 from helmdash.operations.recorder.capture_json import dump_capture, load_capture
-from helmdash.queries import calls
+from helmdash.queries import call_listing
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.conversations import conversations
@@ -56,9 +56,11 @@ def test_a_side_call_leaves_its_conversation_as_it_is(project: ProjectInfo) -> N
     assert [item.call_id for item in told.items] == ["m1", "m2"]
     for lane, ids in ((Lane.MAIN, ["m2", "m1"]), (Lane.SIDE, ["s1"])):
         only = CallFilters(conversation="talk", lane=lane.value)
-        assert [call.id for call in calls.page(project_id=project.id, filters=only).items] == ids
+        assert [
+            call.id for call in call_listing.page(project_id=project.id, filters=only).items
+        ] == ids
     filters = CallFilters(conversation="talk")
-    shown = calls.page(project_id=project.id, filters=filters).items
+    shown = call_listing.page(project_id=project.id, filters=filters).items
     assert {call.id: call.lane for call in shown} == {
         "m1": Lane.MAIN,
         "m2": Lane.MAIN,
@@ -158,7 +160,8 @@ def test_what_fills_the_prompt_is_told_again(project: ProjectInfo) -> None:
 
     assert load_capture(orjson.loads(line)) == given
     found = {
-        call.id: call for call in calls.page(project_id=project.id, filters=CallFilters()).items
+        call.id: call
+        for call in call_listing.page(project_id=project.id, filters=CallFilters()).items
     }
     assert (found["c1"].composition, found["c1"].routes) == (FULL, ("api",))
     # What nobody told is unknown, and never zero.

@@ -13,11 +13,11 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.conversations.clients import Client
 from helmdash.operations.budgets.shipped import load_budgets
 from helmdash.operations.recording.calls import record_calls
-from helmdash.queries import calls, distinct_values, models, plans
+from helmdash.queries import call_listing, calls, distinct_values, models, plans
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.conversations import conversations
-from helmdash.queries.conversations.conversations import ConversationFilters
+from helmdash.queries.conversations import conversations, listing
+from helmdash.queries.conversations.filters import ConversationFilters
 from helmdash.records.models import Call, Conversation, PlanRecord
 from helmdash.records.querysets import MOST_VALUES
 from tests.factories import NOW, make_capture
@@ -66,10 +66,8 @@ def recorded(spelt: ProjectInfo) -> ProjectInfo:
 @pytest.mark.parametrize("asked", [model for model, _ in SPELT] + ["GPT-4O[1m]", "azure/gpt-4o"])
 def test_every_spelling_finds_the_calls_of_all(recorded: ProjectInfo, asked: str) -> None:
     own = {"c0", "c1", "c2", "c3"}
-    found = calls.page(project_id=recorded.id, filters=CallFilters(model=asked))
-    talks = conversations.page(
-        project_id=recorded.id, filters=ConversationFilters(model=asked), limit=9
-    )
+    found = call_listing.page(project_id=recorded.id, filters=CallFilters(model=asked))
+    talks = listing.page(project_id=recorded.id, filters=ConversationFilters(model=asked), limit=9)
 
     assert own <= {item.id for item in found.items} <= own | {"c5"}
     assert "c4" not in {item.id for item in found.items}
@@ -100,9 +98,11 @@ def test_a_name_without_its_provider_finds_it_everywhere(project: ProjectInfo) -
     _record(project, [make_capture(id="a", model="house-model", provider="house")])
 
     for asked in ("house-model", "house/house-model", "HOUSE/house-model"):
-        found = calls.page(project_id=project.id, filters=CallFilters(model=asked))
+        found = call_listing.page(project_id=project.id, filters=CallFilters(model=asked))
         assert [item.id for item in found.items] == ["a"], asked
-    none = calls.page(project_id=project.id, filters=CallFilters(model="elsewhere/house-model"))
+    none = call_listing.page(
+        project_id=project.id, filters=CallFilters(model="elsewhere/house-model")
+    )
     assert none.items == ()
 
 
@@ -119,7 +119,7 @@ def test_a_model_is_found_among_more_than_a_list_shows(project: ProjectInfo) -> 
         for model in plans_of
     )  # fmt: skip
 
-    found = calls.page(project_id=project.id, filters=CallFilters(model="house-model"))
+    found = call_listing.page(project_id=project.id, filters=CallFilters(model="house-model"))
     planned = plans.page(project_id=project.id, now=NOW, model="house-model")
 
     assert [item.id for item in found.items] == ["last"]
@@ -163,12 +163,10 @@ def test_clients_are_kept_and_found(project: ProjectInfo) -> None:
     )
 
     def found(**filters: Any) -> list[str]:
-        page = conversations.page(
-            project_id=project.id, filters=ConversationFilters(**filters), limit=9
-        )
+        page = listing.page(project_id=project.id, filters=ConversationFilters(**filters), limit=9)
         return sorted(item.id for item in page.items)
 
-    by_client = calls.page(project_id=project.id, filters=CallFilters(client="Codex"))
+    by_client = call_listing.page(project_id=project.id, filters=CallFilters(client="Codex"))
     assert [item.id for item in by_client.items] == ["b"]
     assert by_client.items[0].client == Client(name="codex")
     assert found(client="curl") == ["one"]

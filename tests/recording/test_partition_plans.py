@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from helmdash.queries import calls, models, plans
+from helmdash.queries import call_listing, calls, models, plans
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.conversations.curve import call_at, call_before, curve_of, whole_of
@@ -44,12 +44,12 @@ Read = Callable[[ProjectInfo], object]
 
 def page(**over: Any) -> Read:
     """The first page of a list of calls."""
-    return lambda project: calls.page(project_id=project.id, filters=CallFilters(**over))
+    return lambda project: call_listing.page(project_id=project.id, filters=CallFilters(**over))
 
 
 def second_page(project: ProjectInfo) -> object:
-    first = calls.page(project_id=project.id, filters=CallFilters())
-    return calls.page(project_id=project.id, filters=CallFilters(), cursor=first.next)
+    first = call_listing.page(project_id=project.id, filters=CallFilters())
+    return call_listing.page(project_id=project.id, filters=CallFilters(), cursor=first.next)
 
 
 def find_one(project: ProjectInfo) -> calls.CallDetail:
@@ -85,15 +85,15 @@ READS: dict[str, tuple[Read, int]] = {
     "by level in two months": (page(level="caution", since=START, until=START + 50 * DAY), 2),
     "a conversation's": (page(conversation=TALK), 1),
     "an export's beginning": (
-        lambda p: next(calls.export(project_id=p.id, filters=CallFilters())),
+        lambda p: next(call_listing.export(project_id=p.id, filters=CallFilters())),
         1,
     ),
     "neighbours": (
-        lambda p: calls.neighbours(project_id=p.id, filters=CallFilters(), call_id="c12345"),
+        lambda p: call_listing.neighbours(project_id=p.id, filters=CallFilters(), call_id="c12345"),
         1,
     ),
     "neighbours of a level": (
-        lambda p: calls.neighbours(
+        lambda p: call_listing.neighbours(
             project_id=p.id, filters=CallFilters(level="healthy"), call_id="c12345"
         ),
         1,

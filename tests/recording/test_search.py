@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from helmdash.queries import call_filters, calls
+from helmdash.queries import call_filters, call_listing
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.call_filters import CallFilters
 from helmdash.records import call_names
@@ -75,7 +75,7 @@ def _many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_search_finds_what_begins_so_newest_first(
     recorded: ProjectInfo, text: str, found: list[int]
 ) -> None:
-    page = calls.page(project_id=recorded.id, filters=CallFilters(q=text))
+    page = call_listing.page(project_id=recorded.id, filters=CallFilters(q=text))
 
     assert [item.id for item in page.items] == [f"id-{number:02}" for number in found]
 
@@ -85,7 +85,7 @@ def test_a_search_goes_on_where_its_page_ended(recorded: ProjectInfo) -> None:
     pages: list[list[str]] = []
     cursor = None
     while cursor is not None or not pages:
-        page = calls.page(
+        page = call_listing.page(
             project_id=recorded.id, filters=CallFilters(q="id-"), cursor=cursor, limit=5
         )
         pages.append([item.id for item in page.items])
@@ -100,12 +100,12 @@ def test_a_search_goes_on_where_its_page_ended(recorded: ProjectInfo) -> None:
 def test_a_search_and_a_filter_narrow_together(recorded: ProjectInfo) -> None:
     filters = CallFilters(q="id-", conversation="talk-1", since=NOW + timedelta(minutes=5))
 
-    page = calls.page(project_id=recorded.id, filters=filters)
+    page = call_listing.page(project_id=recorded.id, filters=filters)
 
     assert [item.id for item in page.items] == ["id-10", "id-07"]
 
 
 def test_an_export_finds_the_same_oldest_first(recorded: ProjectInfo) -> None:
-    found = calls.export(project_id=recorded.id, filters=CallFilters(q="trace-1"))
+    found = call_listing.export(project_id=recorded.id, filters=CallFilters(q="trace-1"))
 
     assert [item.id for item in found] == ["id-07", "id-09", "id-11"]

@@ -19,7 +19,7 @@ from helmdash.operations.rollups.folding import fold_all
 from helmdash.operations.rollups.rebuilding import rebuild_some
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.calls import page
+from helmdash.queries.call_listing import page
 from helmdash.queries.series import MOST_BARS, Only, Series, Split, call_series, series
 from helmdash.records.models import Call, RollupState
 from tests.factories import NOW, make_capture

@@ -11,6 +11,7 @@ from ninja import Router
 
 from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once, names_its_call, names_its_calls
+from helmdash.api.list_queries import narrowing
 from helmdash.api.openapi import examples
 from helmdash.api.parsing import read_body, read_query
 from helmdash.api.problems import Code, not_found
@@ -24,8 +25,9 @@ from helmdash.doors.bodies.reports import CallIn
 from helmdash.doors.streaming import stream
 from helmdash.operations.recorder import recorder
 from helmdash.operations.recording.calls import Recorded
-from helmdash.queries import calls
+from helmdash.queries import call_listing, calls
 from helmdash.queries.call_filters import CallFilters
+from helmdash.queries.call_terms import CALL_TERMS
 
 router = Router()
 _TAG = "calls"
@@ -111,7 +113,7 @@ def reconcile_calls(request: HttpRequest) -> HttpResponse:
     scope="read",
     query=shapes.LIST_QUERY,
     answers={
-        200: Answer(meaning="A page of calls.", shape=calls.CallPage),
+        200: Answer(meaning="A page of calls.", shape=call_listing.CallPage),
         304: Answer(meaning="Nothing changed since the ETag of If-None-Match."),
     },
 )
@@ -121,7 +123,7 @@ def list_calls(request: HttpRequest) -> HttpResponse:
     Every filter narrows the list; an empty one is left out.
     """
     query = read_query(request, shapes.LIST_QUERY)
-    found = calls.page(
+    found = call_listing.page(
         project_id=access_of(request).project.id,
         filters=_filters(query),
         cursor=query.get("cursor") or None,
@@ -147,7 +149,7 @@ def export_calls(request: HttpRequest) -> StreamingHttpResponse:
     Takes the filters of the list. Streams, so it may be as long as it likes.
     """
     query = read_query(request, shapes.EXPORT_QUERY)
-    found = calls.export(project_id=access_of(request).project.id, filters=_filters(query))
+    found = call_listing.export(project_id=access_of(request).project.id, filters=_filters(query))
     lines: Iterator[bytes] = (dump_json(item) + b"\n" for item in found)
     response = stream(request, lines, content_type=_NDJSON)
     response["Content-Disposition"] = 'attachment; filename="calls.ndjson"'
@@ -207,5 +209,5 @@ def _filters(query: Mapping[str, Any]) -> CallFilters:
         **{name: query.get(name) or None for name in names},
         since=query.get("since"),
         until=query.get("until"),
-        q=query.get("q") or None,
+        **narrowing(query, CALL_TERMS.fields),
     )

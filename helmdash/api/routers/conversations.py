@@ -7,14 +7,15 @@ from django.utils import timezone
 from ninja import Router
 
 from helmdash.api.auth import access_of
+from helmdash.api.list_queries import narrowing
 from helmdash.api.parsing import read_query, require_conversation_id
 from helmdash.api.problems import Code, Problem, not_found
 from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import conversations as shapes
 from helmdash.operations.retention import erasing
-from helmdash.queries.conversations import conversations, timeline
-from helmdash.queries.conversations.conversations import ConversationFilters
+from helmdash.queries.conversations import conversations, listing, timeline
+from helmdash.queries.conversations.filters import CONVERSATION_TERMS, ConversationFilters
 
 router = Router()
 _TAG = "conversations"
@@ -29,7 +30,7 @@ _SAME = Answer(meaning="Nothing changed since the ETag of If-None-Match.")
     scope="read",
     query=shapes.LIST_QUERY,
     answers={
-        200: Answer(meaning="A page of conversations.", shape=conversations.ConversationPage),
+        200: Answer(meaning="A page of conversations.", shape=listing.ConversationPage),
         304: _SAME,
     },
 )
@@ -39,14 +40,14 @@ def list_conversations(request: HttpRequest) -> HttpResponse:
     Every filter narrows the list; an empty one is left out.
     """
     query = read_query(request, shapes.LIST_QUERY)
-    found = conversations.page(
+    found = listing.page(
         project_id=access_of(request).project.id,
         filters=ConversationFilters(
             level=query.get("level"),
             model=query.get("model") or None,
             client=query.get("client") or None,
             min_calls=query.get("min_calls"),
-            q=query.get("q") or None,
+            **narrowing(query, CONVERSATION_TERMS.fields),
             since=query.get("since"),
             until=query.get("until"),
         ),

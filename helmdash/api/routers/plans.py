@@ -9,6 +9,7 @@ from ninja import Router
 from helmdash.answers import members
 from helmdash.api.auth import access_of
 from helmdash.api.idempotency import Once
+from helmdash.api.list_queries import narrowing
 from helmdash.api.openapi import examples
 from helmdash.api.parsing import read_body, read_query
 from helmdash.api.problems import Code, Problem, not_found
@@ -18,6 +19,7 @@ from helmdash.api.schemas import plans as shapes
 from helmdash.operations.planning.feedback import NoSuchPlan, note_followed
 from helmdash.queries import defaults, plans
 from helmdash.queries.defaults import MyDefaults
+from helmdash.queries.plans.filters import PLAN_TERMS
 
 router = Router()
 _TAG = "planning"
@@ -51,7 +53,7 @@ def list_plans(request: HttpRequest) -> HttpResponse:
         kind=query.get("kind"),
         tool=query.get("tool") or None,
         caller=query.get("caller") or None,
-        q=query.get("q") or None,
+        **narrowing(query, PLAN_TERMS.fields),
         since=query.get("since"),
         until=query.get("until"),
         cursor=query.get("cursor") or None,

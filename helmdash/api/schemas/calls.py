@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from helmdash.api.fields import QUERY, Cursor, Limit, QueryText, TimeBound
+from helmdash.api.fields import QUERY, Cursor, Limit, ListText, QueryText, TimeBound
 from helmdash.api.parsing import Shape
 from helmdash.core.budgets.levels import Level
 from helmdash.core.calls.failures import FailureCause
@@ -38,8 +38,12 @@ class ExportQuery(TypedDict, total=False):
     since: Annotated[TimeBound, Field(description="Started at this time or later.")]
     until: Annotated[TimeBound, Field(description="Started before this time.")]
     q: Annotated[
-        QueryText,
-        Field(description="The beginning of a call's, a conversation's or a correlation id."),
+        ListText,
+        Field(
+            description="A query, as above the list of calls: `level:critical -cause:timeout "
+            "latency:>2s`. Words without a field are the beginning of a call's, a conversation's "
+            "or a correlation id."
+        ),
     ]
 
 

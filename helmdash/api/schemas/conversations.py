@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from helmdash.answers import INLINE, answer
-from helmdash.api.fields import QUERY, Cursor, Limit, QueryText, TimeBound
+from helmdash.api.fields import QUERY, Cursor, Limit, ListText, QueryText, TimeBound
 from helmdash.api.parsing import Shape
 from helmdash.core.budgets.levels import Level
 from helmdash.doors.bodies.fields import SmallPositive
@@ -29,7 +29,13 @@ class ListQuery(TypedDict, total=False):
     min_calls: Annotated[
         SmallPositive, Field(description="At least so many calls: 2 leaves single questions out.")
     ]
-    q: Annotated[QueryText, Field(description="A part of the conversation's id.")]
+    q: Annotated[
+        ListText,
+        Field(
+            description="A query, as above the list of conversations: `level:critical calls:>20`. "
+            "Words without a field are a part of the conversation's id."
+        ),
+    ]
     since: Annotated[TimeBound, Field(description="Has calls at this time or later.")]
     until: Annotated[TimeBound, Field(description="Began before this time.")]
     cursor: Annotated[Cursor, Field(description="`next` of the page before.")]

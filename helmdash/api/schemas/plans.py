@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from helmdash.api.fields import QUERY, Cursor, Limit, QueryText, TimeBound
+from helmdash.api.fields import QUERY, Cursor, Limit, ListText, QueryText, TimeBound
 from helmdash.api.parsing import Shape
 from helmdash.doors.bodies.fields import STRICT
 
@@ -25,8 +25,12 @@ class ListQuery(TypedDict, total=False):
     tool: Annotated[QueryText, Field(description="A pack or pipeline that some step uses.")]
     caller: QueryText
     q: Annotated[
-        QueryText,
-        Field(description="A part of the intent, where it is kept, or the beginning of an id."),
+        ListText,
+        Field(
+            description="A query, as above the list of plans: `outcome:gap latency:>5s`. Words "
+            "without a field are a part of the intent, where it is kept, or the beginning of an "
+            "id."
+        ),
     ]
     since: Annotated[TimeBound, Field(description="Asked for at this time or later.")]
     until: Annotated[TimeBound, Field(description="Asked for before this time.")]

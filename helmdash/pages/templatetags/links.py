@@ -38,6 +38,29 @@ def same_page(context: template.Context, **changes: str | None) -> str:
     return f"{path}?{query.urlencode()}" if query else path
 
 
+@register.simple_tag(takes_context=True)
+def head(context: template.Context, name: str, label: str, css: str = "") -> SafeString:
+    """The head of a column. On the page of a list that can be sorted by it a link: the largest or
+    newest first, and the other way round where they are."""
+    form = context.get("form")
+    classes = format_html(' class="{}"', css) if css else ""
+    if name not in getattr(form, "orders", {}) or "kind" not in context:
+        return format_html('<th scope="col"{}>{}</th>', classes, label)
+    down = f"-{name}"
+    sorting = form.sorting  # type: ignore[union-attr]
+    wanted: str | None = name if sorting == down else down
+    if wanted == form.first_order:  # type: ignore[union-attr]
+        wanted = None
+    said = {down: "descending", name: "ascending"}.get(sorting)
+    return format_html(
+        '<th scope="col"{}{}><a class="sort" href="{}">{}</a></th>',
+        classes,
+        format_html(' aria-sort="{}"', said) if said else "",
+        same_page(context, sort=wanted, cursor=None, order=None),
+        label,
+    )
+
+
 # What of a list's address says where in it somebody is, and not what it shows.
 _PLACES = ("cursor", "open")
 

@@ -7,20 +7,21 @@ from django.views.decorators.http import require_safe
 
 from helmdash.pages import scope
 from helmdash.pages.beside import beside
-from helmdash.pages.filters import CALL_VARIANTS, CallFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.list_bars import call_bars
+from helmdash.pages.list_forms import CALL_VARIANTS, CallFilterForm
+from helmdash.pages.lists import LISTS
 from helmdash.pages.parts import composition, snippets
 from helmdash.pages.parts.call_groups import plans_among
-from helmdash.pages.query_bar import CALL_CONTROLS, settled
+from helmdash.pages.query_bar import settled
 from helmdash.pages.render import PageRequest, live, show
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
-from helmdash.queries import calls, distinct_values, fitting, line_edits
+from helmdash.queries import call_listing, calls, distinct_values, fitting, line_edits
 from helmdash.queries.budgets import budgets
-from helmdash.queries.call_terms import MOST_TRIED
 from helmdash.queries.conversations.curve import call_before
 from helmdash.queries.paging import BadCursor
+from helmdash.queries.reach import MOST_TRIED
 
 
 @require_safe
@@ -30,16 +31,19 @@ def call_list(request: PageRequest) -> HttpResponse:
     """The page of calls, or the fragment of its rows; the newest first."""
     project = scope.current_project(request)
     form = CallFilterForm(request.GET, now=request.now, zone=reader_zone(request))
-    leads_on = settled(request, form, CALL_CONTROLS)
+    leads_on = settled(request, form, LISTS["calls"].controls)
     if leads_on is not None:
         return leads_on
-    context: dict[str, object] = {"form": form, "most_tried": MOST_TRIED}
+    context: dict[str, object] = {"form": form, "most_tried": MOST_TRIED, "kind": LISTS["calls"]}
     if form.is_valid():
         filters = form.filters()
         zone = reader_zone(request)
         try:
-            context["page"] = calls.page(
-                project_id=project.id, filters=filters, cursor=request.GET.get("cursor")
+            context["page"] = call_listing.page(
+                project_id=project.id,
+                filters=filters,
+                cursor=request.GET.get("cursor"),
+                sort=form.cleaned_data["sort"],
             )
             context["bars"] = call_bars(
                 project_id=project.id, filters=filters, now=request.now, zone=zone

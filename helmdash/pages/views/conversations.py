@@ -15,9 +15,10 @@ from helmdash.core.budgets.projection import Projection, Prompt
 from helmdash.core.calls.lanes import Lane
 from helmdash.pages import scope
 from helmdash.pages.beside import beside
-from helmdash.pages.filters import ConversationFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.list_bars import conversation_bars
+from helmdash.pages.list_forms import ConversationFilterForm
+from helmdash.pages.lists import LISTS
 from helmdash.pages.parts import (
     care,
     charts,
@@ -29,17 +30,19 @@ from helmdash.pages.parts import (
 from helmdash.pages.parts.agents.window_mending import window_mending
 from helmdash.pages.parts.one_shots import grouped
 from helmdash.pages.parts.reminders import notes_at
+from helmdash.pages.query_bar import settled
 from helmdash.pages.render import PageRequest, live, live_with, show
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
-from helmdash.queries import calls, distinct_values, line_edits, marks, triage
+from helmdash.queries import call_listing, distinct_values, line_edits, marks, triage
 from helmdash.queries.budgets import budgets
 from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.calls import CallPage
-from helmdash.queries.conversations import conversations, dropped_context
+from helmdash.queries.call_listing import CallPage
+from helmdash.queries.conversations import conversations, dropped_context, listing
 from helmdash.queries.conversations.conversations import ConversationDetail
 from helmdash.queries.conversations.curve import CURVE_POINTS, CurvePoint, call_at
 from helmdash.queries.paging import BadCursor
+from helmdash.queries.reach import MOST_TRIED
 
 # The newest calls below the curve; the calls page has the rest.
 _CALLS_SHOWN = {Lane.MAIN: 20, Lane.SIDE: 10}
@@ -60,16 +63,24 @@ _GUIDANCE_SHOWN = 30
 def conversation_list(request: PageRequest) -> HttpResponse:
     """Conversations, those that need somebody first."""
     project = scope.current_project(request)
+    kind = LISTS["conversations"]
     form = ConversationFilterForm(request.GET, now=request.now, zone=reader_zone(request))
-    context: dict[str, object] = {"form": form}
+    leads_on = settled(request, form, kind.controls)
+    if leads_on is not None:
+        return leads_on
+    context: dict[str, object] = {
+        "form": form,
+        "most_tried": MOST_TRIED,
+        "kind": LISTS["conversations"],
+    }
     if form.is_valid():
         filters = form.filters()
         try:
-            context["page"] = found = conversations.page(
+            context["page"] = found = listing.page(
                 project_id=project.id,
                 filters=filters,
                 cursor=request.GET.get("cursor"),
-                needs_attention_first=form.cleaned_data["order"] != "newest",
+                sort=form.cleaned_data["sort"],
             )
             context["lines"] = grouped(found.items, request.GET)
             context["bars"] = conversation_bars(
@@ -176,7 +187,7 @@ def generation_page(request: PageRequest, number: int, name: str) -> HttpRespons
 def _calls(project_id: int, conversation: str, lane: Lane) -> CallPage:
     """The newest of them."""
     filters = CallFilters(conversation=conversation, lane=lane.value)
-    return calls.page(project_id=project_id, filters=filters, limit=_CALLS_SHOWN[lane])
+    return call_listing.page(project_id=project_id, filters=filters, limit=_CALLS_SHOWN[lane])
 
 
 def _ahead(found: ConversationDetail) -> Projection | None:

@@ -9,20 +9,20 @@ from django.utils.http import urlencode
 
 from helmdash.pages import scope
 from helmdash.pages.beside import Opened
-from helmdash.pages.filters import (
+from helmdash.pages.filters import TimeForm
+from helmdash.pages.list_forms import (
     CallFilterForm,
     ConversationFilterForm,
     PlanFilterForm,
-    TimeForm,
     TrimFilterForm,
 )
 from helmdash.pages.parts import composition
 from helmdash.pages.parts.plans import parts_of
 from helmdash.pages.render import PageRequest
 from helmdash.pages.zones import reader_zone
-from helmdash.queries import calls, fitting, plans, triage, trims
+from helmdash.queries import call_listing, calls, fitting, plans, triage, trims
 from helmdash.queries.call_filters import CallFilters
-from helmdash.queries.conversations import conversations
+from helmdash.queries.conversations import conversations, listing
 from helmdash.queries.conversations.curve import call_before
 from helmdash.queries.paging import Neighbours
 
@@ -50,7 +50,12 @@ def call(request: PageRequest, name: str) -> Opened | None:
             "call": found,
             "fills": composition.fill_rows(found.composition, found.sent.images, *before),
         },
-        neighbours=calls.neighbours(project_id=project_id, filters=form.filters(), call_id=name)
+        neighbours=call_listing.neighbours(
+            project_id=project_id,
+            filters=form.filters(),
+            call_id=name,
+            sort=form.cleaned_data["sort"],
+        )
         if form.is_valid()
         else Neighbours(),
     )
@@ -70,17 +75,17 @@ def conversation(request: PageRequest, name: str) -> Opened | None:
         values={
             "conversation": found.conversation,
             "triage": triage.triage_of(project_id=project_id, conversation=name),
-            "calls": calls.page(
+            "calls": call_listing.page(
                 project_id=project_id,
                 filters=CallFilters(conversation=name),
                 limit=_CALLS_SHOWN,
             ),
         },
-        neighbours=conversations.neighbours(
+        neighbours=listing.neighbours(
             project_id=project_id,
             filters=form.filters(),
             conversation_id=name,
-            needs_attention_first=form.cleaned_data["order"] != "newest",
+            sort=form.cleaned_data["sort"],
         )
         if form.is_valid()
         else Neighbours(),
@@ -105,7 +110,11 @@ def plan(request: PageRequest, name: str) -> Opened | None:
             "parts": parts_of(detail.result, detail.steps),
         },
         neighbours=plans.neighbours(
-            project_id=project_id, now=request.now, plan_id=name, **form.filters()
+            project_id=project_id,
+            now=request.now,
+            plan_id=name,
+            sort=form.cleaned_data["sort"],
+            **form.filters(),
         )
         if form.is_valid()
         else Neighbours(),
@@ -125,7 +134,12 @@ def fit(request: PageRequest, name: str) -> Opened | None:
         compared=reverse("compare-trim", args=[name]),
         template="pages/_panel_trim.html",
         values={"fit": found},
-        neighbours=trims.neighbours(project_id=project_id, filters=form.filters(), fit_id=name)
+        neighbours=trims.neighbours(
+            project_id=project_id,
+            filters=form.filters(),
+            fit_id=name,
+            sort=form.cleaned_data["sort"],
+        )
         if form.is_valid()
         else Neighbours(),
     )

@@ -15,12 +15,14 @@ from helmdash.core.access.permissions import Right
 from helmdash.operations.planning import feedback
 from helmdash.pages import scope
 from helmdash.pages.beside import beside
-from helmdash.pages.filters import PlanFilterForm
 from helmdash.pages.guards import require_storable, takes
 from helmdash.pages.list_bars import plan_bars
+from helmdash.pages.list_forms import PlanFilterForm
+from helmdash.pages.lists import LISTS
 from helmdash.pages.parts import snippets
 from helmdash.pages.parts.plans import parts_of
 from helmdash.pages.plan_again import asked_again
+from helmdash.pages.query_bar import settled
 from helmdash.pages.render import (
     PageRequest,
     address,
@@ -34,6 +36,7 @@ from helmdash.pages.zones import reader_zone
 from helmdash.queries import catalog, distinct_values, plans
 from helmdash.queries.paging import BadCursor, Page
 from helmdash.queries.plans import PlanItem, PlanView
+from helmdash.queries.plans.filters import MOST_TRIED
 
 _EXAMPLE = {"user_intent": "Draft a blog post about our release", "model": "openai/gpt-4o"}
 
@@ -45,13 +48,17 @@ def plan_list(request: PageRequest) -> HttpResponse:
     request.now = timezone.now()
     project = scope.current_project(request)
     form = PlanFilterForm(request.GET, now=request.now, zone=reader_zone(request))
-    context: dict[str, object] = {"form": form}
+    leads_on = settled(request, form, LISTS["plans"].controls)
+    if leads_on is not None:
+        return leads_on
+    context: dict[str, object] = {"form": form, "most_tried": MOST_TRIED, "kind": LISTS["plans"]}
     if form.is_valid():
         try:
             page = plans.page(
                 project_id=project.id,
                 now=request.now,
                 cursor=request.GET.get("cursor"),
+                sort=form.cleaned_data["sort"],
                 **form.filters(),
             )
         except BadCursor:

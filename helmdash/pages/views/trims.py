@@ -9,9 +9,11 @@ from django.views.decorators.http import require_safe
 from helmdash.core.access.permissions import Right, may
 from helmdash.pages import scope
 from helmdash.pages.beside import beside
-from helmdash.pages.filters import TrimFilterForm
 from helmdash.pages.guards import require_storable
 from helmdash.pages.list_bars import trim_bars
+from helmdash.pages.list_forms import TrimFilterForm
+from helmdash.pages.lists import LISTS
+from helmdash.pages.query_bar import settled
 from helmdash.pages.render import PageRequest, show
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
@@ -26,13 +28,24 @@ def trim_list(request: PageRequest) -> HttpResponse:
     """The page of recorded fits, or the fragment of its figures and rows; the newest first."""
     project = scope.current_project(request)
     request.now = timezone.now()
+    kind = LISTS["trims"]
     form = TrimFilterForm(request.GET, now=request.now, zone=reader_zone(request))
-    context: dict[str, object] = {"form": form, "most": trims.MOST_READ}
+    leads_on = settled(request, form, kind.controls)
+    if leads_on is not None:
+        return leads_on
+    context: dict[str, object] = {
+        "form": form,
+        "most_tried": trims.MOST_READ,
+        "kind": LISTS["trims"],
+    }
     if form.is_valid():
         filters, cursor = form.filters(), request.GET.get("cursor") or None
         try:
             context["page"] = found = trims.page(
-                project_id=project.id, filters=filters, cursor=cursor
+                project_id=project.id,
+                filters=filters,
+                cursor=cursor,
+                sort=form.cleaned_data["sort"],
             )
             if not cursor:
                 context["bars"] = trim_bars(

@@ -1,4 +1,4 @@
-"""Conversations: the list, one with its fill curve, and the counters by level."""
+"""Conversations: one with its fill curve, and the counters by level. The list is in `listing`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Final
 
-from django.db.models import Count, Min, Q, QuerySet
+from django.db.models import Count
 
 from helmdash.answers import BLANK_IS_NULL, HIDDEN, INLINE, Doc, JsonName, answer, member
 from helmdash.core.budgets.health import Health
@@ -17,40 +17,10 @@ from helmdash.core.conversations.chains import Placing
 from helmdash.core.conversations.clients import Client
 from helmdash.queries.calls import ClientWindow, ModelKey, client_of_row, health_of
 from helmdash.queries.conversations import care
-from helmdash.queries.conversations.care import CareView, GuidanceView, ReminderView, in_need
+from helmdash.queries.conversations.care import CareView, GuidanceView, ReminderView
 from helmdash.queries.conversations.curve import CurvePoint, WholePoint, curve_of, whole_of
-from helmdash.queries.distinct_values import model_keys
-from helmdash.queries.list_series import MOST_LISTED, Newest, newest
-from helmdash.queries.paging import (
-    Neighbours,
-    Page,
-    decode_ranked_cursor,
-    decode_time_cursor,
-    encode_cursor,
-    newer,
-    older,
-)
 from helmdash.records.level_counts import read_levels
 from helmdash.records.models import Conversation, HealthChange
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationFilters:
-    """What a list of conversations is narrowed to.
-
-    A conversation belongs to a time range when it overlaps it. `q` is a part of its id, `model` any
-    spelling of the newest call's, `client` the program that made it. `min_calls`: at least so many.
-    `is_one_shot`: with one call only.
-    """
-
-    level: str | None = None
-    model: str | None = None
-    q: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    client: str | None = None
-    min_calls: int | None = None
-    is_one_shot: bool = False
 
 
 @answer("Counts")
@@ -197,122 +167,10 @@ class ConversationDetail:
         return Remediation(state=self.care, guidance=self.guidance)
 
 
-@answer("ConversationList")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationPage(Page[ConversationView]):
-    """A page of conversations, newest first."""
-
-    items: tuple[ConversationView, ...]
-
-
-def page(
-    *,
-    project_id: int,
-    filters: ConversationFilters,
-    cursor: str | None = None,
-    limit: int = 50,
-    needs_attention_first: bool = False,
-) -> ConversationPage:
-    """Conversations, newest first, or those that need somebody first, the worst first. One query,
-    one more for these, two more with a model.
-
-    cursor None: from the first. Raises BadCursor for one that no page of this list gave.
-    """
-    rows = filtered(project_id, filters)
-    if needs_attention_first:
-        found = _those_in_need_first(rows, cursor, limit + 1)
-    else:
-        found = list(_newest_first(rows, cursor)[: limit + 1])
-    more = found[limit - 1] if len(found) > limit else None
-    after = None
-    if more is not None:
-        rank_part = (more.attention,) if needs_attention_first else ()
-        after = encode_cursor(*rank_part, more.latest_at, more.pk)
-    return ConversationPage(items=tuple(view(row) for row in found[:limit]), next=after)
-
-
-def moments(*, project_id: int, filters: ConversationFilters) -> Newest:
-    """When the newest conversations that fit had their newest call, and their level, MOST_LISTED at
-    most. One query, two more with a model."""
-    rows = filtered(project_id, filters)
-    if filters.until is not None:
-        rows = rows.filter(latest_at__lt=filters.until)
-    found = rows.order_by("-latest_at", "-id").values_list("latest_at", "severity")
-    return newest([(at, _LEVEL_OF[severity]) for at, severity in found[: MOST_LISTED + 1]])
-
-
-def first_moment(*, project_id: int) -> datetime | None:
-    """The newest call of the conversation that is quiet for longest. One query."""
-    rows = Conversation.objects.filter(project_id=project_id)
-    at: datetime | None = rows.aggregate(at=Min("latest_at"))["at"]
-    return at
-
-
 # A row says it in one word; whoever reads it has to know whose compaction it was.
 _OPENERS: Final = {Placing.COMPACTION.value: "client_compaction"}
 # A long session may have started hundreds.
 _SUB_AGENTS: Final = 50
-_LEVEL_OF: Final = {row.severity: level.value for level, row in LEVELS.items()}
-
-
-def _those_in_need_first(
-    rows: QuerySet[Conversation], cursor: str | None, limit: int
-) -> list[Conversation]:
-    """Two lists, one after the other: each by an index of its own."""
-    rank, at, pk = decode_ranked_cursor(cursor) if cursor else (None, None, None)
-    found: list[Conversation] = []
-    if rank != 0:
-        needed = in_need(rows)
-        if rank is not None:
-            needed = needed.filter(
-                Q(attention__lt=rank)
-                | Q(attention=rank, latest_at__lt=at)
-                | Q(attention=rank, latest_at=at, id__lt=pk),
-                attention__lte=rank,
-            )
-        found = list(needed[:limit])
-        cursor = None
-    elif at is not None and pk is not None:
-        cursor = encode_cursor(at, pk)
-    if len(found) < limit:
-        found += _newest_first(rows.filter(attention=0), cursor)[: limit - len(found)]
-    return found
-
-
-def _newest_first(rows: QuerySet[Conversation], cursor: str | None) -> QuerySet[Conversation]:
-    if not cursor:
-        return rows.order_by("-latest_at", "-id")
-    return older(rows, "latest_at", *decode_time_cursor(cursor))
-
-
-def neighbours(
-    *,
-    project_id: int,
-    filters: ConversationFilters,
-    conversation_id: str,
-    needs_attention_first: bool = False,
-) -> Neighbours:
-    """The conversations that the list shows beside one. Five queries at most, two more with a
-    model."""
-    named = Conversation.objects.filter(project_id=project_id, name=conversation_id)
-    row = named.only("attention", "latest_at").first()
-    if row is None:
-        return Neighbours()
-    rows, at = filtered(project_id, filters), ("latest_at", row.latest_at, row.pk)
-    if not needs_attention_first:
-        return Neighbours(before=_name(newer(rows, *at)), after=_name(older(rows, *at)))
-    alike = rows.filter(attention=row.attention)
-    worse = rows.filter(attention__gt=row.attention).filter(attention__gt=0)
-    before = _name(newer(alike, *at)) or _name(worse.order_by("attention", "latest_at", "id"))
-    after = _name(older(alike, *at))
-    if after is None and row.attention:
-        after = _name(in_need(rows.filter(attention__lt=row.attention)))
-        after = after or _name(_newest_first(rows.filter(attention=0), None))
-    return Neighbours(before=before, after=after)
-
-
-def _name(rows: QuerySet[Conversation]) -> str | None:
-    return rows.values_list("name", flat=True).first()
 
 
 def find(
@@ -409,29 +267,6 @@ def counters(*, project_id: int) -> dict[Level, int]:
     )
     found = dict(rows)
     return {level: found.get(LEVELS[level].severity, 0) for level in Level}
-
-
-def filtered(project_id: int, filters: ConversationFilters) -> QuerySet[Conversation]:
-    """The conversations that fit, in no order. Two queries for the names of a model."""
-    rows = Conversation.objects.filter(project_id=project_id)
-    if filters.level is not None:
-        rows = rows.filter(severity=LEVELS[Level(filters.level)].severity)
-    if filters.model is not None:
-        rows = rows.filter(model_key__in=model_keys(project_id=project_id, model=filters.model))
-    if filters.client is not None:
-        rows = rows.filter(client_name=filters.client.strip().lower())
-    if filters.is_one_shot:
-        rows = rows.filter(generation=1)
-    if filters.min_calls is not None and filters.min_calls > 1:
-        # The words of the partial indexes, too: SQLite uses them only then.
-        rows = rows.filter(generation__gt=1, generation__gte=filters.min_calls)
-    if filters.since is not None:
-        rows = rows.filter(latest_at__gte=filters.since)
-    if filters.until is not None:
-        rows = rows.filter(started_at__lt=filters.until)
-    if filters.q:
-        rows = rows.filter(name__icontains=filters.q)
-    return rows
 
 
 def view(row: Conversation) -> ConversationView:

@@ -11,15 +11,10 @@ from helmdash.queries.plans.detail import (
     StepView,
     find,
 )
-from helmdash.queries.plans.items import (
-    STALLED_AFTER,
-    PlanItem,
-    PlanList,
-    first_moment,
-    moments,
-    neighbours,
-    page,
-)
+from helmdash.queries.plans.facets import facets
+from helmdash.queries.plans.filters import STALLED_AFTER
+from helmdash.queries.plans.items import PlanItem
+from helmdash.queries.plans.listing import PlanList, export, first_moment, moments, neighbours, page
 from helmdash.queries.plans.mine import MyPlans, PlanGroup, my_plans
 from helmdash.queries.plans.nearest import PlanDetail, SimilarPlan, find_detail, similar
 from helmdash.queries.plans.totals import (
@@ -48,6 +43,8 @@ __all__ = [
     "SimilarPlan",
     "StepView",
     "carried_out",
+    "export",
+    "facets",
     "find",
     "find_detail",
     "first_moment",

@@ -16,7 +16,8 @@ from helmdash.core.rollups.periods import Width, first_quarter, moment_of, quart
 from helmdash.core.rollups.plan_facts import RUNNING
 from helmdash.queries import rollups
 from helmdash.queries.distinct_values import planned_models
-from helmdash.queries.plans.items import first_moment, has_stalled, narrowed
+from helmdash.queries.plans.filters import has_stalled, narrowed
+from helmdash.queries.plans.listing import first_moment
 from helmdash.queries.rollups import RangeFigures
 from helmdash.queries.series import Only, Series, Split, series, with_rows
 from helmdash.records.models import Rollup

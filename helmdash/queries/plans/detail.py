@@ -15,11 +15,11 @@ from helmdash.core.calls.finish import FinishReason
 from helmdash.core.catalog.schema import CatalogJson
 from helmdash.core.catalog.trim import KindText, Trim
 from helmdash.core.planning.answers import AnsweredPlan, AnsweredRoute
+from helmdash.queries.plans.filters import has_stalled
 from helmdash.queries.plans.items import (
     CauseName,
     Outcome,
     PlanItem,
-    has_stalled,
     item,
     rows_of_items,
 )

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Final
 from helmdash.answers import INLINE, Doc
 from helmdash.core.ranking.history import PastPlan, similar_to_sketch
 from helmdash.queries.plans.detail import PlanView, find
-from helmdash.queries.plans.items import Outcome, has_stalled, tools_of
+from helmdash.queries.plans.filters import has_stalled
+from helmdash.queries.plans.items import Outcome, tools_of
 from helmdash.records.models import PlanRecord
 
 # As many as the ranking reads of the past: what is shown as similar is what was counted.

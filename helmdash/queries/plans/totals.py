@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from helmdash.core.rollups.buckets import median as median_of_buckets
 from helmdash.core.rollups.facts import NO_VARIANT
 from helmdash.queries.plans.counted import CountedPlans, Group, Outcomes, counted_plans, group_of
-from helmdash.queries.plans.items import has_stalled, narrowed
+from helmdash.queries.plans.filters import has_stalled, narrowed, reach
 from helmdash.records.models import PlanRecord
 
 # Rows of eight columns by an index: some hundredths of a second.
@@ -179,6 +179,8 @@ def intents(*, project_id: int, now: datetime, **filters: Any) -> tuple[IntentTo
 def _read(project_id: int, now: datetime, filters: Any) -> tuple[list[_Row], bool]:
     """The newest first, and whether there are more."""
     rows = narrowed(project_id=project_id, now=now, **filters).order_by("-started_at", "-id")
+    looked = reach(project_id=project_id, now=now, **filters)
+    rows = looked.within(rows) if looked else rows
     told = rows.values_list(
         "id", "started_at", "outcome", "model", "kind", "prompt_variant", "latency_ms", "intent_sha"
     )[: MOST_READ + 1]
@@ -186,7 +188,7 @@ def _read(project_id: int, now: datetime, filters: Any) -> tuple[list[_Row], boo
     return [
         row._replace(outcome="failed") if has_stalled(row.outcome, row.at, now) else row
         for row in found[:MOST_READ]
-    ], len(found) > MOST_READ
+    ], len(found) > MOST_READ or looked is not None
 
 
 def _total(rows: Sequence[_Row], model: str = "", kind: str = "", variant: str = "") -> PlanTotal:

@@ -1,0 +1,33 @@
+"""Which values the conversations of a list have, and how many have each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from helmdash.queries.conversations.filters import ConversationFilters, filtered, reach
+from helmdash.queries.facets import MOST_COUNTED, Facets, count_values
+
+# Fields of a query (filters.CONVERSATION_TERMS) by their columns.
+_COLUMNS: Final = {
+    "level": "level",
+    "cause": "latest_cause",
+    "model": "model_key",
+    "client": "client_name",
+    "reason": "level_reason",
+}
+
+
+def facets(*, project_id: int, filters: ConversationFilters) -> Facets:
+    """Of the newest MOST_COUNTED conversations that fit. One query, one more where terms are tried,
+    and those for the values of filters."""
+    rows = filtered(project_id, filters).order_by("-latest_at", "-id")
+    looked = reach(project_id, filters)
+    if looked:
+        rows = looked.within(rows)
+    found = list(rows.values_list(*_COLUMNS.values())[: MOST_COUNTED + 1])
+    counted = [
+        {name: (value,) for name, value in zip(_COLUMNS, row, strict=True)}
+        for row in found[:MOST_COUNTED]
+    ]
+    is_all = len(found) <= MOST_COUNTED and looked is None
+    return count_values(counted, _COLUMNS, is_all=is_all)

@@ -1,0 +1,162 @@
+"""What a list of conversations is narrowed to, by controls and by a query's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.db.models import Q, QuerySet
+
+from helmdash.core.budgets.health import HealthReason
+from helmdash.core.budgets.levels import LEVELS, Level
+from helmdash.core.text.query_terms import Field, Kind, Term
+from helmdash.queries.call_terms import CAUSE_WORDS, known_of, offered_of
+from helmdash.queries.distinct_values import model_keys
+from helmdash.queries.reach import MOST_TRIED, Reach, reach_of
+from helmdash.queries.term_tables import TermTable, exact, same
+from helmdash.records.models import Conversation
+
+_HAS: Final[Mapping[str, Q]] = {
+    "attention": Q(attention__gt=0),
+    "error": Q(failures__gt=0),
+    "trim": Q(trims__gt=0),
+    # Of unknown level by this reason: a column that is never null.
+    "cut": Q(level_reason=HealthReason.SUSPECTED_CUT.value),
+    "parent": Q(parent__isnull=False),
+    "side": Q(side_calls__isnull=False, side_calls__gt=0),
+    "clear": Q(round_number__gt=1),
+    "usage": Q(prompt_tokens__isnull=False),
+}
+
+
+def _of_level(_project_id: int, term: Term) -> Q:
+    return Q(severity__in=[LEVELS[Level(word)].severity for word in term.values])
+
+
+def _of_cause(_project_id: int, term: Term) -> Q:
+    return Q(latest_cause__isnull=False, latest_cause__in=term.values)
+
+
+CONVERSATION_TERMS: Final = TermTable(
+    fields=(
+        Field(name="level", kind=Kind.WORD, meaning="of its newest call", words=same(Level)),
+        Field(name="model", kind=Kind.TEXT, meaning="of its newest call; a part with *"),
+        Field(name="client", kind=Kind.TEXT, meaning="program that made the newest call"),
+        Field(name="has", kind=Kind.WORD, meaning="what there is of it", words=same(_HAS)),
+        Field(name="calls", kind=Kind.COUNT, meaning="main calls"),
+        Field(name="rounds", kind=Kind.COUNT, meaning="rounds so far"),
+        Field(name="failed", kind=Kind.COUNT, meaning="calls that failed"),
+        Field(name="trimmed", kind=Kind.COUNT, meaning="calls whose prompt was cut"),
+        Field(name="prompt", kind=Kind.COUNT, meaning="prompt tokens of its newest call"),
+        Field(
+            name="cause",
+            kind=Kind.WORD,
+            meaning="why the newest call failed",
+            words=CAUSE_WORDS,
+        ),
+        Field(
+            name="reason",
+            kind=Kind.WORD,
+            meaning="why its level is unknown",
+            words=same(HealthReason),
+        ),
+        Field(name="parent", kind=Kind.TEXT, meaning="whole id of the one it is a part of"),
+    ),
+    numbers={
+        "calls": "generation",
+        "rounds": "round_number",
+        "failed": "failures",
+        "trimmed": "trims",
+        "prompt": "prompt_tokens",
+    },
+    words={"reason": "level_reason"},
+    has=_HAS,
+    others={
+        "level": _of_level,
+        "cause": _of_cause,
+        "model": known_of("model_key"),
+        "client": known_of("client_name"),
+        "parent": exact("parent"),
+    },
+    indexed=frozenset({"level", "model", "client", "parent"}),
+    offered={"model": offered_of("model_key"), "client": offered_of("client_name")},
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationFilters:
+    """What a list of conversations is narrowed to.
+
+    A conversation belongs to a time range when it overlaps it. `q` is a part of its id, `model` any
+    spelling of the newest call's, `client` the program that made it. `min_calls`: at least so many.
+    `is_one_shot`: with one call only. `terms` are of CONVERSATION_TERMS.
+    """
+
+    level: str | None = None
+    model: str | None = None
+    q: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    client: str | None = None
+    min_calls: int | None = None
+    is_one_shot: bool = False
+    terms: tuple[Term, ...] | None = None
+
+    @property
+    def is_tried(self) -> bool:
+        """Whether terms are tried on one row after the other."""
+        return bool(CONVERSATION_TERMS.tried(self.terms))
+
+
+def filtered(project_id: int, filters: ConversationFilters) -> QuerySet[Conversation]:
+    """The conversations that fit, in no order. Two queries for the names of a model, and those of
+    TermTable.conditions."""
+    return narrowed(found_by_index(project_id, filters), project_id, filters)
+
+
+def found_by_index(project_id: int, filters: ConversationFilters) -> QuerySet[Conversation]:
+    """The conversations that fit all but the terms that are tried on each."""
+    rows = Conversation.objects.filter(project_id=project_id)
+    if filters.level is not None:
+        rows = rows.filter(severity=LEVELS[Level(filters.level)].severity)
+    if filters.model is not None:
+        rows = rows.filter(model_key__in=model_keys(project_id=project_id, model=filters.model))
+    if filters.client is not None:
+        rows = rows.filter(client_name=filters.client.strip().lower())
+    if filters.is_one_shot:
+        rows = rows.filter(generation=1)
+    if filters.min_calls is not None and filters.min_calls > 1:
+        # The words of the partial indexes, too: SQLite uses them only then.
+        rows = rows.filter(generation__gt=1, generation__gte=filters.min_calls)
+    if filters.since is not None:
+        rows = rows.filter(latest_at__gte=filters.since)
+    if filters.until is not None:
+        rows = rows.filter(started_at__lt=filters.until)
+    if filters.q:
+        rows = rows.filter(name__icontains=filters.q)
+    served = CONVERSATION_TERMS.served(filters.terms)
+    return rows.filter(CONVERSATION_TERMS.conditions(project_id, served)) if served else rows
+
+
+def narrowed(
+    rows: QuerySet[Conversation], project_id: int, filters: ConversationFilters
+) -> QuerySet[Conversation]:
+    """Those of the rows that fit the terms which are tried on each."""
+    tried = CONVERSATION_TERMS.tried(filters.terms)
+    return rows.filter(CONVERSATION_TERMS.conditions(project_id, tried)) if tried else rows
+
+
+def reach(
+    project_id: int,
+    filters: ConversationFilters,
+    beside: tuple[datetime, int] | None = None,
+    *,
+    is_ahead: bool = False,
+) -> Reach | None:
+    """How far a list by time looks. None: to the end. One query where terms are tried."""
+    if not filters.is_tried:
+        return None
+    rows = found_by_index(project_id, filters)
+    return reach_of(rows, "latest_at", beside, is_ahead=is_ahead, most=MOST_TRIED)

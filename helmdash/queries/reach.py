@@ -1,0 +1,55 @@
+"""How far a list looks for one page, where terms of a query are tried on one row after another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, TypeVar
+
+from django.db.models import Model, QuerySet
+
+from helmdash.queries.paging import newer, older
+
+# Rows on which terms without an index are tried for one page: some tens of milliseconds.
+MOST_TRIED: Final = 20_000
+
+_M = TypeVar("_M", bound=Model)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """`last` is the last row that is looked at, as its moment (of `field`) and its key. is_ahead:
+    from older to newer ones."""
+
+    field: str
+    last: tuple[datetime, int]
+    is_ahead: bool = False
+
+    def within(self, rows: QuerySet[_M]) -> QuerySet[_M]:
+        """The rows down (or up) to the last one."""
+        at, pk = self.last
+        if self.is_ahead:
+            return rows.filter(**{f"{self.field}__lte": at}).exclude(
+                **{self.field: at, "id__gt": pk}
+            )
+        return rows.filter(**{f"{self.field}__gte": at}).exclude(**{self.field: at, "id__lt": pk})
+
+
+def reach_of(
+    rows: QuerySet[_M],
+    field: str,
+    beside: tuple[datetime, int] | None = None,
+    *,
+    is_ahead: bool = False,
+    most: int = MOST_TRIED,
+) -> Reach | None:
+    """How far a list looks that begins at the newest row (is_ahead: the oldest), or beside one.
+
+    rows: what indexes leave. None: to the end, as there are no more than `most`. One query.
+    """
+    if beside is not None:
+        rows = (newer if is_ahead else older)(rows, field, *beside)
+    else:
+        rows = rows.order_by(*((field, "id") if is_ahead else (f"-{field}", "-id")))
+    found = list(rows.values_list(field, "id")[most - 1 : most + 1])
+    return Reach(field=field, last=found[0], is_ahead=is_ahead) if len(found) > 1 else None
