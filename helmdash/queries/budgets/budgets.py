@@ -36,7 +36,8 @@ POLICY = (
     "A model id is looked up exactly, then by the longest key that it starts with, then by alias, "
     "and else gets the fallback. Tier is how far structured output can be trusted under load: "
     "A sees the whole catalog (max_catalog_bytes 0 = no compaction), B and C a smaller one. "
-    "An id that ends in :free is treated as tier C. Budgets are edited by hand, on their page or in the admin."
+    "An id that ends in :free is treated as tier C. Budgets are edited by "
+    "hand, on their page or in the admin."
 )
 
 
