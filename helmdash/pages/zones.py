@@ -1,4 +1,4 @@
-"""The zone in which a reader writes and reads times: the one of their profile, else the browser's
+"""The zone in which a reader writes and reads times: the one of their account, else the browser's
 own, which the script tells in a cookie; UTC without one."""
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from django.http import HttpRequest
+
+from helmdash.queries.looks import look_of
 
 ZONE_COOKIE = "helmdash_zone"
 CHOSEN_ZONE_COOKIE = "helmdash_own_zone"
@@ -19,8 +21,15 @@ _KEPT = 64
 
 def reader_zone(request: HttpRequest) -> tzinfo:
     """The reader's zone; UTC where it is not told, or not known to this machine."""
-    names = (request.COOKIES.get(each, "") for each in (CHOSEN_ZONE_COOKIE, ZONE_COOKIE))
+    names = (chosen_zone(request), request.COOKIES.get(ZONE_COOKIE, ""))
     return find_zone(next(filter(None, names), "")) or UTC
+
+
+def chosen_zone(request: HttpRequest) -> str:
+    """The name of the zone that the reader chose; "" for the browser's own. Before accounts kept
+    it, browsers did."""
+    look = look_of(request.user)
+    return request.COOKIES.get(CHOSEN_ZONE_COOKIE, "")[:64] if look is None else look.zone
 
 
 def find_zone(name: str) -> tzinfo | None:

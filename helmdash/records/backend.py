@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.db.models import Model
 
 from helmdash.records.rights import has_permission, permissions_of, person_of
@@ -20,6 +20,11 @@ class MembershipBackend(ModelBackend):
 
     Without a row: whether there is any project in which the user has the permission.
     """
+
+    def get_user(self, user_id: Any) -> User | None:
+        """The account of a session, with how pages look to it: they need both at each request."""
+        user = User.objects.select_related("look").filter(pk=user_id).first()
+        return user if user is not None and self.user_can_authenticate(user) else None
 
     def get_user_permissions(
         self, user_obj: AbstractBaseUser | AnonymousUser, obj: Model | None = None

@@ -143,4 +143,4 @@ def test_pages_are_accessible_and_the_dashboard_is_one_click_away(
             page.emulate_media(color_scheme=scheme)
             page.goto(admin(served, path))
             assert page.accessibility(colours_alone=scheme == "dark") == [], path
-        assert page.get_attribute(".to-dashboard", "href") == "/"
+        assert page.get_attribute(".rail .brand", "href") == "/"

@@ -204,3 +204,19 @@ def test_a_mail_that_cannot_be_written_is_told_in_the_log(
 def test_without_a_mail_server_no_link_is_offered(client: Client, project: ProjectInfo) -> None:
     assert "/login/reset/" not in client.get("/login/").content.decode()
     assert client.get("/login/reset/").status_code == 404
+
+
+def test_scheme_and_zone_follow_the_account(viewer: Client, owner: Client) -> None:
+    account = User.objects.get(username="viewer")
+    viewer.post("/profile/look/", {"theme": "dark", "zone": "Asia/Tokyo"})
+
+    phone = browser(account, PHONE)
+    phone.cookies["helmdash_theme"] = "light"
+    there = [phone.get(path).content.decode() for path in ("/", "/admin/", "/profile/")]
+    phone.post("/theme/", {"theme": "light", "next": "/"})
+    here = viewer.get("/profile/").content.decode()
+
+    assert all('data-theme="dark"' in html for html in there)
+    assert 'value="Asia/Tokyo"' in there[2]
+    assert ('data-theme="light"' in here, 'value="Asia/Tokyo"' in here) == (True, True)
+    assert "data-theme" not in owner.get("/").content.decode()

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from helmdash.installation import COMMAND
 from helmdash.pages.parts.list_files import COLUMNS
-from helmdash.pages.views.preferences import THEME_COOKIE, THEMES
+from helmdash.pages.views.preferences import chosen_theme
 
 register = template.Library()
 
@@ -91,9 +91,8 @@ def values_of_list(context: template.Context) -> str:
 
 @register.filter
 def scheme(request: HttpRequest) -> str:
-    """The colour scheme the reader chose, from a cookie; empty leaves it to the system."""
-    chosen = request.COOKIES.get(THEME_COOKIE, "")
-    return chosen if chosen in THEMES else ""
+    """The color scheme the reader chose; empty leaves it to the system."""
+    return chosen_theme(request)
 
 
 @register.simple_tag

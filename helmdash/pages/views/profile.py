@@ -12,12 +12,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from helmdash.operations.access import passwords, sessions
+from helmdash.operations.access.looks import keep_look
 from helmdash.pages import braking, scope
 from helmdash.pages.forms import EndSessionForm, LookForm
 from helmdash.pages.guards import post_only
 from helmdash.pages.render import PageRequest, show_framed
-from helmdash.pages.views.preferences import THEME_COOKIE, THEMES, YEAR_S
-from helmdash.pages.zones import CHOSEN_ZONE_COOKIE
+from helmdash.pages.views.preferences import chosen_theme, remember_theme
+from helmdash.pages.zones import CHOSEN_ZONE_COOKIE, chosen_zone
 from helmdash.queries.sessions import sessions_of
 
 
@@ -30,20 +31,17 @@ def profile_page(request: PageRequest) -> HttpResponse:
 
 @post_only("profile")
 def save_look(request: PageRequest) -> HttpResponse:
-    """The color scheme and the zone of times, kept by the browser."""
+    """The color scheme and the zone of times, kept with the account."""
     form = LookForm(request.POST)
     if not form.is_valid():
         return _show(request, password=_password_form(request), look=form)
+    theme = form.cleaned_data["theme"]
+    keep_look(user_id=request.user.pk, theme=theme, zone=form.cleaned_data["zone"])
     response = HttpResponseRedirect(request.page)
-    for cookie, value in (
-        (THEME_COOKIE, form.cleaned_data["theme"]),
-        (CHOSEN_ZONE_COOKIE, form.cleaned_data["zone"]),
-    ):
-        if value:
-            response.set_cookie(cookie, value, max_age=YEAR_S, samesite="Lax", httponly=True)
-        else:
-            response.delete_cookie(cookie, samesite="Lax")
-    messages.success(request, "Saved in this browser.")
+    remember_theme(response, theme)
+    # Accounts keep it now.
+    response.delete_cookie(CHOSEN_ZONE_COOKIE, samesite="Lax")
+    messages.success(request, "Saved, for every browser in which you sign in.")
     return response
 
 
@@ -99,8 +97,7 @@ def _password_form(request: PageRequest, *, is_sent: bool = False) -> SetPasswor
 def _show(
     request: PageRequest, *, password: SetPasswordForm[User] | None, look: LookForm | None = None
 ) -> HttpResponse:
-    theme = request.COOKIES.get(THEME_COOKIE, "")
-    chosen = {"theme": theme if theme in THEMES else "", "zone": _chosen_zone(request)}
+    chosen = {"theme": chosen_theme(request), "zone": chosen_zone(request)}
     now = timezone.now()
     context = {
         "now": now,
@@ -110,7 +107,3 @@ def _show(
     }
     status = 422 if any(form is not None and form.errors for form in (password, look)) else 200
     return show_framed(request, "pages/profile.html", context, status=status)
-
-
-def _chosen_zone(request: PageRequest) -> str:
-    return request.COOKIES.get(CHOSEN_ZONE_COOKIE, "")[:64]

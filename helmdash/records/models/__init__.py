@@ -46,7 +46,7 @@ from helmdash.records.models.recorder import RecorderLedger
 from helmdash.records.models.rollups import Rollup, RollupState, UncountedCalls
 from helmdash.records.models.rules import RuleSet
 from helmdash.records.models.schema import SchemaMark
-from helmdash.records.models.sessions import OidcIdentity, SignedIn
+from helmdash.records.models.sessions import Look, OidcIdentity, SignedIn
 from helmdash.records.models.suggestions import Suggestion
 from helmdash.records.models.triage import FailureMark, TriageWord
 from helmdash.records.models.upstreams import Upstream
@@ -79,6 +79,7 @@ __all__ = [
     "KeptAnswer",
     "Knock",
     "LearnedWindow",
+    "Look",
     "Membership",
     "OidcIdentity",
     "Payload",

@@ -170,6 +170,8 @@ class Membership(models.Model):
     history = HistoricalRecords()
 
     class Meta:
+        verbose_name = "member"
+        verbose_name_plural = "members"
         constraints = [
             models.UniqueConstraint(
                 fields=["project", "user"],

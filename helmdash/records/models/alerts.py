@@ -164,6 +164,8 @@ class AlertDelivery(models.Model):
     ended_at = models.DateTimeField(null=True)
 
     class Meta:
+        verbose_name = "alert delivery"
+        verbose_name_plural = "alert deliveries"
         constraints = [
             models.UniqueConstraint(fields=["channel", "message"], name="alert_delivery_once"),
             one_of("alert_delivery", "state", DELIVERY_STATES),

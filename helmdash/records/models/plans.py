@@ -65,6 +65,8 @@ class PlanRecord(models.Model):
     rules = rules_field()
 
     class Meta:
+        verbose_name = "plan"
+        verbose_name_plural = "plans"
         constraints = [
             models.UniqueConstraint(
                 fields=["project", "name"],

@@ -1,10 +1,11 @@
-"""Whose a session of the pages is and where it is used from; whom a provider vouches for."""
+"""Whose a session of the pages is and where it is used from; whom a provider vouches for; how
+pages look to somebody."""
 
 from __future__ import annotations
 
 from django.db import models
 
-from helmdash.records.fields import name_field
+from helmdash.records.fields import name_field, one_of
 
 
 class SignedIn(models.Model):
@@ -37,3 +38,19 @@ class OidcIdentity(models.Model):
 
     def __str__(self) -> str:
         return self.subject
+
+
+class Look(models.Model):
+    """How pages look to somebody, in every browser. Empty: as the browser has it."""
+
+    user = models.OneToOneField(
+        "auth.User", primary_key=True, on_delete=models.CASCADE, related_name="look"
+    )
+    theme = models.CharField(max_length=5, blank=True, default="")
+    zone = models.CharField(max_length=64, blank=True, default="")
+
+    class Meta:
+        constraints = [one_of("look", "theme", ["", "light", "dark"])]
+
+    def __str__(self) -> str:
+        return f"look of {self.user_id}"

@@ -96,7 +96,7 @@ class BudgetAdmin(HistoryMixin, TransferMixin, ScopedModelAdmin[Budget]):
         "flags",
         "enabled",
         "of_project",
-        "updated_at",
+        "edited",
     ]
     list_filter = ["tier", "enabled", "project"]
     list_select_related = ["project"]
@@ -119,6 +119,11 @@ class BudgetAdmin(HistoryMixin, TransferMixin, ScopedModelAdmin[Budget]):
     def of_project(self, row: Budget) -> str:
         """The project a row is of; "every" for a global row."""
         return str(row.project) if row.project else "every"
+
+    @admin.display(description="edited", ordering="updated_at")
+    def edited(self, row: Budget) -> str:
+        """The day of its newest edit, in UTC."""
+        return f"{row.updated_at:%Y-%m-%d}"
 
     @admin.display(description="tier", ordering="tier")
     def letter(self, row: Budget) -> str:
@@ -150,7 +155,7 @@ class BudgetAdmin(HistoryMixin, TransferMixin, ScopedModelAdmin[Budget]):
         """What is switched on, in words."""
         return ", ".join(row.to_core().abilities)
 
-    @admin.display(description=f"models seen in the last {SEEN_DAYS} days")
+    @admin.display(description=f"models seen, {SEEN_DAYS} days")
     def governs(self, row: Budget) -> str:
         """Models that were called lately and that this row governs."""
         models: Sequence[str] = getattr(row, "models_seen", ())
