@@ -8,6 +8,7 @@ from typing import Any
 
 from django import forms
 
+from helmdash.core.evidence.net_value import Shortening
 from helmdash.core.rollups.facts import OTHER, PURPOSES
 from helmdash.core.text.time_ranges import (
     BadRange,
@@ -129,6 +130,17 @@ class FilterForm(TimeForm):
     def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
         super().__init__(data, now=now, zone=zone)
         self.fields["model"].widget.attrs |= {"list": "models", "autocomplete": "off"}
+
+
+class NetValueForm(FilterForm):
+    """Which shortened prompts are looked at, as the page's address has them."""
+
+    kind = one_of(Shortening)
+
+    def filters(self) -> dict[str, Any]:
+        """The arguments of the query; only after is_valid()."""
+        found = self.values()
+        return found | {"kind": Shortening(found["kind"]) if found["kind"] else None}
 
 
 class ModelFilterForm(FilterForm):

@@ -26,11 +26,12 @@ class MarkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """One thing that happened, in words."""
+    """One thing that happened, in words. subject: the key of the budget, or the conversation."""
 
     at: datetime
     kind: MarkKind
     text: str
+    subject: str = ""
 
 
 def marks(*, project_id: int, since: datetime, until: datetime) -> tuple[Mark, ...]:
@@ -67,6 +68,7 @@ def _edits(project_id: int, since: datetime, until: datetime, rows: Q | None = N
             at=at,
             kind=MarkKind.BUDGET,
             text=f"budget {key or 'fallback'} {_EDITS[kind]} by {user}",
+            subject=key,
         )
         for at, key, kind, user in found
     ]
@@ -80,4 +82,6 @@ def _clears(project_id: int, since: datetime, until: datetime) -> list[Mark]:
         .order_by("-started_at")
         .values_list("started_at", "conversation__name")[:MOST_MARKS]
     )
-    return [Mark(at=at, kind=MarkKind.CLEAR, text=f"clear of {name}") for at, name in rows]
+    return [
+        Mark(at=at, kind=MarkKind.CLEAR, text=f"clear of {name}", subject=name) for at, name in rows
+    ]

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from helmdash.core.evidence.net_value import Shortening
 from helmdash.core.evidence.suggested import Counted
 from helmdash.core.rollups.figures import CALLS, Marginal, Tokens
 from helmdash.core.rollups.fit_facts import AFTER_BYTES, BEFORE_BYTES, TRIMMED
 from helmdash.queries import failures, rollups
 from helmdash.queries.evidence import suggestions
+from helmdash.queries.evidence.net_value import fresh_starts, net_report
+from helmdash.queries.evidence.shortened import NetReport
 from helmdash.queries.evidence.suggestions import SuggestionView
 from helmdash.queries.failures import FailureGroup
 from helmdash.queries.marks import Mark, MarkKind, marks
@@ -42,9 +45,10 @@ class WeeklyReport:
     """Seven days of UTC from `since` to before `until`, and the seven before them.
 
     now, before: None where calls of before an upgrade are still to be counted. failing: the groups
-    with the most calls; more: how many others fail. edits: of budgets, oldest first; clears: how
-    many, 100 at most. decided: suggestions that were accepted or dismissed in the week. waiting:
-    those that wait, of whatever week, and more_waiting besides.
+    with the most calls; more: how many others fail. edits: of budgets, oldest first, the newest
+    MOST_MARKS. clears, compactions: how many. net: what shortened prompts came to. decided:
+    suggestions that were accepted or dismissed in the week. waiting: those that wait, of whatever
+    week, and more_waiting besides.
     """
 
     since: datetime
@@ -55,6 +59,8 @@ class WeeklyReport:
     more: int
     edits: tuple[Mark, ...]
     clears: int
+    compactions: int
+    net: NetReport
     saved: Saved | None
     decided: tuple[SuggestionView, ...]
     waiting: tuple[SuggestionView, ...]
@@ -62,12 +68,13 @@ class WeeklyReport:
 
 
 def weekly_report(*, project_id: int, now: datetime) -> WeeklyReport:
-    """The report of the seven days that ended at the last midnight of UTC. Twenty queries at
+    """The report of the seven days that ended at the last midnight of UTC. Forty queries at
     most."""
     until = now.replace(hour=0, minute=0, second=0, microsecond=0)
     since = until - _WEEK
     found = failures.failing(project_id=project_id, now=now, since=since, until=until)
     happened = marks(project_id=project_id, since=since, until=until)
+    starts = fresh_starts(project_id=project_id, since=since, until=until)
     inbox = suggestions.inbox(project_id=project_id)
     return WeeklyReport(
         since=since,
@@ -77,7 +84,9 @@ def weekly_report(*, project_id: int, now: datetime) -> WeeklyReport:
         failing=found.open[:MOST_GROUPS],
         more=max(len(found.open) - MOST_GROUPS, 0) + found.more,
         edits=tuple(mark for mark in happened if mark.kind is MarkKind.BUDGET),
-        clears=sum(mark.kind is MarkKind.CLEAR for mark in happened),
+        clears=starts.get(Shortening.CLEAR, 0),
+        compactions=starts.get(Shortening.COMPACTION, 0),
+        net=net_report(project_id=project_id, since=since, until=until, limit=0),
         saved=_saved(project_id, since, until),
         decided=tuple(
             each

@@ -55,6 +55,7 @@ PAGES: dict[str, Page] = {
     "weekly": Page("viewer"),
     "weekly-file": Page("viewer"),
     "trims": Page("viewer"),
+    "net-value": Page("viewer"),
     "trim": Page("viewer", ("FIT",)),
     "compare-trim": Page("viewer", ("FIT",)),
     "budgets": Page("viewer"),

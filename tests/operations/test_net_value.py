@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.calls.capture import Capture, CapturedTrim, SentSizes
+from helmdash.core.calls.capture import CapturedTrim
 from helmdash.core.evidence.net_value import (
     Prices,
     Prompt,
@@ -29,11 +27,11 @@ from helmdash.queries.evidence.net_value import (
     of_conversation,
 )
 from helmdash.records.models import Budget
-from tests.factories import NOW, make_capture
+from tests.factories import make_capture
 from tests.recording.support import make_ruled_project, record
+from tests.shortened import CLAUDE, GPT, SESSION, TRIMMED, at, gpt
 
 DOCS = Path(__file__).parents[2] / "docs" / "net-value.md"
-CLAUDE, GPT = "anthropic/claude-sonnet-4-5", "openai/gpt-4o"
 
 
 @pytest.fixture
@@ -49,54 +47,6 @@ def project(db: None) -> ProjectInfo:
         input_cost_usd_per_mtok=2.5, cached_input_cost_usd_per_mtok=1.25
     )
     return made
-
-
-def at(minutes: float) -> datetime:
-    return NOW - timedelta(hours=2) + timedelta(minutes=minutes)
-
-
-def claude(minutes: float, plain: int, read: int, written: int, out: int, **over: Any) -> Capture:
-    """A call as Anthropic reports it: three counters beside each other."""
-    usage = {
-        "input_tokens": plain,
-        "cache_read_input_tokens": read,
-        "cache_creation_input_tokens": written,
-        "output_tokens": out,
-    }
-    return make_capture(
-        id=f"c{minutes:g}", model=CLAUDE, usage=usage, started_at=at(minutes), **over
-    )
-
-
-# As in the document: the call before, the one that wrote the summary, and those after.
-SESSION = (
-    claude(0, 4, 0, 118_000, 300, context="0"),
-    claude(1, 6, 118_000, 42_000, 350, context="0"),
-    claude(2, 900, 160_000, 0, 2_100, context="0", purpose="compaction"),
-    claude(3, 8, 12_000, 9_000, 410, context="1"),
-    claude(4, 8, 21_000, 500, 200, context="1"),
-)
-
-
-def gpt(name: str, minutes: float, tokens: int, cached: int | None, **over: Any) -> Capture:
-    usage: dict[str, Any] = {"prompt_tokens": tokens, "completion_tokens": 50}
-    if cached is not None:
-        usage["prompt_tokens_details"] = {"cached_tokens": cached}
-    return make_capture(id=name, usage=usage, started_at=at(minutes), **over)
-
-
-TRIMMED = (
-    gpt("plain", 10, 11_000, 10_240, conversation="fitted"),
-    gpt(
-        "cut",
-        11,
-        12_000,
-        2_048,
-        conversation="fitted",
-        trim=CapturedTrim(before_bytes=68_000, after_bytes=48_000),
-        sent=SentSizes(bytes=48_000, messages=3),
-    ),
-)
 
 
 def test_a_compaction_agrees_with_the_calculation_by_hand(project: ProjectInfo) -> None:

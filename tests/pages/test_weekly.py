@@ -42,7 +42,7 @@ def test_a_week_is_told_as_a_page_and_as_markdown(owner: Client, project: Projec
 
     assert page.status_code == file.status_code == 200
     shown = page.getvalue().decode()
-    assert "input_tokens of" in shown
+    assert "Input 100,000 → 24,575</a> of" in shown
     assert ">2</a>" in shown
     assert file.headers["Content-Type"] == "text/markdown; charset=utf-8"
     told = file.getvalue().decode()

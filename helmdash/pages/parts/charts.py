@@ -14,7 +14,7 @@ from itertools import groupby
 from helmdash.core.budgets.levels import BY_SEVERITY, HELD, LEVELS, Glyph, Level, line_of
 from helmdash.core.budgets.projection import Projection
 from helmdash.pages.parts.axes import Frame, Tick, ticks, x_scale, x_step, x_ticks
-from helmdash.pages.parts.clear_markers import ClearMarker, clear_markers
+from helmdash.pages.parts.clear_markers import NO_NOTES, ClearMarker, clear_markers
 from helmdash.pages.parts.curve_events import generation_before, unexplained_falls
 from helmdash.pages.parts.drawings import outline, short
 from helmdash.queries.conversations.conversations import RoundView
@@ -91,12 +91,14 @@ def curve(
     windows: Mapping[str, int] | None = None,
     ahead: Projection | None = None,
     edits: Sequence[Mark] = (),
+    notes: Mapping[int, str] = NO_NOTES,
 ) -> Curve:
     """Lay out prompt tokens by generation, with the lines they are judged by.
 
     rounds: what opened them is told where they begin; one without a call yet stands at the end.
     windows: lines of one height besides those of the calls, by their names (tokens); None: none.
-    ahead: the next line, towards which a dashed line goes on; edits: of the budget.
+    ahead: the next line, towards which a dashed line goes on; edits: of the budget. notes:
+    what is said at the marker of a fresh start, by the number of the round it opened.
     """
     frame = Frame(width=width, height=height, top=16.0)
     top, bottom = frame.top, frame.bottom
@@ -143,7 +145,7 @@ def curve(
             for edit in edits
         ),
         clear_markers=clear_markers(
-            points, rounds, x=x, y=y, top=top, bottom=bottom, right=frame.right
+            points, rounds, x=x, y=y, top=top, bottom=bottom, right=frame.right, notes=notes
         ),
     )
 

@@ -6,13 +6,16 @@ and has no call yet ends in the open.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from types import MappingProxyType
+from typing import Final
 
 from helmdash.queries.conversations.conversations import RoundView
 from helmdash.queries.conversations.curve import CurvePoint
 
+NO_NOTES: Final[Mapping[int, str]] = MappingProxyType({})
 # Shorter than the words of the API.
 _LABELS = {"client_compaction": "compaction"}
 # At the size of the drawing's type (px): a letter of "compaction, round 12" on the average, and how
@@ -49,8 +52,10 @@ def clear_markers(
     top: float,
     bottom: float,
     right: float,
+    notes: Mapping[int, str] = NO_NOTES,
 ) -> tuple[ClearMarker, ...]:
-    """Every fresh start among the points that are drawn, and one after the last of them."""
+    """Every fresh start among the points that are drawn, and one after the last of them. notes:
+    what else is said of some, by the number of the round that begins."""
     opened_by = {each.number: each.opened_by for each in rounds}
     found: list[ClearMarker] = []
     borders = [(a, b) for a, b in pairwise(points) if a.round_number != b.round_number]
@@ -66,7 +71,9 @@ def clear_markers(
             end = f"{x(b.generation)},{y(b.prompt_tokens)}"
             path = f"M{x(a.generation)},{y(a.prompt_tokens)} H{at} V{y(b.prompt_tokens)} L{end}"
         word = opened_by.get(b.round_number, "")
-        found.append(_marker(at, word, b.round_number, path, top=top, text=_text(a, b)))
+        note = notes.get(b.round_number)
+        text = f"{_text(a, b)}; {note}" if note else _text(a, b)
+        found.append(_marker(at, word, b.round_number, path, top=top, text=text))
     newest = max(opened_by, default=0)
     if points and newest > points[-1].round_number:
         found.append(_open(points[-1], newest, opened_by[newest], x, y, top, bottom))

@@ -32,6 +32,7 @@ PAGES = (
     Place("Calls", "calls", "requests"),
     Place("Plans", "plans", "routes history"),
     Place("Trims", "trims", "fits compaction cut"),
+    Place("Does trimming pay?", "net-value", "net value cache saved compaction clear"),
     Place("Models", "models", "rates latency"),
     Place("Week", "weekly", "report summary"),
     Place("Budgets", "budgets", "limits lines windows", Right.READ_BUDGETS),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from helmdash.pages.parts import words
+from helmdash.pages.parts.net_value import kind_words, signed_dollars
 from helmdash.pages.parts.suggestions import shown
+from helmdash.queries.evidence.shortened import NetSums
 from helmdash.queries.evidence.suggestions import SuggestionView
 from helmdash.queries.weekly import Traffic, WeeklyReport
 
@@ -55,7 +57,9 @@ def _failed(report: WeeklyReport) -> list[str]:
 def _changed(report: WeeklyReport) -> list[str]:
     found = [f"{mark.at:%Y-%m-%d}: {_plain(mark.text)}" for mark in report.edits]
     if report.clears:
-        found.append(f"{report.clears} clears of full conversations")
+        found.append(f"{report.clears:,} clears of full conversations")
+    if report.compactions:
+        found.append(f"{report.compactions:,} compactions by clients")
     found += [f"{each.state.value}: {_suggested(each)}{_effect(each)}" for each in report.decided]
     return found or ["No budget was edited."]
 
@@ -73,7 +77,18 @@ def _saved(report: WeeklyReport) -> list[str]:
     found = [f"{report.saved.saved_bytes:,} bytes of catalogs, by {report.saved.trims:,} Trims"]
     if report.now is not None and report.now.cached_tokens:
         found.append(f"{report.now.cached_tokens:,} prompt tokens read from providers' caches")
-    return found
+    return found + [_net(sums) for sums in report.net.kinds]
+
+
+def _net(sums: NetSums) -> str:
+    """What the shortened prompts of one kind came to, with what is not known."""
+    tokens, usd = sums.net_tokens, sums.net_usd
+    said = "unknown" if tokens.sum is None else f"{words.signed(tokens.sum)} tokens"
+    if usd.sum is not None:
+        said += f", {signed_dollars(usd.sum)} USD"
+    if tokens.sum is not None and tokens.unknown:
+        said += f"; {tokens.unknown:,} of them unknown"
+    return f"Net value of {sums.count:,} × {kind_words(sums.name)}: {said}"
 
 
 def _waiting(report: WeeklyReport) -> list[str]:

@@ -39,6 +39,13 @@ def same_page(context: template.Context, **changes: str | None) -> str:
 
 
 @register.simple_tag(takes_context=True)
+def same_query(context: template.Context, **changes: str | None) -> str:
+    """The query of this page with some of it changed, for another page; "" where none is left."""
+    whole = same_page(context, **changes)
+    return whole[whole.index("?") :] if "?" in whole else ""
+
+
+@register.simple_tag(takes_context=True)
 def head(context: template.Context, name: str, label: str, css: str = "") -> SafeString:
     """The head of a column. On the page of a list that can be sorted by it a link: the largest or
     newest first, and the other way round where they are."""

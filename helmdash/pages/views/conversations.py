@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from django.http import HttpResponse
@@ -28,6 +28,7 @@ from helmdash.pages.parts import (
     whole_curve,
 )
 from helmdash.pages.parts.agents.window_mending import window_mending
+from helmdash.pages.parts.net_value import marker_notes
 from helmdash.pages.parts.one_shots import grouped
 from helmdash.pages.parts.reminders import notes_at
 from helmdash.pages.query_bar import settled
@@ -41,6 +42,7 @@ from helmdash.queries.call_listing import CallPage
 from helmdash.queries.conversations import conversations, dropped_context, listing
 from helmdash.queries.conversations.conversations import ConversationDetail
 from helmdash.queries.conversations.curve import CURVE_POINTS, CurvePoint, call_at
+from helmdash.queries.evidence.net_value import of_conversation
 from helmdash.queries.paging import BadCursor
 from helmdash.queries.reach import MOST_TRIED
 
@@ -133,10 +135,12 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
     )
     ahead = _ahead(found)
     edits = _edits(found, project.id, windows, request.now)
+    net = of_conversation(project_id=project.id, conversation=name)
     context: dict[str, object] = {
         "detail": found,
         "conversation": found.conversation,
-        "curves": _curves(found, windows, ahead, edits),
+        "curves": _curves(found, windows, ahead, edits, marker_notes(net)),
+        "net": net,
         "points": curve_points.encoded(found.curve),
         "level_words": curve_points.LEVEL_WORDS,
         "ahead": ahead,
@@ -271,6 +275,7 @@ def _curves(
     windows: EffectiveBudget,
     ahead: Projection | None,
     edits: Sequence[marks.Mark],
+    notes: Mapping[int, str],
 ) -> tuple[tuple[charts.Curve, str], ...]:
     """The curve for a wide and for a narrow screen."""
     flat = {}
@@ -292,6 +297,7 @@ def _curves(
                 windows=flat,
                 ahead=ahead,
                 edits=edits,
+                notes=notes,
             ),
             where,
         )

@@ -7,6 +7,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from helmdash.core.access.permissions import Right, may
+from helmdash.core.evidence.net_value import Shortening
 from helmdash.pages import scope
 from helmdash.pages.beside import beside
 from helmdash.pages.guards import require_storable
@@ -18,6 +19,7 @@ from helmdash.pages.render import PageRequest, show
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import fit_uses, fitting, trims
+from helmdash.queries.evidence.net_value import net_report
 from helmdash.queries.paging import BadCursor
 from helmdash.queries.picked_later import MOST_READ, picked_later
 
@@ -58,6 +60,14 @@ def trim_list(request: PageRequest) -> HttpResponse:
             if found.totals is not None:
                 context["picked"] = picked_later(project_id=project.id, fit_ids=found.cut)
                 context["most_near"] = MOST_READ
+                context["net"] = net_report(
+                    project_id=project.id,
+                    since=filters.since,
+                    until=filters.until,
+                    model=filters.model,
+                    kind=Shortening.TRIM,
+                    limit=0,
+                )
         except BadCursor:
             form.add_error(None, "cursor: this link does not lead anywhere; start at the top")
     return show(

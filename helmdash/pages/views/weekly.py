@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.http import HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -20,9 +22,15 @@ def weekly_page(request: PageRequest) -> HttpResponse:
     context = {
         "report": report,
         "waiting": [shown(each) for each in report.waiting],
-        "range": f"{report.since:%Y-%m-%dT%H:%MZ}..{report.until:%Y-%m-%dT%H:%MZ}",
+        "decided": [shown(each) for each in report.decided],
+        "range": _range(report.since, report.until),
+        "before": _range(report.since - (report.until - report.since), report.since),
     }
     return show(request, "pages/weekly.html", context)
+
+
+def _range(since: datetime, until: datetime) -> str:
+    return f"{since:%Y-%m-%dT%H:%MZ}..{until:%Y-%m-%dT%H:%MZ}"
 
 
 @require_safe

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.health import HealthReason
@@ -100,6 +100,13 @@ def of_conversation(*, project_id: int, conversation: str) -> tuple[Shortened, .
         return ()
     rounds = _rounds(_opened(project_id).filter(conversation=row), most=MOST_OF_CONVERSATION)
     return tuple(_of_rounds(project_id, rounds))
+
+
+def fresh_starts(*, project_id: int, since: datetime, until: datetime) -> Mapping[Shortening, int]:
+    """How many fresh starts of each kind a range has. One query."""
+    rows = _in_range(_opened(project_id), since, until).order_by()
+    counted = rows.values_list("opened_by").annotate(count=Count("id"))
+    return {Shortening(kind): count for kind, count in counted}
 
 
 class _Opened(NamedTuple):
