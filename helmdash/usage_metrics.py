@@ -47,15 +47,19 @@ def of_usage(totals: UsageTotals) -> Iterator[Metric]:
         yield counter
     old = HistogramMetricFamily(
         "gen_ai_client_token_usage",
-        "Tokens of calls. Of replies the sum and the count are known, not how they are spread.",
+        "Tokens of calls.",
         labels=[*_LABELS, "gen_ai_token_type"],
     )
     for each in totals.models:
-        told = each.told[Tokens.COMPLETION]
         _add(old, [*_labels(each), "input"], each, Distribution.PROMPT_TOKENS, _TOKEN_EDGES)
-        if told:
-            old.add_metric([*_labels(each), "output"], [("+Inf", told)], _sum_of(each))
+        _add_replies(old, [*_labels(each), "output"], each)
     yield old
+    replies = HistogramMetricFamily(
+        "gen_ai_client_inference_operation_output_tokens", "Tokens of replies.", labels=_LABELS
+    )
+    for each in totals.models:
+        _add_replies(replies, _labels(each), each)
+    yield replies
     for name, says, distribution, edges in (
         (
             "inference_operation_input_tokens",
@@ -144,7 +148,14 @@ def _of_judgement(totals: UsageTotals) -> Iterator[Metric]:
     )
     for level in Level:
         held.add_metric([level.value], totals.levels.get(level, 0))
-    yield from (calls, cuts, fullness, held)
+    rounds = CounterMetricFamily(
+        "helmdash_compactions",
+        "Fresh starts of a conversation's context, by who made them: client, helmdash.",
+        labels=["by"],
+    )
+    for opened_by, who in (("compaction", "client"), ("clear", "helmdash")):
+        rounds.add_metric([who], totals.rounds.get(opened_by, 0))
+    yield from (calls, cuts, fullness, held, rounds)
 
 
 _UNITS = {
@@ -179,10 +190,26 @@ def _add(
     family.add_metric(labels, buckets, whole)
 
 
+def _add_replies(family: HistogramMetricFamily, labels: Sequence[str], totals: ModelTotals) -> None:
+    """How long a model's replies were. Of those that neither ended nor were cut off the sum and the
+    number are known: they count at their mean."""
+    told, whole = totals.told[Tokens.COMPLETION], totals.tokens[Tokens.COMPLETION]
+    if not told:
+        return
+    spread = [(sum(bounds(bucket)) / 2, n) for bucket, n in totals.replies.items()]
+    others = told - sum(n for _, n in spread)
+    buckets: list[tuple[str, float]] = []
+    # A call may have been counted between the two looks at the rollups.
+    if spread and others >= 0:
+        rest = whole - sum(middle * n for middle, n in spread)
+        spread.append((max(rest / others, 0.0) if others else 0.0, others))
+        buckets = [
+            (str(float(edge)), sum(n for middle, n in spread if middle <= edge))
+            for edge in _TOKEN_EDGES
+        ]
+    family.add_metric(labels, [*buckets, ("+Inf", told)], whole)
+
+
 def _labels(totals: ModelTotals) -> list[str]:
     provider, slash, _ = totals.model.partition("/")
     return ["chat", provider if slash else "_OTHER", totals.model]
-
-
-def _sum_of(totals: ModelTotals) -> float:
-    return totals.tokens[Tokens.COMPLETION]

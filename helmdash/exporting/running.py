@@ -152,11 +152,14 @@ def _fail(
 
 
 def _spans(taken: tuple[Waiting, ...]) -> list[JudgedSpan]:
-    return [
-        judged_span(call)
-        for each in taken
-        for call in judged_calls(project_id=each.project_id, places=each.places)
-    ]
+    """Of a call that waits twice, since another door has completed it meanwhile, one."""
+    spans: list[JudgedSpan] = []
+    seen: set[tuple[int, object]] = set()
+    for each in taken:
+        fresh = [place for place in each.places if (each.project_id, place) not in seen]
+        seen.update((each.project_id, place) for place in fresh)
+        spans += map(judged_span, judged_calls(project_id=each.project_id, places=fresh))
+    return spans
 
 
 def _is_wanted(now: datetime) -> bool:

@@ -6,7 +6,7 @@ may tell of times long ago. SQLite has no partitions, and nothing here does anyt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from django.db import connection, transaction
@@ -17,6 +17,8 @@ TABLES = ("records_call", "records_callpayload")
 # by decades shall not make hundreds of tables.
 FIRST = datetime(2020, 1, 1, tzinfo=UTC)
 _MONTHS_AHEAD = 2
+# New ones in a transaction: a year.
+MOST_AT_ONCE = 12
 
 Month = datetime | None  # its first moment; None is all that is before FIRST
 
@@ -44,11 +46,32 @@ def partition_of(table: str, month: Month) -> str:
     return f"{table}_before" if month is None else f"{table}_{month:%Y_%m}"
 
 
+def new_months(times: Iterable[datetime]) -> list[list[Month]]:
+    """The months of these times that have no partition yet, as many together as one transaction
+    may make; none for so few times that they cannot be too many.
+
+    A partition takes locks of its own; a history of years in one report would take hundreds.
+    """
+    some = list(times)
+    if connection.vendor != "postgresql" or len(some) <= MOST_AT_ONCE:
+        return []
+    missing = {month_of(at) for at in some} - _known
+    if missing:
+        missing -= set(existing())
+    found = sorted(missing, key=month_after)
+    return [found[at : at + MOST_AT_ONCE] for at in range(0, len(found), MOST_AT_ONCE)]
+
+
 def provide(times: Iterable[datetime]) -> None:
     """See that the months of these times have their partitions, inside of the transaction."""
     if connection.vendor != "postgresql":
         return
-    missing = {month_of(at) for at in times} - _known
+    make({month_of(at) for at in times} - _known)
+
+
+def make(months: Collection[Month]) -> None:
+    """See that these months have their partitions, inside of the transaction."""
+    missing = set(months)
     if not missing:
         return
     missing -= set(existing())

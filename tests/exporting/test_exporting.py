@@ -7,6 +7,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,7 +27,9 @@ from helmdash import conf
 from helmdash.api.metrics import known_usage
 from helmdash.core.access.permissions import SHELL, MemberRole
 from helmdash.core.calls.capture import CapturedTrim
+from helmdash.core.calls.routes import CallRoute
 from helmdash.exporting.running import KIND
+from helmdash.operations.care.clearing import clear
 from helmdash.operations.exporting import environment, outbox
 from helmdash.operations.jobs.running import JobThread
 from helmdash.operations.retention.erasing import erase_conversation
@@ -163,6 +166,32 @@ def test_a_call_comes_with_its_judgement(project: ProjectInfo, receiver: Receive
     assert (state.exported, state.refused, state.waiting) == (3, 0, 0)
     export()
     assert len(receiver.spans) == 3
+
+
+def test_a_call_that_another_door_completes_is_sent_again(
+    project: ProjectInfo, receiver: Receiver
+) -> None:
+    add(receiver)
+    told = make_capture(id="anthropic:req_1", usage=None, routes=(CallRoute.OTLP_SPAN,))
+    better = replace(told, usage={"prompt_tokens": 9_000}, routes=(CallRoute.GATEWAY,))
+    record(told, project=project)
+    export()
+
+    record(better, project=project)
+    export()
+    record(replace(told, routes=(CallRoute.TRANSCRIPT,)), make_capture(id="b"), project=project)
+    export()
+
+    spans = [span for span in receiver.spans if attributes(span)["helmdash.call_id"] != "b"]
+    assert len({(span.trace_id, span.span_id) for span in spans}) == 1
+    prompts = [attributes(span).get("gen_ai.usage.input_tokens") for span in spans]
+    assert prompts == [None, 9_000, 9_000]
+    # Completed before it was sent, it goes once.
+    record(replace(told, id="anthropic:req_2"), project=project)
+    record(replace(better, id="anthropic:req_2"), project=project)
+    before = len(receiver.spans)
+    export()
+    assert len(receiver.spans) == before + 1
 
 
 def test_nothing_is_lost_while_a_receiver_is_away(project: ProjectInfo, receiver: Receiver) -> None:
@@ -343,6 +372,9 @@ def test_metrics_tell_of_calls_in_the_names_of_the_conventions(
     add(receiver, next_try_at=timezone.now() + timedelta(days=1))
     record(*(make_capture(latency_ms=700) for _ in range(3)), project=project)
     record(make_capture(status="error", http_status=500, usage=None), project=project)
+    untold = {"completion_tokens": 800_700}
+    record(*(make_capture(usage=untold, finish_reason=None) for _ in range(2)), project=project)
+    clear(actor=SHELL, project=project, conversation="talk", now=timezone.now())
     record(make_capture(model="anthropic/claude-sonnet-4-5"), project=other)
     key = make_key(name="scraper", scopes=("read",))
 
@@ -366,8 +398,21 @@ def test_metrics_tell_of_calls_in_the_names_of_the_conventions(
     assert value("gen_ai_client_token_usage_sum", **of_model, **kind) == 60_000
     assert value("gen_ai_client_token_usage_bucket", **of_model, **kind, le="16384.0") == 0
     assert value("gen_ai_client_token_usage_bucket", **of_model, **kind, le="65536.0") == 3
+    # Two replies that ended, and two of which the tokens alone are known.
+    output = {"gen_ai_token_type": "output"}
+    for name, labels in (
+        ("gen_ai_client_token_usage", of_model | output),
+        ("gen_ai_client_inference_operation_output_tokens", of_model),
+    ):
+        assert value(f"{name}_sum", **labels) == 1_602_000
+        assert value(f"{name}_bucket", **labels, le="64.0") == 0
+        assert value(f"{name}_bucket", **labels, le="256.0") == 3
+        assert value(f"{name}_bucket", **labels, le="262144.0") == 3
+        assert value(f"{name}_bucket", **labels, le="1048576.0") == 5
+    assert value("helmdash_compactions_total", by="helmdash") == 1
+    assert value("helmdash_compactions_total", by="client") == 0
     assert value("gen_ai_client_operation_duration_seconds_bucket", **of_model, le="1.28") == 3
-    assert value("helmdash_calls_total", model="openai/gpt-4o", cause="") == 3
+    assert value("helmdash_calls_total", model="openai/gpt-4o", cause="") == 5
     assert value("helmdash_calls_total", model="openai/gpt-4o", cause="upstream_error") == 1
     assert value("helmdash_context_fullness_ratio_count", model="openai/gpt-4o") == 3
     assert (
@@ -375,7 +420,7 @@ def test_metrics_tell_of_calls_in_the_names_of_the_conventions(
         + value("helmdash_conversations", level="unknown")
         == 1
     )
-    assert value("helmdash_export_waiting_calls", exporter="phoenix") == 5
+    assert value("helmdash_export_waiting_calls", exporter="phoenix") == 7
     # Another project's models are not this key's business.
     assert "claude-sonnet" not in told
 

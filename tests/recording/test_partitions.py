@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -84,6 +85,26 @@ def test_a_call_of_any_time_finds_its_month(project: ProjectInfo, at: str, end: 
     (answer,) = record(project, make_capture(id="a", started_at=NOW))
     assert answer.duplicate
     assert calls.find(project_id=project.id, call_id="a") is not None
+
+
+def test_a_history_of_years_makes_a_year_of_months_in_a_transaction(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    make = partitions.make
+
+    def watched(months: Collection[partitions.Month]) -> None:
+        made.append(len(months))
+        make(months)
+
+    monkeypatch.setattr(partitions, "make", watched)
+    years = [datetime(2020 + n // 12, n % 12 + 1, 9, tzinfo=UTC) for n in range(60)]
+
+    answers = record(project, *(make_capture(id=f"{at:%Y-%m}", started_at=at) for at in years))
+
+    assert len(answers) == 60
+    assert set(lie_in("records_call").values()) == {f"records_call_{at:%Y_%m}" for at in years}
+    assert max(made) <= partitions.MOST_AT_ONCE
 
 
 def test_months_are_made_ahead_in_any_number_of_tries() -> None:

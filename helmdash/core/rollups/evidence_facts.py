@@ -43,6 +43,8 @@ _SUMMED: Final = frozenset({"embedding", "embed", "rerank"})
 _STRUCTURED: Final = frozenset({"plan", "route", "filter", "verify"})
 _ENDED: Final = frozenset({FinishReason.STOP.value, FinishReason.TOOL_CALLS.value})
 _CUT_OFF: Final = FinishReason.LENGTH.value
+# The heads of words that count replies by tokens: ended or cut off, without and with reasoning.
+REPLY_HEADS: Final = ("y", "yl", "yr", "ylr")
 
 
 def key_of_evidence(facts: CallFacts) -> tuple[str, ...]:

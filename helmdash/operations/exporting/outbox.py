@@ -44,7 +44,7 @@ class Waiting:
 
 
 def note_recorded(project_id: int, rows: Sequence[Mapping[str, Any]], *, now: datetime) -> None:
-    """The calls that this transaction records, for every exporter that wants them.
+    """The calls that this transaction records or completes, for every exporter that wants them.
 
     One statement, whether or not there is an exporter.
     """

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Annotated
 
 from django.db import connection
@@ -121,6 +122,8 @@ def record_calls(
             also(answers)
         return answers, cutting
 
+    for months in partitions.new_months(item.started_at for item in judged):
+        write(partial(partitions.make, months))
     answers, cutting = write(store)
     cutting.keep()
     return answers
@@ -261,7 +264,8 @@ class _Batch:
                 unique=("project_id", "hash"),
                 update="latest_seen_at",
             )
-            outbox.note_recorded(self._project.id, self._call_rows, now=self._now)
+            exported = [*self._call_rows, *self._joining.completed]
+            outbox.note_recorded(self._project.id, exported, now=self._now)
             # The one line by which recording and rollups know each other (ADR 32).
             note_recorded(
                 self._project.id,
@@ -278,6 +282,7 @@ class _Batch:
             self._known.write()
             levels = self._standings.moved_levels()
             note(self._project.id, changes, now=self._now, levels=levels)
+            outbox.note_recorded(self._project.id, self._joining.completed, now=self._now)
 
     def _place(self, item: Judged) -> Placed:
         links = item.capture.links

@@ -122,6 +122,8 @@ class Joining(Generic[Answer]):
         self._project_id = project_id
         self._known = known
         self._told: list[tuple[KnownCall[Answer], Judged, Row]] = []
+        # Stored calls that are others now, by the attributes of their rows.
+        self.completed: list[Row] = []
 
     def take(self, known: KnownCall[Answer], item: Judged, row: Row) -> None:
         """A second telling of a call. row: the one that it alone would have made."""
@@ -160,7 +162,8 @@ class Joining(Generic[Answer]):
             if "prompt_tokens" in changes and known.place is not None:
                 self._keep_usage(row, item)
         keys = ("project_id", "started_at", "id")
-        update_rows(Call, COLUMNS, list(changed.values()), keys=keys)
+        self.completed = list(changed.values())
+        update_rows(Call, COLUMNS, self.completed, keys=keys)
         return [(facts_of_row(before[pk]), facts_of_row(row)) for pk, row in changed.items()]
 
     def _locked(self) -> dict[int, Row]:

@@ -20,7 +20,7 @@ from helmdash.queries.conversations import care
 from helmdash.queries.conversations.care import CareView, GuidanceView, ReminderView
 from helmdash.queries.conversations.curve import CurvePoint, WholePoint, curve_of, whole_of
 from helmdash.records.level_counts import read_levels
-from helmdash.records.models import Conversation, HealthChange
+from helmdash.records.models import Conversation, HealthChange, Round
 
 
 @answer("Counts")
@@ -267,6 +267,12 @@ def counters(*, project_id: int) -> dict[Level, int]:
     )
     found = dict(rows)
     return {level: found.get(LEVELS[level].severity, 0) for level in Level}
+
+
+def opened_rounds(*, project_id: int) -> dict[str, int]:
+    """How many rounds clears and clients' compactions have opened. One query, a narrow index."""
+    rows = Round.objects.filter(project_id=project_id).exclude(opened_by="")
+    return dict(rows.values_list("opened_by").annotate(count=Count("id")).order_by())
 
 
 def view(row: Conversation) -> ConversationView:
