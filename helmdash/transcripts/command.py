@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from pathlib import Path
@@ -80,8 +81,16 @@ def main(arguments: list[str] | None = None) -> int:
     )
     showing.add_argument("--url", help="Where HelmDash is (or HELMDASH_URL, ANTHROPIC_BASE_URL).")
     showing.add_argument("--key", help="Its key (or HELMDASH_API_KEY, ANTHROPIC_AUTH_TOKEN).")
+    for stream in (sys.stdout, sys.stderr):
+        # Names of files have characters that are not in every terminal's set.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     given = parser.parse_args(arguments)
     if given.command == "statusline":
+        # Claude Code writes and reads UTF-8, whatever the system's own is.
+        for stream in (sys.stdin, sys.stdout):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(encoding="utf-8", errors="replace")
         return show_status_line(
             sys.stdin,
             sys.stdout,

@@ -7,8 +7,10 @@ the line says so, and the agent goes on.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
-from typing import Any, TextIO
+from http.client import HTTPException
+from typing import Any, Callable, TextIO
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request
@@ -16,7 +18,10 @@ from urllib.request import Request
 from helmdash.transcripts.importing import CannotSend
 from helmdash.transcripts.posting import make_opener
 
+# Of each step, and of all together: a server may send its answer byte by byte, or its name not be
+# found for long.
 _TIMEOUT_SECONDS = 1.0
+_LIMIT_SECONDS = 1.2
 _MOST_BYTES = 1024 * 1024
 # What the server is told: no text of the conversation, no folder.
 _MEMBERS = ("session_id", "agent_id", "model", "context_window")
@@ -31,7 +36,7 @@ def show_status_line(
 
     variables: the environment; NO_COLOR there leaves the color out.
     """
-    level, text = _ask(given.read(_MOST_BYTES), url, key)
+    level, text = _within(_LIMIT_SECONDS, lambda: _ask(given.read(_MOST_BYTES), url, key))
     if "NO_COLOR" in variables:
         shown.write(f"{text}\n")
     else:
@@ -44,17 +49,30 @@ def key_in(variables: Mapping[str, str]) -> str:
     return variables.get("HELMDASH_API_KEY") or variables.get("ANTHROPIC_AUTH_TOKEN") or ""
 
 
+def _within(seconds: float, ask: Callable[[], tuple[str, str]]) -> tuple[str, str]:
+    """What comes of it in time. What takes longer goes on by itself, and ends with the program."""
+    found: list[tuple[str, str]] = []
+    thread = threading.Thread(target=lambda: found.append(ask()), daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return found[0] if found else ("", "HelmDash: no answer")
+
+
 def _ask(text: str, url: str, key: str) -> tuple[str, str]:
     try:
         told = json.loads(text)
         body = {name: told[name] for name in _MEMBERS if told.get(name) is not None}
+        # Early in a session, and with older clients, it has no window yet.
+        body.setdefault("context_window", {})
         line = _post(f"{url.rstrip('/')}/api/v1/hooks/claude-code", key, body)["status_line"]
         return str(line["level"]), _plain(str(line["text"]))
     except HTTPError as error:
         return "", f"HelmDash: refused ({error.code})"
     except (URLError, OSError):
         return "", "HelmDash: no answer"
-    except (ValueError, TypeError, KeyError, AttributeError, CannotSend):
+    except HTTPException:
+        return "", "HelmDash: no answer"
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, CannotSend):
         return "", "HelmDash: nothing to show"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import unescape
 from typing import Any
 
+import pytest
+
 from helmdash.core.access.permissions import MemberRole
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import conversations
@@ -85,6 +87,34 @@ def test_a_status_line_is_told_the_light_and_tells_the_window(
     # The word holds for the calls that follow with this model.
     record(make_capture(client_name="claude-code"), project=project)
     assert Conversation.objects.get().client_window == 32_000
+
+
+@pytest.mark.parametrize("window", [{}, {"context_window": None}, {"context_window": {}}])
+def test_a_status_line_without_a_window_is_told_the_light(
+    owner: Door, project: ProjectInfo, window: dict[str, object]
+) -> None:
+    record(project=project)
+
+    told = owner.post(PATH, {"session_id": "talk", "model": {"id": "m"}, **window}).json()
+
+    assert told["kept"] is False
+    assert told["status_line"]["text"].startswith("HelmDash: Healthy | 16% of 128,000 tokens")
+    assert owner.post(PATH, {}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "name",
+    "SessionStart UserPromptSubmit PreToolUse PermissionRequest PostToolUse PostToolUseFailure"
+    " Notification SubagentStart SubagentStop Stop PreCompact SessionEnd WhateverComesNext".split(),
+)
+def test_hooks_that_tell_nothing_are_taken(owner: Door, project: ProjectInfo, name: str) -> None:
+    record(project=project)
+    more = {"tool_input": [1], "source": "compact", "reason": None, "stop_hook_active": False}
+
+    told = owner.post(PATH, hook(name, transcript_path="/x", trigger="auto", **more))
+
+    assert (told.status_code, told.json()["kept"]) == (200, False)
+    assert not ClientEvent.objects.exists()
 
 
 def test_what_cannot_be_kept_is_said(owner: Door, project: ProjectInfo) -> None:

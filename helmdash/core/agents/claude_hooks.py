@@ -85,7 +85,7 @@ def read_hook(body: Mapping[str, object]) -> ClientEvent | None:
 
 def is_status(body: Mapping[str, object]) -> bool:
     """Whether a body is what a status line is given: it names no hook."""
-    return "hook_event_name" not in body and "context_window" in body
+    return "hook_event_name" not in body
 
 
 def read_status(body: Mapping[str, object]) -> ClientStatus:
