@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from helmdash.core.budgets.budgets import EffectiveBudget
-from helmdash.core.text.tokens import TOKENS_PER_IMAGE
 from helmdash.gateway.exchange import Exchange
 from helmdash.gateway.outgoing import OutgoingRequest
 from helmdash.gateway.refusals import Refusal
@@ -58,8 +57,7 @@ def is_refused(exchange: Exchange, outgoing: OutgoingRequest) -> bool:
 
 def estimate(outgoing: OutgoingRequest, budget: EffectiveBudget) -> Estimate:
     """Estimate the whole request: all its bytes but the images', which cost by the piece."""
-    tokens = budget.estimator.tokens_of_bytes(outgoing.text_bytes)
-    tokens += outgoing.images * TOKENS_PER_IMAGE
+    tokens = budget.estimator.tokens_of_request(outgoing.text_bytes, images=outgoing.images)
     return Estimate(tokens=tokens, limit=budget.input_tokens, key=budget.key or "other models")
 
 

@@ -68,6 +68,27 @@ class _Match:
     alias: Alias | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableParts:
+    """What a table is made of, as `BudgetTable` takes it."""
+
+    rows: tuple[BudgetSpec, ...]
+    aliases: tuple[Alias, ...]
+    shipped: frozenset[int]
+    windows: tuple[WindowReport, ...]
+    variants: tuple[Variant, ...]
+
+    def table(self) -> BudgetTable:
+        """The table. Raises MissingFallback."""
+        return BudgetTable(
+            self.rows,
+            self.aliases,
+            shipped=self.shipped,
+            windows=self.windows,
+            variants=self.variants,
+        )
+
+
 class BudgetTable:
     """All rows and aliases at one moment. Immutable but for the memory of its own answers.
 
@@ -125,18 +146,45 @@ class BudgetTable:
             self._memory[question] = known
         return known
 
+    @property
+    def parts(self) -> TableParts:
+        """All that the table is made of."""
+        return TableParts(
+            rows=self._all,
+            aliases=self._aliases,
+            shipped=self._shipped,
+            windows=tuple(
+                report for found in self._windows.values() for report in found.values()
+            ),
+            variants=self._variants,
+        )
+
     def with_row(self, row: BudgetSpec) -> BudgetTable:
         """The same table with a row in the place of its former self, or added: its window is an
         operator's word."""
-        is_new = row.budget_id is None
-        kept = [each for each in self._all if is_new or each.budget_id != row.budget_id]
-        return BudgetTable(
-            [*kept, row],
-            self._aliases,
-            shipped=self._shipped - {row.budget_id},
-            windows=[report for found in self._windows.values() for report in found.values()],
-            variants=self._variants,
-        )
+        return self.with_rows((row,))
+
+    def with_rows(self, rows: Iterable[BudgetSpec]) -> BudgetTable:
+        """As `with_row`, with several at once."""
+        added, parts = tuple(rows), self.parts
+        edited = {each.budget_id for each in added if each.budget_id is not None}
+        return replace(
+            parts,
+            rows=(*(each for each in parts.rows if each.budget_id not in edited), *added),
+            shipped=parts.shipped - edited,
+        ).table()
+
+    def row_to_edit(self, key: str, *, project: str) -> BudgetSpec:
+        """The row with this key as an edit in one project alone has it: the project's own, or a new
+        one (budget_id None) with the figures of every project's row of that key, or else of the
+        row that governs an id like the key."""
+        wanted = _normalised(key)
+        alike = [row for row in self._all if _normalised(row.key) == wanted]
+        for row in alike:
+            if row.project == project:
+                return row
+        base = alike[0] if alike else replace(self.row_of(key), key=key.strip())
+        return replace(base, budget_id=None, project=project)
 
     def row_of(self, model: str) -> BudgetSpec:
         """The row that governs a model id, as it is stored."""

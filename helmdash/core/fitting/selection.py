@@ -93,6 +93,7 @@ def select(
     hash_word: Callable[[str], str] | None = None,
     preferred: Sequence[str] = (),
     stable: bool = False,
+    ranking: Ranking | None = None,
 ) -> Selection:
     """Fit a catalog to a budget for an intent.
 
@@ -100,13 +101,15 @@ def select(
     stage timings of the Trim; None: it has none. hash_word: made the sketches in the history; None:
     it has no sketches. preferred: ids that a filter pass picked, which go before all others;
     unknown ones are ignored. stable: detail is spared by id instead of by rank, so that every
-    intent gets the same bytes; where that cannot be (see `stable_fits`), as without it. Never
-    raises, never empties a catalog that has entries: where not even one bare entry fits, the best
-    one stays and the Trim says fits=False.
+    intent gets the same bytes; where that cannot be (see `stable_fits`), as without it. ranking:
+    of this intent, where somebody has it already; the history is not asked then. Never raises,
+    never empties a catalog that has entries: where not even one bare entry fits, the best one stays
+    and the Trim says fits=False.
     """
     started = clock() if clock else 0.0
     room = room_for_catalog(budget, fixed_bytes)
-    ranking = order_entries(prepared.index, intent, history, hash_word=hash_word)
+    if ranking is None:
+        ranking = order_entries(prepared.index, intent, history, hash_word=hash_word)
     ranked = clock() if clock else 0.0
     layout = _stable_layout(prepared, budget, room) if stable else None
     is_stable = layout is not None

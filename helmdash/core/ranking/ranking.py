@@ -16,7 +16,7 @@ from helmdash.answers import answer
 from helmdash.core.catalog.catalog import Catalog, CatalogEntry, EntryKind
 from helmdash.core.ranking.history import PastPlan, past_scores
 from helmdash.core.ranking.lexical import Lexicon, read_catalog, score_clauses
-from helmdash.core.text.words import MOST_CLAUSES, at_most, both_ends, clauses_of, run_of
+from helmdash.core.text.words import MOST_CLAUSES, Clause, at_most, both_ends, clauses_of, run_of
 
 __all__ = [
     "RANKING_VERSION",
@@ -24,6 +24,7 @@ __all__ = [
     "PastPlan",
     "Ranked",
     "Ranking",
+    "order_as_recalled",
     "order_entries",
     "prepare_index",
     "rank",
@@ -136,15 +137,37 @@ def order_entries(
     hash_word: Callable[[str], str] | None = None,
 ) -> Ranking:
     """As `rank`, by position: what fitting works with. hash_word None: no past plan is a sketch."""
+
+    def recalled(clauses: Sequence[Clause], lexical: Sequence[float]) -> Mapping[str, float]:
+        places = index.positions
+        return past_scores(
+            history,
+            clauses,
+            hash_word,
+            lambda tool: lexical[places[tool]] if tool in places else 0.0,
+        )
+
+    return _ordered(index, intent, recalled)
+
+
+def order_as_recalled(index: Index, intent: str, recalled: Mapping[str, float]) -> Ranking:
+    """As `order_entries` gave it when past plans added this to the scores, by id: of a Trim its
+    `history`. The plans of that moment are not needed, nor kept."""
+    return _ordered(index, intent, lambda clauses, lexical: recalled)
+
+
+_Recall = Callable[[Sequence[Clause], Sequence[float]], Mapping[str, float]]
+
+
+def _ordered(index: Index, intent: str, recall: _Recall) -> Ranking:
+    """recall: what past plans add, by id, for the clauses of the intent and the scores so far."""
     intent = both_ends(intent)
     clauses = at_most(MOST_CLAUSES, clauses_of(intent))
     lexical = score_clauses(index.lexicon, clauses)
     substitutes = _prefer_substitutes(index, intent, lexical)
     lexical = [round(score, _DIGITS) if score else 0.0 for score in lexical]
     places = index.positions
-    found = past_scores(
-        history, clauses, hash_word, lambda tool: lexical[places[tool]] if tool in places else 0.0
-    )
+    found = recall(clauses, lexical)
     past = {places[tool]: round(score, _DIGITS) for tool, score in found.items() if tool in places}
     scores = lexical
     if past:

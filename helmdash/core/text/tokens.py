@@ -67,6 +67,11 @@ class Estimator:
         base = -(-n * of_per // per)
         return -(-base * times // of_times)
 
+    def tokens_of_request(self, size: int, *, images: int) -> int:
+        """Of a whole request: size: its UTF-8 bytes without those of images, which cost by the
+        piece."""
+        return self.tokens_of_bytes(size) + images * TOKENS_PER_IMAGE
+
     def tokens(self, text: str) -> int:
         """As `tokens_of_bytes`, for the UTF-8 bytes of a text."""
         return self.tokens_of_bytes(utf8_bytes(text))

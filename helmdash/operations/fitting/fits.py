@@ -19,9 +19,11 @@ from helmdash.core.budgets.budgets import EffectiveBudget, VariantText
 from helmdash.core.catalog.catalog import Catalog, parse_catalog
 from helmdash.core.catalog.schema import CatalogJson
 from helmdash.core.catalog.trim import Trim
-from helmdash.core.fitting.selection import PreparedCatalog, Selection, prepare, select, stable_fits
+from helmdash.core.fitting.inputs import Around, FitInputs, fit_inputs
+from helmdash.core.fitting.selection import PreparedCatalog, Selection, prepare
 from helmdash.core.ranking.ranking import PastPlan
 from helmdash.core.text.tokens import compact_json, json_bytes
+from helmdash.operations.fitting.bodies import keep_body
 from helmdash.operations.ids import new_id
 from helmdash.operations.rollups.noting import note_fit
 from helmdash.queries import catalog as catalogs
@@ -86,37 +88,27 @@ def fit_catalog(
     prepared, name = find_catalog(project=project, catalog=catalog, name=catalog_name)
     fixed = SYSTEM_PROMPT_BYTES + len(intent.encode())
     fixed += sum(json_bytes(part) for part in (context, defaults) if part)
-    selection = select(
+    inputs = FitInputs(around=(Around(fixed, fixed),))
+    made = fit_inputs(
         prepared,
+        inputs,
         intent=intent,
         budget=budget,
         history=history,
-        fixed_bytes=fixed,
-        stable=goes_in_prefix(prepared, budget, fixed),
         clock=time.perf_counter,
     )
-    fitted = _fitted(budget, selection, now)
+    fitted = _fitted(budget, made.selection, now)
     keep_fit(
         project=project,
         fitted=fitted,
         prepared=prepared,
+        inputs=inputs,
         intent=intent,
         catalog_name=name,
         caller=caller,
         now=now,
     )
     return fitted
-
-
-def goes_in_prefix(prepared: PreparedCatalog, budget: EffectiveBudget, fixed_bytes: int) -> bool:
-    """Whether the catalog can be the same for every intent, and so belongs in a cached prefix.
-
-    A catalog that has to lose entries depends on the intent: in the prefix it would only make
-    every prefix another one.
-    """
-    return budget.supports_prefix_cache and stable_fits(
-        prepared, budget=budget, fixed_bytes=fixed_bytes
-    )
 
 
 def find_catalog(
@@ -171,13 +163,18 @@ def keep_fit(
     project: ProjectInfo,
     fitted: Fitted,
     prepared: PreparedCatalog,
+    inputs: FitInputs,
     intent: str,
     catalog_name: str,
     caller: str,
     now: datetime,
 ) -> None:
-    """Store the Trim of a fit, and tell the log where much was cut (helmdeck ADR 050)."""
-    _store(project, fitted, prepared, intent, catalog_name, caller, now)
+    """Store the Trim of a fit, and tell the log where much was cut (helmdeck ADR 050).
+
+    Where the project keeps texts in full, what it was made of is kept as well, so that it can be
+    made again under another budget.
+    """
+    _store(project, fitted, prepared, inputs, intent, catalog_name, caller, now)
     _log(fitted)
 
 
@@ -185,6 +182,7 @@ def _store(
     project: ProjectInfo,
     fitted: Fitted,
     prepared: PreparedCatalog,
+    inputs: FitInputs,
     intent: str,
     name: str,
     caller: str,
@@ -192,6 +190,10 @@ def _store(
 ) -> None:
     keeps_text = project.payload == Payload.FULL.value
     intent_sha, _ = hash_intent(project.id, intent)
+    body = compact_json(prepared.catalog.raw)
+    digest = _digest(body)
+    if keeps_text and not name:
+        keep_body(project_id=project.id, digest=digest, body=body, now=now)
     row = {
         "project_id": project.id,
         "name": fitted.fit_id,
@@ -199,12 +201,13 @@ def _store(
         "intent": intent if keeps_text else "",
         "intent_sha": intent_sha,
         "catalog_name": name,
-        "catalog_digest": catalog_digest(prepared.catalog),
+        "catalog_digest": digest,
         "before_bytes": fitted.trim.before_bytes,
         "after_bytes": fitted.trim.after_bytes,
         "fits": fitted.trim.fits,
         "trim": to_json(fitted.trim),
         "budget": asdict(fitted.budget),
+        "inputs": inputs.to_json() if keeps_text else None,
         "caller": caller,
         "created_at": now,
     }
@@ -221,7 +224,11 @@ def insert_fit(row: Mapping[str, Any]) -> None:
 
 def catalog_digest(catalog: Catalog) -> str:
     """SHA-256 of a catalog's compact JSON: the same bytes, the same digest."""
-    return hashlib.sha256(compact_json(catalog.raw).encode()).hexdigest()
+    return _digest(compact_json(catalog.raw))
+
+
+def _digest(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()
 
 
 def _log(fitted: Fitted) -> None:

@@ -31,15 +31,15 @@ from helmdash.core.rollups.plan_facts import RUNNING
 from helmdash.core.rules import PLAN_RULES
 from helmdash.core.text.tokens import compact_json, json_bytes
 from helmdash.operations.database import rule_sets
+from helmdash.operations.fitting.bodies import keep_body
 from helmdash.operations.fitting.fits import Fitted
 from helmdash.operations.planning.asking import Question
 from helmdash.operations.planning.chain import args_mark
 from helmdash.operations.recording.masking import masker
-from helmdash.operations.retention.expired import CATALOG_SEEN_PRECISION
 from helmdash.operations.rollups.noting import note_plan
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.bulk import storable
-from helmdash.records.models import Payload, PlanAttempt, PlanCatalog, PlanRecord, PlanStep
+from helmdash.records.models import Payload, PlanAttempt, PlanRecord, PlanStep
 from helmdash.records.plan_facts import plan_facts_of_row
 from helmdash.records.secrets import seal
 
@@ -129,13 +129,7 @@ def keep_catalog(question: Question, catalog: Mapping[str, object], now: datetim
     """Store a catalog as a model is shown it, once for each content; gives its SHA-256 in hex."""
     body = compact_json(catalog)
     digest = hashlib.sha256(body.encode()).hexdigest()
-    row, is_new = PlanCatalog.objects.get_or_create(
-        project_id=question.project.id,
-        digest=digest,
-        defaults={"body": storable(body), "latest_used_at": now},
-    )
-    if not is_new and now - row.latest_used_at > CATALOG_SEEN_PRECISION:
-        PlanCatalog.objects.filter(pk=row.pk).update(latest_used_at=now)
+    keep_body(project_id=question.project.id, digest=digest, body=body, now=now)
     return digest
 
 

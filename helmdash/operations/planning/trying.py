@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from time import perf_counter
@@ -14,7 +14,8 @@ from helmdash.core.calls.completion import Complete, Completion, UnknownModel
 from helmdash.core.calls.failures import Advice, Cause, FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.decoding.decoding import Decoded
-from helmdash.core.fitting.selection import Selection, select
+from helmdash.core.fitting.inputs import Around, FilterUse, FitInputs, fit_inputs
+from helmdash.core.fitting.selection import Selection
 from helmdash.core.planning.answers import Attempt
 from helmdash.core.planning.plan_reading import decode_plan, read_plan
 from helmdash.core.planning.plans import Plan, PlannedRoute, RouteKind, UnusablePlan
@@ -22,10 +23,10 @@ from helmdash.core.planning.prompts import Prompt, Task, build_prompt, fixed_byt
 from helmdash.core.planning.recovery import TrySettings
 from helmdash.core.planning.route_reading import decode_route, read_route
 from helmdash.core.planning.suggestions import suggest_entries
-from helmdash.operations.fitting.fits import Fitted, goes_in_prefix, keep_fit
+from helmdash.operations.fitting.fits import Fitted, keep_fit
 from helmdash.operations.ids import new_id
 from helmdash.operations.planning.arguments import check_args
-from helmdash.operations.planning.asking import Question
+from helmdash.operations.planning.asking import Question, variant_of
 from helmdash.operations.planning.attempts import Reader, attempt_call, sha_of
 from helmdash.operations.planning.filtering import ask_filter
 from helmdash.operations.planning.plan_rows import keep_attempt, keep_catalog
@@ -58,6 +59,7 @@ class _Fit:
     selection: Selection
     prompt: Prompt
     budget: EffectiveBudget
+    inputs: FitInputs
 
 
 class Teller:
@@ -141,12 +143,13 @@ class Teller:
         except UnknownModel:
             if fit.budget.filter_model in ("", settings.model):
                 raise
-            return fit  # a filter model that is not there is no reason to plan nothing
+            # A filter model that is not there is no reason to plan nothing.
+            return _asked_here(fit)
         await self._note(reply.attempt)
         if reply.answer is None:
-            return fit
+            return _asked_here(fit)
         self._picks = reply.answer.ids
-        return await in_thread(self._fit, settings)
+        return _asked_here(await in_thread(self._fit, settings))
 
     async def _note(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
@@ -155,46 +158,59 @@ class Teller:
     def _fit(self, settings: TrySettings) -> _Fit:
         """The catalog for a try. The caller's defaults give way before entries do."""
         question = self._question
-        budget = _capped(question.rules.lookup(settings.model), settings.catalog_bytes)
-        fit = self._fit_with(settings, budget, question.defaults)
-        if not fit.selection.trim.fits and question.defaults:
-            return self._fit_with(settings, budget, None)
-        return fit
-
-    def _fit_with(
-        self,
-        settings: TrySettings,
-        budget: EffectiveBudget,
-        defaults: Mapping[str, object] | None,
-    ) -> _Fit:
-        question = self._question
-        fixed = self._fixed(settings, defaults, in_system=budget.supports_prefix_cache)
-        stable = goes_in_prefix(question.prepared, budget, fixed)
-        if budget.supports_prefix_cache and not stable:
-            fixed = self._fixed(settings, defaults, in_system=False)
-        selection = select(
+        # Without any, there is nothing that could give way.
+        choices = [question.defaults, None] if question.defaults else [None]
+        budget = question.rules.lookup(settings.model)
+        inputs = self._inputs(settings, budget, choices)
+        made = fit_inputs(
             question.prepared,
+            inputs,
             intent=question.intent,
             budget=budget,
+            picks=self._picks or (),
             history=question.history,
             hash_word=question.hash_word,
-            fixed_bytes=fixed,
-            preferred=self._picks or (),
-            stable=stable,
             clock=perf_counter,
         )
         prompt = build_prompt(
             task=question.task,
             variant=settings.variant,
-            catalog=selection.catalog,
-            defaults=defaults,
+            catalog=made.selection.catalog,
+            defaults=choices[made.at],
             intent=question.intent,
             context=question.ask.context,
-            in_system=selection.is_stable,
+            in_system=made.selection.is_stable,
             completed=question.completed,
             note=settings.note,
         )
-        return _Fit(selection=selection, prompt=prompt, budget=budget)
+        return _Fit(selection=made.selection, prompt=prompt, budget=made.budget, inputs=inputs)
+
+    def _inputs(
+        self,
+        settings: TrySettings,
+        budget: EffectiveBudget,
+        choices: Sequence[Mapping[str, object] | None],
+    ) -> FitInputs:
+        """What this try's fit is made of. choices: of defaults, the first that leave room."""
+        follows_budget = (
+            self._question.task is Task.PLAN
+            and variant_of(self._question.ask) is None
+            and settings.variant is budget.prompt_variant
+        )
+        return FitInputs(
+            around=tuple(
+                Around(
+                    self._fixed(settings, defaults, in_system=False),
+                    self._fixed(settings, defaults, in_system=True),
+                )
+                for defaults in choices
+            ),
+            catalog_bytes=settings.catalog_bytes,
+            variant=settings.variant if follows_budget else None,
+            is_plan=True,
+            filter_use=FilterUse.NO if self._picks is None else FilterUse.BEFORE,
+            picks=self._picks or (),
+        )
 
     def _fixed(
         self, settings: TrySettings, defaults: Mapping[str, object] | None, *, in_system: bool
@@ -229,6 +245,7 @@ class Teller:
             project=question.project,
             fitted=fitted,
             prepared=question.prepared,
+            inputs=fit.inputs,
             intent=question.intent,
             catalog_name=question.catalog_name,
             caller=question.caller,
@@ -306,6 +323,11 @@ class Teller:
         return suggest_entries(self._question.prepared.index, asked, _SUGGESTIONS)
 
 
+def _asked_here(fit: _Fit) -> _Fit:
+    """The fit, noted as one that was in doubt and asked the filter by itself."""
+    return replace(fit, inputs=replace(fit.inputs, filter_use=FilterUse.HERE))
+
+
 def _calls_something(answer: Plan | PlannedRoute) -> bool:
     """Whether at least one entry of the catalog is called."""
     if isinstance(answer, Plan):
@@ -316,14 +338,6 @@ def _calls_something(answer: Plan | PlannedRoute) -> bool:
 def _finder_of(task: Task) -> Callable[[str, FinishReason | None], Decoded]:
     find = decode_plan if task is Task.PLAN else decode_route
     return lambda raw, finish_reason: find(raw, finish_reason=finish_reason)
-
-
-def _capped(budget: EffectiveBudget, catalog_bytes: int | None) -> EffectiveBudget:
-    """The budget with a smaller catalog, where a try wants one."""
-    if catalog_bytes is None:
-        return budget
-    cap = budget.max_catalog_bytes
-    return replace(budget, max_catalog_bytes=min(cap, catalog_bytes) if cap > 0 else catalog_bytes)
 
 
 def _no_room(fit: _Fit) -> Cause:

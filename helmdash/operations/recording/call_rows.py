@@ -10,7 +10,6 @@ from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.composition import Composition
 from helmdash.core.calls.routes import join_routes
 from helmdash.core.text.redaction import Masker
-from helmdash.core.text.tokens import TOKENS_PER_IMAGE
 from helmdash.operations.recording.conversation_rows import ConversationRow
 from helmdash.operations.recording.judging import Judged
 from helmdash.records.models import Payload
@@ -148,7 +147,7 @@ def _estimate(item: Judged) -> int | None:
         return None
     sent = item.capture.sent
     images = (sent.images if sent else None) or 0
-    return item.budget.estimator.tokens_of_bytes(item.sent_bytes) + images * TOKENS_PER_IMAGE
+    return item.budget.estimator.tokens_of_request(item.sent_bytes, images=images)
 
 
 _UNTOLD = Composition()

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import EffectiveBudget
-from helmdash.core.budgets.health import Health, assess, without_limit
-from helmdash.core.budgets.learned_windows import OUTSIDE, disproves
+from helmdash.core.budgets.health import Health
+from helmdash.core.budgets.judged import judge_health
 from helmdash.core.budgets.model_names import split_window
 from helmdash.core.budgets.refused_windows import refused_window
 from helmdash.core.budgets.windows import within_window
@@ -27,8 +27,6 @@ from helmdash.operations.recording.canonical import canonical
 
 # What a gateway calls the try that was too long, before it sent less.
 _OVERFLOW = FailureCause.CONTEXT_OVERFLOW.value
-# Many texts in one request: their sum says nothing of the window of each.
-_SUMMED_PURPOSES = frozenset({"embedding", "embed", "rerank"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,11 +94,12 @@ def judge(
     finish_reason = _finish_reason(capture)
     raw_bytes, content_bytes = _content_bytes(capture)
     sent_bytes, sent_messages, hashes = _sent(capture)
-    health = assess(usage.prompt_tokens, budget)
-    is_proof = _is_proof(capture, usage, budget)
-    if is_proof and not _is_operators(budget):
-        # Nothing that was just shown to be wrong turns a call red.
-        health = without_limit(health, budget)
+    judgement = judge_health(
+        usage.prompt_tokens,
+        budget,
+        is_success=capture.effective_status == "success",
+        purpose=capture.purpose,
+    )
     kept = capture if keeps_texts else without_words(capture)
     cause = classify(capture, usage=usage, finish_reason=finish_reason, told=kept)
     return Judged(
@@ -113,8 +112,8 @@ def judge(
         usage=usage,
         finish_reason=finish_reason,
         cause=cause,
-        health=health,
-        is_proof=is_proof,
+        health=judgement.health,
+        is_proof=judgement.is_proof,
         refused_window=_refused_window(capture, cause),
         raw_content_bytes=raw_bytes,
         content_bytes=content_bytes,
@@ -135,23 +134,6 @@ def _refused_window(capture: Capture, cause: Cause | None) -> int | None:
         return capture.refused_window if said else None
     found = [refused_window(message) for message in said if isinstance(message, str)]
     return next((tokens for tokens in reversed(found) if tokens is not None), None)
-
-
-def _is_proof(capture: Capture, usage: Usage, budget: EffectiveBudget) -> bool:
-    """Whether the call was answered although its prompt is far longer than its limit."""
-    prompt, limit = usage.prompt_tokens, budget.limit_tokens
-    return (
-        prompt is not None
-        and limit is not None
-        and disproves(prompt, limit)
-        and capture.effective_status == "success"
-        and capture.purpose not in _SUMMED_PURPOSES
-    )
-
-
-def _is_operators(budget: EffectiveBudget) -> bool:
-    """Whether the limit is an operator's number, which holds until an operator changes it."""
-    return not budget.is_shipped and budget.limit_source not in OUTSIDE
 
 
 def _finish_reason(capture: Capture) -> FinishReason | None:

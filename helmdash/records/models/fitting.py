@@ -23,6 +23,8 @@ class Fit(models.Model):
     fits = models.BooleanField()
     trim = models.JSONField(help_text="Steps, entries kept and removed, timings, versions.")
     budget = models.JSONField(help_text="The effective budget as it was then.")
+    # Where the project keeps texts in full: with intent and catalog enough to make it again.
+    inputs = models.JSONField(null=True, help_text="core.fitting.inputs.FitInputs")
     caller = models.CharField(max_length=128, blank=True, default="")
     created_at = models.DateTimeField()
 
