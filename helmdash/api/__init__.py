@@ -31,6 +31,7 @@ from helmdash.api.routers import (
     planning,
     plans,
     trims,
+    whatif,
 )
 
 __all__ = ["api"]
@@ -101,5 +102,6 @@ for _router in (
     catalogs,
     budgets,
     evidence,
+    whatif,
 ):
     api.add_router("", _router.router)

@@ -29,6 +29,7 @@ from helmdash.core.assembly.chunks import ChunkProblem
 from helmdash.core.calls.completion import UnknownModel
 from helmdash.core.catalog.catalog import CatalogError
 from helmdash.core.decoding.decoding import Undecodable
+from helmdash.core.whatif.edits import BadEdits
 from helmdash.operations.budgets.editing import BudgetConflict, BudgetProblems, NoSuchBudget
 from helmdash.operations.care import CareProblem, NoConversation, NoReminder
 from helmdash.operations.database.replica import is_on_replica
@@ -36,6 +37,7 @@ from helmdash.operations.evidence.deciding import NoSuchSuggestion, SuggestionDe
 from helmdash.operations.fitting.assembly import NoPromptBudget
 from helmdash.operations.planning import AskProblem, PlanFailed
 from helmdash.operations.recorder import RecorderFull
+from helmdash.operations.whatif.asking import BadWhatIf, NoSuchWhatIf, WhatIfConflict
 from helmdash.queries.paging import BadCursor
 from helmdash.upstream.sharing import Stopping
 
@@ -54,7 +56,7 @@ def _bad_catalog(error: CatalogError) -> Problem:
     return invalid(FieldFault(fault.field, fault.message) for fault in error.errors)
 
 
-def _bad_budget(error: BudgetProblems) -> Problem:
+def _bad_budget(error: BudgetProblems | BadEdits) -> Problem:
     return invalid(FieldFault(fault.field, fault.message) for fault in error.errors)
 
 
@@ -72,6 +74,18 @@ def _no_suggestion(error: NoSuchSuggestion) -> Problem:
 
 
 def _decided(error: SuggestionDecided) -> Problem:
+    return Problem(code=Code.CONFLICT, detail=str(error))
+
+
+def _no_what_if(error: NoSuchWhatIf) -> Problem:
+    return not_found(str(error))
+
+
+def _bad_what_if(error: BadWhatIf) -> Problem:
+    return invalid_field(error.field, str(error))
+
+
+def _what_if_conflict(error: WhatIfConflict) -> Problem:
     return Problem(code=Code.CONFLICT, detail=str(error))
 
 
@@ -168,6 +182,10 @@ _HANDLERS: dict[type[Exception], Callable[..., Problem]] = {
     NoSuchBudget: _no_budget,
     NoSuchSuggestion: _no_suggestion,
     SuggestionDecided: _decided,
+    BadEdits: _bad_budget,
+    NoSuchWhatIf: _no_what_if,
+    BadWhatIf: _bad_what_if,
+    WhatIfConflict: _what_if_conflict,
     NoConversation: _no_conversation,
     NoReminder: _no_reminder,
     CareProblem: _bad_care,

@@ -110,6 +110,15 @@ def decode_number_cursor(cursor: str) -> int:
     return number
 
 
+def decode_pair_cursor(cursor: str) -> tuple[int, int]:
+    """The two numbers that a cursor stands for. Raises BadCursor for what is not two of them."""
+    first, second = decode_parts(cursor, 2)
+    for number in (first, second):
+        if not isinstance(number, int) or not 0 <= number <= 2**62:
+            raise BadCursor("cursor")
+    return int(first), int(second)
+
+
 def decode_parts(cursor: str, count: int) -> list[str | int]:
     """What was packed, which the caller looks at. Raises BadCursor for anything of another number
     of parts, or of other kinds."""

@@ -81,6 +81,12 @@ ROUTES: dict[str, tuple[str | None, str, str, object, int]] = {
     "create_budget": ("budgets", "POST", "/budgets", examples.BUDGET, 201),
     "change_budget": ("budgets", "PATCH", "/budgets/99999999", {}, 404),
     "delete_budget": ("budgets", "DELETE", "/budgets/99999999", None, 404),
+    "list_what_ifs": ("read", "GET", "/what-ifs", None, 200),
+    "ask_what_if": ("fit", "POST", "/what-ifs", examples.WHAT_IF, 201),
+    "get_what_if": ("read", "GET", "/what-ifs/nobody", None, 404),
+    "list_what_if_items": ("read", "GET", "/what-ifs/nobody/items?figure=calls", None, 404),
+    "cancel_what_if": ("fit", "POST", "/what-ifs/nobody/cancel", None, 404),
+    "apply_what_if": ("budgets", "POST", "/what-ifs/nobody/apply", None, 404),
     "list_suggestions": ("read", "GET", "/suggestions", None, 200),
     "accept_suggestion": ("budgets", "POST", "/suggestions/99999999/accept", None, 404),
     "dismiss_suggestion": (

@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 
 from helmdash.api.openapi import examples
 from helmdash.api.openapi.document import document
+from helmdash.operations.whatif import running
 from helmdash.queries.access import default_project
 from helmdash.records.models import Project
 from tests.api.conftest import Door
@@ -85,6 +86,7 @@ def test_every_operation_answers_as_it_did(
     _suggestions(walk)
     _catalogs(walk)
     _plans(walk)
+    _what_ifs(walk)
     walk.go("erase_conversation", "DELETE", "/conversations/run")
 
     assert {name.partition(" ")[0] for name in walk.answers} == set(_OPERATIONS)
@@ -234,6 +236,21 @@ def _plans(walk: _Walk) -> None:
     # By the second of the newest plan, which may be the same.
     walk.answers["get_my_plans"]["body"]["groups"].sort(key=lambda group: group["models"])
     walk.go("get_my_defaults", "GET", "/my-defaults")
+
+
+def _what_ifs(walk: _Walk) -> None:
+    told = walk.go("ask_what_if", "POST", "/what-ifs", {**examples.WHAT_IF, "since": None})
+    walk.go("ask_what_if wrong", "POST", "/what-ifs", {"edits": [{"key": "m", "changes": {}}]})
+    one = f"/what-ifs/{told['id']}"
+    running.run_all(lambda words, done, of: None)
+    walk.go("get_what_if", "GET", one)
+    walk.go("get_what_if missing", "GET", "/what-ifs/nobody")
+    walk.go("list_what_if_items", "GET", f"{one}/items?figure=calls&limit=1")
+    walk.go("list_what_if_items fits", "GET", f"{one}/items?figure=replayed&limit=1")
+    walk.go("cancel_what_if", "POST", f"{one}/cancel")
+    walk.go("apply_what_if", "POST", f"{one}/apply")
+    walk.go("apply_what_if again", "POST", f"{one}/apply")
+    walk.go("list_what_ifs", "GET", "/what-ifs")
 
 
 def _many() -> dict[str, Any]:

@@ -50,6 +50,7 @@ _PATH_PARAMETERS: dict[str, dict[str, Any]] = {
     "fit_id": {"type": "string", "minLength": 1},
     "name": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,120}$"},
     "plan_id": {"type": "string", "minLength": 1},
+    "what_if_id": {"type": "string", "minLength": 1},
     "reminder_id": {"type": "string", "minLength": 1},
     "suggestion_id": {"type": "integer", "minimum": 1},
 }

@@ -198,6 +198,10 @@ BUDGET: dict[str, object] = {
     "evidence": "Clean plans up to 24,000 tokens in our runs of January 2026.",
 }
 DISMISSAL: dict[str, object] = {"reason": "The large prompts of May were a test."}
+WHAT_IF: dict[str, object] = {
+    "title": "Half the input for GPT-4o",
+    "edits": [{"key": "openai/gpt-4o", "changes": {"input_tokens": 50000}}],
+}
 BUDGET_CHANGE: dict[str, object] = {"max_catalog_bytes": 9000, "evidence": "Cut replies above."}
 
 PLAN: dict[str, object] = {

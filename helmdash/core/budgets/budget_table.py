@@ -153,9 +153,7 @@ class BudgetTable:
             rows=self._all,
             aliases=self._aliases,
             shipped=self._shipped,
-            windows=tuple(
-                report for found in self._windows.values() for report in found.values()
-            ),
+            windows=tuple(report for found in self._windows.values() for report in found.values()),
             variants=self._variants,
         )
 

@@ -24,6 +24,7 @@ from helmdash.operations.retention import retaining
 from helmdash.operations.retention.retaining import MonthsDropped, ProjectRetained, Swept
 from helmdash.operations.rollups import folding, rebuilding
 from helmdash.operations.rollups.rebuilding import Rebuilt
+from helmdash.operations.whatif import running as whatif
 from helmdash.queries.access import ProjectInfo, projects
 
 # After an upgrade, each time that a process looks for jobs: a tenth of a thread's time, so that
@@ -168,6 +169,13 @@ def _suggest(run: Run) -> Done:
     return Done(told=f"{found} suggestions", due_at=run.now + wait, cursor=str(reached))
 
 
+def _run_what_ifs(run: Run) -> Done:
+    def tell(words: str, done: int, of: int) -> None:
+        run.tell(Progress(step=words, done=done, of=of))
+
+    return Done(told=f"answered {whatif.run_all(tell)}", due_at=None)
+
+
 def next_retention(now: datetime) -> datetime:
     """When it is due next, after a moment."""
     at = now.replace(hour=max(conf.env().retain_hour, 0), minute=0, second=0, microsecond=0)
@@ -231,11 +239,19 @@ _SUGGEST = JobKind(
 )
 # Not to keep figures waiting: each may take an hour. People may start and cancel them.
 LONG = (_RETENTION, _REBUILD, _SUGGEST)
+# By a thread of its own: somebody looks at the page and waits, while a retention may take an hour.
+_WHAT_IF = JobKind(
+    name="what-if",
+    words="Try edits of budgets on recorded calls and fits",
+    run=_run_what_ifs,
+    first_due=lambda now: None,
+    is_wanted=whatif.is_due,
+)
 # Done above this package, for it asks other hosts (helmdash.exporting).
 EXPORT = "export"
 _DELIVERY_NAME, _DELIVERY_WORDS = "alert-delivery", "Send messages of alerts"
 WORDS = {
-    **{kind.name: kind.words for kind in (*QUICK, *LONG)},
+    **{kind.name: kind.words for kind in (*QUICK, *LONG, _WHAT_IF)},
     _DELIVERY_NAME: _DELIVERY_WORDS,
     EXPORT: "Send calls to the receivers of OTLP traces",
 }
@@ -296,7 +312,7 @@ def start(*, sending: Sending) -> None:
     """Start this process's threads: when the server starts, after its recorder. Messages of alerts
     have one of their own, for a receiver that does not answer takes its time."""
     holder = recorder().name
-    groups = (QUICK, _long(), (delivery(sending),))
+    groups = (QUICK, _long(), (delivery(sending),), (_WHAT_IF,))
     _threads.extend(JobThread(group, holder=holder) for group in groups)
     for thread in _threads:
         thread.start()

@@ -50,6 +50,7 @@ from helmdash.records.models.sessions import Look, OidcIdentity, SignedIn
 from helmdash.records.models.suggestions import Suggestion
 from helmdash.records.models.triage import FailureMark, TriageWord
 from helmdash.records.models.upstreams import Upstream
+from helmdash.records.models.whatif import WhatIf
 from helmdash.records.models.windows import LearnedWindow
 
 __all__ = [
@@ -106,4 +107,5 @@ __all__ = [
     "TriageWord",
     "UncountedCalls",
     "Upstream",
+    "WhatIf",
 ]
