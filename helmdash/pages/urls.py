@@ -42,6 +42,7 @@ from helmdash.pages.views import (
     try_plan,
     upstreams,
     weekly,
+    whatif,
 )
 
 
@@ -148,6 +149,10 @@ urlpatterns = [
         name="conversation-budget",
     ),
     path("budgets/of-call/<any:name>/", budget_lines.of_call, name="call-budget"),
+    path("budgets/what-if/", whatif.what_if_list, name="what-ifs"),
+    path("budgets/what-if/<str:name>/", whatif.what_if_page, name="what-if"),
+    path("budgets/what-if/<str:name>/items/", whatif.item_list, name="what-if-items"),
+    path("budgets/what-if/<str:name>/act/", whatif.act, name="act-on-what-if"),
     path("catalog/", catalog.catalog_page, name="catalog"),
     path("try/fit/", try_fit.try_fit, name="try-fit"),
     path("try/plan/", try_plan.try_plan, name="try-plan"),

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from helmdash.core.budgets.budget_rules import budget_problems
-from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget, MatchRule
+from helmdash.core.budgets.budgets import BudgetSpec, EffectiveBudget
 from helmdash.core.budgets.health import Health, HealthReason, assess
 from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import Level
@@ -147,16 +147,7 @@ def own_row(*, project_id: int, model: str) -> BudgetSpec:
     (budget_id None) beside the row of every project; the fallback's figures get the model's id as
     their key."""
     table = budgets.table(project_id=project_id)
-    row = table.row_of(model)
-    rule = table.lookup(model).rule
-    is_wide = rule in (MatchRule.FALLBACK, MatchRule.FREE_SUFFIX)
-    is_own = row.project is not None and not is_wide
-    return replace(
-        row,
-        key=model if is_wide else row.key,
-        budget_id=row.budget_id if is_own else None,
-        project=str(project_id),
-    )
+    return table.row_to_edit(table.key_to_edit(model), project=str(project_id))
 
 
 def lines_of_row(*, project_id: int, subject: Subject) -> Lines:

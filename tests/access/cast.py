@@ -17,6 +17,7 @@ from helmdash.operations.access import keys, members
 from helmdash.operations.alerts.editing import ChannelEdit, save_channel, send_test
 from helmdash.operations.fitting.catalogs import import_catalog
 from helmdash.operations.fitting.fits import fit_catalog
+from helmdash.operations.whatif.asking import ask
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.models import (
     AlertDelivery,
@@ -132,6 +133,15 @@ def make_full_house() -> House:
         name="sim", kind="openai", base_url="http://127.0.0.1:9/v1", project_id=project.id
     )
     make_suggestion(project=project)
+    ask(
+        actor=SHELL,
+        project_id=project.id,
+        edits=[{"key": "acme/one", "changes": {"input_tokens": 8_000}}],
+        title="",
+        since=None,
+        until=None,
+        now=now,
+    )
     edit = ChannelEdit(
         name="chat", kind=ChannelKind.SLACK, address="https://hooks.example.com/chat"
     )

@@ -62,6 +62,10 @@ PAGES: dict[str, Page] = {
     "edit-budgets": Page("editor"),
     "budget-edits": Page("viewer"),
     "revert-budgets": form("editor"),
+    "what-ifs": Page("viewer"),
+    "what-if": Page("viewer", ("WHAT_IF",)),
+    "what-if-items": Page("viewer", ("WHAT_IF",)),
+    "act-on-what-if": form("editor", "WHAT_IF", do="cancel"),
     "catalog": Page("viewer"),
     "help": Page("viewer"),
     "reds": Page("viewer"),
@@ -157,7 +161,7 @@ def house(full_house: House, db: None) -> House:
 
 
 def _address(name: str, page: Page, house: House) -> str:
-    from helmdash.records.models import Suggestion, Upstream
+    from helmdash.records.models import Suggestion, Upstream, WhatIf
 
     if name == "favicon":
         return "/favicon.ico"
@@ -166,6 +170,8 @@ def _address(name: str, page: Page, house: House) -> str:
     if "SUGGESTION" in page.args:
         another = f"m{Suggestion.objects.count()}"
         stand_ins["SUGGESTION"] = make_suggestion(project=house.project, model_key=another).pk
+    if "WHAT_IF" in page.args:
+        stand_ins["WHAT_IF"] = WhatIf.objects.values_list("name", flat=True).first()
     return reverse(name, args=[stand_ins.get(part, part) for part in page.args])
 
 

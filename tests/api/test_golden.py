@@ -29,7 +29,7 @@ _SETS = ("required",)
 # What is not the same each time, and stays recognizable.
 _TEXTS = (
     (re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z$"), "<time>"),
-    (re.compile(r"\b(call|fit|plan|rem)_[0-9a-f]{12,}\b"), r"\1_<id>"),
+    (re.compile(r"\b(call|fit|plan|rem|whatif)_[0-9a-f]{12,}\b"), r"\1_<id>"),
 )
 _OPAQUE = frozenset({"next", "intent_sha", "args_sha"})
 _NUMBERS = frozenset(

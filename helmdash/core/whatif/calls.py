@@ -50,6 +50,7 @@ class RecordedCall(NamedTuple):
     prompt_tokens: int | None
     completion_tokens: int | None
     cached_tokens: int | None
+    cache_write_tokens: int | None
     sent_bytes: int | None
     sent_images: int | None
     limit_tokens: int | None
@@ -169,6 +170,7 @@ def _side(call: RecordedCall, governed: _Governed) -> Side:
             budget,
             prompt=call.prompt_tokens,
             cached=call.cached_tokens or 0,
+            written=call.cache_write_tokens or 0,
             completion=call.completion_tokens,
         )
     return Side(

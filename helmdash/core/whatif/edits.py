@@ -107,13 +107,11 @@ def edited_rows(
     rows, errors = [], []
     for at, edit in enumerate(edits):
         base = table.row_to_edit(edit.key, project=project)
-        row = replace(
-            base,
-            **{
-                name: None if value is None else EDITABLE[name].read(value)
-                for name, value in edit.changes.items()
-            },
-        )
+        read: dict[str, Any] = {
+            name: None if value is None else EDITABLE[name].read(value)
+            for name, value in edit.changes.items()
+        }
+        row = replace(base, **read)
         errors += [
             EditProblem(f"edits.{at}.changes.{name}", message)
             for name, message in budget_problems(row)

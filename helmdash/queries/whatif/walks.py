@@ -87,7 +87,8 @@ def care_step(
         rows = rows.filter(id__lt=place[0])
     # By their number: that stays, while a conversation that goes on moves in every other order.
     talks = list(rows.order_by("-id").values_list("id", "generation")[:_CONVERSATIONS_A_STEP])
-    chosen, calls = [], 0
+    chosen: list[int] = []
+    calls = 0
     for pk, generation in talks:
         if chosen and calls + min(generation, _MOST_GENERATIONS) > most:
             break

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("records", "0040_plans_in_rollups"),
+        ("records", "0041_looks"),
     ]
 
     operations = [

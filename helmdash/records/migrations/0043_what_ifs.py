@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("records", "0041_fit_inputs"),
+        ("records", "0042_fit_inputs"),
     ]
 
     operations = [
