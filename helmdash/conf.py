@@ -185,9 +185,9 @@ class Env(BaseSettings):
         description="The same for people who are not signed in: the sign-in form is all they send.",
     )
     # Half of it holds one export of OpenTelemetry: 64 MiB as the protocol recommends, and what it
-    # was packed into, which is a quarter of that at most.
+    # was packed into, which may be as much.
     body_memory_bytes: int = Field(
-        160 * 1024 * 1024,
+        256 * 1024 * 1024,
         ge=1024 * 1024,
         description="Memory for all bodies that a process reads or works on; one key has at most "
         "half of it. What comes beyond is told to come back (503).",

@@ -24,9 +24,9 @@ ANONYMOUS = ""
 _SMALL_BYTES = 64 * 1024
 _UNPACKED = frozenset({b"", b"identity"})
 # The part of all memory for bodies that one caller may hold, and that all strangers together may:
-# a sixteenth of 64 MiB are thousands of sign-in forms.
+# a 64th of 256 MiB are thousands of sign-in forms.
 _SHARE = 2
-_ANONYMOUS_SHARE = 16
+_ANONYMOUS_SHARE = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
