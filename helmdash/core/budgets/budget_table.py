@@ -8,10 +8,13 @@ its own matches), the `:free` rule on whichever row won, fallback.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from helmdash.core.budgets.budgets import (
+    STORED_FIELDS,
     Alias,
     BudgetFigures,
     BudgetSpec,
@@ -36,6 +39,7 @@ from helmdash.core.budgets.learned_windows import (
 )
 from helmdash.core.budgets.lines import lines_of
 from helmdash.core.budgets.model_names import bare_name, model_key, spellings_of, split_window
+from helmdash.core.budgets.trials import Arm, InTrial, TrialRule
 
 # Generations between two hard guidances where a row sets none ("Context Health Monitor").
 DEFAULT_CAUTION_CADENCE = 10
@@ -120,6 +124,10 @@ class BudgetTable:
             self._windows.setdefault(window.key, {})[window.source] = window
         self._variants = tuple(variants)
         self._shipped = frozenset(shipped)
+        self._trials: tuple[TrialRule, ...] = ()
+        # Of a conversation: what each trial makes of it, by model; and the tables for these.
+        self._ruled_in: Mapping[str, tuple[TrialRule, Arm]] = {}
+        self._for_arms: dict[tuple[Arm | None, ...], BudgetTable] = {}
         self._memory: dict[_Question, EffectiveBudget] = {}
         self._keys: dict[tuple[str, str | None], str] = {}
 
@@ -156,6 +164,37 @@ class BudgetTable:
             windows=tuple(report for found in self._windows.values() for report in found.values()),
             variants=self._variants,
         )
+
+    def with_trials(self, trials: Iterable[TrialRule]) -> BudgetTable:
+        """The same table while trials run, a few at most; one of each model."""
+        found = self._copy()
+        found._trials = tuple(trials)
+        return found
+
+    def for_conversation(
+        self, conversation: str | None, *, at: datetime | None = None
+    ) -> BudgetTable:
+        """The table as it rules a conversation: the same, but where a trial runs.
+
+        conversation None or "": a call that names none is in no trial. at: when a call began; what
+        is older than a trial is not in it. None: now.
+        """
+        if not self._trials or not conversation:
+            return self
+        arms = tuple(
+            each.arm_of(conversation) if at is None or at >= each.since else None
+            for each in self._trials
+        )
+        found = self._for_arms.get(arms)
+        if found is None:
+            found = self._for_arms[arms] = self._copy()
+            found._trials = ()
+            found._ruled_in = {
+                trial.model_key: (trial, arm)
+                for trial, arm in zip(self._trials, arms, strict=True)
+                if arm is not None
+            }
+        return found
 
     def with_row(self, row: BudgetSpec) -> BudgetTable:
         """The same table with a row in the place of its former self, or added: its window is an
@@ -241,6 +280,12 @@ class BudgetTable:
             candidates=tuple(self._explain(wanted, match, budget.rule)),
         )
 
+    def _copy(self) -> BudgetTable:
+        """A table of the same rows that has answered nothing yet."""
+        found = copy(self)
+        found._memory, found._for_arms = {}, {}
+        return found
+
     def _match(self, wanted: str) -> _Match:
         row = self._own_row(wanted)
         if row is not None:
@@ -265,8 +310,9 @@ class BudgetTable:
         row, rule = match.row, match.rule
         if _is_freed(_wanted(question.asked), match):
             row, rule = _freed(row, self._rows[""]), MatchRule.FREE_SUFFIX
-        is_shipped = row.budget_id in self._shipped
-        limit = self._limit(question, match, row, rule)
+        row, trial, is_own_window = self._tried(question, row)
+        is_shipped = row.budget_id in self._shipped and not is_own_window
+        limit = self._limit(question, match, row, rule, is_shipped=is_shipped)
         # A shipped row sets its red line for the window that it knows.
         is_of_another = is_shipped and (limit.source in OUTSIDE or limit.tokens is None)
         critical = None if is_of_another else row.critical_max_tokens
@@ -287,9 +333,40 @@ class BudgetTable:
             is_shipped=is_shipped,
             claims=limit.claims,
             disproved_by=limit.disproved_by,
+            trial=trial,
         )
 
-    def _limit(self, question: _Question, match: _Match, row: BudgetSpec, rule: MatchRule) -> Limit:
+    def _tried(
+        self, question: _Question, row: BudgetSpec
+    ) -> tuple[BudgetSpec, InTrial | None, bool]:
+        """The row as a trial of the model has it in this table's arm, the trial, and whether it
+        tries a window, which counts as an operator's word then."""
+        if not self._ruled_in:
+            return row, None, False
+        found = self._ruled_in.get(question.key or self.key_of(question.asked))
+        if found is None:
+            return row, None, False
+        trial, arm = found
+        is_own_window = False
+        if arm is Arm.SUGGESTED:
+            values: dict[str, Any] = {
+                each.name: each.read(trial.changes[each.name])
+                for each in STORED_FIELDS
+                if each.name in trial.changes
+            }
+            row = replace(row, **values)
+            is_own_window = "context_length" in values
+        return row, InTrial(trial.id, arm), is_own_window
+
+    def _limit(
+        self,
+        question: _Question,
+        match: _Match,
+        row: BudgetSpec,
+        rule: MatchRule,
+        *,
+        is_shipped: bool,
+    ) -> Limit:
         key = question.key or self.key_of(question.asked)
         learned = self.learned(key)
         if question.server_window is not None:
@@ -300,7 +377,7 @@ class BudgetTable:
         wanted = _wanted(question.asked)
         respelt = _respell(wanted, match.alias) if match.alias else None
         return choose_limit(
-            _row_limit(row, rule, is_operators=row.budget_id not in self._shipped),
+            _row_limit(row, rule, is_operators=not is_shipped),
             learned,
             client_window=question.client_window or split_window(question.asked).window,
             variant=variant_of({key, wanted, respelt or wanted}, self._variants),

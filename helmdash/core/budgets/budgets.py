@@ -25,6 +25,7 @@ from helmdash.core.budgets.learned_windows import (
     WindowReport,
 )
 from helmdash.core.budgets.lines import LineSource
+from helmdash.core.budgets.trials import InTrial
 from helmdash.core.text.tokens import Estimator
 
 
@@ -216,6 +217,7 @@ class EffectiveBudget(BudgetFigures):
     ] = ()
     # The call that shows a word to be wrong.
     disproved_by: Annotated[WindowReport | None, JsonName("limit_disproved")] = None
+    trial: Annotated[InTrial | None, HIDDEN] = None  # of a conversation that is in one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
