@@ -13,7 +13,8 @@ from statistics import median
 
 from bench.table import Row
 from helmdash.core.evidence.safe_input import find_safe_input
-from tests.support import fleets
+from helmdash.core.evidence.trialling import FALSE_STOPS
+from tests.support import fleets, trial_fleets
 from tests.support.fleet_figures import estimator_error, plateau_error
 
 _FLEETS = int(os.environ.get("BENCH_FLEETS", "300"))
@@ -34,6 +35,17 @@ _LEAST: dict[fleets.Kind, float] = {
     fleets.troubled_cliff: 0.95,
     fleets.talking_cliff: 0.95,
 }
+# How much worse the suggested budget is, of how many conversations, and its share of them.
+_TRIALS = (
+    (0.0, 300, 0.2),
+    (0.0, 1000, 0.2),
+    (0.0, 1000, 0.05),
+    (0.05, 1000, 0.2),
+    (0.1, 300, 0.2),
+    (0.1, 1000, 0.2),
+    (0.2, 300, 0.2),
+    (0.3, 300, 0.2),
+)
 
 
 def rows() -> list[Row]:
@@ -62,7 +74,27 @@ def rows() -> list[Row]:
             ok=errors <= 0.05,
         )
     )
-    return found
+    return [*found, *map(_of_trials, _TRIALS)]
+
+
+def _of_trials(what: tuple[float, int, float]) -> Row:
+    harm, conversations, share = what
+    ended = []
+    for number in range(_FLEETS):
+        random = Random(f"bench-trial-{harm}-{conversations}-{share}-{number}")
+        fleet = trial_fleets.fleet(random, harm=harm, conversations=conversations, share=share)
+        ended.append(trial_fleets.run(random, fleet))
+    at = sorted(each.conversations for each in ended if each.is_stopped)
+    part = len(at) / _FLEETS
+    soon = f", half of them within {at[len(at) // 2]}" if harm and at else ""
+    return Row(
+        name=f"trials, {harm:.0%} worse, {share:.0%} of {conversations} conversations",
+        figure=f"{part:.1%} stopped{soon}",
+        against=f"{_FLEETS} trials",
+        ratio=None,
+        goal="" if harm else "<= 1 %",
+        ok=None if harm else part <= FALSE_STOPS,
+    )
 
 
 def _of_kind(kind: fleets.Kind) -> Row:

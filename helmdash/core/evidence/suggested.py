@@ -43,12 +43,18 @@ class Figure(StrEnum):
 
 
 class SuggestionState(StrEnum):
-    """What became of a suggestion. gone: later calls no longer show it."""
+    """What became of a suggestion. trial: it is tried, or was, and waits to be decided. gone: later
+    calls no longer show it."""
 
     OPEN = "open"
+    TRIAL = "trial"
     ACCEPTED = "accepted"
     DISMISSED = "dismissed"
     GONE = "gone"
+
+
+# Somebody has still to decide.
+UNDECIDED: Final = (SuggestionState.OPEN, SuggestionState.TRIAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Final
 _Z: Final = 1.959963984540054
 
 
-def wilson(successes: int, n: int) -> tuple[float, float] | None:
+def wilson(successes: float, n: float) -> tuple[float, float] | None:
     """The 95 % interval of a share, both ends within 0 and 1; None where nothing was counted.
 
     Raises ValueError for a count that is not within 0 and n.
