@@ -52,7 +52,7 @@ async def make(
     shared: None opens connections of its own. plan_id: one that `begin_plan` opened.
     """
     require(actor, Right.PLAN, project_id=project.id)
-    endpoints, rules = await in_thread(_standing, project.id)
+    endpoints, rules = await in_thread(_standing, project.id, ask.conversation)
     async with completer(
         endpoints, default=project.default_upstream, clock=clock, shared=shared, rules=rules
     ) as complete:
@@ -116,5 +116,8 @@ def _waiting(complete: Complete) -> Complete:
     return waiting
 
 
-def _standing(project_id: int) -> tuple[tuple[Endpoint, ...], BudgetTable]:
-    return upstreams.endpoints(project_id=project_id), budgets.table(project_id=project_id)
+def _standing(
+    project_id: int, conversation: str | None
+) -> tuple[tuple[Endpoint, ...], BudgetTable]:
+    rules = budgets.table(project_id=project_id).for_conversation(conversation)
+    return upstreams.endpoints(project_id=project_id), rules

@@ -8,6 +8,7 @@ from datetime import datetime
 from time import perf_counter_ns
 
 from helmdash.core.agents.values import AgentCall
+from helmdash.core.budgets import trials
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.calls.capture import Status
 from helmdash.core.calls.lanes import Lane, lane_of
@@ -109,13 +110,20 @@ class Exchange:
         server_window: tokens of context the upstream says the model has; None: it does not say.
         """
         self.server_window = server_window
-        self.budget = self.key_context.rules.lookup(
+        rules = self.key_context.rules.for_conversation(self.conversation)
+        self.budget = rules.lookup(
             self.budget_model or self.model,
             key=self.model_key,
             client_window=self.client_window,
             server_window=server_window,
         )
         return self.budget
+
+    @property
+    def told_trial(self) -> str:
+        """The trial whose budget ruled the call, as captures say it."""
+        ruled_by = self.budget.trial if self.budget is not None else None
+        return trials.told(ruled_by, self.conversation)
 
     @property
     def served_model(self) -> str:

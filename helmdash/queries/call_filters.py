@@ -19,7 +19,7 @@ from helmdash.queries.call_terms import ANY_CAUSE, CALL_TERMS
 from helmdash.queries.distinct_values import model_keys
 from helmdash.queries.reach import MOST_TRIED, Reach, reach_of
 from helmdash.records.call_names import Place, calls_at, find_beginning
-from helmdash.records.models import Call, Conversation
+from helmdash.records.models import Call, Conversation, TrialCall
 from helmdash.records.querysets import calls_of, starts_with
 
 # A search by a beginning that fits more conversations looks at the newest of them.
@@ -36,7 +36,8 @@ class CallFilters:
     `q` is the beginning of a call's, a conversation's or a correlation id. `cause` may be
     ANY_CAUSE: every call that failed. `purpose` OTHER: all that are none of PURPOSES; `variant`
     NO_VARIANT: those without, as routes are. `size` is one of BAND_LABELS, of the bytes sent.
-    `tokens_over`: prompts that were reported with more tokens.
+    `tokens_over`: prompts that were reported with more tokens. `trial`: the number of a trial, and
+    with `:today` or `:suggested` behind it one arm of it (core.budgets.trials.TRIAL_PATTERN).
     `terms` are of call_terms.CALL_TERMS.
     """
 
@@ -56,6 +57,7 @@ class CallFilters:
     size: str | None = None
     variant: str | None = None
     tokens_over: int | None = None
+    trial: str | None = None
     terms: tuple[Term, ...] | None = None
 
 
@@ -114,6 +116,8 @@ def found_by_index(project_id: int, filters: CallFilters) -> QuerySet[Call]:
         named = Conversation.objects.filter(project_id=project_id, name=filters.conversation)
         found = named.first()
         rows = rows.none() if found is None else rows & calls_of(found)
+    if filters.trial is not None:
+        rows = rows.filter(id__in=_calls_of_trial(project_id, filters.trial))
     if filters.since is not None:
         rows = rows.filter(started_at__gte=filters.since)
     if filters.until is not None:
@@ -126,6 +130,12 @@ def _fitting(rows: QuerySet[Call], project_id: int, filters: CallFilters) -> Que
     tried = CALL_TERMS.tried(filters.terms)
     rows = _of_kind(rows, filters)
     return rows.filter(CALL_TERMS.conditions(project_id, tried)) if tried else rows
+
+
+def _calls_of_trial(project_id: int, trial: str) -> QuerySet[TrialCall, int]:
+    number, _, arm = trial.partition(":")
+    found = TrialCall.objects.filter(project_id=project_id, trial_id=int(number))
+    return (found.filter(arm=arm) if arm else found).values_list("call_number", flat=True)
 
 
 # Words that stand for more than one value.

@@ -54,5 +54,6 @@ def assemble(request: HttpRequest) -> HttpResponse:
         chunks=shapes.to_chunks(given),
         mode=shapes.to_mode(given),
         budget_tokens=given.get("budget_tokens"),
+        conversation=given.get("conversation"),
     )
     return answer(found)

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from helmdash.api.parsing import Shape
 from helmdash.core.assembly import chunks as core
 from helmdash.core.assembly.chunks import SelectionMode
-from helmdash.doors.bodies.fields import STRICT, Count, Positive, Word255
+from helmdash.doors.bodies.fields import STRICT, Count, Positive, TriedConversation, Word255
 
 # A retriever gives dozens, rarely hundreds; ten thousand are assembled in well under a second.
 MOST_CHUNKS = 10_000
@@ -77,6 +77,7 @@ class AssembleIn(TypedDict, total=False):
             "out: the model's limit less its reserve_tokens."
         ),
     ]
+    conversation: TriedConversation
 
 
 ASSEMBLE = Shape(AssembleIn, also_known=(*ChunkIn.__annotations__, *Provenance.__annotations__))

@@ -120,6 +120,9 @@ class Capture:
     client_version: str | None = None
     client_window: int | None = None  # tokens of context that the client counts on
     attempts: tuple[Mapping[str, object], ...] = ()
+    # The trial whose budget ruled it (core.budgets.trials.told); "": none; None: its door does not
+    # know budgets.
+    trial: str | None = None
     # What only a gateway sees.
     budget_model: str | None = None  # the id that budgets know the model by, if not `model`
     tool_calls: int | None = None  # calls of tools in the reply

@@ -17,6 +17,7 @@ from helmdash.doors.bodies.fields import (
     FreeObject,
     Intent,
     SmallPositive,
+    TriedConversation,
     Word64,
     Word255,
 )
@@ -58,6 +59,7 @@ class AskIn(TypedDict, total=False):
     continues: Annotated[
         Word64 | None, Field(description="`plan_id` of the plan whose work this one goes on with.")
     ]
+    conversation: TriedConversation
 
 
 def to_ask(kind: Literal["plan", "route"], given: AskIn) -> Ask:
@@ -72,4 +74,5 @@ def to_ask(kind: Literal["plan", "route"], given: AskIn) -> Ask:
         catalog_name=given.get("catalog_name"),
         prompt_variant=given.get("prompt_variant"),
         continues=given.get("continues") or None,
+        conversation=given.get("conversation"),
     )

@@ -20,6 +20,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from helmdash.core.budgets.trials import TRIAL_PATTERN
 from helmdash.core.calls.capture import CLOCK_AHEAD, CONVERSATION_CHARS, CONVERSATION_PATTERN
 
 # To the letter ("1" is no number, true is no count), and unknown members are refused: a misspelt
@@ -64,6 +65,11 @@ ConversationId = Annotated[
     str,
     StringConstraints(min_length=1, max_length=CONVERSATION_CHARS, pattern=CONVERSATION_PATTERN),
 ]
+# Of what is asked before a call is made: the budget may be on trial for some conversations.
+TriedConversation = Annotated[
+    ConversationId | None,
+    Field(description="The dialogue it is for: where a budget is tried, the one that rules it."),
+]
 ReminderId = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=_ID)]
 CatalogName = Annotated[
     str, StringConstraints(min_length=1, max_length=120, pattern=r"^[A-Za-z0-9._-]{1,120}$")
@@ -73,6 +79,7 @@ ModelId = Annotated[
     StringConstraints(min_length=1, max_length=255, strip_whitespace=True, pattern=_NON_BLANK_LINE),
 ]
 Intent = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
+PATTERN_SENTENCES[TRIAL_PATTERN] = "must be the number of a trial, such as 12 or 12:suggested"
 PATTERN_SENTENCES[r"\S"] = "must not be blank"
 
 

@@ -10,7 +10,14 @@ from typing_extensions import TypedDict
 
 from helmdash.core.ranking import ranking
 from helmdash.doors.bodies.catalogs import OptionalCatalog
-from helmdash.doors.bodies.fields import STRICT, CatalogName, FreeObject, Intent, ModelId
+from helmdash.doors.bodies.fields import (
+    STRICT,
+    CatalogName,
+    FreeObject,
+    Intent,
+    ModelId,
+    TriedConversation,
+)
 
 
 class PastPlan(TypedDict):
@@ -39,6 +46,7 @@ class FitIn(TypedDict, total=False):
     context: Annotated[FreeObject | None, Field(description="Counted, since it is sent, too.")]
     defaults: Annotated[FreeObject | None, Field(description="Counted, since it is sent, too.")]
     history: History | None
+    conversation: TriedConversation
 
 
 class FitArguments(TypedDict):
@@ -51,6 +59,7 @@ class FitArguments(TypedDict):
     context: dict[str, Any] | None
     defaults: dict[str, Any] | None
     history: Sequence[ranking.PastPlan]
+    conversation: str | None
 
 
 def fit_arguments(given: FitIn) -> FitArguments:
@@ -63,6 +72,7 @@ def fit_arguments(given: FitIn) -> FitArguments:
         "context": given.get("context"),
         "defaults": given.get("defaults"),
         "history": past_plans(given.get("history")),
+        "conversation": given.get("conversation"),
     }
 
 

@@ -53,6 +53,7 @@ FIT = McpTool(
                 "description": 'Past plans: {"intent","tools":[id]}',
                 "items": {"type": "object"},
             },
+            "conversation": text(),
         },
         required=("model", "intent"),
     ),

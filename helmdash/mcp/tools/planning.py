@@ -124,6 +124,7 @@ _ASK_SCHEMA: Schema = arguments(
         "catalog_name": text(),
         "prompt_variant": {"enum": ["full_steps", "single_pick"]},
         "continues": text("plan_id of the plan this goes on with"),
+        "conversation": text(),
     },
     required=("user_intent",),
 )

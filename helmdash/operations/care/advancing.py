@@ -91,7 +91,7 @@ def advance(
         client=client,
         sent_bytes=sent_bytes,
         fits=fits,
-        rules=budgets.table(project_id=project.id),
+        rules=budgets.table(project_id=project.id).for_conversation(conversation),
         now=now,
     )
     return write(lambda: _advance(request))

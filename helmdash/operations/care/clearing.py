@@ -78,7 +78,7 @@ def clear(
     nobody asked for (by_itself) raises Braked where the last two rounds brought nothing new.
     """
     require(actor, Right.CARE, project_id=project.id)
-    rules = budgets.table(project_id=project.id)
+    rules = budgets.table(project_id=project.id).for_conversation(conversation)
 
     def work() -> Cleared | None:
         locked = lock(project.id, conversation)
@@ -199,7 +199,8 @@ def restart_of(*, project: ProjectInfo, conversation: str) -> Restart | None:
     row = Conversation.objects.filter(project_id=project.id, name=conversation).first()
     if row is None:
         return None
-    return restart_from(row, budgets.table(project_id=project.id))
+    rules = budgets.table(project_id=project.id).for_conversation(conversation)
+    return restart_from(row, rules)
 
 
 def restart_of_locked(locked: LockedConversation, rules: BudgetTable) -> Restart | None:

@@ -7,10 +7,12 @@ from functools import partial
 from typing import Final
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.evidence.suggested import SuggestionState
+from helmdash.core.evidence.suggested import UNDECIDED, SuggestionState
+from helmdash.core.evidence.trialling import TrialState
 from helmdash.operations.budgets.lines import store_own_row
 from helmdash.operations.database.transactions import write
 from helmdash.operations.evidence.refreshing import clean_and_all
+from helmdash.queries.evidence import trials
 from helmdash.queries.evidence.suggestions import SuggestionView, view_of
 from helmdash.queries.line_edits import own_row
 from helmdash.records import audit
@@ -50,14 +52,14 @@ def dismiss(
     require(actor, Right.CHANGE_BUDGETS, project_id=project_id)
 
     def work() -> SuggestionView:
-        row = _locked(project_id, suggestion_id)
+        row = lock_undecided(project_id, suggestion_id)
         return _decide(row, actor, SuggestionState.DISMISSED, now, reason=reason)
 
     return write(work)
 
 
 def _accept(actor: Actor, project_id: int, suggestion_id: int, now: datetime) -> SuggestionView:
-    row = _locked(project_id, suggestion_id)
+    row = lock_undecided(project_id, suggestion_id)
     told = view_of(row)
     budget = own_row(project_id=project_id, model=row.model)
     changed = ", ".join(
@@ -78,17 +80,26 @@ def _accept(actor: Actor, project_id: int, suggestion_id: int, now: datetime) ->
     return _decide(row, actor, SuggestionState.ACCEPTED, now)
 
 
-def _locked(project_id: int, suggestion_id: int) -> Suggestion:
+def lock_undecided(project_id: int, suggestion_id: int) -> Suggestion:
+    """The row, locked, that waits for somebody. Raises NoSuchSuggestion and SuggestionDecided."""
     rows = Suggestion.objects.select_for_update().filter(project_id=project_id)
     row = rows.filter(pk=suggestion_id).first()
     if row is None:
         raise NoSuchSuggestion(f"There is no suggestion {suggestion_id}.")
-    if row.state != SuggestionState.OPEN.value:
+    if SuggestionState(row.state) not in UNDECIDED:
         by = f" by {row.decided_by}" if row.decided_by else ""
         raise SuggestionDecided(
             f"This suggestion is {row.state} already{by}. Look at the list again."
         )
     return row
+
+
+def _end_trial(row: Suggestion, now: datetime) -> None:
+    """A trial that still runs ends with the decision, and keeps what it has shown by then."""
+    for trial in trials.running(project_id=row.project_id).filter(suggestion=row):
+        trial.result = trials.stored(trials.read_arms(trial))
+        trial.state, trial.ended_at, trial.looked_at = TrialState.DECIDED.value, now, now
+        trial.save()
 
 
 def _decide(
@@ -97,6 +108,7 @@ def _decide(
     row.state, row.decided_at, row.decided_by = state.value, now, str(actor)[:150]
     row.reason = reason
     row.save()
+    _end_trial(row, now)
     audit.note(
         actor=actor,
         project_id=row.project_id,

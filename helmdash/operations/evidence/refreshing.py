@@ -113,6 +113,8 @@ def _store(
             row = Suggestion(
                 project_id=project_id, model_key=model_key, upstream=place[0], figure=place[1].value
             )
+        elif row.state == SuggestionState.TRIAL.value:
+            continue  # what is tried stays as it is until somebody decides
         elif row.state == SuggestionState.DISMISSED.value and not _is_another(row.changes, one):
             continue
         _open(row, model, one, budget, now)

@@ -70,13 +70,17 @@ def assemble_prompt(
     chunks: Sequence[Chunk],
     mode: SelectionMode,
     budget_tokens: int | None,
+    conversation: str | None = None,
 ) -> AssembledPrompt:
     """Assemble a prompt within a budget: `budget_tokens`, or where that is None what a model's
-    window leaves (model None: the fallback's).
+    window leaves (model None: the fallback's). conversation: whose budget it is, where a trial
+    runs; None: of none.
 
     Raises OverBudget or ChunkProblem as `core.assembly.assembly.assemble`, and NoPromptBudget.
     """
-    budget = find_prompt_budget(project=project, model=model, budget_tokens=budget_tokens)
+    budget = find_prompt_budget(
+        project=project, model=model, budget_tokens=budget_tokens, conversation=conversation
+    )
     assembled = assemble(
         system=system,
         instructions=instructions,
@@ -90,7 +94,11 @@ def assemble_prompt(
 
 
 def find_prompt_budget(
-    *, project: ProjectInfo, model: str | None, budget_tokens: int | None
+    *,
+    project: ProjectInfo,
+    model: str | None,
+    budget_tokens: int | None,
+    conversation: str | None = None,
 ) -> PromptBudget:
     """The budget of a prompt, in tokens: the limit less what is reserved for the reply.
 
@@ -98,7 +106,8 @@ def find_prompt_budget(
     server really has. None: the model's limit counts; where none is known, as under the fallback
     (model None), the row's input_tokens. Raises NoPromptBudget when the reserve takes it all.
     """
-    row = budgets.table(project_id=project.id).lookup(model or "")
+    rules = budgets.table(project_id=project.id).for_conversation(conversation)
+    row = rules.lookup(model or "")
     if budget_tokens is not None:
         return PromptBudget(
             tokens=budget_tokens, estimator=row.estimator, source=FROM_REQUEST, key=row.key

@@ -75,16 +75,19 @@ def fit_catalog(
     history: Sequence[PastPlan],
     caller: str,
     now: datetime,
+    conversation: str | None = None,
 ) -> Fitted:
     """Fit a catalog (inline, by name, or with neither the project's current one) and store the
     Trim.
 
     Everything that will be sent counts against the budget: system prompt, catalog, defaults, intent
-    and context (None: nothing). Raises Forbidden, NoCatalog, or CatalogError naming the fields of a
+    and context (None: nothing). conversation: whose budget it is, where a trial runs; None: of
+    none. Raises Forbidden, NoCatalog, or CatalogError naming the fields of a
     malformed one.
     """
     require(actor, Right.FIT, project_id=project.id)
-    budget = budgets.table(project_id=project.id).lookup(model)
+    rules = budgets.table(project_id=project.id).for_conversation(conversation)
+    budget = rules.lookup(model)
     prepared, name = find_catalog(project=project, catalog=catalog, name=catalog_name)
     fixed = SYSTEM_PROMPT_BYTES + len(intent.encode())
     fixed += sum(json_bytes(part) for part in (context, defaults) if part)

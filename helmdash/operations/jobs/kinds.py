@@ -16,7 +16,7 @@ from helmdash.operations import triage
 from helmdash.operations.alerts import delivering, looking
 from helmdash.operations.alerts.delivering import Sending
 from helmdash.operations.database import statistics
-from helmdash.operations.evidence import refreshing
+from helmdash.operations.evidence import refreshing, trialling
 from helmdash.operations.jobs.leases import Done, Progress
 from helmdash.operations.jobs.running import JobKind, JobThread, Run, run_now
 from helmdash.operations.recorder import recorder
@@ -176,6 +176,14 @@ def _run_what_ifs(run: Run) -> Done:
     return Done(told=f"answered {whatif.run_all(tell)}", due_at=None)
 
 
+def _look_at_trials(run: Run) -> Done:
+    began = time.monotonic()
+    ended = trialling.look(now=run.now, go_on=run.go_on)
+    # As above.
+    wait = max(_LEAST_TRIALS, timedelta(seconds=60 * (time.monotonic() - began)))
+    return Done(told=f"ended {ended} trials", due_at=run.now + wait)
+
+
 def next_retention(now: datetime) -> datetime:
     """When it is due next, after a moment."""
     at = now.replace(hour=max(conf.env().retain_hour, 0), minute=0, second=0, microsecond=0)
@@ -183,6 +191,7 @@ def next_retention(now: datetime) -> datetime:
 
 
 _LEAST_SUGGESTIONS = timedelta(minutes=1)
+_LEAST_TRIALS = timedelta(minutes=1)
 QUICK = (
     JobKind(
         name="rollups",
@@ -217,6 +226,12 @@ QUICK = (
         words="Tell the database how its tables are filled",
         run=_refresh_statistics,
         first_due=lambda now: now + _FIRST_STATISTICS,
+    ),
+    JobKind(
+        name="trials",
+        words="Look at trials of suggestions, and end those that are over or do harm",
+        run=_look_at_trials,
+        first_due=lambda now: now + _LEAST_TRIALS,
     ),
 )
 _RETENTION = JobKind(

@@ -43,6 +43,7 @@ class Ask:
 
     model None: the server's default (HELMDASH_DEFAULT_MODEL). max_tokens: output; None is the
     budget's. prompt_variant overrides the budget's. continues: the plan this one goes on with.
+    conversation: the one it is made for, whose budget may be on trial; None: not told.
     """
 
     kind: Kind
@@ -54,6 +55,7 @@ class Ask:
     catalog_name: str | None = None
     prompt_variant: str | None = None
     continues: str | None = None
+    conversation: str | None = None
 
 
 class AskProblem(Exception):
@@ -132,7 +134,7 @@ def read_question(
         intent_sha=intent_sha,
         sketch=sketch,
         text_sha=likeness.text_sha,
-        rules=budgets.table(project_id=project.id),
+        rules=budgets.table(project_id=project.id).for_conversation(ask.conversation),
         prepared=prepared,
         catalog_name=catalog_name,
         history=plan_history.past_plans(project_id=project.id, now=now),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
+from helmdash.core.budgets import trials
 from helmdash.core.calls.beside import AnswerPlace, Beside, ToolUse, as_text, texts_in, whole_calls
 from helmdash.core.calls.capture import Capture, CapturedTrim
 from helmdash.core.calls.completion import Complete, Completion
@@ -119,6 +120,7 @@ def _described(
     """The capture with what only the planner knows."""
     return replace(
         capture,
+        trial=_trial_of(capture, question),
         purpose=attempt.purpose,
         correlation_id=question.plan_id,
         pack=f"helmdeck.{question.ask.kind}",
@@ -134,6 +136,14 @@ def _described(
         else None,
         metadata={"plan_id": question.plan_id, "max_tokens": attempt.max_tokens},
     )
+
+
+def _trial_of(capture: Capture, question: Question) -> str:
+    """The trial whose budget ruled the call, as captures say it."""
+    rules = question.rules
+    key = rules.key_of(capture.model, provider=capture.provider)
+    budget = rules.lookup(capture.budget_model or capture.model, key=key)
+    return trials.told(budget.trial, question.ask.conversation)
 
 
 def _read(capture: Capture, reader: Reader[Answer]) -> tuple[Answer | None, Capture, str]:

@@ -72,7 +72,7 @@ from helmdash.records.call_names import (
     insert_names,
     insert_reply_names,
 )
-from helmdash.records.models import Call, CallPayload, Payload, StoredMessage
+from helmdash.records.models import Call, CallPayload, Payload, StoredMessage, TrialCall
 
 # A message that comes with every call need not be written with every call.
 MESSAGE_SEEN_PRECISION = timedelta(days=1)
@@ -258,6 +258,7 @@ class _Batch:
             self._known.write()
             insert_rows(Call, self._call_rows)
             insert_rows(CallPayload, payloads)
+            insert_rows(TrialCall, self._trial_rows())
             upsert_rows(
                 StoredMessage,
                 messages,
@@ -313,6 +314,21 @@ class _Batch:
         number = self._standings.take(row, item, opened_by=opened_by)
         how = COMPACTED if opened_by else "named"
         return Placed(item=item, conversation=row, round_number=number, placed_by=how)
+
+    def _trial_rows(self) -> list[dict[str, object]]:
+        """Of the calls that were ruled in a trial; no statement where there are none."""
+        return [
+            {
+                "call_number": row["id"],
+                "project_id": self._project.id,
+                "trial_id": item.trial.trial_id,
+                "arm": item.trial.arm.value,
+                "unit": item.trial.unit,
+                "started_at": item.started_at,
+            }
+            for row, item in zip(self._call_rows, self.items, strict=True)
+            if item.trial is not None
+        ]
 
     def _payload_rows(
         self, ids: Sequence[int]

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from helmdash.core.budgets import trials
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.health import Health
 from helmdash.core.budgets.judged import judge_health
 from helmdash.core.budgets.model_names import split_window
 from helmdash.core.budgets.refused_windows import refused_window
+from helmdash.core.budgets.trials import TriedCall
 from helmdash.core.budgets.windows import within_window
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.failures import Cause, FailureCause, classify
@@ -49,6 +51,7 @@ class Judged:
     sent_messages: int | None
     message_hashes: tuple[str, ...]
     refused_window: int | None = None  # tokens of context that a refusal names
+    trial: TriedCall | None = None  # of a conversation that is in one
     is_proof: bool = False  # answered, although far longer than the limit it was judged by
     cut: Mapping[str, object] | None = None  # why a silent cut is suspected, once it is judged
 
@@ -82,7 +85,8 @@ def judge(
     """
     model_key = rules.key_of(capture.model, provider=capture.provider)
     client_window = capture.client_window or split_window(capture.model).window
-    budget = rules.lookup(
+    ruling = rules.for_conversation(capture.conversation, at=capture.started_at or now)
+    budget = ruling.lookup(
         capture.budget_model or capture.model,
         key=model_key,
         client_window=client_window,
@@ -107,6 +111,7 @@ def judge(
         caller=capture.caller or caller,
         started_at=capture.started_at or now,
         budget=budget,
+        trial=_trial_of(capture, budget),
         model_key=model_key,
         client_window=client_window,
         usage=usage,
@@ -120,6 +125,14 @@ def judge(
         sent_bytes=sent_bytes,
         sent_messages=sent_messages,
         message_hashes=hashes,
+    )
+
+
+def _trial_of(capture: Capture, budget: EffectiveBudget) -> TriedCall | None:
+    """The trial whose budget ruled the call: as it was told, else as its conversation is ruled."""
+    told = capture.trial
+    return trials.read_told(
+        trials.told(budget.trial, capture.conversation) if told is None else told
     )
 
 

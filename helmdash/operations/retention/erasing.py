@@ -40,6 +40,7 @@ from helmdash.records.models import (
     Fit,
     PendingPrompt,
     StoredMessage,
+    TrialCall,
 )
 from helmdash.records.models.audit import SUBJECT_CHARS
 from helmdash.records.querysets import calls_of
@@ -177,6 +178,7 @@ def _delete_calls(
     named = calls.values_list("name", "id", "started_at")
     delete_names(project_id, {name: Place(pk, at) for name, pk, at in named})
     _delete(payloads_at(project_id, places))
+    TrialCall.objects.filter(pk__in=[place.call_id for place in places]).delete()
     made_for = Fit.objects.filter(project_id=project_id, name__in=fits)
     note_erased_fits(project_id, made_for, now=now)
     return Erased(calls=_delete(calls), fits=_delete(made_for))

@@ -13,6 +13,7 @@ from helmdash.operations.access import audit_log, sessions, sign_in_throttle
 from helmdash.operations.alerts import forgetting
 from helmdash.operations.database.months import make_ahead
 from helmdash.operations.database.scrubbing import scrub
+from helmdash.operations.evidence import trialling
 from helmdash.operations.retention import expired, expired_texts
 from helmdash.operations.retention.expired import Retained
 from helmdash.operations.retention.expired_texts import TextsGone
@@ -39,7 +40,7 @@ class MonthsDropped:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
     """What went besides: answers that nobody fetched, kept responses, rows on wrong passwords,
-    entries of the audit log, sessions that ended, messages of alerts."""
+    entries of the audit log, sessions that ended, messages of alerts, which calls were on trial."""
 
     answers: int
     kept: int
@@ -47,6 +48,7 @@ class Swept:
     entries: int
     sessions: int
     messages: int = 0
+    tried: int = 0
 
 
 def drop_months(*, actor: Actor, now: datetime) -> MonthsDropped:
@@ -103,6 +105,7 @@ def sweep(*, now: datetime) -> Swept:
         entries=audit_log.forget_old(now=now),
         sessions=sessions.forget_ended(now=now),
         messages=forgetting.forget_old(now=now),
+        tried=trialling.forget_old(now=now),
     )
     scrub()
     return swept

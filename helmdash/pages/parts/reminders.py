@@ -68,7 +68,8 @@ def notes_of(
     standing = conversations.standing(project_id=project_id, conversation_id=conversation)
     if standing is None:
         return None
-    budget = budgets.resolve(project_id=project_id, model=standing.model).budget
+    rules = budgets.table(project_id=project_id).for_conversation(conversation)
+    budget = rules.lookup(standing.model)
     items = reminders(project_id=project_id, conversation=conversation) or ()
     return notes_at(standing, items, budget=budget, now=now, typed=typed)
 

@@ -82,9 +82,8 @@ def call_page(request: PageRequest, name: str) -> HttpResponse:
     fills = composition.fill_rows(
         call.composition, call.sent.images, *call_before(project_id=project.id, call=call)
     )
-    budget = budgets.table(project_id=project.id).lookup(
-        call.model, key=call.model_key, client_window=call.client_window
-    )
+    rules = budgets.table(project_id=project.id).for_conversation(call.conversation)
+    budget = rules.lookup(call.model, key=call.model_key, client_window=call.client_window)
     context = {
         "fills": fills,
         "grew": composition.growth(fills),

@@ -130,9 +130,8 @@ def conversation_page(request: PageRequest, name: str) -> HttpResponse:
     if found is None:
         return scope.elsewhere(request, "conversation", name)
     newest = found.conversation
-    windows = budgets.table(project_id=project.id).lookup(
-        newest.model, key=newest.model_key, client_window=newest.client_window
-    )
+    rules = budgets.table(project_id=project.id).for_conversation(name)
+    windows = rules.lookup(newest.model, key=newest.model_key, client_window=newest.client_window)
     ahead = _ahead(found)
     edits = _edits(found, project.id, windows, request.now)
     net = of_conversation(project_id=project.id, conversation=name)

@@ -22,6 +22,8 @@ from helmdash.core.budgets import budgets as core
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.learned_windows import Variant, WindowReport, WindowSource
 from helmdash.core.budgets.shipped import load_variants
+from helmdash.core.budgets.trials import TrialRule
+from helmdash.core.evidence.trialling import TrialState
 from helmdash.installation import FIXTURES
 from helmdash.queries.budgets import budget_origins
 from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
@@ -84,7 +86,8 @@ def table(*, project_id: int | None) -> BudgetTable:
     """The budgets that govern a project: global rows, and its own in their place. project_id None:
     the global rows alone.
 
-    One query when nothing was edited or learned lately, five otherwise.
+    One query when nothing was edited or learned lately, five otherwise, and one more while a trial
+    runs anywhere.
     """
     revision = _revision()
     # The clock only ages the cache: no result depends on it.
@@ -96,7 +99,11 @@ def table(*, project_id: int | None) -> BudgetTable:
         and moment - cached.read_at < _MAX_AGE_SECONDS
     ):
         return cached.table
-    fresh = _Cached(revision=revision, read_at=moment, table=_read_table(project_id))
+    is_tried = bool(revision[-1])
+    found = _read_table(project_id)
+    if is_tried:
+        found = found.with_trials(_trials(project_id))
+    fresh = _Cached(revision=revision, read_at=moment, table=found)
     with _lock:
         _cache[project_id] = fresh
     return fresh.table
@@ -183,6 +190,18 @@ def _read_table(project_id: int | None) -> BudgetTable:
     )
 
 
+def _trials(project_id: int | None) -> Iterator[TrialRule]:
+    rows = stored.Trial.objects.filter(project=project_id, state=TrialState.RUNNING.value)
+    for row in rows.order_by("id"):
+        yield TrialRule(
+            id=row.pk,
+            model_key=row.model_key,
+            changes=row.changes,
+            share=row.share,
+            since=row.started_at,
+        )
+
+
 def _windows(project_id: int | None) -> Iterator[WindowReport]:
     for row in stored.LearnedWindow.objects.filter(project=project_id):
         yield WindowReport(
@@ -201,7 +220,8 @@ def _variants() -> tuple[Variant, ...]:
 
 
 def _revision() -> tuple[object, ...]:
-    """The edits of either table, which always leave a history row, and what was learned.
+    """The edits of either table, which always leave a history row, what was learned, and how many
+    trials there were and run.
 
     Counted as well: of two edits whose transactions overlap, the older may be seen last.
     """
@@ -220,4 +240,8 @@ def _revision_statement() -> str:
     edits = [quote(history._meta.db_table) for history in (budgets, aliases)]
     told = [f"(SELECT {what}(history_id) FROM {of})" for of in edits for what in ("MAX", "COUNT")]
     told += [f"(SELECT {what} FROM {windows})" for what in ("MAX(seen_at)", "SUM(tokens)")]
-    return f"SELECT {', '.join([*told, f'(SELECT COUNT(*) FROM {windows})'])}"
+    told.append(f"(SELECT COUNT(*) FROM {windows})")
+    trials, running = quote(stored.Trial._meta.db_table), f"state = '{TrialState.RUNNING.value}'"
+    told.append(f"(SELECT MAX(id) FROM {trials})")
+    told.append(f"(SELECT COUNT(*) FROM {trials} WHERE {running})")
+    return f"SELECT {', '.join(told)}"

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final
 
+from django.db.models import Prefetch, QuerySet
+
 from helmdash.answers import BLANK_IS_NULL, Doc, answer
-from helmdash.core.evidence.suggested import Counted, Figure, SuggestionState, Value
+from helmdash.core.evidence.suggested import UNDECIDED, Counted, Figure, SuggestionState, Value
+from helmdash.queries.evidence import trials
+from helmdash.queries.evidence.trials import TrialView
 from helmdash.queries.paging import Page, decode_number_cursor, encode_cursor
-from helmdash.records.models import Suggestion
+from helmdash.records.models import Suggestion, Trial
 
 
 @answer("SuggestedChange")
@@ -64,6 +68,7 @@ class SuggestionView:
     decided_at: datetime | None
     decided_by: Annotated[str, BLANK_IS_NULL]
     reason: Annotated[str, BLANK_IS_NULL]
+    trial: Annotated[TrialView | None, Doc("The newest. Null: it was not tried.")]
     budget_id: Annotated[int | None, Doc("The row that was edited. Null: not accepted.")]
     effect: Annotated[Effect | None, Doc("Null: not accepted, or nothing is measured yet.")]
 
@@ -83,11 +88,11 @@ def page(
     cursor: str | None = None,
     limit: int = 50,
 ) -> SuggestionList:
-    """Suggestions of a project, newest first. One query.
+    """Suggestions of a project, newest first. Two queries.
 
     state, model (its key, or as it is spelt): None: any. Raises BadCursor.
     """
-    rows = Suggestion.objects.filter(project_id=project_id).order_by("-id")
+    rows = _with_trials(project_id).order_by("-id")
     if state is not None:
         rows = rows.filter(state=state.value)
     if model:
@@ -116,10 +121,11 @@ _MOST_DECIDED: Final = 10
 
 
 def inbox(*, project_id: int) -> Inbox:
-    """The newest suggestions that wait, and the last that were accepted or dismissed. Two
-    queries."""
-    rows = Suggestion.objects.filter(project_id=project_id)
-    waiting = rows.filter(state=SuggestionState.OPEN.value).order_by("-id")
+    """The newest suggestions that wait, those on trial first, and the last that were accepted or
+    dismissed. Two queries, and one for trials of each."""
+    rows = _with_trials(project_id)
+    undecided = [each.value for each in UNDECIDED]
+    waiting = rows.filter(state__in=undecided).order_by("-state", "-id")
     states = [SuggestionState.ACCEPTED.value, SuggestionState.DISMISSED.value]
     decided = rows.filter(state__in=states).order_by("-decided_at", "-id")[:_MOST_DECIDED]
     found = list(waiting)
@@ -132,8 +138,19 @@ def inbox(*, project_id: int) -> Inbox:
 
 def find(*, project_id: int, suggestion_id: int) -> SuggestionView | None:
     """One of the project's; None where it has none with this number."""
-    row = Suggestion.objects.filter(project_id=project_id, pk=suggestion_id).first()
+    row = _with_trials(project_id).filter(pk=suggestion_id).first()
     return view_of(row) if row else None
+
+
+def _with_trials(project_id: int) -> QuerySet[Suggestion]:
+    newest_first = Prefetch("trials", queryset=Trial.objects.order_by("-id"))
+    return Suggestion.objects.filter(project_id=project_id).prefetch_related(newest_first)
+
+
+def _trial(row: Suggestion) -> TrialView | None:
+    """The newest trial since the suggestion was made: one that came back is another."""
+    tried = [each for each in row.trials.all() if each.started_at >= row.made_at]
+    return trials.view_of(max(tried, key=lambda each: each.pk)) if tried else None
 
 
 def view_of(row: Suggestion) -> SuggestionView:
@@ -163,6 +180,7 @@ def view_of(row: Suggestion) -> SuggestionView:
         decided_at=row.decided_at,
         decided_by=row.decided_by,
         reason=row.reason,
+        trial=_trial(row),
         budget_id=row.effect["budget_id"] if row.effect else None,
         effect=_effect(row.effect),
     )

@@ -49,6 +49,7 @@ from helmdash.records.models.schema import SchemaMark
 from helmdash.records.models.sessions import Look, OidcIdentity, SignedIn
 from helmdash.records.models.suggestions import Suggestion
 from helmdash.records.models.triage import FailureMark, TriageWord
+from helmdash.records.models.trials import Trial, TrialCall
 from helmdash.records.models.upstreams import Upstream
 from helmdash.records.models.whatif import WhatIf
 from helmdash.records.models.windows import LearnedWindow
@@ -105,6 +106,8 @@ __all__ = [
     "StoredMessage",
     "Suggestion",
     "TriageWord",
+    "Trial",
+    "TrialCall",
     "UncountedCalls",
     "Upstream",
     "WhatIf",

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from helmdash.core.budgets.model_names import KEY_CHARS
-from helmdash.core.evidence.suggested import Figure, SuggestionState
+from helmdash.core.evidence.suggested import UNDECIDED, Figure, SuggestionState
 from helmdash.records.fields import one_of, word_field
 from helmdash.records.models.access import Project
 
@@ -42,7 +42,8 @@ class Suggestion(models.Model):
             one_of("suggestion", "figure", [each.value for each in Figure]),
             one_of("suggestion", "state", [each.value for each in SuggestionState]),
             models.CheckConstraint(
-                condition=Q(state=SuggestionState.OPEN.value) | Q(decided_at__isnull=False),
+                condition=Q(state__in=[each.value for each in UNDECIDED])
+                | Q(decided_at__isnull=False),
                 name="suggestion_decided_at",
             ),
         ]

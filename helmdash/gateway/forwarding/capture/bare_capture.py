@@ -15,6 +15,7 @@ def bare_capture_of(exchange: Exchange) -> Capture:
         id=exchange.call_id,
         model=exchange.model,
         budget_model=exchange.budget_model,
+        trial=exchange.told_trial,
         conversation=exchange.conversation,
         parent=exchange.parent,
         lane=exchange.told_lane,

@@ -44,6 +44,7 @@ def capture_of(exchange: Exchange) -> Capture:
         also_known=names_elsewhere(exchange, reply),
         model=exchange.model,
         budget_model=exchange.budget_model,
+        trial=exchange.told_trial,
         conversation=exchange.conversation,
         parent=exchange.parent,
         lane=exchange.told_lane,
