@@ -34,6 +34,7 @@ from helmdash.operations.budgets.editing import BudgetConflict, BudgetProblems, 
 from helmdash.operations.care import CareProblem, NoConversation, NoReminder
 from helmdash.operations.database.replica import is_on_replica
 from helmdash.operations.evidence.deciding import NoSuchSuggestion, SuggestionDecided
+from helmdash.operations.evidence.trialling import TrialConflict
 from helmdash.operations.fitting.assembly import NoPromptBudget
 from helmdash.operations.planning import AskProblem, PlanFailed
 from helmdash.operations.recorder import RecorderFull
@@ -73,7 +74,7 @@ def _no_suggestion(error: NoSuchSuggestion) -> Problem:
     return not_found(str(error))
 
 
-def _decided(error: SuggestionDecided) -> Problem:
+def _decided(error: SuggestionDecided | TrialConflict) -> Problem:
     return Problem(code=Code.CONFLICT, detail=str(error))
 
 
@@ -186,6 +187,7 @@ _HANDLERS: dict[type[Exception], Callable[..., Problem]] = {
     NoSuchWhatIf: _no_what_if,
     BadWhatIf: _bad_what_if,
     WhatIfConflict: _what_if_conflict,
+    TrialConflict: _decided,
     NoConversation: _no_conversation,
     NoReminder: _no_reminder,
     CareProblem: _bad_care,

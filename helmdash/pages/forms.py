@@ -112,10 +112,16 @@ class FailureMarkForm(SaidForm):
 
 
 class SuggestionForm(SaidForm):
-    """What somebody makes of a suggested edit; reason: why it is not followed."""
+    """What somebody makes of a suggested edit; reason: why it is not followed. Of a trial: share in
+    percent, and what ends it."""
 
-    do = forms.ChoiceField(choices=[("accept", "accept"), ("dismiss", "dismiss")])
+    do = forms.ChoiceField(
+        choices=[("accept", "accept"), ("dismiss", "dismiss"), ("trial", "trial")]
+    )
     reason = forms.CharField(required=False, max_length=500)
+    share = forms.IntegerField(required=False, min_value=1, max_value=90, label="share in percent")
+    conversations = forms.IntegerField(required=False, min_value=40, max_value=100_000)
+    days = forms.IntegerField(required=False, min_value=1, max_value=90)
 
     def clean(self) -> None:
         if self.cleaned_data.get("do") == "dismiss" and not self.cleaned_data.get("reason"):

@@ -11,6 +11,7 @@ from django import forms
 from helmdash.core.budgets.budgets import PromptVariant
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import Level
+from helmdash.core.budgets.trials import TRIAL_PATTERN
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.calls.lanes import Lane
@@ -198,7 +199,7 @@ class CallFilterForm(ListForm):
     }
     folded = (
         *("purpose", "pack", "conversation", "level_reason", "lane", "size", "variant"),
-        "tokens_over",
+        *("tokens_over", "trial"),
     )
 
     query = QueryField(CALL_FIELDS, example="level:critical -cause:timeout has:trim latency:>2s")
@@ -215,6 +216,13 @@ class CallFilterForm(ListForm):
     # Suggestions lead here by it: calls above a ceiling.
     tokens_over = forms.IntegerField(
         required=False, min_value=0, max_value=2**62, label="Prompt tokens over"
+    )
+    # They lead here, too, by the calls of each arm.
+    trial = forms.RegexField(
+        TRIAL_PATTERN,
+        required=False,
+        label="Trial",
+        error_messages={"invalid": "Write a trial's number, such as 12 or 12:suggested."},
     )
     # Reports name any, and the models page leads here by each.
     variant = forms.CharField(required=False, max_length=32, label="Prompt variant")

@@ -98,6 +98,7 @@ ROUTES: dict[str, tuple[str | None, str, str, object, int]] = {
     ),
     "get_net_value": ("read", "GET", "/net-value?kind=trim", None, 200),
     "get_fit": ("read", "GET", "/fits/fit_unknown", None, 404),
+    "try_suggestion": ("budgets", "POST", "/suggestions/99999999/trial", examples.TRIAL, 404),
     "get_learned_limits": ("read", "GET", "/learned-limits?model=openai/gpt-4o", None, 200),
 }
 

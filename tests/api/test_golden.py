@@ -193,6 +193,9 @@ def _suggestions(walk: _Walk) -> None:
     second = f"/suggestions/{make_suggestion(project=project, upstream='west').pk}"
     walk.go("dismiss_suggestion wrong", "POST", f"{second}/dismiss", {"reason": " "})
     walk.go("dismiss_suggestion", "POST", f"{second}/dismiss", examples.DISMISSAL)
+    walk.go("try_suggestion wrong", "POST", f"{first}/trial", {"share": 2, "days": 0})
+    walk.go("try_suggestion", "POST", f"{first}/trial", examples.TRIAL)
+    walk.go("try_suggestion again", "POST", f"{first}/trial", {})
     walk.go("accept_suggestion", "POST", f"{first}/accept")
     walk.go("accept_suggestion again", "POST", f"{first}/accept")
     walk.go("list_suggestions", "GET", "/suggestions?state=accepted")

@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from helmdash.operations.evidence import trialling
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
 from helmdash.records.models import Suggestion
@@ -101,3 +102,56 @@ def test_what_is_learned_stands_under_the_budget(owner: Client, project: Project
     assert "49 more calls are needed" in shown
     (calls, *_) = re.findall(r'href="(/calls/[^"]+)">1</a>', shown)
     assert "/calls/only/" in _text(owner, calls.replace("&amp;", "&"))
+
+
+def test_a_suggestion_is_tried_and_its_arms_are_shown_with_their_calls(
+    owner: Client, project: ProjectInfo
+) -> None:
+    one = make_suggestion(project=project, made_at=timezone.now())
+
+    answer = owner.post(f"/budgets/suggestions/{one.pk}/", {"do": "trial", "share": "50"})
+
+    assert answer.status_code == 302
+    assert "Its calls are counted within a minute" in _text(owner)
+    table = budgets.table(project_id=project.id)
+    for number in range(40):
+        record(
+            make_capture(
+                id=f"call-{number}", conversation=f"talk-{number}", started_at=timezone.now()
+            )
+        )
+    trialling.look(now=timezone.now())
+    shown = " ".join(_text(owner).split())
+    assert "50% of the conversations" in shown
+    assert "95 % interval" in shown
+    listed = dict(re.findall(r'href="(/calls/\?trial=[^"]+)">(\d+)<', shown))
+    assert sum(map(int, listed.values())) == 40
+    for address, count in listed.items():
+        found = set(
+            re.findall(r'href="/calls/(call-\d+)/', _text(owner, address.replace("&amp;", "&")))
+        )
+        rules = (table.for_conversation(name.replace("call", "talk")) for name in found)
+        ruled = (each.lookup("openai/gpt-4o").trial for each in rules)
+        assert len(found) == int(count)
+        assert {each.arm.value for each in ruled if each} == {
+            "today" if "today" in address else "suggested"
+        }
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"share": "95"}, "share"),
+        ({"days": "0"}, "days"),
+        ({"conversations": "7"}, "conversations"),
+    ],
+)
+def test_a_trial_has_bounds(
+    owner: Client, project: ProjectInfo, given: dict[str, str], said: str
+) -> None:
+    one = make_suggestion(project=project)
+
+    answer = owner.post(f"/budgets/suggestions/{one.pk}/", {"do": "trial", **given}, follow=True)
+
+    assert said in answer.content.decode()
+    assert Suggestion.objects.get().state == "open"

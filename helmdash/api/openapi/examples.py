@@ -197,6 +197,7 @@ BUDGET: dict[str, object] = {
     "context_length": 32768,
     "evidence": "Clean plans up to 24,000 tokens in our runs of January 2026.",
 }
+TRIAL: dict[str, object] = {"share": 0.2, "conversations": 500}
 DISMISSAL: dict[str, object] = {"reason": "The large prompts of May were a test."}
 WHAT_IF: dict[str, object] = {
     "title": "Half the input for GPT-4o",

@@ -204,10 +204,12 @@ def _filters(query: Mapping[str, Any]) -> CallFilters:
         "purpose",
         "pack",
         "client",
+        "trial",
     )
     return CallFilters(
         **{name: query.get(name) or None for name in names},
         since=query.get("since"),
         until=query.get("until"),
+        tokens_over=query.get("tokens_over"),
         **narrowing(query, CALL_TERMS.fields),
     )

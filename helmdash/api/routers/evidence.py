@@ -15,7 +15,7 @@ from helmdash.api.responding import answer, read
 from helmdash.api.routes import Answer, route
 from helmdash.api.schemas import evidence as shapes
 from helmdash.doors.bodies.fields import LARGEST
-from helmdash.operations.evidence import deciding
+from helmdash.operations.evidence import deciding, trialling
 from helmdash.queries.evidence import limits, suggestions
 from helmdash.queries.evidence.net_value import net_report
 from helmdash.queries.evidence.shortened import NetReport
@@ -108,6 +108,41 @@ def dismiss_suggestion(request: HttpRequest, suggestion_id: int) -> HttpResponse
         project_id=access.project.id,
         suggestion_id=suggestion_id,
         reason=reason,
+        now=timezone.now(),
+    )
+    return answer(found)
+
+
+@route(
+    router,
+    "POST",
+    "/suggestions/{int:suggestion_id}/trial",
+    tag=_TAG,
+    scope="budgets",
+    once=Once(),
+    body=shapes.TrialIn,
+    body_examples={"a fifth of 500 conversations": examples.TRIAL},
+    may=(Code.NOT_FOUND, Code.CONFLICT),
+    answers={200: Answer(meaning="The suggestion, on trial.", shape=SuggestionView)},
+)
+def try_suggestion(request: HttpRequest, suggestion_id: int) -> HttpResponse:
+    """Try a suggested budget on a share of the model's conversations.
+
+    Each conversation keeps its arm to the end; calls that name none stay with today's budget. What
+    either arm comes to is counted each minute, and the trial ends by itself: when so many
+    conversations or days are over, or when it is clearly worse. Then accept or dismiss.
+    """
+    given = read_body(request, shapes.TRIAL)
+    access = access_of(request)
+    _require_plausible(suggestion_id)
+    share = given.get("share")
+    found = trialling.begin(
+        actor=access.actor,
+        project_id=access.project.id,
+        suggestion_id=suggestion_id,
+        share=trialling.DEFAULT_SHARE if share is None else share,
+        conversations=given.get("conversations"),
+        days=given.get("days"),
         now=timezone.now(),
     )
     return answer(found)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 from typing_extensions import TypedDict
 
 from helmdash.api.fields import QUERY, Cursor, Limit, ListText, QueryText, TimeBound
 from helmdash.api.parsing import Shape
 from helmdash.core.budgets.levels import Level
+from helmdash.core.budgets.trials import TRIAL_PATTERN
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.finish import FinishReason
 from helmdash.doors.bodies.fields import LARGEST
@@ -34,6 +35,14 @@ class ExportQuery(TypedDict, total=False):
     pack: QueryText
     tokens_over: Annotated[
         int, Field(ge=0, le=LARGEST, description="Prompts that were reported with more tokens.")
+    ]
+    trial: Annotated[
+        str,
+        StringConstraints(max_length=32, pattern=TRIAL_PATTERN),
+        Field(
+            description="Ruled in this trial of a suggestion; with `:today` or `:suggested` behind "
+            "its number in that arm."
+        ),
     ]
     since: Annotated[TimeBound, Field(description="Started at this time or later.")]
     until: Annotated[TimeBound, Field(description="Started before this time.")]

@@ -11,7 +11,7 @@ from helmdash.api.fields import QUERY, Cursor, Limit, QueryText, TimeBound
 from helmdash.api.parsing import Shape
 from helmdash.core.evidence.net_value import Shortening
 from helmdash.core.evidence.suggested import SuggestionState
-from helmdash.doors.bodies.fields import STRICT
+from helmdash.doors.bodies.fields import STRICT, SmallPositive
 
 
 class ListQuery(TypedDict, total=False):
@@ -59,7 +59,31 @@ class DismissIn(TypedDict, total=False):
     ]
 
 
+class TrialIn(TypedDict, total=False):
+    """How a suggestion is tried. With neither end: 14 days."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    share: Annotated[
+        float | None,
+        Field(
+            ge=0.01,
+            le=0.9,
+            description="Of the conversations, of one, that the suggested budget rules. "
+            "Default 0.2.",
+        ),
+    ]
+    conversations: Annotated[
+        Annotated[SmallPositive, Field(ge=40, le=100_000)] | None,
+        Field(description="Ends it: so many, of both arms together."),
+    ]
+    days: Annotated[
+        Annotated[SmallPositive, Field(ge=1, le=90)] | None, Field(description="Ends it.")
+    ]
+
+
 LIST_QUERY = Shape(ListQuery)
 LIMITS_QUERY = Shape(LimitsQuery)
 NET_VALUE_QUERY = Shape(NetValueQuery)
 DISMISS = Shape(DismissIn)
+TRIAL = Shape(TrialIn)

@@ -9,11 +9,14 @@ from django.urls import reverse
 
 from helmdash.core.budgets.budgets import STORED_FIELDS
 from helmdash.core.budgets.health import HealthReason
+from helmdash.core.budgets.trials import Arm
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.evidence.suggested import Figure, Value
+from helmdash.core.evidence.trialling import TrialState
 from helmdash.core.text.time_ranges import TimeRange
 from helmdash.queries.evidence.limits import LearnedLimit, LearnedLimits
 from helmdash.queries.evidence.suggestions import SuggestionView
+from helmdash.queries.evidence.trials import TrialArm, TrialView
 
 _NAMES = {each.name: each.label for each in STORED_FIELDS}
 # Of figures whose column says little by itself.
@@ -31,6 +34,29 @@ class ShownChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownArm:
+    """One arm of a trial: its name, and the address of its calls. rate, sure: percent."""
+
+    told: TrialArm
+    name: str
+    rate: str
+    sure: str
+    calls: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownTrial:
+    """A trial: how it stands and what it has shown, each as a sentence. arms: empty until its calls
+    were counted."""
+
+    told: TrialView
+    share: str
+    standing: str
+    shown: str
+    arms: tuple[ShownArm, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSuggestion:
     """A suggestion; calls: the address of the calls it was learned from, concerned: of those that
     the edit is about, None where no filter tells them."""
@@ -39,6 +65,7 @@ class ShownSuggestion:
     changes: tuple[ShownChange, ...]
     calls: str
     concerned: str | None
+    trial: ShownTrial | None = None
 
 
 def shown(found: SuggestionView) -> ShownSuggestion:
@@ -59,7 +86,55 @@ def shown(found: SuggestionView) -> ShownSuggestion:
         ),
         calls=f"{calls}?{urlencode(base)}",
         concerned=f"{calls}?{urlencode(base | narrowed)}" if narrowed else None,
+        trial=_shown_trial(found.trial) if found.trial else None,
     )
+
+
+# What a trial's state means for who decides.
+_STANDINGS = {
+    TrialState.RUNNING: "On trial",
+    TrialState.FINISHED: "The trial is over",
+    TrialState.STOPPED: "Stopped as clearly worse",
+    TrialState.DECIDED: "The trial ended with the decision",
+}
+_ARM_NAMES = {Arm.TODAY: "Today's", Arm.SUGGESTED: "Suggested"}
+
+
+def _shown_trial(found: TrialView) -> ShownTrial:
+    arms = [each for each in (found.today, found.suggested) if each is not None]
+    return ShownTrial(
+        told=found,
+        share=f"{found.share:.0%}",
+        standing=_STANDINGS[found.state],
+        shown=_difference(found),
+        arms=tuple(
+            ShownArm(
+                told=each,
+                name=_ARM_NAMES[each.arm],
+                rate=f"{each.rate:.1%}" if each.rate is not None else "",
+                sure=f"{each.low:.1%} to {each.high:.1%}"
+                if each.low is not None and each.high is not None
+                else "",
+                calls=f"{reverse('calls')}?{urlencode({'trial': f'{found.id}:{each.arm.value}'})}",
+            )
+            for each in arms
+        ),
+    )
+
+
+def _difference(found: TrialView) -> str:
+    """What the arms differ by, and how sure that is."""
+    if found.today is None:
+        return "Its calls are counted within a minute."
+    apart = found.difference
+    if apart is None:
+        return "One arm has no calls yet."
+    points, low, high = (100 * each for each in (apart.points, apart.low, apart.high))
+    said = "more" if points >= 0 else "fewer"
+    sure = f"95 % interval {low:+.1f} to {high:+.1f}"
+    if low <= 0 <= high:
+        sure += ", so none may be the truth"
+    return f"{abs(points):.1f} points {said} clean calls with the suggested budget ({sure})."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,9 @@ from django.utils import timezone
 
 from helmdash.core.access.permissions import Right
 from helmdash.operations.budgets.editing import BudgetProblems, NoSuchBudget
-from helmdash.operations.evidence import deciding
+from helmdash.operations.evidence import deciding, trialling
 from helmdash.operations.evidence.deciding import NoSuchSuggestion, SuggestionDecided
+from helmdash.operations.evidence.trialling import TrialConflict
 from helmdash.pages import scope
 from helmdash.pages.forms import SuggestionForm
 from helmdash.pages.guards import takes
@@ -19,7 +20,7 @@ from helmdash.pages.render import PageRequest
 
 @takes(Right.CHANGE_BUDGETS)
 def decide_suggestion(request: PageRequest, number: int) -> HttpResponse:
-    """Accept or dismiss a suggestion. Raises Http404 for one that does not exist."""
+    """Accept, dismiss or try a suggestion. Raises Http404 for one that does not exist."""
     back = f"{reverse('budgets')}?project={scope.read(request).project.slug}#suggestions"
     if request.method != "POST":
         return HttpResponseRedirect(back)
@@ -43,6 +44,8 @@ def _decide(request: PageRequest, number: int, form: SuggestionForm) -> None:
                 now=timezone.now(),
             )
             messages.success(request, "Dismissed: it comes back only as another suggestion.")
+        elif form.cleaned_data["do"] == "trial":
+            _begin_trial(request, number, form)
         else:
             found = deciding.accept(
                 actor=scoped.actor,
@@ -56,8 +59,28 @@ def _decide(request: PageRequest, number: int, form: SuggestionForm) -> None:
             )
     except NoSuchSuggestion as error:
         raise Http404(str(error)) from None
-    except (SuggestionDecided, NoSuchBudget) as error:
+    except (SuggestionDecided, TrialConflict, NoSuchBudget) as error:
         messages.error(request, str(error))
     except BudgetProblems as error:
         told = "; ".join(each.message for each in error.errors)
         messages.error(request, f"The budget cannot be edited so: {told}")
+
+
+def _begin_trial(request: PageRequest, number: int, form: SuggestionForm) -> None:
+    scoped = scope.read(request)
+    given = form.cleaned_data
+    found = trialling.begin(
+        actor=scoped.actor,
+        project_id=scoped.project.id,
+        suggestion_id=number,
+        share=given["share"] / 100 if given["share"] else trialling.DEFAULT_SHARE,
+        conversations=given["conversations"],
+        days=given["days"],
+        now=timezone.now(),
+    )
+    share = found.trial.share if found.trial else 0
+    messages.success(
+        request,
+        f"On trial: {share:.0%} of the conversations of {found.model} have the suggested budget "
+        "from now on.",
+    )
