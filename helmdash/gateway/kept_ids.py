@@ -7,7 +7,7 @@ An upstream keeps responses by its account, and all projects share the account o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from helmdash.core.upstreams.endpoints import Endpoint, WireFormat
 from helmdash.gateway.exchange import Exchange
@@ -27,9 +27,19 @@ async def check_kept_ids(exchange: Exchange, parsed: dict[str, Any], keepers: Re
     if endpoint is None or not is_passed or not endpoint.is_shared:
         return
     names_kept = [parsed.get(name) for name in ("conversation", "previous_response_id")]
-    is_named = any(each is not None for each in names_kept) or any(_references(parsed))
+    kept = next(_kept_by_the_account(parsed), None)
+    is_named = any(each is not None for each in names_kept) or any(_references(parsed)) or kept
     if not is_named or await keepers.is_only_project():
         return
+    if kept is not None:
+        where, what = kept
+        raise not_kept(
+            f"{where}: {what.capitalize()} not found. The upstream is shared by projects, and "
+            f"nobody knows whose {what} it is: send what it holds, or use an upstream with a key "
+            "of the project's own.",
+            code=f"{what.replace(' ', '_')}_not_found",
+            param=where.partition("[")[0].partition(".")[0],
+        )
     # Conversations and items are made where the gateway does not see their ids.
     if parsed.get("conversation") is not None:
         raise not_kept(
@@ -84,3 +94,61 @@ def _references(parsed: dict[str, Any]) -> Iterator[str]:
             kind = item.get("type")
             if kind == "item_reference" or (kind is None and "id" in item and "role" not in item):
                 yield f"{name}[{at}]"
+
+
+# What OpenAI's servers keep for an account, by the members that name it in a tool they run.
+_OF_TOOLS: Final = {
+    "vector_store_ids": "vector store",
+    "file_ids": "file",
+    "file_id": "file",
+    "container": "container",
+    "container_id": "container",
+    "skill_id": "skill",
+}
+# Tools that the client's program runs: what they hold is the client's own words.
+_OWN_TOOLS: Final = frozenset({"function", "custom", "namespace"})
+# How deep a hosted tool names things: `environment.skills[0].skill_id`.
+_DEEPEST_NAME: Final = 4
+
+
+def _kept_by_the_account(parsed: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Files, vector stores, containers and stored prompts that a request names by their ids: where,
+    and what it is. They are made where the gateway does not see it."""
+    prompt = parsed.get("prompt")
+    if prompt:
+        yield "prompt", "prompt"
+    for name in ("input", "instructions"):
+        for at, item in _objects(parsed.get(name)):
+            for member in ("content", "output"):
+                said = item.get(member)
+                # A screenshot stands alone, other parts in a list.
+                for index, part in _objects([said] if isinstance(said, dict) else said):
+                    if part.get("file_id"):
+                        yield f"{name}[{at}].{member}[{index}].file_id", "file"
+            yield from _kept_by_tools(item.get("tools"), f"{name}[{at}].tools")
+    yield from _kept_by_tools(parsed.get("tools"), "tools")
+
+
+def _kept_by_tools(tools: object, where: str) -> Iterator[tuple[str, str]]:
+    for at, tool in _objects(tools):
+        if tool.get("type") not in _OWN_TOOLS:
+            yield from _named_in(tool, f"{where}[{at}]", _DEEPEST_NAME)
+
+
+def _named_in(value: dict[str, Any], where: str, levels: int) -> Iterator[tuple[str, str]]:
+    for name, said in value.items():
+        what = _OF_TOOLS.get(name)
+        if what is not None and said and not isinstance(said, dict):
+            yield f"{where}.{name}", what
+        elif levels and isinstance(said, dict):
+            yield from _named_in(said, f"{where}.{name}", levels - 1)
+        elif levels:
+            for at, each in _objects(said):
+                yield from _named_in(each, f"{where}.{name}[{at}]", levels - 1)
+
+
+def _objects(value: object) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects in a list, with their places; none where it is no list."""
+    for at, each in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(each, dict):
+            yield at, each

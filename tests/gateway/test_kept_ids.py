@@ -17,6 +17,17 @@ NOBODYS: list[tuple[dict[str, Any], str, str]] = [
     ({"conversation": "conv_of_somebody"}, "conversation", "conversation_not_found"),
     ({"conversation": {"id": "conv_of_somebody"}}, "conversation", "conversation_not_found"),
     ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input", "item_not_found"),
+    ({"prompt": {"id": "pmpt_1"}}, "prompt", "prompt_not_found"),
+    ({"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "file-1"}]}]},
+     "input", "file_not_found"),
+    ({"input": [{"type": "computer_call_output", "call_id": "c", "output": {"file_id": "file-1"}}]},
+     "input", "file_not_found"),
+    ({"tools": [{"type": "file_search", "vector_store_ids": ["vs_1"]}]},
+     "tools", "vector_store_not_found"),
+    ({"tools": [{"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["f"]}}]},
+     "tools", "file_not_found"),
+    ({"tools": [{"type": "code_interpreter", "container": "cntr_1"}]},
+     "tools", "container_not_found"),
 ]  # fmt: skip
 
 
@@ -32,6 +43,11 @@ def test_ids_that_the_project_has_not_made_do_not_go_on(world: World, path: str,
         assert (error["code"], error["param"]) == (code, member)
         assert error["type"] == "invalid_request_error"
         assert member in error["message"]
+    # What a client's own tool is about is its own affair.
+    schema = {"type": "object", "properties": {"file_id": {"default": "x"}}, "file_id": "x"}
+    own = {"type": "function", "name": "open", "parameters": schema}
+    said = {"model": model_of(RESPONSES, "plain"), "input": [{"role": "user", "content": "Hi"}]}
+    assert world.post(path, {**said, "tools": [own]}).status_code == 200
     # The type may be left out.
     for item in ({"id": "msg_1"}, {"type": None, "id": "msg_1"}):
         assert world.post(path, {"model": model, "input": [item]}).status_code == 400
