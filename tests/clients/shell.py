@@ -34,9 +34,14 @@ def pasted(world: World, agent: str, model: str, *words: str, window: int | None
         compacts_at=COMPACTS_AT if window is not None else None,
         output_tokens=4_000,
     )
-    block, (command, headless) = found.write(wiring)[0].text, _HEADLESS[agent]
-    assert command in block
-    return block.replace(command, headless.format(" ".join(words)), 1)
+    return headless(agent, found.write(wiring)[0].text, *words)
+
+
+def headless(agent: str, block: str, *words: str) -> str:
+    """A block whose command asks by `words` instead of in a terminal."""
+    command, asks = _HEADLESS[agent]
+    assert command in f"{block}\n"
+    return f"{block}\n".replace(command, asks.format(" ".join(words)), 1)
 
 
 def run(programs: Path, home: Path, script: str) -> str:

@@ -64,7 +64,7 @@ _ADVICE: Mapping[Dialect, _Advice] = {
     Dialect.OPENAI: _Advice(
         setting="base_url",
         below="/v1",
-        served="/v1/chat/completions, /v1/embeddings and /v1/models",
+        served="/v1/chat/completions, /v1/responses, /v1/embeddings and /v1/models",
         endings=_OPENAI,
     ),
     Dialect.ANTHROPIC: _Advice(

@@ -35,7 +35,9 @@ def codex(wiring: Wiring) -> tuple[Snippet, ...]:
             *(f"  -c {shlex.quote(option)}" for option in options),
         ]
     )
-    lines = ['model_provider = "helmdash"']
+    # It takes no key in this file.
+    lines = [f"# In the shell's profile: export HELMDASH_API_KEY={wiring.file_key}"]
+    lines += ['model_provider = "helmdash"']
     lines += [f"model = {json.dumps(wiring.model)}"] if wiring.model else []
     lines += [f"{name} = {tokens}" for name, tokens in known.items()]
     lines += ["", "[model_providers.helmdash]"]
