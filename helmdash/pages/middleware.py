@@ -29,7 +29,7 @@ from helmdash.pages.render import show_fault
 _OPEN_PATHS = frozenset(
     {"/healthz", "/readyz", "/metrics", "/favicon.ico", "/connect/helmdash.pyz"}
 )
-_OPEN_PREFIXES = ("/login/", "/static/", "/api/", "/alerts/seen/")
+_OPEN_PREFIXES = ("/login/", "/static/", "/api/", "/alerts/seen/", "/weekly/stop/")
 _WAYS = (("/admin/", Way.ADMIN), ("/api/", Way.API))
 # The longest spelling of an IPv6 address.
 _ADDRESS_CHARS = 45

@@ -56,6 +56,8 @@ PAGES: dict[str, Page] = {
     "weekly-file": Page("viewer"),
     "trims": Page("viewer"),
     "net-value": Page("viewer"),
+    "weekly-mail": form("viewer", do="stop"),
+    "weekly-stop": Page("nobody", ("abc-def",)),
     "trim": Page("viewer", ("FIT",)),
     "compare-trim": Page("viewer", ("FIT",)),
     "budgets": Page("viewer"),

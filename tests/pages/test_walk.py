@@ -282,7 +282,7 @@ QUERIES = {
     "/plans/": 11,
     "/plans/plan-1/": 12,
     "/models/": 19,
-    "/weekly/": 26,
+    "/weekly/": 27,
     "/trims/": 17,
     "/try/plan/": 7,
     "/budgets/": 14,

@@ -12,7 +12,7 @@ from functools import partial
 from helmdash import conf
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.rollups.periods import moment_of
-from helmdash.operations import triage
+from helmdash.operations import triage, weekly_mail
 from helmdash.operations.alerts import delivering, looking
 from helmdash.operations.alerts.delivering import Sending
 from helmdash.operations.database import statistics
@@ -184,6 +184,13 @@ def _look_at_trials(run: Run) -> Done:
     return Done(told=f"ended {ended} trials", due_at=run.now + wait)
 
 
+def _mail_week(run: Run) -> Done:
+    sent, failed = weekly_mail.send_due(now=run.now, go_on=run.go_on)
+    due_at = run.now + weekly_mail.AGAIN if failed else weekly_mail.next_due(run.now)
+    not_sent = f", {failed} could not be sent" if failed else ""
+    return Done(told=f"mailed {sent} reports{not_sent}", due_at=due_at)
+
+
 def next_retention(now: datetime) -> datetime:
     """When it is due next, after a moment."""
     at = now.replace(hour=max(conf.env().retain_hour, 0), minute=0, second=0, microsecond=0)
@@ -252,6 +259,12 @@ _SUGGEST = JobKind(
     run=_suggest,
     first_due=lambda now: now + _LEAST_SUGGESTIONS,
 )
+_WEEKLY = JobKind(
+    name="weekly-report",
+    words="Mail the weekly report to who subscribed",
+    run=_mail_week,
+    first_due=weekly_mail.next_due,
+)
 # Not to keep figures waiting: each may take an hour. People may start and cancel them.
 LONG = (_RETENTION, _REBUILD, _SUGGEST)
 # By a thread of its own: somebody looks at the page and waits, while a retention may take an hour.
@@ -266,7 +279,7 @@ _WHAT_IF = JobKind(
 EXPORT = "export"
 _DELIVERY_NAME, _DELIVERY_WORDS = "alert-delivery", "Send messages of alerts"
 WORDS = {
-    **{kind.name: kind.words for kind in (*QUICK, *LONG, _WHAT_IF)},
+    **{kind.name: kind.words for kind in (*QUICK, *LONG, _WHAT_IF, _WEEKLY)},
     _DELIVERY_NAME: _DELIVERY_WORDS,
     EXPORT: "Send calls to the receivers of OTLP traces",
 }
@@ -320,6 +333,17 @@ def rebuild_now(
     return run_now(kind, holder=recorder().name, show=show)
 
 
+def weekly_now(tell: Callable[[str], object]) -> bool:
+    """Mail the newest week now, to whom it was not sent yet. False: a server is at it."""
+
+    def run(run: Run) -> Done:
+        done = _mail_week(run)
+        tell(done.told)
+        return done
+
+    return run_now(replace(_WEEKLY, run=run), holder=recorder().name, show=lambda words: None)
+
+
 _threads: list[JobThread] = []
 
 
@@ -327,7 +351,7 @@ def start(*, sending: Sending) -> None:
     """Start this process's threads: when the server starts, after its recorder. Messages of alerts
     have one of their own, for a receiver that does not answer takes its time."""
     holder = recorder().name
-    groups = (QUICK, _long(), (delivery(sending),), (_WHAT_IF,))
+    groups = (QUICK, _long(), (delivery(sending), _WEEKLY), (_WHAT_IF,))
     _threads.extend(JobThread(group, holder=holder) for group in groups)
     for thread in _threads:
         thread.start()

@@ -16,15 +16,20 @@ _SPECIAL = str.maketrans({each: f"\\{each}" for each in "\\`*_[]<>#|"} | {"\n": 
 def markdown(report: WeeklyReport, *, project: str) -> str:
     """The whole report; ends in a line break."""
     lines = [f"# {_plain(project)}: {report.since:%Y-%m-%d} to {report.until:%Y-%m-%d} (UTC)", ""]
-    for heading, found in (
+    for heading, found in parts(report):
+        lines += [f"## {heading}", "", *(f"- {line}" for line in found), ""]
+    return "\n".join(lines)
+
+
+def parts(report: WeeklyReport) -> tuple[tuple[str, list[str]], ...]:
+    """Its headings, each with its lines, in which names are escaped for Markdown."""
+    return (
         ("Calls", [_traffic(report)]),
         ("What failed", _failed(report)),
         ("What changed", _changed(report)),
         ("What was saved", _saved(report)),
         ("Suggestions that wait", _waiting(report)),
-    ):
-        lines += [f"## {heading}", "", *(f"- {line}" for line in found), ""]
-    return "\n".join(lines)
+    )
 
 
 def _traffic(report: WeeklyReport) -> str:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.http import HttpResponse
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods, require_safe
 
+from helmdash.operations import weekly_mail
 from helmdash.pages import scope
+from helmdash.pages.guards import post_only
 from helmdash.pages.parts.suggestions import shown
 from helmdash.pages.parts.weekly import markdown
 from helmdash.pages.render import PageRequest, show
@@ -18,15 +24,55 @@ from helmdash.queries.weekly import weekly_report
 @require_safe
 def weekly_page(request: PageRequest) -> HttpResponse:
     """The seven days that ended at the last midnight."""
-    report = weekly_report(project_id=scope.current_project(request).id, now=timezone.now())
+    project = scope.current_project(request)
+    report = weekly_report(project_id=project.id, now=timezone.now())
     context = {
         "report": report,
+        "is_mailed": weekly_mail.is_subscribed(user_id=request.user.pk, project_id=project.id),
+        "why_no_mail": weekly_mail.why_not(request.user.email),
         "waiting": [shown(each) for each in report.waiting],
         "decided": [shown(each) for each in report.decided],
         "range": _range(report.since, report.until),
         "before": _range(report.since - (report.until - report.since), report.since),
     }
     return show(request, "pages/weekly.html", context)
+
+
+@post_only("weekly")
+def subscribe(request: PageRequest) -> HttpResponse:
+    """Begin or end the mails of the current project to oneself."""
+    project_id, user = scope.current_project(request).id, request.user
+    actor = scope.current_actor(request)
+    if request.POST.get("do") == "stop":
+        weekly_mail.unsubscribe(by=str(actor), user_id=user.pk, project_id=project_id)
+        messages.success(request, "You get no more of them.")
+        return HttpResponseRedirect(request.page)
+    try:
+        weekly_mail.subscribe(
+            actor=actor,
+            user_id=user.pk,
+            email=user.email,
+            project_id=project_id,
+            now=timezone.now(),
+        )
+        messages.success(request, f"From next Monday on it goes to {user.email}.")
+    except weekly_mail.CannotMail as error:
+        messages.error(request, f"mail: {error}")
+    return HttpResponseRedirect(request.page)
+
+
+# Mail programs unsubscribe by a POST of their own (RFC 8058), without a page's token; the signed
+# link is what lets them.
+@csrf_exempt
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def stop(request: HttpRequest, token: str) -> HttpResponse:
+    """Whoever has the mail ends it here. Nobody has to be signed in; only a POST does it."""
+    if request.method == "POST":
+        weekly_mail.stop(token)
+    found = weekly_mail.find(token)
+    status = 200 if found is not None else 410
+    return render(request, "pages/weekly_stop.html", {"found": found}, status=status)
 
 
 def _range(since: datetime, until: datetime) -> str:

@@ -51,6 +51,7 @@ from helmdash.records.models.suggestions import Suggestion
 from helmdash.records.models.triage import FailureMark, TriageWord
 from helmdash.records.models.trials import Trial, TrialCall
 from helmdash.records.models.upstreams import Upstream
+from helmdash.records.models.weekly import WeeklySubscription
 from helmdash.records.models.whatif import WhatIf
 from helmdash.records.models.windows import LearnedWindow
 
@@ -110,5 +111,6 @@ __all__ = [
     "TrialCall",
     "UncountedCalls",
     "Upstream",
+    "WeeklySubscription",
     "WhatIf",
 ]

@@ -1,0 +1,217 @@
+"""The weekly report by mail: who gets it, and sending it, once for each week.
+
+People subscribe themselves to a project that they may read, at their account's own address. Each
+Monday a job sends the week that ended at midnight of UTC; whether somebody may still read the
+project is asked anew. A row is marked when the mail server has taken its mail, so that no restart
+and no second server sends it again; in the moment between the two a repeat is possible, and has the
+same Message-ID. No text of a prompt or an answer is in it, and no control character.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+from urllib.parse import urlsplit
+
+from django.core import signing
+from django.core.exceptions import ValidationError
+from django.core.mail import EmailMultiAlternatives
+from django.core.validators import validate_email
+from django.template.loader import render_to_string
+
+from helmdash import conf
+from helmdash.core.access.permissions import Actor, Right, may, require
+from helmdash.operations.database.transactions import write
+from helmdash.queries.access import person_of, project_info
+from helmdash.queries.weekly import WeeklyReport, weekly_report
+from helmdash.records import audit
+from helmdash.records.models import WeeklySubscription
+
+logger = logging.getLogger(__name__)
+
+_SALT: Final = "helmdash.weekly.stop"
+_PATH: Final = "/weekly/stop/{token}/"
+# Europe is at work then, and every zone's Sunday is over but the last.
+_HOUR: Final = 6
+# A mail server that is away is asked again so often, until the next week's is due.
+AGAIN: Final = timedelta(minutes=15)
+
+
+class CannotMail(Exception):
+    """No mail can be sent to this person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """What a link to unsubscribe is about. is_over: there is no such subscription (any more)."""
+
+    project: str
+    is_over: bool
+
+
+def why_not(email: str) -> str:
+    """Why no mail can go to an address; "" where it can."""
+    if not conf.env().smtp_url:
+        return "HELMDASH_SMTP_URL is not set: no mail can be sent"
+    if not conf.env().public_url:
+        return "HELMDASH_PUBLIC_URL is not set: a mail could not lead back here"
+    try:
+        validate_email(email)
+    except ValidationError:
+        return "your account has no e-mail address: who administers HelmDash sets it"
+    return ""
+
+
+def is_subscribed(*, user_id: int, project_id: int) -> bool:
+    """Whether somebody gets the report of a project. One query."""
+    return WeeklySubscription.objects.filter(user_id=user_id, project_id=project_id).exists()
+
+
+def subscribe(*, actor: Actor, user_id: int, email: str, project_id: int, now: datetime) -> None:
+    """Send somebody the report from the next week on; twice is once.
+
+    user_id, email: the actor's own. Raises Forbidden, and CannotMail.
+    """
+    require(actor, Right.READ, project_id=project_id)
+    why = why_not(email)
+    if why:
+        raise CannotMail(why)
+
+    def work() -> None:
+        _, is_new = WeeklySubscription.objects.get_or_create(
+            user_id=user_id, project_id=project_id, defaults={"since": now}
+        )
+        if is_new:
+            _note(str(actor), project_id, "started")
+
+    write(work)
+
+
+def unsubscribe(*, by: str, user_id: int, project_id: int) -> None:
+    """Send it no more."""
+    rows = WeeklySubscription.objects.filter(user_id=user_id, project_id=project_id)
+
+    def work() -> None:
+        if rows.delete()[0]:
+            _note(by, project_id, "stopped")
+
+    write(work)
+
+
+def find(token: str) -> Stop | None:
+    """What a link from a mail is about; None for one that is not ours. It does not expire: nobody
+    has to sign in to be left alone."""
+    row = _of_token(token)
+    if row is None:
+        return None
+    user_id, project_id = row
+    found = WeeklySubscription.objects.filter(user_id=user_id, project_id=project_id)
+    subscription = found.select_related("project").first()
+    return Stop(
+        project=subscription.project.name if subscription else "", is_over=subscription is None
+    )
+
+
+def stop(token: str) -> bool:
+    """Unsubscribe by a link from a mail. False: it is not one of ours."""
+    row = _of_token(token)
+    if row is None:
+        return False
+    unsubscribe(by="who got the mail", user_id=row[0], project_id=row[1])
+    return True
+
+
+def week_before(now: datetime) -> datetime:
+    """The Monday's midnight of UTC at which the newest whole week ended."""
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    return midnight - timedelta(days=midnight.weekday())
+
+
+def next_due(now: datetime) -> datetime:
+    """When the next one goes out."""
+    at = week_before(now) + timedelta(hours=_HOUR)
+    return at if at > now else at + timedelta(days=7)
+
+
+def send_due(*, now: datetime, go_on: Callable[[], None]) -> tuple[int, int]:
+    """Send the newest whole week to whom it was not sent yet: how many were sent, and how many
+    could not be. go_on: called before each, and raises where somebody else has the job by now."""
+    until = week_before(now)
+    rows = WeeklySubscription.objects.filter(since__lt=until).exclude(sent_until__gte=until)
+    reports: dict[int, WeeklyReport] = {}
+    sent = failed = 0
+    for row in rows.select_related("project", "user").order_by("project_id", "user_id"):
+        go_on()
+        if not may(person_of(row.user), Right.READ, project_id=row.project_id):
+            continue
+        if row.project_id not in reports:
+            reports[row.project_id] = weekly_report(project_id=row.project_id, now=until)
+        problem = why_not(row.user.email) or _send(row, reports[row.project_id])
+        mark = {"problem": problem} if problem else {"problem": None, "sent_until": until}
+        write(partial(WeeklySubscription.objects.filter(pk=row.pk).update, **mark))
+        sent, failed = sent + (not problem), failed + bool(problem)
+    return sent, failed
+
+
+def as_text(report: WeeklyReport, *, slug: str, name: str, stop_path: str = "") -> str:
+    """The mail's text."""
+    return render_to_string("mail/weekly.txt", _context(report, slug, name, stop_path))
+
+
+def _send(row: WeeklySubscription, report: WeeklyReport) -> str:
+    """Why it could not be sent; "" where it was."""
+    project = project_info(row.project)
+    path = _PATH.format(token=signing.dumps([row.user_id, row.project_id], salt=_SALT))
+    context = _context(report, project.slug, project.name, path)
+    base = conf.env().public_url
+    host = urlsplit(base).hostname
+    name = "".join(each if each.isprintable() else " " for each in project.name)
+    mail = EmailMultiAlternatives(
+        subject=f"{name}: the week to {report.until:%Y-%m-%d}",
+        body=render_to_string("mail/weekly.txt", context),
+        to=[row.user.email],
+        headers={
+            "Message-ID": f"<weekly-{row.pk}-{report.until:%Y%m%d}@{host}>",
+            # RFC 8058: mail programs unsubscribe by one click.
+            "List-Unsubscribe": f"<{base.rstrip('/')}{path}>",
+            "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+            # Nobody's absence is to be answered to us.
+            "Auto-Submitted": "auto-generated",
+        },
+    )
+    mail.attach_alternative(render_to_string("mail/weekly.html", context), "text/html")
+    try:
+        mail.send()
+    except (OSError, ValueError) as error:
+        # smtplib's errors are OSErrors; their words may hold a password.
+        logger.warning("a weekly report could not be sent", extra={"error": type(error).__name__})
+        return f"the mail server: {type(error).__name__}"
+    return ""
+
+
+def _context(report: WeeklyReport, slug: str, name: str, stop_path: str) -> dict[str, object]:
+    return {
+        "report": report,
+        "slug": slug,
+        "name": name,
+        "base": conf.env().public_url.rstrip("/"),
+        "stop_path": stop_path,
+    }
+
+
+def _of_token(token: str) -> tuple[int, int] | None:
+    try:
+        user_id, project_id = signing.loads(token, salt=_SALT)
+    except (signing.BadSignature, ValueError, TypeError):
+        return None
+    return int(user_id), int(project_id)
+
+
+def _note(by: str, project_id: int, action: str) -> None:
+    audit.note(
+        actor=by, project_id=project_id, kind="weekly report", action=action, subject="by mail"
+    )

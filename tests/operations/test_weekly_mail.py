@@ -1,0 +1,192 @@
+"""The weekly report by mail: to whom, once for each week, and with nobody's control characters."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+
+import pytest
+from django.contrib.auth.models import User
+from django.core import mail
+from django.core.management import call_command
+from django.test import Client
+
+from helmdash import conf
+from helmdash.core.access.permissions import SHELL, Forbidden, MemberRole
+from helmdash.operations import weekly_mail
+from helmdash.operations.access import members
+from helmdash.operations.jobs import kinds
+from helmdash.queries.access import ProjectInfo, person_of
+from helmdash.records.models import WeeklySubscription
+from tests.factories import make_capture, make_project, record
+
+MONDAY = datetime(2026, 6, 8, tzinfo=UTC)
+AT_SIX = MONDAY + timedelta(hours=6)
+
+
+@pytest.fixture(autouse=True)
+def mailing(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"public_url": "https://helm.example", "smtp_url": "smtp://mail.example"}
+    set_up = conf.env().model_copy(update=given)
+    monkeypatch.setattr(conf, "env", lambda: set_up)
+
+
+@pytest.fixture
+def project() -> ProjectInfo:
+    return make_project()
+
+
+def subscriber(project: ProjectInfo, name: str = "ann", since: datetime = MONDAY) -> User:
+    members.set_member(actor=SHELL, user=name, project=project.slug, role=MemberRole.VIEWER)
+    user = User.objects.get(username=name)
+    user.email = f"{name}@example.org"
+    user.save()
+    weekly_mail.subscribe(
+        actor=person_of(user),
+        user_id=user.pk,
+        email=user.email,
+        project_id=project.id,
+        now=since - timedelta(days=2),
+    )
+    return user
+
+
+def send(now: datetime = AT_SIX) -> tuple[int, int]:
+    return weekly_mail.send_due(now=now, go_on=lambda: None)
+
+
+def test_a_week_is_mailed_once_to_each_who_may_still_read_it(project: ProjectInfo) -> None:
+    record(
+        make_capture(
+            id="bad",
+            model="acme/<b>tiny\u202e\x07",
+            http_status=429,
+            usage=None,
+            finish_reason=None,
+            error_message="rate limited",
+            started_at=MONDAY - timedelta(days=2),
+            content="a text of somebody's",
+        )
+    )
+    subscriber(project)
+    gone = subscriber(project, "bob")
+    members.remove_member(actor=SHELL, user="bob", project=project.slug)
+    subscriber(project, "late", since=MONDAY + timedelta(days=3))
+
+    assert send() == (1, 0)
+    assert send() == send(AT_SIX + timedelta(days=6)) == (0, 0)
+
+    (message,) = mail.outbox
+    assert isinstance(message, mail.EmailMultiAlternatives)
+    assert message.to == ["ann@example.org"]
+    assert message.subject == "Default: the week to 2026-06-08"
+    html = str(message.alternatives[0][0])
+    for text in (str(message.body), html):
+        assert "somebody's" not in text
+        assert not {"\u202e", "\x07"} & set(text)
+        assert "https://helm.example/weekly/?project=default" in text
+    assert "acme/<b>tiny" in message.body
+    assert "acme/&lt;b&gt;tiny" in html
+    # The next week's is another one, and has another id.
+    assert send(AT_SIX + timedelta(days=7)) == (2, 0)
+    ids = [each.extra_headers["Message-ID"] for each in mail.outbox]
+    assert len(set(ids)) == 3
+    assert not WeeklySubscription.objects.get(user=gone).sent_until
+
+
+def test_one_that_could_not_be_sent_is_tried_again(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = subscriber(project)
+
+    def refuse(self: object, fail_silently: bool = False) -> int:
+        raise ConnectionRefusedError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(mail.EmailMultiAlternatives, "send", refuse)
+        assert send() == (0, 1)
+    row = WeeklySubscription.objects.get(user=user)
+    assert (row.problem, row.sent_until) == ("the mail server: ConnectionRefusedError", None)
+    assert send() == (1, 0)
+    row.refresh_from_db()
+    assert (row.problem, row.sent_until) == (None, MONDAY)
+
+
+def test_the_link_in_a_mail_ends_it_without_signing_in(project: ProjectInfo) -> None:
+    user = subscriber(project)
+    send()
+    (message,) = mail.outbox
+    link = message.extra_headers["List-Unsubscribe"].strip("<>")
+    path = link.removeprefix("https://helm.example")
+    assert link in message.body
+    client = Client(enforce_csrf_checks=True)
+
+    # Programs that look at links send a GET: it changes nothing.
+    assert "No more weekly reports?" in client.get(path).content.decode()
+    assert weekly_mail.is_subscribed(user_id=user.pk, project_id=project.id)
+    one_click = client.post(path, {"List-Unsubscribe": "One-Click"})
+
+    assert "You get no more of them" in one_click.content.decode()
+    assert not weekly_mail.is_subscribed(user_id=user.pk, project_id=project.id)
+    assert client.get("/weekly/stop/forged/").status_code == 410
+    assert send(AT_SIX + timedelta(days=7)) == (0, 0)
+
+
+def test_people_subscribe_themselves_where_they_may_read(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = subscriber(project)
+    stranger = User.objects.create_user("stranger", "s@example.org")
+    with pytest.raises(Forbidden):
+        weekly_mail.subscribe(
+            actor=person_of(stranger),
+            user_id=stranger.pk,
+            email=stranger.email,
+            project_id=project.id,
+            now=MONDAY,
+        )
+    client = Client()
+    client.force_login(user)
+    assert "Mail it to me no more" in client.get("/weekly/").getvalue().decode()
+    client.post("/weekly/mail/", {"do": "stop"})
+    assert not WeeklySubscription.objects.exists()
+    client.post("/weekly/mail/", {"do": "start"})
+    assert WeeklySubscription.objects.get().user_id == user.pk
+    client.post("/weekly/mail/", {"do": "stop"})
+    # Without an address, and where no mail can be sent, nobody is subscribed and the page says why.
+    User.objects.filter(pk=user.pk).update(email="not one")
+    client.post("/weekly/mail/", {"do": "start"})
+    assert "no e-mail address" in client.get("/weekly/").getvalue().decode()
+    without = conf.env().model_copy(update={"smtp_url": ""})
+    monkeypatch.setattr(conf, "env", lambda: without)
+    assert "HELMDASH_SMTP_URL is not set" in client.get("/weekly/").getvalue().decode()
+    assert not WeeklySubscription.objects.exists()
+
+
+def test_the_command_prints_and_sends(project: ProjectInfo) -> None:
+    def run(*words: str) -> str:
+        out = StringIO()
+        call_command("weekly_report", *words, stdout=out)
+        return out.getvalue()
+
+    subscriber(project, since=datetime(2020, 1, 6, tzinfo=UTC))
+
+    printed = run("--print")
+    assert "What was saved" in printed
+    assert "No more of these" not in printed
+    assert run("--send") == "mailed 1 reports\n"
+    assert run("--send") == "mailed 0 reports\n"
+
+
+@pytest.mark.parametrize(
+    ("now", "due"),
+    [
+        (MONDAY, AT_SIX),
+        (AT_SIX, AT_SIX + timedelta(days=7)),
+        (MONDAY - timedelta(seconds=1), AT_SIX),
+        (AT_SIX + timedelta(days=3), AT_SIX + timedelta(days=7)),
+    ],
+)
+def test_it_is_due_on_mondays(now: datetime, due: datetime) -> None:
+    assert weekly_mail.next_due(now) == due
+    assert "weekly-report" in kinds.WORDS
