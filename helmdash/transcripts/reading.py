@@ -21,7 +21,10 @@ from helmdash.transcripts.calls import Origin, TranscriptCall
 # A line with an image may have some megabytes; what is longer is no line of a transcript.
 MAX_LINE_BYTES = 64 * 1024 * 1024
 # A document that is read whole, such as a task of Cline's.
-MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+# What a line or a document may hold: each value is an object of some 80 bytes, and 20 million of
+# the shortest fit into a line. The longest real ones are texts and images: few values.
+_MOST_VALUES = 1_000_000
 
 
 @dataclass
@@ -161,12 +164,20 @@ def open_regular(path: Path) -> Any:
 
 
 def parse_object(line: bytes) -> dict[str, Any] | None:
-    """The JSON object of a line; None where it holds none, or one that nests too deeply."""
+    """The JSON object of a line; None where it holds none, or one that nests too deeply or has too
+    many values."""
+    value = _parse(line)
+    return value if isinstance(value, dict) else None
+
+
+def _parse(text: bytes) -> Any:
+    # Each value but the first has a comma or a bracket before it.
+    if len(text) > _MOST_VALUES and sum(map(text.count, (b",", b"[", b"{"))) > _MOST_VALUES:
+        return None
     try:
-        value = json.loads(line)
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
 
 
 def read_document(path: Path) -> Any:
@@ -177,10 +188,7 @@ def read_document(path: Path) -> Any:
     with open_regular(path) as stream:
         if os.fstat(stream.fileno()).st_size > MAX_DOCUMENT_BYTES:
             raise OSError(f"{path} is larger than {MAX_DOCUMENT_BYTES} bytes")
-        try:
-            return json.loads(stream.read())
-        except (ValueError, RecursionError):
-            return None
+        return _parse(stream.read())
 
 
 def walk(root: Path, *suffixes: str) -> list[Path]:

@@ -18,7 +18,7 @@ from helmdash.core.agents.names import foreign_name
 from helmdash.transcripts.agents import NAMES, readers_of
 from helmdash.transcripts.calls import conversation_name, moment_of, short_id
 from helmdash.transcripts.importing import Importer, Progress, Stored
-from helmdash.transcripts.reading import Home
+from helmdash.transcripts.reading import Home, parse_object
 from helmdash.transcripts.sent_files import SentFiles
 from helmdash.transcripts.telling import ProgressBar, summary_lines
 from tests.transcripts.homes import CALLS, SESSION, claude_line, make_home, write_lines
@@ -130,10 +130,17 @@ HOSTILE: dict[str, bytes] = {
     "other kinds everywhere": b'{"type":"assistant","sessionId":{},"message":[],"payload":7}\n',
     "counts that are none": b'{"type":"assistant","sessionId":"s","message":{"id":"m","model":"m",'
     b'"usage":{"input_tokens":1e400,"output_tokens":-3,"cache_read_input_tokens":true}}}\n',
+    "too many values": b'{"type":"assistant","sessionId":"s","n":[' + b"[]," * 600_000 + b"1]}\n",
     "an endless number": b'{"type":"assistant","sessionId":"s","n":' + b"9" * 5000 + b"}\n",
     "unseen": b'{"type":"assistant","sessionId":"a\\u0000\\ud800\\u202e/../b",'
     b'"requestId":"\\u001b[31m","message":{"id":"\\ud800","model":"m\\u0000\\n","usage":{"input_tokens":4}}}\n',
 }
+
+
+def test_a_line_of_values_alone_takes_no_memory_of_its_own() -> None:
+    assert parse_object(HOSTILE["too many values"]) is None
+    long = b'{"text":"' + b"x" * 3_000_000 + b'"}'
+    assert parse_object(long) is not None
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
