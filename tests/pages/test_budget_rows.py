@@ -72,7 +72,7 @@ def test_a_row_tells_its_lines_its_models_and_their_prompts(
         html = owner.get(LIST).content.decode()
 
     assert faults(html) == []
-    found = re.findall(r'<tr id="row-\d+">.*?</tr>', html, re.DOTALL)
+    found = re.findall(r'<tr id="row-\d+".*?</tr>', html, re.DOTALL)
     assert len(found) == Budget.objects.count()
     # Those in use come first; 115,200 is 90 % of the window of 128,000.
     first = found[0]

@@ -172,6 +172,19 @@ def test_filters_narrow_the_rates(
     assert [words for words in not_there if words in text] == []
 
 
+def test_what_failed_leads_to_its_calls(owner: Client, project: ProjectInfo) -> None:
+    for number, said in enumerate(('{"steps": []}', "I would search first.", '{"steps": []}')):
+        call = make_capture(id=f"c{number}", model="a", purpose="plan", content=said)
+        record(call, project=project)
+
+    html = owner.get("/models/").content.decode()
+    links = re.findall(r'data-name="Undecodable"><a class="failures" href="([^"]+)"', html)
+
+    assert len(links) == 1
+    listed = owner.get(unescape(links[0])).content.decode()
+    assert [f'href="/calls/c{n}/' in listed for n in range(3)] == [False, True, False]
+
+
 def test_without_a_call_there_is_a_word_about_it(owner: Client, project: ProjectInfo) -> None:
     assert "Nothing received yet" in read(owner, "/models/")[1]
     assert "No call matches these filters" in read(owner, "/models/?since=1h")[1]

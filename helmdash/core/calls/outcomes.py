@@ -29,6 +29,11 @@ def outcome_of(*, cause: str, status: str) -> CallOutcome:
     return CallOutcome.CLEAN if status == "success" else CallOutcome.FAILED
 
 
+def causes_of(outcome: CallOutcome) -> tuple[FailureCause, ...]:
+    """The causes that lead to an outcome; none for clean calls. A failed call may have none."""
+    return tuple(cause for cause in FailureCause if _outcome_of_cause(cause) is outcome)
+
+
 def _outcome_of_cause(cause: FailureCause) -> CallOutcome:
     match cause:
         case FailureCause.LENGTH_TRUNCATED | FailureCause.REASONING_EXHAUSTED:

@@ -6,6 +6,7 @@ a few minutes old whenever they are loaded.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from django.db import connection, transaction
@@ -47,11 +48,15 @@ DEMO_SLUG = "demo"
 _CALLER = "demo"
 
 
-def load_demo(*, actor: Actor, now: datetime) -> int:
+def load_demo(
+    *, actor: Actor, now: datetime, progress: Callable[[str], None] = lambda said: None
+) -> int:
     """Load the demo project afresh, with times up to `now`. Gives the number of calls.
 
+    progress: hears what is done next. Broken off, it leaves a part; loading again begins anew.
     Raises Forbidden: it takes superusers and owners of the default project.
     """
+    progress("removing what there was")
     remove_demo(actor=actor)
     _note(actor, "loaded")
     row = Project.objects.create(
@@ -66,7 +71,8 @@ def load_demo(*, actor: Actor, now: datetime) -> int:
     row.refresh_from_db()
     project = project_info(row)
     told = read_fixture("calls")
-    for fit in told["fits"]:
+    for number, fit in enumerate(told["fits"], start=1):
+        progress(f"fit {number} of {len(told['fits'])}")
         fit_catalog(
             actor=SHELL,
             project=project,
@@ -81,8 +87,11 @@ def load_demo(*, actor: Actor, now: datetime) -> int:
             now=time_of(fit, now),
         )
     captures = [call for each in told["conversations"] for call in captures_of(each, now)]
+    progress(f"recording {len(captures)} calls")
     record_calls(project=project, captures=captures, caller=_CALLER, now=now)
+    progress("making plans")
     planned = load_plans(project=project, caller=_CALLER, now=now)
+    progress("caring for conversations")
     cared_for = load_care(project=project, caller=_CALLER, now=now)
     return len(captures) + planned + cared_for
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from urllib.parse import urlencode
 
 from django import template
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import slugify
 
 from helmdash.core.budgets.health import Health, HealthReason
 from helmdash.core.budgets.levels import LEVELS, Glyph, Level, LevelRow
+from helmdash.core.calls.outcomes import CallOutcome, causes_of
 from helmdash.core.text.tokens import compact_json
 from helmdash.pages.parts import drawings, words
 from helmdash.pages.parts.attempts import tries
 from helmdash.pages.parts.care import countdown
 from helmdash.pages.parts.receipts import flags, waterfall
 from helmdash.queries.ledger import ProcessLedger
-from helmdash.queries.models import Rate
+from helmdash.queries.models import OTHER, ModelRow, Rate
 
 register = template.Library()
 
@@ -237,6 +240,22 @@ def rate(value: Rate) -> SafeString:
         words.rounded(value.share),
         thousands(value.count),
         thousands(value.n),
+    )
+
+
+@register.simple_tag(takes_context=True)
+def failures_of(context: template.Context, row: ModelRow, outcome: str) -> SafeString:
+    """A share of a row's calls that ended so, as the way to these calls: by their causes."""
+    value: Rate = getattr(row, outcome)
+    if not value.count:
+        return rate(value)
+    causes = ",".join(cause.value for cause in causes_of(CallOutcome(outcome)))
+    carried = context["form"].carried if "form" in context else {}
+    query = {"model": row.model, "query": f"cause:{causes}", "purpose": row.purpose, **carried}
+    # What figures count together no list of calls can be asked for.
+    told = {name: said for name, said in query.items() if said and said != OTHER}
+    return format_html(
+        '<a class="failures" href="{}?{}">{}</a>', reverse("calls"), urlencode(told), rate(value)
     )
 
 

@@ -22,7 +22,7 @@ from helmdash.pages.zones import reader_zone
 from helmdash.queries.budgets import budget_edits
 from helmdash.queries.budgets.budget_edits import EditList
 
-_WEEK: Final = re.compile(r"(\d{4})-W(\d{2})", re.ASCII)
+_WEEK: Final = re.compile(r"(\d{4})-W(\d{1,2})", re.ASCII)
 # As many as are edited at once.
 _MOST_ONLY: Final = 100
 

@@ -8,6 +8,7 @@ from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
+from helmdash.cli.progress import progress_line
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations.demo import loading
 
@@ -20,7 +21,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["action"] == "load":
-            count = loading.load_demo(actor=SHELL, now=timezone.now())
+            with progress_line() as show:
+                count = loading.load_demo(actor=SHELL, now=timezone.now(), progress=show)
             self.stdout.write(f"Loaded {count} demo calls into the project “Demo”.")
             return
         removed = loading.remove_demo(actor=SHELL)

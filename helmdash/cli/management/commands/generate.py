@@ -9,6 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
 from helmdash.cli.base import BaseCommand
+from helmdash.cli.progress import progress_line
 from helmdash.core.access.permissions import SHELL
 from helmdash.operations.demo import generating
 
@@ -39,16 +40,20 @@ class Command(BaseCommand):
                 raise CommandError(f"--{name} must be at least 1")
         began = time.monotonic()
         try:
-            done = generating.generate_calls(
-                actor=SHELL,
-                calls=options["calls"],
-                conversations=options["conversations"],
-                slug=options["project"],
-                seed=options["seed"],
-                force=options["force"],
-                now=timezone.now(),
-                progress=self._progress if options["verbosity"] > 1 else None,
-            )
+            with progress_line() as show:
+                wanted = options["calls"]
+                done = generating.generate_calls(
+                    actor=SHELL,
+                    calls=wanted,
+                    conversations=options["conversations"],
+                    slug=options["project"],
+                    seed=options["seed"],
+                    force=options["force"],
+                    now=timezone.now(),
+                    progress=self._progress
+                    if options["verbosity"] > 1
+                    else lambda stored: show(f"{stored:,} of {wanted:,} calls"),
+                )
         except generating.GenerateError as error:
             raise CommandError(str(error)) from None
         seconds = time.monotonic() - began
