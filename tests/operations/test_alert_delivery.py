@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
+from contextlib import ExitStack
 from datetime import timedelta
+from urllib.parse import quote
 
 import pytest
+from django.db import OperationalError, connection
 
 from helmdash import notifier
 from helmdash.core.access.permissions import SHELL
@@ -25,6 +28,7 @@ from helmdash.records.models import Alert, AlertChannel, AlertDelivery, AlertMes
 from tests.factories import NOW, make_project
 from tests.operations.alert_support import CRITICAL, SENT, Receiver, call, channel, look, rule
 from tests.operations.test_alerts import listening
+from tests.support.postgres import closed_database
 
 SECOND = timedelta(seconds=1)
 KEY = "0" * 32
@@ -211,3 +215,57 @@ def test_a_look_from_before_an_erasure_brings_no_name_back(project: ProjectInfo)
     call(project, CRITICAL, "stays")
     look(NOW + 10 * SECOND)
     assert Alert.objects.filter(subject="stays").exists()
+
+
+class Cutting(Receiver):
+    """Takes one message while nobody gets into the database, and the next ones as ever."""
+
+    def __init__(self, until: ExitStack) -> None:
+        super().__init__()
+        self._until: ExitStack | None = until
+
+    def send(self, target: Target, shaped: HttpPost | Mail) -> Future[Outcome]:
+        if self._until is not None:
+            given = connection.get_connection_params()
+            server = "postgresql://{user}:{password}@{host}:{port}".format(
+                **{name: quote(str(given.get(name) or ""), safe="") for name in _PARTS}
+            )
+            self._until.enter_context(closed_database(f"{server}/{given['dbname']}"))
+            self._until = None
+        return super().send(target, shaped)
+
+
+_PARTS = ("user", "password", "host", "port")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_outage_of_the_database_while_messages_are_sent_loses_none() -> None:
+    """A real one: connections are ended after the first message went out, and none is let in."""
+    if connection.vendor != "postgresql":
+        pytest.skip("a file is not thrown out of")
+    project = make_project()
+    rule(project, RuleKind.LEVEL, channel(project), group_s=0)
+    for number in range(3):
+        call(project, CRITICAL, f"talk-{number}")
+    assert look(NOW + 5 * SECOND) == 3
+
+    with ExitStack() as outage:
+        receiver = Cutting(outage)
+        with pytest.raises(OperationalError):
+            receiver.deliver()
+        connection.close()
+        # While it is away: no look and no delivery, and nothing goes out.
+        with pytest.raises(OperationalError):
+            look(NOW + 10 * SECOND)
+        with pytest.raises(OperationalError):
+            receiver.deliver()
+        connection.close()
+    assert receiver.deliver() == 3
+    assert receiver.deliver() == 0
+
+    keys = [body["dedup_key"] for _, body in receiver.got]
+    # What went out and could not be noted is sent once more, by the same key.
+    assert len(keys) == 4
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3
+    assert {each.state for each in AlertDelivery.objects.all()} == {"sent"}
