@@ -60,6 +60,7 @@ CALL_FIELDS: Final = (
     Field(name="conversation", kind=Kind.TEXT, meaning="whole id"),
     Field(name="reason", kind=Kind.WORD, meaning="why unknown", words=same(HealthReason)),
     Field(name="lane", kind=Kind.WORD, meaning="main or side", words=same(Lane)),
+    Field(name="upstream", kind=Kind.TEXT, meaning="whole name of who answered"),
     Field(name="variant", kind=Kind.TEXT, meaning=f"prompt variant, or {NO_VARIANT}"),
 )
 
@@ -105,6 +106,10 @@ def _of_lane(_project_id: int, term: Term) -> Q:
     return found
 
 
+def _of_upstream(_project_id: int, term: Term) -> Q:
+    return Q(provider__in=whole_values(term))
+
+
 def _of_variant(_project_id: int, term: Term) -> Q:
     wanted = whole_values(term)
     return Q(prompt_variant__in=["" if each == NO_VARIANT else each for each in wanted])
@@ -132,6 +137,7 @@ CALL_TERMS: Final = TermTable(
         "cause": _of_cause,
         "conversation": _of_conversations,
         "lane": _of_lane,
+        "upstream": _of_upstream,
         "variant": _of_variant,
         **{name: known_of(column) for name, column in _COLUMNS.items()},
     },

@@ -58,6 +58,8 @@ ALL = TALK | {"cut", "also/with slash", "lost"}
         ("has:tools", set()),
         ("has:cut", set()),
         ("-variant:none", set()),
+        ("upstream:nobody", set()),
+        ("-upstream:nobody", ALL),
         ("-client:codex -pack:x -finish:length -reason:suspected_cut ttft:>1h", set()),
     ],
 )

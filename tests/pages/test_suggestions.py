@@ -155,3 +155,17 @@ def test_a_trial_has_bounds(
 
     assert said in answer.content.decode()
     assert Suggestion.objects.get().state == "open"
+
+
+def test_what_one_upstream_taught_leads_to_its_calls_alone(
+    owner: Client, project: ProjectInfo
+) -> None:
+    make_suggestion(project=project, upstream="far west")
+    for provider in ("far west", "east"):
+        name, at = f"call-{provider[-4:]}", NOW - timedelta(days=1)
+        record(make_capture(id=name, provider=provider, started_at=at))
+
+    (address,) = re.findall(r'href="([^"]+)">240 calls', _text(owner))
+
+    listed = _text(owner, address.replace("&amp;", "&"))
+    assert set(re.findall(r'href="/calls/(call-\w+)/', listed)) == {"call-west"}

@@ -13,6 +13,7 @@ from helmdash.core.budgets.trials import Arm
 from helmdash.core.calls.finish import FinishReason
 from helmdash.core.evidence.suggested import Figure, Value
 from helmdash.core.evidence.trialling import TrialState
+from helmdash.core.text.query_terms import term_text
 from helmdash.core.text.time_ranges import TimeRange
 from helmdash.queries.evidence.limits import LearnedLimit, LearnedLimits
 from helmdash.queries.evidence.suggestions import SuggestionView
@@ -70,7 +71,7 @@ class ShownSuggestion:
 
 def shown(found: SuggestionView) -> ShownSuggestion:
     """The suggestion with what the page adds."""
-    base = {"model": found.model_key, "range": _range(found)}
+    base = {"model": found.model_key, "range": _range(found), **_of_upstream(found.upstream)}
     narrowed = _narrowed(found)
     calls = reverse("calls")
     return ShownSuggestion(
@@ -163,14 +164,19 @@ def shown_limits(found: LearnedLimits) -> tuple[ShownLimit, ...]:
     )
 
 
+def _of_upstream(name: str) -> dict[str, str]:
+    """The filter that leaves the calls of one upstream; none for all of them."""
+    return {"query": term_text("upstream", name)} if name else {}
+
+
 # A part of a model's calls, and the filter that leaves it.
 _PARTS = {"purpose": "purpose", "prompt_variant": "variant"}
 
 
 def _calls_of(model_key: str, each: LearnedLimit) -> str:
-    if each.upstream or not each.calls:
+    if not each.calls:
         return ""
-    query = {"model": model_key, "range": _range(each)}
+    query = {"model": model_key, "range": _range(each), **_of_upstream(each.upstream)}
     kind, _, name = each.part.partition("=")
     if kind in _PARTS:
         query[_PARTS[kind]] = name
