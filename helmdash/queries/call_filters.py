@@ -84,13 +84,23 @@ def reach(
     is_ahead: bool = False,
 ) -> Reach | None:
     """How far a list looks that begins at the newest call (is_ahead: the oldest), or beside one:
-    MOST_TRIED rows where
-    terms are tried on each. None: to the end, as there are no such terms or fewer rows. One query.
+    MOST_TRIED rows where terms or filters without an index are tried on each. None: to the end, as
+    there are no such ones or fewer rows. One query.
     """
-    if filters.q or not CALL_TERMS.tried(filters.terms):
+    if filters.q or not _is_tried(filters):
         return None
     rows = found_by_index(project_id, filters)
     return reach_of(rows, "started_at", beside, is_ahead=is_ahead, most=MOST_TRIED)
+
+
+def _is_tried(filters: CallFilters) -> bool:
+    """Whether rows are looked at one by one: nearly all calls are main ones, so these are found."""
+    return (
+        bool(CALL_TERMS.tried(filters.terms))
+        or filters.purpose == OTHER
+        or filters.lane == Lane.SIDE
+        or any(each is not None for each in (filters.size, filters.variant, filters.tokens_over))
+    )
 
 
 def found_by_index(project_id: int, filters: CallFilters) -> QuerySet[Call]:

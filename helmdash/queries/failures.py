@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -193,7 +193,8 @@ def _times(
     until: datetime | None,
 ) -> dict[_Group, tuple[datetime, datetime]]:
     """When the first and the newest call of each group started. One statement: for each a step into
-    the index of causes, within the range and from the beginning of the period that has it."""
+    the index of causes, within the range and within the period that has it, so that no other months
+    are asked."""
     asked: dict[str, Subquery] = {}
     bounds = {
         each: (_within(seen.first or 0, since), _within(seen.latest or 0, since))
@@ -205,16 +206,29 @@ def _times(
         ).values("started_at")
         calls = calls if until is None else calls.filter(started_at__lt=until)
         asked[f"first_{at}"] = Subquery(
-            calls.filter(started_at__gte=first).order_by("started_at", "id")[:1]
+            calls.filter(started_at__gte=first, started_at__lt=_after(first)).order_by(
+                "started_at", "id"
+            )[:1]
         )
         asked[f"latest_{at}"] = Subquery(
-            calls.filter(started_at__gte=latest).order_by("-started_at", "-id")[:1]
+            calls.filter(started_at__gte=latest, started_at__lt=_after(latest)).order_by(
+                "-started_at", "-id"
+            )[:1]
         )
     told = Project.objects.filter(pk=project_id).annotate(**asked).values(*asked).first() or {}
     return {
         group: (told.get(f"first_{at}") or first, told.get(f"latest_{at}") or latest)
         for at, (group, (first, latest)) in enumerate(bounds.items())
     }
+
+
+def _after(start: datetime) -> datetime:
+    """A moment after the period that begins here, which is a month at most."""
+    return min(start, _LAST) + _MONTH
+
+
+_MONTH: Final = timedelta(days=31)
+_LAST: Final = datetime.max.replace(tzinfo=UTC) - _MONTH
 
 
 def _within(quarter: int, since: datetime | None) -> datetime:

@@ -16,6 +16,7 @@ from django.db.models import Count, Min, Sum
 from helmdash.core.rollups.figures import (
     CALLS,
     OF_FITS,
+    OF_PLANS,
     Change,
     Counts,
     Distribution,
@@ -34,7 +35,7 @@ from helmdash.records.call_facts import facts_of
 from helmdash.records.fit_facts import fit_facts_of
 from helmdash.records.models import Call, Fit, PlanRecord, RollupState, UncountedCalls
 from helmdash.records.plan_facts import plan_facts_of
-from helmdash.records.rollup_rows import read_spans
+from helmdash.records.rollup_rows import read_keys, read_spans
 
 # An edge with more calls is rounded to its quarter-hour: reading them takes a tenth of a second.
 MOST_EDGE_CALLS: Final = 10_000
@@ -151,6 +152,21 @@ def _of_words(found: RangeFigures, words: Sequence[str] | None) -> RangeFigures:
     return found
 
 
+def first_words(project_id: int, marginal: Marginal) -> tuple[str, ...] | None:
+    """The words that keys of a marginal of calls begin with, in order; None where not all calls are
+    counted, or more wait than are read. Two queries."""
+    state = RollupState.objects.filter(project_id=project_id).first()
+    if state is None or counted_down_to(state, marginal) is not None:
+        return None
+    keys, waiting = read_keys(
+        project_id=project_id, marginal=marginal, most_uncounted=MOST_UNCOUNTED
+    )
+    if waiting is None:
+        return None
+    found = {key[0] for key in keys} | {key[0] for _, _, key in tally(waiting, only=marginal)}
+    return tuple(sorted(each for each in found if each))
+
+
 def held_calls(*, project_id: int) -> int | None:
     """How many calls a project holds now; None where not all of them are counted yet.
 
@@ -243,7 +259,7 @@ def _read(project_id: int, marginal: Marginal, cut: _Cut) -> Sequence[Facts]:
             project_id=project_id, created_at__gte=cut.since, created_at__lt=cut.until
         )
         return fit_facts_of(fits[: MOST_EDGE_CALLS + 1])
-    if marginal is Marginal.PLAN:
+    if marginal in OF_PLANS:
         plans = PlanRecord.objects.filter(
             project_id=project_id, started_at__gte=cut.since, started_at__lt=cut.until
         )

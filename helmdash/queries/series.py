@@ -17,7 +17,7 @@ from typing import Final
 from django.db.models import Min
 
 from helmdash.core.calls.outcomes import outcome_of
-from helmdash.core.rollups.facts import OTHER
+from helmdash.core.rollups.facts import NO_VARIANT, OTHER, PURPOSES
 from helmdash.core.rollups.figures import CALLS, Counts, Key, Marginal, add, tally, under
 from helmdash.core.rollups.periods import (
     Span,
@@ -43,7 +43,7 @@ MOST_BARS: Final = 120
 _EARLIEST: Final = 0
 _MOST_AHEAD: Final = timedelta(days=366)
 # Calls that are read one by one where filters are no marginal: some tens of milliseconds.
-MOST_READ: Final = 10_000
+MOST_READ: Final = 5_000
 
 
 Moment = tuple[datetime, str | None]
@@ -184,6 +184,9 @@ def _marginal_of(project_id: int, filters: CallFilters) -> tuple[Only, bool]:
         for each in fields(filters)
         if each.name not in ("since", "until") and getattr(filters, each.name) is not None
     }
+    like = _like_models(project_id, given) if given and set(given) <= _OF_MODELS else None
+    if like is not None:
+        return like, True
     # The purposes that only some caller knows are no word of a marginal.
     known = {name: word for name, word in given.items() if (name, word) != ("purpose", OTHER)}
     name = next((name for name in _MARGINALS if known.get(name)), None)
@@ -197,6 +200,26 @@ def _marginal_of(project_id: int, filters: CallFilters) -> tuple[Only, bool]:
     if name == "client":
         words = (given[name].strip().lower(),)
     return Only(marginal=_MARGINALS[name], words=words), len(given) == 1
+
+
+# What the keys of models' figures tell together.
+_OF_MODELS: Final = frozenset({"model", "purpose", "variant"})
+
+
+def _like_models(project_id: int, given: Mapping[str, str]) -> Only | None:
+    """Model, purpose and variant by the keys of models; None where one filter has a marginal of its
+    own, or asks for a purpose that is counted among others there."""
+    purpose, variant, model = (given.get(name) for name in ("purpose", "variant", "model"))
+    is_known = purpose is None or purpose == OTHER or purpose in PURPOSES
+    if not is_known or (len(given) == 1 and variant is None and purpose != OTHER):
+        return None
+    told = "" if variant == NO_VARIANT else variant
+
+    def fits(key: Key) -> bool:
+        return purpose in (None, key[1]) and told in (None, key[2])
+
+    words = None if model is None else model_keys(project_id=project_id, model=model)
+    return Only(marginal=Marginal.MODEL, words=words, fits=fits)
 
 
 # Those that leave fewest calls first.
@@ -334,12 +357,14 @@ def _estimate(bar: Bar, seen: Mapping[str | None, int], base: int) -> Bar:
 
 def _first_moment(project_id: int) -> datetime | None:
     """A moment at or before the project's first call; None where it has none."""
-    first = Call.objects.filter(project_id=project_id).aggregate(at=Min("started_at"))["at"]
     rows = Rollup.objects.filter(project_id=project_id, marginal=Marginal.ALL.value)
     day = rows.filter(width=Width.DAY.value).aggregate(first=Min("period"))["first"]
-    found = [] if first is None else [first]
-    days = [] if day is None else [moment_of(first_quarter(Width.DAY, day))]
-    return min([*found, *days], default=None)
+    counted = None if day is None else moment_of(first_quarter(Width.DAY, day))
+    calls = Call.objects.filter(project_id=project_id)
+    # Only what is older than all that is counted: its months are few, those of all calls many.
+    calls = calls if counted is None else calls.filter(started_at__lt=counted)
+    first: datetime | None = calls.aggregate(at=Min("started_at"))["at"]
+    return counted if first is None else first
 
 
 def _end_of(moment: datetime) -> int:

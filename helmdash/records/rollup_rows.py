@@ -129,6 +129,26 @@ def read_spans(
     )
 
 
+def read_keys(
+    *, project_id: int, marginal: Marginal, most_uncounted: int
+) -> tuple[list[Key], list[Change] | None]:
+    """The keys of a marginal, and what waits to be counted; None: more than is read. One
+    statement."""
+    statement = (
+        f"SELECT DISTINCT key, NULL FROM {_ROLLUPS}"
+        " WHERE project_id = %s AND marginal = %s AND width = %s"
+        " UNION ALL SELECT NULL, changes FROM (SELECT changes FROM"
+        f" {_UNCOUNTED} WHERE project_id = %s ORDER BY id LIMIT %s) AS waiting"
+    )
+    values = [project_id, marginal.value, Width.MONTH.value, project_id, most_uncounted + 1]
+    rows = _rows(statement, values)
+    keys = [tuple(orjson.loads(key)) for key, _ in rows if key is not None]
+    texts = [text for key, text in rows if key is None]
+    if len(texts) > most_uncounted:
+        return keys, None
+    return keys, [change for text in texts for change in load_changes(text)]
+
+
 # Words that only rows of before release 2 have among their plain counts.
 _WHOLE: Final = tuple(f'"{each.value}:' for each in Distribution)
 _OF_SPAN = (

@@ -23,6 +23,7 @@ from helmdash.core.calls.lanes import Lane
 from helmdash.core.calls.routes import CallRoute
 from helmdash.core.rollups.figures import (
     ADDED,
+    OF_PLANS,
     Counts,
     Distribution,
     Facts,
@@ -33,7 +34,6 @@ from helmdash.core.rollups.figures import (
     apart,
     distribution,
     tally,
-    version_with,
 )
 from helmdash.core.rollups.periods import Width, period_of
 from helmdash.operations.care.clearing import clear
@@ -290,7 +290,7 @@ class Story(RuleBasedStateMachine):
             rebuild(actor=SHELL, project_id=self.project.id, progress=stop, anew=anew)
 
     @rule(
-        marginal=st.sampled_from([Marginal.MODEL, Marginal.FIT_MODEL, Marginal.PLAN]),
+        marginal=st.sampled_from([Marginal.MODEL, Marginal.FIT_MODEL, Marginal.PLAN_MODEL]),
         since=_AGES,
         until=st.none() | _AGES,
         second=st.sampled_from([0, 0, 7]),
@@ -453,8 +453,9 @@ def test_plans_of_before_they_were_counted_are_counted_without_the_calls(
         make_plan(project, f"plan-{days}", days=days)
     folding.fold_all()
     right = _stored(project)
-    assert Rollup.objects.filter(marginal=Marginal.PLAN.value).delete()[0]
-    RollupState.objects.update(version=version_with(Marginal.PLAN) - 1)
+    plans = [each.value for each in OF_PLANS]
+    assert Rollup.objects.filter(marginal__in=plans).delete()[0]
+    RollupState.objects.update(version=3)
     # Nothing but plans is touched: what is wrong of calls stays for `rebuild_rollups`.
     wrong = Rollup.objects.filter(marginal=Marginal.LEVEL.value, width=Width.QUARTER.value)
     assert wrong.update(figures='{"n":7}')
@@ -465,8 +466,8 @@ def test_plans_of_before_they_were_counted_are_counted_without_the_calls(
 
     assert steps == 4
     assert set(wrong.values_list("figures", flat=True)) == {'{"n":7}'}
-    of_plans = {slot: told for slot, told in _stored(project).items() if slot.marginal == "plan"}
-    assert of_plans == {slot: told for slot, told in right.items() if slot.marginal == "plan"}
+    of_plans = {slot: told for slot, told in _stored(project).items() if slot.marginal in plans}
+    assert of_plans == {slot: told for slot, told in right.items() if slot.marginal in plans}
     assert of_plans
 
 

@@ -56,8 +56,8 @@ class Marginal(StrEnum):
     """What figures are kept by. Rows of a model are told apart by purpose and variant as well.
 
     Three are of fits: all, by model as it is spelt, by caller. Those of EVIDENCE have words of
-    their own, for what is learned from calls. PLAN is of plans that are over, told apart by model,
-    kind, variant and outcome.
+    their own, for what is learned from calls. Two are of plans that are over: all, and by
+    model as it is spelt with kind and variant.
     """
 
     ALL = "all"
@@ -76,20 +76,27 @@ class Marginal(StrEnum):
     FIT_CALLER = "fit_caller"
     EVIDENCE = "evidence"
     PLAN = "plan"
+    PLAN_MODEL = "plan_model"
 
 
 # The marginals of everything: a period without a row of one of these has none at all.
 WHOLES: Final = (Marginal.ALL, Marginal.FIT, Marginal.PLAN)
 OF_FITS: Final = frozenset({Marginal.FIT, Marginal.FIT_MODEL, Marginal.FIT_CALLER})
-# Which marginals are counted. 1: those of release 1; 2: lanes and fits as well; 3: evidence; 4:
-# plans.
-VERSION: Final = 4
+OF_PLANS: Final = frozenset({Marginal.PLAN, Marginal.PLAN_MODEL})
+# Which marginals are counted. 1: those of release 1; 2: lanes and fits as well; 3: evidence; 4 and
+# 5: plans, by other keys in 4.
+VERSION: Final = 5
 _OF_VERSION: Final = {
     2: frozenset({Marginal.LANE, *OF_FITS}),
     3: frozenset({Marginal.EVIDENCE}),
-    4: frozenset({Marginal.PLAN}),
+    5: OF_PLANS,
 }
 ADDED: Final = frozenset(each for some in _OF_VERSION.values() for each in some)
+
+
+def added_after(version: int) -> frozenset[Marginal]:
+    """The marginals that rollups of a version do not have."""
+    return frozenset(each for each in Marginal if version_with(each) > version)
 
 
 def version_with(marginal: Marginal) -> int:
@@ -140,8 +147,8 @@ def tally(changes: Iterable[Change], *, only: Marginal | None = None) -> dict[Pl
                 if only is None or only is Marginal.EVIDENCE:
                     _add_evidence(places, facts, sign)
             elif isinstance(facts, PlanFacts):
-                if only is None or only is Marginal.PLAN:
-                    _add_plan(places, facts, sign)
+                if only is None or only in OF_PLANS:
+                    _add_plan(places, facts, sign, only)
             elif facts is not None and (only is None or only in OF_FITS):
                 _add_fit(places, facts, sign, only)
     for facts, counts in cells.values():
@@ -172,10 +179,17 @@ def _add_fit(
             add(places.setdefault((facts.quarter, marginal, key), {}), counts)
 
 
-def _add_plan(places: dict[Place, Counts], facts: PlanFacts, sign: int) -> None:
-    place = (facts.quarter, Marginal.PLAN, key_of_plan(facts))
+def _add_plan(
+    places: dict[Place, Counts], facts: PlanFacts, sign: int, only: Marginal | None
+) -> None:
     counts = {word: count * sign for word, count in figures_of_plan(facts).items()}
-    add(places.setdefault(place, {}), counts)
+    plain = {word: count for word, count in counts.items() if word[:2] not in _HEADS}
+    for marginal, key, told in (
+        (Marginal.PLAN, (), plain),
+        (Marginal.PLAN_MODEL, key_of_plan(facts), counts),
+    ):
+        if only is None or marginal is only:
+            add(places.setdefault((facts.quarter, marginal, key), {}), told)
 
 
 def add_places(into: dict[Key, Counts], places: Mapping[Place, Counts]) -> None:

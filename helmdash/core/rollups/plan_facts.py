@@ -1,5 +1,5 @@
-"""What is counted of a plan or route that is over: its outcome and how long it took, by its model,
-its kind and the variant of its prompt. One that still runs is counted when it ends."""
+"""What is counted of a plan or route that is over: its outcome and how long it took, for all and by
+its model, its kind and the variant of its prompt. One that still runs is counted when it ends."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from helmdash.core.rollups.buckets import bucket_of
 
 # Words of figures: plans, and those of each outcome behind the head of outcomes.
 PLANS: Final = "n"
+OUTCOME: Final = "o"
 RUNNING: Final = "running"
-OUTCOME_PLACE: Final = 3
-"""Where the outcome stands in a key of plans; the model, the kind and the variant come before."""
 
 
 class PlanFacts(NamedTuple):
@@ -29,13 +28,13 @@ class PlanFacts(NamedTuple):
 
 
 def key_of_plan(facts: PlanFacts) -> tuple[str, ...]:
-    """Like plans have one: model as it is spelt, kind, variant and outcome."""
-    return facts.model, facts.kind, facts.prompt_variant, facts.outcome
+    """Like plans have one: model as it is spelt, kind and variant."""
+    return facts.model, facts.kind, facts.prompt_variant
 
 
 def figures_of_plan(facts: PlanFacts) -> dict[str, int]:
-    """The counts of one plan, with the distribution of times that models have as well."""
-    counts = {PLANS: 1, f"o:{facts.outcome}": 1}
+    """The counts of one plan, with the distribution of times that models of calls have as well."""
+    counts = {PLANS: 1, f"{OUTCOME}:{facts.outcome}": 1}
     if facts.latency_ms is not None:
         counts[f"L:{bucket_of(facts.latency_ms)}"] = 1
     return counts

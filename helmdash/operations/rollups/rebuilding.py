@@ -22,14 +22,15 @@ from django.db.models import Max, QuerySet
 
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.rollups.figures import (
+    OF_PLANS,
     VERSION,
     WHOLES,
     Counts,
     Facts,
     Marginal,
     add,
+    added_after,
     tally,
-    version_with,
 )
 from helmdash.core.rollups.periods import Width, first_quarter, moment_of, period_of, quarter_of
 from helmdash.operations.database.transactions import write
@@ -39,7 +40,6 @@ from helmdash.records.models import Call, Fit, PlanRecord, Rollup, RollupState
 from helmdash.records.rollup_rows import Slot, key_text, read_periods, read_quarter
 
 _ALL: Final = frozenset(Marginal)
-_PLANS: Final = frozenset({Marginal.PLAN})
 _COMPOSED: Final = (Width.HOUR, Width.DAY, Width.MONTH)
 
 
@@ -107,7 +107,7 @@ def _step(project_id: int, done: Rebuilt, *, is_all: bool = True) -> bool:
     take_turn(wait=True)
     state = RollupState.objects.select_for_update().get(project_id=project_id)
     before = state.rebuilt_down_to
-    some = _ALL if is_all or not _misses_only_plans(state) else _PLANS
+    some = OF_PLANS if not is_all and _misses_only_plans(state) else _ALL
     quarter = _newest(project_id, before, state.kept_from, some)
     calls, wrong = (0, 0) if quarter is None else _rebuild_quarter(project_id, quarter, some)
     for width, period in _gone_through(before, quarter):
@@ -123,7 +123,7 @@ def _step(project_id: int, done: Rebuilt, *, is_all: bool = True) -> bool:
 
 
 def _misses_only_plans(state: RollupState) -> bool:
-    return state.is_complete and version_with(Marginal.PLAN) == state.version + 1
+    return state.is_complete and added_after(state.version) == OF_PLANS
 
 
 def _newest(

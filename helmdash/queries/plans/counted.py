@@ -11,9 +11,9 @@ from typing import Any, Final
 from django.db.models import Min
 
 from helmdash.core.rollups.facts import NO_VARIANT
-from helmdash.core.rollups.figures import CALLS, Counts, Distribution, Key, Marginal, distribution
-from helmdash.core.rollups.periods import Width, first_quarter, moment_of, quarter_of
-from helmdash.core.rollups.plan_facts import RUNNING
+from helmdash.core.rollups.figures import Distribution, Key, Marginal, distribution, under
+from helmdash.core.rollups.periods import Width, first_quarter, moment_of, period_of, quarter_of
+from helmdash.core.rollups.plan_facts import OUTCOME, RUNNING
 from helmdash.queries import rollups
 from helmdash.queries.distinct_values import planned_models
 from helmdash.queries.plans.filters import has_stalled, narrowed
@@ -72,14 +72,20 @@ class Wanted:
     outcome: str | None
     kind: str | None
 
+    @property
+    def is_any(self) -> bool:
+        """Whether plans are not told apart by what keys have."""
+        return self.models is None and self.variant is None and self.kind is None
+
     def fits(self, key: Key) -> bool:
         """Whether figures under this key are of such plans."""
-        _, kind, variant, outcome = key
-        return (
-            self.kind in (None, kind)
-            and self.variant in (None, variant)
-            and self.outcome in (None, outcome)
-        )
+        _, kind, variant = key
+        return self.kind in (None, kind) and self.variant in (None, variant)
+
+    def outcomes(self, counts: Mapping[str, int]) -> dict[str, int]:
+        """How many have each of the outcomes that are asked for."""
+        told = under(counts, OUTCOME)
+        return {word: n for word, n in told.items() if self.outcome in (None, word)}
 
 
 def group_of(model: str, kind: str, variant: str) -> Group:
@@ -119,7 +125,7 @@ def counted_plans(*, project_id: int, now: datetime, **filters: Any) -> CountedP
     for half, (first, end) in enumerate(((since, middle), (middle, until))):
         found = rollups.figures(
             project_id=project_id,
-            marginal=Marginal.PLAN,
+            marginal=Marginal.PLAN_MODEL,
             since=first,
             until=end,
             distributions=(Distribution.LATENCY_MS,),
@@ -129,10 +135,11 @@ def counted_plans(*, project_id: int, now: datetime, **filters: Any) -> CountedP
             return None
         halves.append(found)
         for key, counts in found.totals().items():
-            if asked.fits(key):
-                model, kind, variant, outcome = key
-                group = groups.setdefault(group_of(model, kind, variant), (Outcomes(), Outcomes()))
-                _count(group[half], outcome, counts)
+            told = asked.outcomes(counts) if asked.fits(key) else {}
+            if told:
+                group = groups.setdefault(group_of(*key), (Outcomes(), Outcomes()))
+                group[half].outcomes.update(told)
+                group[half].latencies.update(distribution(counts, Distribution.LATENCY_MS))
     for at, model, kind, variant, outcome in running(project_id=project_id, now=now, **filters):
         group = groups.setdefault(group_of(model, kind, variant), (Outcomes(), Outcomes()))
         group[at >= middle].outcomes[outcome] += 1
@@ -154,16 +161,31 @@ def plan_series(*, project_id: int, now: datetime, **filters: Any) -> Series | N
     if since is None:
         return None
     asked = wanted(project_id=project_id, filters=filters)
+    only = (
+        Only(marginal=Marginal.PLAN)
+        if asked.is_any
+        else Only(marginal=Marginal.PLAN_MODEL, words=asked.models, fits=asked.fits)
+    )
     found = series(
         project_id=project_id,
         since=since,
         until=filters.get("until"),
         now=now,
         split=Split.OUTCOME,
-        only=Only(marginal=Marginal.PLAN, words=asked.models, fits=asked.fits),
+        only=only,
     )
     if not found.is_whole:
         return None
+    if asked.outcome is not None:
+        parts = [
+            asked.outcomes({f"{OUTCOME}:{word}": n for word, n in bar.parts.items()})
+            for bar in found.bars
+        ]
+        bars = zip(found.bars, parts, strict=True)
+        found = replace(
+            found,
+            bars=tuple(replace(bar, calls=sum(told.values()), parts=told) for bar, told in bars),
+        )
     rows = [(at, said) for at, *_, said in running(project_id=project_id, now=now, **filters)]
     return replace(found, bars=with_rows(found.bars, rows))
 
@@ -195,11 +217,19 @@ def running(
 _MOST_RUNNING: Final = 5_000
 
 
-def _count(into: Outcomes, outcome: str, counts: Counts) -> None:
-    into.outcomes[outcome] += counts[CALLS]
-    into.latencies.update(distribution(counts, Distribution.LATENCY_MS))
-
-
 def _middle(start: datetime, end: datetime) -> datetime:
-    """The beginning of a quarter-hour, so that the halves of a range have no edge between them."""
-    return moment_of(quarter_of(start + max(end - start, timedelta(0)) / 2))
+    """About the middle of a range, where a wide period begins: so that the halves have no edge
+    between them, and are made of few periods."""
+    length = max(end - start, timedelta(0))
+    quarter = quarter_of(start + length / 2)
+    width = next((width for least, width in _ROUGH if length >= least), Width.QUARTER)
+    # Never before the range: then all of it were later.
+    return max(moment_of(first_quarter(width, period_of(width, quarter))), start)
+
+
+# How long a range is for its middle to be that of a period's width: a tenth of it off at most.
+_ROUGH: Final = (
+    (timedelta(days=300), Width.MONTH),
+    (timedelta(days=10), Width.DAY),
+    (timedelta(hours=10), Width.HOUR),
+)

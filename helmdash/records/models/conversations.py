@@ -344,6 +344,12 @@ class Call(models.Model):
                 condition=~Q(finish_reason="stop"),
                 name="call_by_finish_reason",
             ),
+            # All that failed, whatever the cause.
+            models.Index(
+                fields=["project", "started_at", "id"],
+                condition=~Q(cause=""),
+                name="call_failed",
+            ),
             models.Index(
                 fields=["project", "cause", "started_at", "id"],
                 condition=~Q(cause=""),
