@@ -21,7 +21,7 @@ def mark_projects(apps: Any, schema_editor: Any) -> None:
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("records", "0041_looks"),
+        ("records", "0045_weekly_subscriptions"),
     ]
 
     operations = [
