@@ -14,6 +14,7 @@ from bench.table import print_table
 # In this order: the quick ones first.
 NAMES = (
     "fitting",
+    "whatif",
     "cuts",
     "evidence",
     "ranking",

@@ -81,6 +81,7 @@ ROUTES: dict[str, tuple[str | None, str, str, object, int]] = {
     "create_budget": ("budgets", "POST", "/budgets", examples.BUDGET, 201),
     "change_budget": ("budgets", "PATCH", "/budgets/99999999", {}, 404),
     "delete_budget": ("budgets", "DELETE", "/budgets/99999999", None, 404),
+    "get_preflight": ("read", "GET", "/preflight", None, 200),
     "list_what_ifs": ("read", "GET", "/what-ifs", None, 200),
     "ask_what_if": ("fit", "POST", "/what-ifs", examples.WHAT_IF, 201),
     "get_what_if": ("read", "GET", "/what-ifs/nobody", None, 404),

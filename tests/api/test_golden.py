@@ -175,6 +175,7 @@ def _budgets(walk: _Walk) -> None:
     row = walk.go("create_budget", "POST", "/budgets", examples.BUDGET)
     one = f"/budgets/{row['id']}"
     walk.go("change_budget", "PATCH", one, examples.BUDGET_CHANGE)
+    walk.go("get_preflight", "GET", "/preflight")
     walk.go("get_budget", "GET", one)
     walk.go("list_budgets", "GET", "/budgets?limit=2")
     walk.go("resolve_budget", "GET", "/budgets/resolve?model=openai/gpt-4o-mini:free")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
@@ -17,6 +19,7 @@ from helmdash.api.schemas import budgets as shapes
 from helmdash.core.budgets.budgets import Resolution
 from helmdash.doors.bodies.fields import LARGEST
 from helmdash.operations.budgets import editing
+from helmdash.queries import preflight
 from helmdash.queries.budgets import budgets
 from helmdash.queries.budgets.budgets import BudgetRow
 
@@ -63,7 +66,8 @@ def list_budgets(request: HttpRequest) -> HttpResponse:
 def create_budget(request: HttpRequest) -> HttpResponse:
     """Add a budget.
 
-    It rules the very next fit and call. Without `project` it is the key's own project's. One with
+    It rules the very next fit and call. `x-helmdash-note` says where the conversations of now would
+    not fit a fallback that it names. Without `project` it is the key's own project's. One with
     `project: null` holds for every project, and takes a key of the default project with the scope
     `admin`.
     """
@@ -79,7 +83,7 @@ def create_budget(request: HttpRequest) -> HttpResponse:
     )
     response = answer(row, status=201)
     response["Location"] = f"{request.path}/{row.id}"
-    return response
+    return _noted(request, row, values, response)
 
 
 @route(
@@ -101,6 +105,28 @@ def resolve_budget(request: HttpRequest) -> HttpResponse:
     """
     query = read_query(request, shapes.RESOLVE_QUERY)
     found = budgets.resolve(project_id=access_of(request).project.id, model=query["model"])
+    return read(request, found)
+
+
+@route(
+    router,
+    "GET",
+    "/preflight",
+    tag=_TAG,
+    scope="read",
+    answers={
+        200: Answer(meaning="Each way that they may have to go.", shape=preflight.Preflights),
+        304: _SAME,
+    },
+)
+def get_preflight(request: HttpRequest) -> HttpResponse:
+    """Tell whether the conversations of now would fit where they may have to go.
+
+    For each fallback that a budget names, and for the other models of an upstream that lists
+    several: how many conversations of the last hour would fit there, be at caution or critical, or
+    be too long. Prompts are counted by the model that they were sent to.
+    """
+    found = preflight.preflights(project_id=access_of(request).project.id, now=timezone.now())
     return read(request, found)
 
 
@@ -167,7 +193,7 @@ def change_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
         project_id=access.project.id,
         changes=changes,
     )
-    return answer(row)
+    return _noted(request, row, changes, answer(row))
 
 
 @route(
@@ -189,6 +215,21 @@ def delete_budget(request: HttpRequest, budget_id: int) -> HttpResponse:
     _require_plausible(budget_id)
     editing.delete_budget(actor=access.actor, budget_id=budget_id, project_id=access.project.id)
     return HttpResponse(status=204)
+
+
+def _noted(
+    request: HttpRequest, row: BudgetRow, edited: Mapping[str, object], response: HttpResponse
+) -> HttpResponse:
+    """The answer; where the conversations of now would not fit the fallback that was just named, it
+    says so in `x-helmdash-note`."""
+    if edited.get("fallback_model"):
+        found = preflight.fallback_preflights(
+            project_id=access_of(request).project.id, now=timezone.now()
+        )
+        said = preflight.warnings_of(found, [row.budget.key])
+        if said:
+            response["x-helmdash-note"] = said[0].encode("ascii", "replace").decode()
+    return response
 
 
 def _row(request: HttpRequest, budget_id: int) -> BudgetRow:

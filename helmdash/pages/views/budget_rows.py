@@ -20,6 +20,7 @@ from helmdash.pages.budget_forms import MOST_ROWS, RowForm, Sheet, sheet_of
 from helmdash.pages.guards import takes
 from helmdash.pages.parts.budget_rows import ShownEffect, shown_effects
 from helmdash.pages.render import PageRequest, show
+from helmdash.queries import preflight
 from helmdash.queries.budgets import budget_use, budgets
 from helmdash.queries.budgets.budgets import BudgetRow
 
@@ -80,8 +81,18 @@ def _save(request: PageRequest, sheet: Sheet) -> HttpResponse | None:
         return HttpResponseRedirect(reverse("budgets"))
     rows = "1 row" if len(numbers) == 1 else f"{len(numbers)} rows"
     messages.success(request, f"Saved {rows}. It holds from the next call on.")
+    for warning in _warnings(request, sheet):
+        messages.warning(request, warning)
     only = "&".join(f"only={number}" for number in numbers)
     return HttpResponseRedirect(f"{reverse('budget-edits')}?{only}")
+
+
+def _warnings(request: PageRequest, sheet: Sheet) -> tuple[str, ...]:
+    """What the fallbacks that were just saved would not take of the conversations of now."""
+    found = preflight.fallback_preflights(
+        project_id=scope.current_project(request).id, now=timezone.now()
+    )
+    return preflight.warnings_of(found, [form.row.budget.key for form in sheet.rows])
 
 
 def _show(request: PageRequest, sheet: Sheet, *, is_tried: bool) -> HttpResponse:

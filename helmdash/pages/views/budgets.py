@@ -9,8 +9,10 @@ from django.views.decorators.http import require_safe
 from helmdash.pages import scope
 from helmdash.pages.parts import figure_sources
 from helmdash.pages.parts.budget_rows import shown_row
+from helmdash.pages.parts.preflight import ROOM_WORDS
 from helmdash.pages.parts.suggestions import shown, shown_limits
 from helmdash.pages.render import PageRequest, show
+from helmdash.queries import preflight
 from helmdash.queries.budgets import budget_use, budgets
 from helmdash.queries.evidence import limits, suggestions
 
@@ -32,6 +34,10 @@ def budget_list(request: PageRequest) -> HttpResponse:
         context["rows"] = [shown_row(each) for each in use.rows]
         context["use"] = use
         inbox = suggestions.inbox(project_id=project.id)
+        context["preflights"] = preflight.fallback_preflights(
+            project_id=project.id, now=timezone.now()
+        )
+        context["rooms"] = ROOM_WORDS
         context["waiting"] = [shown(each) for each in inbox.waiting]
         context["decided"] = [shown(each) for each in inbox.decided]
         context["more"] = inbox.more
@@ -43,6 +49,12 @@ def budget_list(request: PageRequest) -> HttpResponse:
             else None
         )
         context["resolution"] = resolution
+        context["fallback_preflights"] = [
+            each
+            for each in preflight.fallback_preflights(project_id=project.id, now=timezone.now())
+            if each.source == resolution.matched_key and resolution.budget.fallback_model
+        ]
+        context["rooms"] = ROOM_WORDS
         learned = limits.limits_of_model(project_id=project.id, model=model, now=timezone.now())
         context["learned"], context["limits"] = learned, shown_limits(learned)
         context["figures"] = figure_sources.figures(resolution, row.budget if row else None)

@@ -18,9 +18,10 @@ from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.core.upstreams.upstream_variables import KNOWN, OLLAMA_HOST, OLLAMA_KEY
 from helmdash.pages import scope
 from helmdash.pages.guards import takes
+from helmdash.pages.parts.preflight import ROOM_WORDS
 from helmdash.pages.render import PageRequest, show
 from helmdash.providers.registry import is_glob
-from helmdash.queries import upstreams
+from helmdash.queries import preflight, upstreams
 from helmdash.queries.upstreams import KeyPlace, UpstreamInfo
 from helmdash.upstream.client import UpstreamClient
 from helmdash.upstream.listing import Probe, probe
@@ -120,6 +121,10 @@ def _show(request: PageRequest, *, tested: Tested | None = None) -> HttpResponse
     context = {
         "rows": [UpstreamRow(info=info) for info in found],
         "tested": tested,
+        "preflights": preflight.upstream_preflights(
+            project_id=scope.current_project(request).id, now=timezone.now()
+        ),
+        "rooms": ROOM_WORDS,
         "known": KNOWN,
         "ollama_host": OLLAMA_HOST,
         "ollama_key": OLLAMA_KEY,
