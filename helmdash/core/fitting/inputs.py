@@ -110,6 +110,7 @@ def fit_inputs(
     hash_word: Callable[[str], str] | None = None,
     clock: Callable[[], float] | None = None,
     ranking: Ranking | None = None,
+    renders: bool = True,
 ) -> FitMade:
     """Fit a catalog with the first of `inputs.around` that it fits with; else with the last.
 
@@ -131,6 +132,7 @@ def fit_inputs(
             stable=stable,
             clock=clock,
             ranking=ranking,
+            renders=renders,
         )
         made.append(selection)
         if selection.trim.fits:

@@ -94,6 +94,7 @@ def select(
     preferred: Sequence[str] = (),
     stable: bool = False,
     ranking: Ranking | None = None,
+    renders: bool = True,
 ) -> Selection:
     """Fit a catalog to a budget for an intent.
 
@@ -102,7 +103,8 @@ def select(
     it has no sketches. preferred: ids that a filter pass picked, which go before all others;
     unknown ones are ignored. stable: detail is spared by id instead of by rank, so that every
     intent gets the same bytes; where that cannot be (see `stable_fits`), as without it. ranking:
-    of this intent, where somebody has it already; the history is not asked then. Never raises,
+    of this intent, where somebody has it already; the history is not asked then. renders False: the
+    Trim alone is wanted, and the catalog stays empty. Never raises,
     never empties a catalog that has entries: where not even one bare entry fits, the best one stays
     and the Trim says fits=False.
     """
@@ -124,7 +126,7 @@ def select(
             layout,
             Allocation(order=order, picked=picked, substitutes=ranking.substitutes, rich=rich),
         )
-    catalog = _assemble(layout, order)
+    catalog = _assemble(layout, order) if renders else {}
     hidden = frozenset(at for at in ranking.order if layout.is_hidden(at))
     named = frozenset(at for at in ranking.order if layout.is_only_named(at))
     recalled = max(ranking.history.values(), default=0.0)

@@ -122,7 +122,13 @@ def _made(
 
     def made(picks: tuple[str, ...]) -> Selection:
         return fit_inputs(
-            prepared, inputs, intent=fit.intent, budget=budget, picks=picks, ranking=ranking
+            prepared,
+            inputs,
+            intent=fit.intent,
+            budget=budget,
+            picks=picks,
+            ranking=ranking,
+            renders=False,
         ).selection
 
     if not inputs.is_plan or inputs.filter_use is FilterUse.BEFORE:
