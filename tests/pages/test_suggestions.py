@@ -56,6 +56,16 @@ def test_a_suggestion_is_shown_with_its_calls_and_accepted(
     again = _text(owner)
     assert "None wait" in again
     assert f"/admin/records/budget/{row.budget_id}/history/" in again
+    # What came of it leads to the calls of both sides.
+    one.refresh_from_db()
+    effect = {"before": {"calls": 2, "clean": 2}, "after": {"calls": 1, "clean": 1}}
+    assert one.effect is not None
+    assert one.decided_at is not None
+    Suggestion.objects.filter(pk=one.pk).update(effect={**one.effect, **effect})
+    record(make_capture(id="after", started_at=one.decided_at + timedelta(minutes=1)))
+    (since,) = re.findall(r'href="([^"]+)">1 calls</a> clean since', _text(owner))
+    assert "/calls/after/" in _text(owner, since.replace("&amp;", "&"))
+    assert "/calls/small/" not in _text(owner, since.replace("&amp;", "&"))
 
 
 def test_a_dismissal_takes_a_reason(owner: Client, project: ProjectInfo) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -55,6 +55,10 @@ class SuggestionState(StrEnum):
 
 # Somebody has still to decide.
 UNDECIDED: Final = (SuggestionState.OPEN, SuggestionState.TRIAL)
+
+
+# What the effect of an accepted edit is held against.
+MEASURED_BEFORE: Final = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

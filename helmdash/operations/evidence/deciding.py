@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Final
 
 from helmdash.core.access.permissions import Actor, Right, require
-from helmdash.core.evidence.suggested import UNDECIDED, SuggestionState
+from helmdash.core.evidence.suggested import MEASURED_BEFORE, UNDECIDED, SuggestionState
 from helmdash.core.evidence.trialling import TrialState
 from helmdash.operations.budgets.lines import store_own_row
 from helmdash.operations.database.transactions import write
@@ -18,8 +18,6 @@ from helmdash.queries.line_edits import own_row
 from helmdash.records import audit
 from helmdash.records.models import Suggestion
 
-# What an edit's effect is held against.
-_BEFORE: Final = timedelta(days=30)
 # As much as a budget's evidence may be (core.budgets.budgets).
 _EVIDENCE_CHARS: Final = 20_000
 
@@ -74,7 +72,7 @@ def _accept(actor: Actor, project_id: int, suggestion_id: int, now: datetime) ->
         changes={**row.changes, "evidence": evidence},
     )
     before = clean_and_all(
-        project_id=project_id, model_key=row.model_key, since=now - _BEFORE, until=now
+        project_id=project_id, model_key=row.model_key, since=now - MEASURED_BEFORE, until=now
     )
     row.effect = {"budget_id": edited.id, "before": before}
     return _decide(row, actor, SuggestionState.ACCEPTED, now)

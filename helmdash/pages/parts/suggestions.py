@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from urllib.parse import urlencode
 
 from django.urls import reverse
@@ -11,7 +12,7 @@ from helmdash.core.budgets.budgets import STORED_FIELDS
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.trials import Arm
 from helmdash.core.calls.finish import FinishReason
-from helmdash.core.evidence.suggested import Figure, Value
+from helmdash.core.evidence.suggested import MEASURED_BEFORE, Figure, Value
 from helmdash.core.evidence.trialling import TrialState
 from helmdash.core.text.query_terms import term_text
 from helmdash.core.text.time_ranges import TimeRange
@@ -60,13 +61,16 @@ class ShownTrial:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSuggestion:
     """A suggestion; calls: the address of the calls it was learned from, concerned: of those that
-    the edit is about, None where no filter tells them."""
+    the edit is about, None where no filter tells them. before, after: of those that its effect is
+    told by; "" where it is not decided."""
 
     told: SuggestionView
     changes: tuple[ShownChange, ...]
     calls: str
     concerned: str | None
     trial: ShownTrial | None = None
+    before: str = ""
+    after: str = ""
 
 
 def shown(found: SuggestionView) -> ShownSuggestion:
@@ -88,7 +92,21 @@ def shown(found: SuggestionView) -> ShownSuggestion:
         calls=f"{calls}?{urlencode(base)}",
         concerned=f"{calls}?{urlencode(base | narrowed)}" if narrowed else None,
         trial=_shown_trial(found.trial) if found.trial else None,
+        before=_decided(found, TimeRange(since=_month_before(found), until=found.decided_at)),
+        after=_decided(found, TimeRange(since=found.decided_at, until=None)),
     )
+
+
+def _month_before(found: SuggestionView) -> datetime | None:
+    return found.decided_at - MEASURED_BEFORE if found.decided_at is not None else None
+
+
+def _decided(found: SuggestionView, span: TimeRange) -> str:
+    """The address of the model's calls of a span beside the decision; "" where there is none."""
+    if found.decided_at is None:
+        return ""
+    query = {"model": found.model_key, "range": span.exact or "all"}
+    return f"{reverse('calls')}?{urlencode(query)}"
 
 
 # What a trial's state means for who decides.

@@ -30,7 +30,7 @@ class SuggestedChange:
 @answer("SuggestionEffect")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """The model's calls before an edit was accepted, over as many days at most, and since."""
+    """The model's calls of the 30 days before an edit was accepted, and since."""
 
     before: Counted
     after: Counted
