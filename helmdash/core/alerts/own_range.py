@@ -6,6 +6,7 @@ from saying anything: what is compared is how bad it is at least.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from helmdash.core.text.wilson import wilson
@@ -41,3 +42,13 @@ def is_latency_out(slow: int, calls: int, *, calls_before: int) -> bool | None:
         return None
     now = wilson(slow, calls)
     return now is not None and now[0] > _SLOW_SHARE
+
+
+def usual_bucket(counts: Mapping[int, int]) -> int:
+    """The bucket that holds the percentile: what lies above is slower. 0 without calls."""
+    left = -(-sum(counts.values()) * SLOW_PERCENT // 100)
+    for bucket in sorted(counts):
+        left -= counts[bucket]
+        if left <= 0:
+            return bucket
+    return 0

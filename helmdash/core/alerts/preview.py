@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -144,3 +144,48 @@ def gaps(
                 found.append(replace(begun, at=at, is_firing=False))
         before = at
     return found
+
+
+def out_of_range(
+    calls: Sequence[tuple[datetime, int]],
+    *,
+    subject: str,
+    title: str,
+    within: timedelta,
+    range_of: timedelta,
+    since: datetime,
+    until: datetime,
+    is_out: Callable[[Counter[int], Counter[int]], bool | None],
+) -> list[PastChange]:
+    """The changes of an alert that fires while the calls of a span are out of the range of those
+    before it, looked at each minute in which they change.
+
+    calls: (when, what is counted of it), oldest first. is_out: of what was counted within the span,
+    and within `range_of` before it; None, too few to tell, is as if they were not.
+    """
+    found: list[PastChange] = []
+    recent, before = Counter[int](), Counter[int]()
+    entering, leaving, gone = 0, 0, 0
+    is_firing = False
+    moments = {_next_minute(at + late) for at, _ in calls for late in (timedelta(0), within)}
+    for now in sorted(each for each in moments if since <= each <= until):
+        while entering < len(calls) and calls[entering][0] <= now:
+            recent[calls[entering][1]] += 1
+            entering += 1
+        while leaving < entering and calls[leaving][0] <= now - within:
+            recent[calls[leaving][1]] -= 1
+            before[calls[leaving][1]] += 1
+            leaving += 1
+        while gone < leaving and calls[gone][0] <= now - within - range_of:
+            before[calls[gone][1]] -= 1
+            gone += 1
+        fires = bool(is_out(recent, before))
+        if fires is not is_firing:
+            is_firing = fires
+            found.append(PastChange(subject=subject, title=title, at=now, is_firing=fires))
+    return found
+
+
+def _next_minute(at: datetime) -> datetime:
+    minute = at.replace(second=0, microsecond=0)
+    return minute if minute == at else minute + _STEP

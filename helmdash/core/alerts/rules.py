@@ -110,7 +110,6 @@ KINDS: Final[Mapping[RuleKind, KindRow]] = {
         severity=Severity.WARNING,
         every_s=_MINUTE_S,
         minutes=Number(default=30, least=5, most=_MOST_MINUTES, unit="minutes"),
-        is_previewed=False,
     ),
     RuleKind.LATENCY: KindRow(
         words="Calls of a model are slower than in its own last week",
@@ -118,7 +117,6 @@ KINDS: Final[Mapping[RuleKind, KindRow]] = {
         severity=Severity.WARNING,
         every_s=_MINUTE_S,
         minutes=Number(default=30, least=5, most=_MOST_MINUTES, unit="minutes"),
-        is_previewed=False,
     ),
     RuleKind.SILENCE: KindRow(
         words="No calls come in",

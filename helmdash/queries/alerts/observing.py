@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from django.db.models import Max
 
-from helmdash.core.alerts.own_range import SLOW_PERCENT, is_latency_out, is_rate_out
+from helmdash.core.alerts.own_range import SLOW_PERCENT, is_latency_out, is_rate_out, usual_bucket
 from helmdash.core.alerts.rules import RuleKind, RuleSettings, Severity
 from helmdash.core.alerts.states import Seen
 from helmdash.core.budgets.levels import LEVELS, Level
@@ -243,7 +243,7 @@ def _latencies(rule: Watched, now: datetime) -> Iterator[Seen]:
         usual = percentile(before_ms, SLOW_PERCENT)
         if usual is None:
             continue
-        slow = sum(n for bucket, n in now_ms.items() if bucket > _bucket_at(before_ms))
+        slow = sum(n for bucket, n in now_ms.items() if bucket > usual_bucket(before_ms))
         if is_latency_out(slow, sum(now_ms.values()), calls_before=sum(before_ms.values())):
             yield Seen(
                 subject=model,
@@ -285,16 +285,6 @@ def _by_model(
 
 def _failed(counts: Counts) -> int:
     return counts.get(f"o:{CallOutcome.FAILED.value}", 0)
-
-
-def _bucket_at(counts: Mapping[int, int]) -> int:
-    """The bucket that holds the percentile: what lies above is slower."""
-    left = -(-sum(counts.values()) * SLOW_PERCENT // 100)
-    for bucket in sorted(counts):
-        left -= counts[bucket]
-        if left <= 0:
-            return bucket
-    return 0
 
 
 def _silence(rule: Watched, now: datetime) -> Iterator[Seen]:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from django.db.models import QuerySet
 
-from helmdash.core.alerts.preview import PastChange, Preview, gaps, lasting, preview
+from helmdash.core.alerts.own_range import is_latency_out, is_rate_out, usual_bucket
+from helmdash.core.alerts.preview import (
+    PastChange,
+    Preview,
+    gaps,
+    lasting,
+    out_of_range,
+    preview,
+)
 from helmdash.core.alerts.rules import KINDS, RuleKind, RuleSettings
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.calls.failures import FailureCause
+from helmdash.core.calls.outcomes import CallOutcome, outcome_of
+from helmdash.core.rollups.buckets import bucket_of
 from helmdash.records.models import Call, HealthChange
 
 WEEK: Final = timedelta(days=7)
@@ -137,10 +147,85 @@ def _silence(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
     return changes, len(read) == _MOST_ROWS
 
 
+def _rates(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
+    def is_failed(row: _Row) -> int:
+        return outcome_of(cause=row.cause, status=row.status) is CallOutcome.FAILED
+
+    def is_out(recent: Counter[int], before: Counter[int]) -> bool | None:
+        return is_rate_out(
+            recent[True],
+            recent.total(),
+            failed_before=before[True],
+            calls_before=before.total(),
+        )
+
+    return _ranges(project_id, settings, now, "more calls fail", is_failed, is_out)
+
+
+def _latencies(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
+    def bucket(row: _Row) -> int | None:
+        return None if row.latency_ms is None else bucket_of(row.latency_ms)
+
+    def is_out(recent: Counter[int], before: Counter[int]) -> bool | None:
+        usual = usual_bucket(before)
+        slow = sum(n for bucket, n in recent.items() if bucket > usual)
+        return is_latency_out(slow, recent.total(), calls_before=before.total())
+
+    return _ranges(project_id, settings, now, "calls are slow", bucket, is_out)
+
+
+class _Row(NamedTuple):
+    model_key: str | None
+    model: str
+    started_at: datetime
+    cause: str
+    status: str
+    latency_ms: int | None
+
+
+def _ranges(
+    project_id: int,
+    settings: RuleSettings,
+    now: datetime,
+    words: str,
+    counted: Callable[[_Row], int | None],
+    is_out: Callable[[Counter[int], Counter[int]], bool | None],
+) -> _Read:
+    """By model; the week before the last one is the range of its first day. counted: None: the
+    call does not tell."""
+    within = timedelta(minutes=settings.minutes or 1)
+    rows = Call.objects.filter(
+        project_id=project_id, started_at__gte=now - 2 * WEEK - within, started_at__lte=now
+    ).order_by("-started_at", "-id")
+    read = [_Row(*each) for each in rows.values_list(*_Row._fields)[:_MOST_ROWS]]
+    by_model: defaultdict[str, list[tuple[datetime, int]]] = defaultdict(list)
+    for row in reversed(read):
+        value = counted(row)
+        if value is not None:
+            by_model[row.model_key or row.model].append((row.started_at, value))
+    changes = [
+        change
+        for model, calls in by_model.items()
+        for change in out_of_range(
+            calls,
+            subject=model,
+            title=f"{model}: {words}",
+            within=within,
+            range_of=WEEK,
+            since=now - WEEK,
+            until=now,
+            is_out=is_out,
+        )
+    ]
+    return changes, len(read) == _MOST_ROWS
+
+
 _READERS: Final[Mapping[RuleKind, Callable[[int, RuleSettings, datetime], _Read]]] = {
     RuleKind.LEVEL: _levels,
     RuleKind.CUT: _cuts,
     RuleKind.REFUSAL: _refusals,
     RuleKind.FAILING: _failing,
+    RuleKind.FAILURE_RATE: _rates,
+    RuleKind.LATENCY: _latencies,
     RuleKind.SILENCE: _silence,
 }
