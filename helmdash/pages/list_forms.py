@@ -19,6 +19,7 @@ from helmdash.core.rollups.facts import BAND_LABELS, NO_VARIANT
 from helmdash.core.text.query_terms import MOST_CHARS, BadQuery, Field, Query, parse_query
 from helmdash.pages.filters import FilterForm
 from helmdash.pages.forms import one_of
+from helmdash.pages.parts.list_columns import LIST_COLUMNS
 from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.call_terms import ANY_CAUSE, CALL_FIELDS
 from helmdash.queries.conversations.filters import CONVERSATION_TERMS, ConversationFilters
@@ -66,15 +67,17 @@ class OrderField(forms.ChoiceField):
 class ListForm(FilterForm):
     """What the bars of all lists have: a search by words, a query, and how the rows look.
 
-    orders: what the list may be sorted by, by the names that queries have (call_listing.SORTED …),
-    each with its words for the largest first and for the smallest first; first_order: that of an
-    address which says none. completed: fields with values to choose from. folded: filters that are
-    folded away where none of them is set. looks: what narrows nothing.
+    noun: the list, as its address has it. orders: what it may be sorted by, by the names that
+    queries have (call_listing.SORTED …), each with its words for the largest first and for the
+    smallest first; first_order: that of an address which says none. completed: fields with values
+    to choose from. folded: filters that are folded away where none of them is set. looks: what
+    narrows nothing.
     """
 
+    noun: ClassVar[str]
     completed: ClassVar[Sequence[str]] = ()
     folded: ClassVar[Sequence[str]] = ()
-    looks: ClassVar[Sequence[str]] = ("sort", "density")
+    looks: ClassVar[Sequence[str]] = ("sort", "density", "columns")
     orders: ClassVar[Mapping[str, tuple[str, str]]] = {}
     first_order: ClassVar[str] = ""
 
@@ -86,6 +89,7 @@ class ListForm(FilterForm):
     )
     sort = OrderField(required=False, label="Order")
     density = one_of(("compact",), blank="comfortable", label="Rows")
+    columns = forms.MultipleChoiceField(required=False, label="Columns")
 
     def __init__(self, data: Mapping[str, Any], *, now: datetime, zone: tzinfo = UTC) -> None:
         super().__init__(data, now=now, zone=zone)
@@ -103,6 +107,13 @@ class ListForm(FilterForm):
             *((text, words) for text, words in known.items() if text != self.first_order),
         ]
         sort.error_messages["invalid_choice"] = f"%(value)s is not one of: {', '.join(known)}"
+        columns = self.fields["columns"]
+        assert isinstance(columns, forms.MultipleChoiceField)
+        listed = LIST_COLUMNS[self.noun].columns
+        columns.choices = [(each.name, each.label) for each in listed]
+        columns.error_messages["invalid_choice"] = (
+            f"%(value)s is not one of: {', '.join(each.name for each in listed)}"
+        )
         for name in self.completed:
             self.fields[name].widget.attrs |= {"list": name + "s", "autocomplete": "off"}
 
@@ -124,6 +135,18 @@ class ListForm(FilterForm):
         """The order in force, as an address has it."""
         return str(self.data.get("sort", "")) or self.first_order
 
+    @property
+    def chosen(self) -> list[str]:
+        """The names of the columns that somebody chose; none: those that the list has at first."""
+        return list(self.cleaned_data.get("columns", ())) if self.is_valid() else []
+
+    @property
+    def column_choices(self) -> list[tuple[str, str, bool]]:
+        """Name and label of each column, and whether it is shown."""
+        known = LIST_COLUMNS[self.noun]
+        shown = self.chosen or known.first
+        return [(each.name, each.label, each.name in shown) for each in known.columns]
+
     def asked(self) -> dict[str, Any]:
         """All that narrows the list, with the terms of the query; only after is_valid()."""
         values = {name: value for name, value in self.values().items() if name not in self.looks}
@@ -134,6 +157,7 @@ class ListForm(FilterForm):
 class ConversationFilterForm(ListForm):
     """The bar above the conversations, with their order."""
 
+    noun = "conversations"
     completed = ("client",)
     looks = (*ListForm.looks, "order")
     first_order = "attention"
@@ -188,6 +212,7 @@ class ConversationFilterForm(ListForm):
 class CallFilterForm(ListForm):
     """The filters of the page of calls, as its address has them."""
 
+    noun = "calls"
     completed = ("client", "purpose", "pack", "variant")
     first_order = "-started"
     orders = {
@@ -235,6 +260,7 @@ class CallFilterForm(ListForm):
 class PlanFilterForm(ListForm):
     """The filters of the page of plans, as its address has them."""
 
+    noun = "plans"
     completed = ("tool",)
     folded = ("kind", "tool", "intent", "by")
     looks = (*ListForm.looks, "by")
@@ -268,6 +294,7 @@ class PlanFilterForm(ListForm):
 class TrimFilterForm(ListForm):
     """The filters of the page of fits, as its address has them."""
 
+    noun = "trims"
     completed = ("client", "catalog", "cut")
     first_order = "-at"
     orders = {

@@ -20,6 +20,7 @@ from django.utils import timezone
 from django.utils.cache import patch_vary_headers
 from django_htmx.middleware import HtmxDetails
 
+from helmdash.core.access.permissions import Right
 from helmdash.pages import scope
 from helmdash.pages.addresses import in_project
 from helmdash.pages.zones import reader_zone
@@ -39,6 +40,7 @@ class PageRequest(HttpRequest):
     etag: str
     page: str
     panel: object
+    views: object
 
 
 View = Callable[Concatenate[PageRequest, Arguments], HttpResponse]
@@ -117,6 +119,8 @@ def _shell(request: HttpRequest) -> dict[str, Any]:
         "page_address": in_project(page, scoped.project.slug),
         "zone": reader_zone(request),
         "panel": getattr(request, "panel", None),
+        "views": getattr(request, "views", None),
+        "may_share": Right.SHARE_VIEWS in scoped.may,
     }
 
 

@@ -15,7 +15,7 @@ from helmdash.records.models import AuditEntry
 # What may stand in an entry, for the filter.
 KINDS: Final = (
     *("account", "alert channel", "alert rule", "alias", "budget", "catalog", "conversation"),
-    *("demo", "exporter", "failures", "key", "member", "project", "suggestion", "upstream"),
+    *("demo", "exporter", "failures", "key", "member", "project", "suggestion", "upstream", "view"),
 )
 
 

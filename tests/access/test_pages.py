@@ -74,6 +74,10 @@ PAGES: dict[str, Page] = {
     "find": Page("viewer"),
     "export": Page("viewer", ("calls", "csv"), names_row=False),
     "query": Page("viewer", ("calls",), names_row=False),
+    "saved-views": Page("viewer", ("calls",), names_row=False),
+    "change-views": Page(
+        "viewer", ("calls",), "POST", {"do": "save", "name": "Mine"}, names_row=False
+    ),
     "compare-calls": Page("viewer"),
     "compare-plans": Page("viewer"),
     "settings": Page("viewer"),

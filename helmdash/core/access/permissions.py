@@ -44,6 +44,7 @@ class Right(StrEnum):
     CARE = "care"  # step, clear and remind a conversation
     GIVE_FEEDBACK = "give_feedback"  # whether a plan was followed
     TRIAGE = "triage"  # resolve, mute, snooze, note: what people say about trouble
+    SHARE_VIEWS = "share_views"  # saved views that everybody in the project has
     FIT = "fit"
     PLAN = "plan"  # plan and route: it spends the provider's money
     CHANGE_BUDGETS = "change_budgets"
@@ -197,7 +198,8 @@ def scope_of(right: Right) -> Scope | None:
         case Right.CHANGE_BUDGETS:
             return Scope.BUDGETS
         case (
-            Right.CHANGE_CATALOGS
+            Right.SHARE_VIEWS
+            | Right.CHANGE_CATALOGS
             | Right.CHANGE_SETTINGS
             | Right.MANAGE_UPSTREAMS
             | Right.MANAGE_KEYS
@@ -222,6 +224,7 @@ def least_role(right: Right) -> MemberRole | None:
             | Right.CARE
             | Right.GIVE_FEEDBACK
             | Right.TRIAGE
+            | Right.SHARE_VIEWS
             | Right.FIT
             | Right.PLAN
             | Right.CHANGE_BUDGETS

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from helmdash.answers import to_json
 from helmdash.core.text.formulas import defused
 from helmdash.doors.bodies.jsontext import dump_json
+from helmdash.pages.parts.list_columns import LIST_COLUMNS
 
 # The columns of each list, by where their values are in the item's JSON: what fills a row of a
 # table. All else, such as what fills a prompt and a Trim's entries, is in the NDJSON.
@@ -44,26 +45,58 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def ndjson(_noun: str, items: Iterable[object]) -> Iterator[bytes]:
-    """One item as JSON on each line, with the members that the API gives."""
-    return (dump_json(item) + b"\n" for item in items)
+def ndjson(noun: str, items: Iterable[object], chosen: Sequence[str] = ()) -> Iterator[bytes]:
+    """One item as JSON on each line, with the members that the API gives; where columns were
+    chosen, with those of them."""
+    paths = [name.split(".") for name in _paths(noun, chosen)] if chosen else None
+    for item in items:
+        yield dump_json(item if paths is None else _part(to_json(item), paths)) + b"\n"
 
 
-def csv_rows(noun: str, items: Iterable[object]) -> Iterator[bytes]:
+def csv_rows(noun: str, items: Iterable[object], chosen: Sequence[str] = ()) -> Iterator[bytes]:
     """Rows of RFC 4180 in UTF-8, the heads first. No text is a formula; what is not known is
     empty."""
-    columns = tuple(name.split(".") for name in COLUMNS[noun])
-    yield _row(COLUMNS[noun])
+    heads = _paths(noun, chosen)
+    columns = tuple(name.split(".") for name in heads)
+    yield _row(heads)
     for item in items:
         found = to_json(item)
         yield _row(_cell(found, path) for path in columns)
 
 
+class Writer(Protocol):
+    """How a kind of file is written. chosen: names of columns; none: all there are."""
+
+    def __call__(
+        self, noun: str, items: Iterable[object], chosen: Sequence[str] = ()
+    ) -> Iterator[bytes]: ...
+
+
 # By the ending of the file: its media type, and how it is written.
-KINDS: Final[Mapping[str, tuple[str, Callable[[str, Iterable[object]], Iterator[bytes]]]]] = {
+KINDS: Final[Mapping[str, tuple[str, Writer]]] = {
     "csv": ("text/csv; charset=utf-8", csv_rows),
     "ndjson": ("application/x-ndjson", ndjson),
 }
+
+
+def _paths(noun: str, chosen: Sequence[str]) -> tuple[str, ...]:
+    return LIST_COLUMNS[noun].paths(chosen) if chosen else COLUMNS[noun]
+
+
+def _part(item: Any, paths: Iterable[Sequence[str]]) -> dict[str, Any]:
+    """The members of an item that paths lead to, laid out as in the whole of it."""
+    part: dict[str, Any] = {}
+    for *above, name in paths:
+        into, found = part, item
+        for each in above:
+            found = found.get(each) if isinstance(found, Mapping) else None
+            if found is None:
+                into.setdefault(each, None)
+                break
+            into = into.setdefault(each, {})
+        if isinstance(found, Mapping):
+            into[name] = found.get(name)
+    return part
 
 
 def _cell(value: Any, path: Iterable[str]) -> object:

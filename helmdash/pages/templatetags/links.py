@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from django import template
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.encoding import escape_uri_path
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from helmdash.installation import COMMAND
-from helmdash.pages.parts.list_files import COLUMNS
+from helmdash.pages.parts import words
+from helmdash.pages.parts.list_columns import LIST_COLUMNS, ListColumn, Shape
+from helmdash.pages.templatetags import formats
 from helmdash.pages.views.preferences import chosen_theme
 
 register = template.Library()
@@ -46,6 +51,73 @@ def same_query(context: template.Context, **changes: str | None) -> str:
 
 
 @register.simple_tag(takes_context=True)
+def columns_of(context: template.Context, noun: str) -> dict[str, Any]:
+    """Which columns a table of a list's items has: on the list's own page those that somebody
+    chose, elsewhere those that it has at first."""
+    is_list = "kind" in context and context["kind"].noun == noun
+    return LIST_COLUMNS[noun].shown(context["form"].chosen if is_list else ())
+
+
+@register.simple_tag(takes_context=True)
+def added_heads(context: template.Context, added: Sequence[ListColumn]) -> SafeString:
+    """The heads of the columns that somebody added."""
+    heads = (
+        head(context, each.order, each.label, "num" if each.is_number else "") for each in added
+    )
+    return format_html_join("", "{}", ((each,) for each in heads))
+
+
+@register.simple_tag(takes_context=True)
+def added_cells(context: template.Context, added: Sequence[ListColumn], item: object) -> SafeString:
+    """The cells of one row in the columns that somebody added."""
+    return format_html_join(
+        "",
+        '<td class="{}"><span class="only-narrow">{}: </span>{}</td>',
+        (
+            (
+                "num" if each.is_number else "added",
+                each.label,
+                _written(context, each, each.value(item)),
+            )
+            for each in added
+        ),
+    )
+
+
+def _written(context: template.Context, column: ListColumn, value: Any) -> SafeString | str:
+    if value is None or value == "":
+        return formats.dash("not known")
+    match column.shape:
+        case Shape.COUNT:
+            return formats.thousands(value)
+        case Shape.LATENCY:
+            return words.seconds(value)
+        case Shape.TIME:
+            return formats.when(context, value)
+        case Shape.YES_NO:
+            return "yes" if value else "no"
+        case _:
+            return str(value)
+
+
+@register.simple_tag(takes_context=True)
+def carried(context: template.Context, *without: str) -> SafeString:
+    """What this page's address says, as hidden fields of a form that changes the rest of it."""
+    request: HttpRequest = context["request"]
+    return format_html_join(
+        "",
+        '<input type="hidden" name="{}" value="{}">',
+        (
+            (name, value)
+            for name, values in request.GET.lists()
+            if name not in (*without, *_PLACES)
+            for value in values
+            if value
+        ),
+    )
+
+
+@register.simple_tag(takes_context=True)
 def head(context: template.Context, name: str, label: str, css: str = "") -> SafeString:
     """The head of a column. On the page of a list that can be sorted by it a link: the largest or
     newest first, and the other way round where they are."""
@@ -77,7 +149,7 @@ def export_of(context: template.Context, kind: str) -> str:
     """The address of all that this list shows, as a file of a kind; "" where there is none."""
     request: HttpRequest = context["request"]
     noun = request.resolver_match.url_name if request.resolver_match else None
-    if noun not in COLUMNS:
+    if noun not in LIST_COLUMNS:
         return ""
     query = request.GET.copy()
     for name in _PLACES:

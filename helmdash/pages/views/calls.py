@@ -15,6 +15,7 @@ from helmdash.pages.parts import composition, snippets
 from helmdash.pages.parts.call_groups import plans_among
 from helmdash.pages.query_bar import settled
 from helmdash.pages.render import PageRequest, live, show
+from helmdash.pages.saved_views import with_views
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import call_listing, calls, distinct_values, fitting, line_edits
@@ -25,6 +26,7 @@ from helmdash.queries.reach import MOST_TRIED
 
 
 @require_safe
+@with_views("calls")
 @beside(panels.call)
 @live
 def call_list(request: PageRequest) -> HttpResponse:

@@ -33,6 +33,7 @@ from helmdash.pages.parts.one_shots import grouped
 from helmdash.pages.parts.reminders import notes_at
 from helmdash.pages.query_bar import settled
 from helmdash.pages.render import PageRequest, live, live_with, show
+from helmdash.pages.saved_views import with_views
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import call_listing, distinct_values, line_edits, marks, triage
@@ -60,6 +61,7 @@ _GUIDANCE_SHOWN = 30
 
 
 @require_safe
+@with_views("conversations")
 @beside(panels.conversation)
 @live
 def conversation_list(request: PageRequest) -> HttpResponse:

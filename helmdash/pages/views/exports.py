@@ -31,9 +31,8 @@ def export_list(request: PageRequest, noun: str, kind: str) -> HttpResponseBase:
     if not form.is_valid():
         return HttpResponseRedirect(f"{reverse(noun)}?{request.GET.urlencode()}")
     content_type, write = KINDS[kind]
-    response = stream(
-        request, write(noun, listed.exported(project.id, form, now)), content_type=content_type
-    )
+    items = listed.exported(project.id, form, now)
+    response = stream(request, write(noun, items, form.chosen), content_type=content_type)
     response["Content-Disposition"] = f'attachment; filename="{project.slug}-{noun}.{kind}"'
     response["Cache-Control"] = "no-store"
     return response

@@ -1,4 +1,4 @@
-"""Going somewhere by name: pages, ids, models, actions."""
+"""Going somewhere by name: pages, ids, models, saved views, actions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from helmdash.pages import scope
 from helmdash.pages.parts.places import ACTIONS, PAGES, places
 from helmdash.pages.render import PageRequest, show
 from helmdash.queries import finder
+from helmdash.queries.saved_views import find_views
 
 # As long as the longest id.
 _MOST_CHARS = 255
@@ -43,6 +44,12 @@ def find_page(request: PageRequest) -> HttpResponse:
     groups: dict[str, list[Way]] = {}
     for found in finder.find(project_id=scoped.project.id, text=text):
         groups.setdefault(_TITLES[found.kind], []).append(_way(found))
+    views = find_views(project_id=scoped.project.id, user_id=request.user.pk, text=text)
+    if views:
+        groups["Saved views"] = [
+            Way(each.name, f"{reverse(each.noun)}?{each.address or 'view=all'}", each.noun)
+            for each in views
+        ]
     for title, among in (("Pages", PAGES), ("Actions", ACTIONS)):
         ways = [
             Way(each.label, each.address) for each in places(among, text=text, rights=scoped.may)

@@ -31,6 +31,7 @@ from helmdash.pages.render import (
     show,
     unless_known,
 )
+from helmdash.pages.saved_views import with_views
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import catalog, distinct_values, plans
@@ -42,6 +43,7 @@ _EXAMPLE = {"user_intent": "Draft a blog post about our release", "model": "open
 
 
 @require_safe
+@with_views("plans")
 @beside(panels.plan)
 def plan_list(request: PageRequest) -> HttpResponse:
     """The page of plans and routes, or the fragment of its rows; the newest first."""

@@ -16,6 +16,7 @@ from helmdash.pages.list_forms import TrimFilterForm
 from helmdash.pages.lists import LISTS
 from helmdash.pages.query_bar import settled
 from helmdash.pages.render import PageRequest, show
+from helmdash.pages.saved_views import with_views
 from helmdash.pages.views import panels
 from helmdash.pages.zones import reader_zone
 from helmdash.queries import fit_uses, fitting, trims
@@ -25,6 +26,7 @@ from helmdash.queries.picked_later import MOST_READ, picked_later
 
 
 @require_safe
+@with_views("trims")
 @beside(panels.fit)
 def trim_list(request: PageRequest) -> HttpResponse:
     """The page of recorded fits, or the fragment of its figures and rows; the newest first."""

@@ -45,6 +45,7 @@ from helmdash.records.models.plans import PlanAttempt, PlanCatalog, PlanRecord, 
 from helmdash.records.models.recorder import RecorderLedger
 from helmdash.records.models.rollups import Rollup, RollupState, UncountedCalls
 from helmdash.records.models.rules import RuleSet
+from helmdash.records.models.saved_views import FirstView, SavedView
 from helmdash.records.models.schema import SchemaMark
 from helmdash.records.models.sessions import Look, OidcIdentity, SignedIn
 from helmdash.records.models.suggestions import Suggestion
@@ -75,6 +76,7 @@ __all__ = [
     "ConversationMark",
     "Exporter",
     "FailureMark",
+    "FirstView",
     "Fit",
     "Guidance",
     "HealthChange",
@@ -100,6 +102,7 @@ __all__ = [
     "RollupState",
     "Round",
     "RuleSet",
+    "SavedView",
     "SchemaMark",
     "ScopeChoices",
     "SignInThrottle",

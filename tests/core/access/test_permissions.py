@@ -31,6 +31,7 @@ TABLE: dict[Right, tuple[str | None, str | None]] = {
     Right.CARE: ("record", "editor"),
     Right.GIVE_FEEDBACK: ("record", "editor"),
     Right.TRIAGE: ("record", "editor"),
+    Right.SHARE_VIEWS: ("admin", "editor"),
     Right.FIT: ("fit", "editor"),
     Right.PLAN: ("plan", "editor"),
     Right.CHANGE_BUDGETS: ("budgets", "editor"),
