@@ -201,7 +201,7 @@ def test_a_fit_leads_to_the_calls_the_plan_and_the_edit_of_its_time(
     assert kept is not None
     fit_uses.uses(project_id=project.id, fit=kept)
 
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(12):
         found = fit_uses.uses(project_id=project.id, fit=kept)
 
     assert [call.id for call in found.calls] == ["skewed", "used", "again"]

@@ -285,12 +285,12 @@ QUERIES = {
     "/weekly/": 27,
     "/trims/": 19,
     "/try/plan/": 7,
-    "/budgets/": 14,
+    "/budgets/": 16,
     "/settings/": 10,
     "/settings/care/": 5,
     "/connect/?since=9999999999": 15,  # from now on
     "/settings/gateway/": 7,
-    "/settings/upstreams/": 5,
+    "/settings/upstreams/": 12,  # the table of budgets, and conversations of now
     "/settings/recorder/": 11,
 }
 
