@@ -7,9 +7,12 @@ and `manage.py settings_help` can list them all.
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import re
 import secrets
+import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -506,14 +509,8 @@ def secret_key(settings: Env) -> str:
     path = settings.data_dir / SECRET_KEY_FILE
     try:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
-        try:
-            # O_EXCL: of two processes that start at once, one makes the key and both read it.
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            pass
-        else:
-            with os.fdopen(handle, "w", encoding="ascii") as file:
-                file.write(secrets.token_urlsafe(48))
+        if not path.exists():
+            _make_key(path)
         key = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeError) as error:
         told = error.strerror if isinstance(error, OSError) else "it is no text"
@@ -527,6 +524,34 @@ def secret_key(settings: Env) -> str:
             "delete it for a new key (stored provider keys are then lost, sessions end)"
         )
     return key
+
+
+def _make_key(path: Path) -> None:
+    """Make a key at the path, owner-only; one that another process made meanwhile stays.
+
+    The file has its name only once it is written: no process finds it half made, also not after a
+    power cut.
+    """
+    key = secrets.token_urlsafe(48)
+    handle, written = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(key)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(written, path)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP):
+            raise
+        # A file system without hard links, as of a share: the name first, and then what it holds.
+        with (
+            suppress(FileExistsError),
+            os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file,
+        ):
+            file.write(key)
+    finally:
+        Path(written).unlink(missing_ok=True)
 
 
 def database_url_problem(url: str) -> str | None:

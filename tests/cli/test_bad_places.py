@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sqlite3
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -207,6 +209,34 @@ def test_looking_makes_no_database(data: Path) -> None:
     look_around("up")
 
     assert sorted(path.name for path in data.iterdir()) == ["secret-key"]
+
+
+def test_two_that_start_at_once_have_one_key(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second starts when the first one has made the file, and has not written the key."""
+    write, others = os.fdopen, []
+
+    def start_another(*given: Any, **named: Any) -> Any:
+        monkeypatch.setattr(os, "fdopen", write)
+        others.append(conf.secret_key(conf.env()))
+        return write(*given, **named)
+
+    monkeypatch.setattr(os, "fdopen", start_another)
+
+    assert [conf.secret_key(conf.env())] == others
+    assert [path.name for path in data.iterdir()] == ["secret-key"]
+    assert (data / "secret-key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_key_is_made_where_there_are_no_hard_links(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*names: object) -> None:
+        raise OSError(errno.EPERM, "no hard links here", *names)
+
+    monkeypatch.setattr(os, "link", refuse)
+
+    assert conf.secret_key(conf.env()) == (data / "secret-key").read_text(encoding="ascii")
+    assert [path.name for path in data.iterdir()] == ["secret-key"]
 
 
 def test_a_file_that_is_kept_locked_is_told_after_seconds(
