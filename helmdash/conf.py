@@ -12,8 +12,10 @@ import os
 import re
 import secrets
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -24,6 +26,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from helmdash import installation
 from helmdash.core.access.client_address import parse_networks
 from helmdash.core.access.oidc_roles import parse_role_rules
+from helmdash.core.alerts.apprise_names import parse_named_urls
 from helmdash.core.upstreams.endpoints import Endpoint
 from helmdash.core.upstreams.upstream_variables import (
     OLLAMA_HOST,
@@ -39,7 +42,9 @@ PREFIX = "HELMDASH_"
 # In the data directory, its owner's alone.
 SECRET_KEY_FILE = "secret-key"  # noqa: S105  (a file name)
 # Never shown, not even where they are wrong.
-_SECRETS = frozenset({"admin_password", "bootstrap_api_key", "oidc_client_secret", "secret_key"})
+_SECRETS = frozenset(
+    {"admin_password", "apprise_urls", "bootstrap_api_key", "oidc_client_secret", "secret_key"}
+)
 # From the first @ to the last: a password may hold one that nobody wrote as %40.
 _PASSWORD = re.compile(r"^((?:[a-z][a-z0-9+.-]*:/+)?[^/?#:@]*):.*@", re.I | re.S)
 # In what is no URL: all before the last @, and what libpq's own form calls a password.
@@ -125,6 +130,12 @@ class Env(BaseSettings):
         max_length=254,
         description="Whom these mails come from. Empty: helmdash at the host of "
         "HELMDASH_PUBLIC_URL.",
+    )
+    apprise_urls: str = Field(
+        "",
+        description="Where alerts may go by Apprise: name=url with blanks between, such as "
+        "ops=tgram://TOKEN/CHAT family=ntfy://topic. Owners of projects choose by name. Needs "
+        "the extra `helmdash[apprise]`: pip install 'apprise>=2.2'.",
     )
     oidc_issuer: str = Field(
         "",
@@ -413,6 +424,12 @@ class Env(BaseSettings):
         parse_role_rules(value)
         return value
 
+    @field_validator("apprise_urls")
+    @classmethod
+    def _named_urls(cls, value: str) -> str:
+        parse_named_urls(value)
+        return value
+
     @field_validator("allowed_hosts")
     @classmethod
     def _host_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -450,6 +467,11 @@ def read_env() -> Env:
     problems = list(variable_problems(os.environ))
     if found.oidc_issuer and not found.oidc_client_id:
         problems.append("HELMDASH_OIDC_CLIENT_ID is not set; HELMDASH_OIDC_ISSUER needs it")
+    if found.apprise_urls and find_spec("apprise") is None:
+        problems.append(
+            "HELMDASH_APPRISE_URLS needs a package that is not installed: run "
+            "pip install 'apprise>=2.2', or take the setting away"
+        )
     if problems:
         raise BadSetting("; ".join(problems))
     return found
@@ -483,6 +505,11 @@ def environment_upstreams() -> tuple[Endpoint, ...]:
     if settings.public_url:
         own.add(host_of(settings.public_url))
     return endpoints_of(os.environ, allow_private=settings.allow_private_upstreams, own_hosts=own)
+
+
+def apprise_urls() -> Mapping[str, str]:
+    """The operator's URLs for Apprise, by name. Secrets."""
+    return parse_named_urls(env().apprise_urls)
 
 
 def ollama_host() -> str:

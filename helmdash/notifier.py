@@ -1,7 +1,7 @@
 """The notifier: messages of alerts on their way out, by the one client of other hosts, or as mail.
 
 What upstreams may not reach, no channel reaches: the same guard looks at the URL and at the address
-of every connection.
+of every connection. But for the operator's own URLs, which Apprise calls.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from contextlib import contextmanager
 from django.conf import settings
 from django.core.mail import send_mail
 
-from helmdash.core.alerts.channels import HttpPost, Mail, Target
+from helmdash import conf
+from helmdash.core.alerts.channels import HttpPost, Mail, Notice, Outgoing, Target
 from helmdash.core.upstreams.endpoints import Endpoint, ProviderKind
 from helmdash.operations.alerts.delivering import Outcome, Send
 from helmdash.providers.protocols import HttpRequest
+from helmdash.upstream import apprise_sending
 from helmdash.upstream.client import Timeouts, UpstreamClient
 from helmdash.upstream.failures import UpstreamFailed
 
@@ -40,7 +42,7 @@ def opened() -> Iterator[Send]:
         loop = runner.get_loop()
         client = UpstreamClient(timeouts=_TIMEOUTS)
 
-        def send(target: Target, shaped: HttpPost | Mail) -> Future[Outcome]:
+        def send(target: Target, shaped: Outgoing) -> Future[Outcome]:
             return asyncio.run_coroutine_threadsafe(_send(client, target, shaped), loop)
 
         thread = threading.Thread(target=loop.run_forever, name="notifier", daemon=True)
@@ -53,7 +55,9 @@ def opened() -> Iterator[Send]:
             runner.run(client.aclose())
 
 
-async def _send(client: UpstreamClient, target: Target, shaped: HttpPost | Mail) -> Outcome:
+async def _send(client: UpstreamClient, target: Target, shaped: Outgoing) -> Outcome:
+    if isinstance(shaped, Notice):
+        return await _notify(shaped)
     if isinstance(shaped, Mail):
         return await asyncio.to_thread(_mail, shaped)
     return await _post(client, target, shaped)
@@ -78,11 +82,27 @@ async def _post(client: UpstreamClient, target: Target, post: HttpPost) -> Outco
     except UpstreamFailed as failure:
         return Outcome(is_sent=False, status=failure.http_status, told=_as_channel(str(failure)))
     except TimeoutError:
-        return Outcome(is_sent=False, told=f"no answer within {2 * _SECONDS:.0f} seconds")
+        return _no_answer()
     if 200 <= answer.status < 300:
         return Outcome(is_sent=True, status=answer.status)
     # What it says may hold the address, which is a secret; the number says enough.
     return Outcome(is_sent=False, status=answer.status, told=f"it answered {answer.status}")
+
+
+async def _notify(notice: Notice) -> Outcome:
+    url = conf.apprise_urls().get(notice.name)
+    if url is None:
+        return Outcome(is_sent=False, told=f"HELMDASH_APPRISE_URLS has no {notice.name} any more")
+    sending = asyncio.wrap_future(apprise_sending.begin(notice, url))
+    try:
+        told = await asyncio.wait_for(sending, 2 * _SECONDS)
+    except TimeoutError:
+        return _no_answer()
+    return Outcome(is_sent=not told, told=told[:_TOLD_CHARS])
+
+
+def _no_answer() -> Outcome:
+    return Outcome(is_sent=False, told=f"no answer within {2 * _SECONDS:.0f} seconds")
 
 
 def _as_channel(sentence: str) -> str:

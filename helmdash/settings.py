@@ -264,6 +264,10 @@ LOGGING = {
         "helmdash": {"level": ENV.log_level},
         # A 404 or 422 is the client's affair and is told to it; only our own faults are logged.
         "django.request": {"level": "ERROR"},
+        # Their words may hold the URL of a service, which is a secret; what came of a message is in
+        # the log of alerts. Without a handler of their own, nothing below this level is shown.
+        "apprise": {"level": "CRITICAL"},
+        "urllib3": {"level": "CRITICAL"},
         # With a traceback for each, which anybody can cause; the page names the setting.
         "django.security.DisallowedHost": {"level": "CRITICAL"},
     },

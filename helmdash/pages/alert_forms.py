@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from django import forms
 
 from helmdash.core.alerts import channels, rules
@@ -34,6 +36,14 @@ class ChannelForm(forms.Form):
     )
     allow_private = forms.BooleanField(required=False)
     enabled = forms.BooleanField(required=False, initial=True)
+
+    def offer(self, names: Collection[str], *, is_new: bool) -> ChannelForm:
+        """Have the address chosen among names, where a channel's address is one."""
+        first = "choose one" if is_new else "keep what is stored"
+        choices = [("", first if names else "none: HELMDASH_APPRISE_URLS is not set")]
+        choices += [(name, name) for name in names]
+        self.fields["address"].widget = forms.Select(choices=choices)
+        return self
 
     @staticmethod
     def values_of(info: ChannelInfo) -> dict[str, object]:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.alerts.channels import ChannelKind, HttpPost, Mail, Target
+from helmdash.core.alerts.channels import ChannelKind, HttpPost, Outgoing, Target
 from helmdash.core.alerts.rules import KINDS, RuleKind
 from helmdash.operations.alerts import delivering, editing, looking
 from helmdash.operations.alerts.delivering import Outcome, Send
@@ -66,7 +66,7 @@ class Receiver:
     def open(self) -> AbstractContextManager[Send]:
         return nullcontext(self.send)
 
-    def send(self, target: Target, shaped: HttpPost | Mail) -> Future[Outcome]:
+    def send(self, target: Target, shaped: Outgoing) -> Future[Outcome]:
         assert isinstance(shaped, HttpPost)
         self.got.append((target.name, json.loads(shaped.body)))
         answer = self.answers.pop(0) if self.answers else SENT

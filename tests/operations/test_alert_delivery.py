@@ -13,7 +13,12 @@ from django.db import OperationalError, connection
 
 from helmdash import notifier
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.alerts.channels import PAGERDUTY_URL, ChannelKind, HttpPost, Mail, Target
+from helmdash.core.alerts.channels import (
+    PAGERDUTY_URL,
+    ChannelKind,
+    Outgoing,
+    Target,
+)
 from helmdash.core.alerts.rules import RuleKind
 from helmdash.operations.alerts import delivering, editing, looking
 from helmdash.operations.alerts.delivering import Outcome
@@ -53,7 +58,7 @@ class Slow(Receiver):
         self.held: list[Future[Outcome]] = []
         self.most = 0
 
-    def send(self, target: Target, shaped: HttpPost | Mail) -> Future[Outcome]:
+    def send(self, target: Target, shaped: Outgoing) -> Future[Outcome]:
         if target.name not in self.slow:
             for future in self.held:
                 future.set_result(SENT)
@@ -224,7 +229,7 @@ class Cutting(Receiver):
         super().__init__()
         self._until: ExitStack | None = until
 
-    def send(self, target: Target, shaped: HttpPost | Mail) -> Future[Outcome]:
+    def send(self, target: Target, shaped: Outgoing) -> Future[Outcome]:
         if self._until is not None:
             given = connection.get_connection_params()
             server = "postgresql://{user}:{password}@{host}:{port}".format(

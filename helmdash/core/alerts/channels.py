@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from helmdash.core.alerts.messages import Entry, Message, headline
 
@@ -30,6 +30,7 @@ class ChannelKind(StrEnum):
     EMAIL = "email"
     ALERTMANAGER = "alertmanager"
     PAGERDUTY = "pagerduty"
+    APPRISE = "apprise"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,10 @@ KINDS: Final[Mapping[ChannelKind, ChannelRow]] = {
         address="URL of the Events API",
         credential="routing key",
         reads_all=False,
+    ),
+    # Its address is a name: the URL is the operator's (core.alerts.apprise_names).
+    ChannelKind.APPRISE: ChannelRow(
+        words="Apprise", address="name that the operator gave", credential="", reads_all=False
     ),
 }
 
@@ -133,8 +138,29 @@ class Mail:
     text: str
 
 
-def outgoing(target: Target, message: Message, links: Links, *, now: datetime) -> HttpPost | Mail:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What Apprise is given. name: of the operator's URL; tone: one of its four words for how bad
+    it is (info, success, warning, failure)."""
+
+    name: str
+    title: str
+    text: str
+    tone: str
+
+
+Outgoing: TypeAlias = HttpPost | Mail | Notice
+
+
+def outgoing(target: Target, message: Message, links: Links, *, now: datetime) -> Outgoing:
     """A message as a channel takes it. now: of this attempt, which signatures tell."""
+    if target.kind is ChannelKind.APPRISE:
+        return Notice(
+            name=target.address,
+            title=headline(message)[:_LINE_CHARS],
+            text=_text(message, links),
+            tone=_tone(message),
+        )
     if target.kind is ChannelKind.EMAIL:
         to = tuple(part.strip() for part in target.address.split(",") if part.strip())
         return Mail(to=to, subject=headline(message)[:_LINE_CHARS], text=_text(message, links))
@@ -255,6 +281,14 @@ def _color(message: Message) -> int:
     if message.status == "resolved":
         return 0x2E7D32
     return 0xC62828 if message.severity == "critical" else 0xF9A825
+
+
+def _tone(message: Message) -> str:
+    if message.is_test:
+        return "info"
+    if message.status == "resolved":
+        return "success"
+    return "failure" if message.severity == "critical" else "warning"
 
 
 def _alertmanager(target: Target, message: Message, links: Links) -> _Shaped:

@@ -22,7 +22,7 @@ from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 
 from helmdash import conf
-from helmdash.core.alerts.channels import HttpPost, Links, Mail, Target, outgoing
+from helmdash.core.alerts.channels import Links, Outgoing, Target, outgoing
 from helmdash.core.alerts.messages import Entry, Message
 from helmdash.operations.alerts.acknowledging import path_of
 from helmdash.operations.database.transactions import write
@@ -57,7 +57,7 @@ class Outcome:
     told: str = ""
 
 
-Send = Callable[[Target, HttpPost | Mail], Future[Outcome]]
+Send = Callable[[Target, Outgoing], Future[Outcome]]
 """Begins to send a message. What it gives is always done in the end, within bounded time."""
 Sending = Callable[[], AbstractContextManager[Send]]
 """Opens what sends, for the messages of one run."""

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
+from helmdash import conf
 from helmdash.core.access.permissions import Actor, Right, may, require
 from helmdash.core.alerts import rules as core_rules
 from helmdash.core.alerts.channels import KINDS, PAGERDUTY_URL, ChannelKind, split_url
@@ -306,6 +307,9 @@ def _fill(row: AlertChannel, edit: ChannelEdit) -> str | None:
 
 
 def _address_problem(kind: ChannelKind, address: str, *, allow_private: bool) -> str | None:
+    if kind is ChannelKind.APPRISE:
+        names = conf.apprise_urls()
+        return None if address in names else _name_problem(names)
     if kind is ChannelKind.EMAIL:
         return _mail_problem([part.strip() for part in address.split(",") if part.strip()])
     if len(address) > 1000:
@@ -313,6 +317,12 @@ def _address_problem(kind: ChannelKind, address: str, *, allow_private: bool) ->
     origin, path = split_url(address)
     problem = url_problem(origin, allow_private=allow_private) or path_problem(path)
     return problem.replace("The upstream has", "The channel has") if problem else None
+
+
+def _name_problem(names: Collection[str]) -> str:
+    if not names:
+        return "the operator named none: HELMDASH_APPRISE_URLS is not set"
+    return f"choose one that the operator named: {', '.join(names)}"
 
 
 def _mail_problem(addresses: Collection[str]) -> str | None:
@@ -347,7 +357,10 @@ def _would_leak(row: AlertChannel, address: str) -> bool:
 
 
 def _shown(kind: ChannelKind, address: str) -> str:
-    """What viewers may see of an address: hosts, without paths and names of people."""
+    """What viewers may see of an address: hosts, without paths and names of people; a name that the
+    operator gave."""
+    if kind is ChannelKind.APPRISE:
+        return address[:255]
     if kind is ChannelKind.EMAIL:
         hosts = sorted({part.rpartition("@")[2].strip() for part in address.split(",")} - {""})
         return ", ".join(hosts)[:255]

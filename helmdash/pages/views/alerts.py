@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
+from helmdash import conf
 from helmdash.core.access.permissions import Right
 from helmdash.core.alerts import channels as core_channels
 from helmdash.core.alerts import rules as core_rules
@@ -55,7 +56,11 @@ def _show(
         "firing": log.firing(project_id=project.id),
         "deliveries": log.deliveries(project_id=project.id),
         "rule_kinds": [(kind.value, row) for kind, row in core_rules.KINDS.items()],
-        "channel_kinds": [(kind.value, row) for kind, row in core_channels.KINDS.items()],
+        "channel_kinds": [
+            (kind.value, row)
+            for kind, row in core_channels.KINDS.items()
+            if kind is not ChannelKind.APPRISE or conf.apprise_urls()
+        ],
         "saved": saved,
     }
     return show(request, "pages/alerts.html", context, status=status)
@@ -220,6 +225,8 @@ def _show_channel(
 ) -> HttpResponse:
     request.now = timezone.now()
     row = core_channels.KINDS[kind]
+    if kind is ChannelKind.APPRISE:
+        form.offer(conf.apprise_urls(), is_new=channel is None)
     form.fields["address"].label = row.address[:1].upper() + row.address[1:]
     form.fields["secret"].label = row.credential[:1].upper() + row.credential[1:]
     context = {"form": form, "kind": row, "kind_word": kind.value, "channel": channel}
