@@ -18,6 +18,8 @@ from helmdash.queries.access import ProjectInfo
 # English text with a catalog of tools: what OpenAI's tokenizer makes of it, in bytes per token.
 _BYTES_PER_TOKEN = 3.9
 _PAUSE = timedelta(minutes=2)
+# OpenAI's cache of prefixes counts in steps of so many tokens.
+_CACHE_STEP = 128
 
 
 def load_care(*, project: ProjectInfo, caller: str, now: datetime) -> int:
@@ -75,6 +77,7 @@ def _capture(told: Fixture, generation: int, at: datetime) -> Capture:
     prompt = prompts[generation - 1]
     sent = told.get("sent_bytes")
     size = sent[generation - 1] if sent else int(prompt * _BYTES_PER_TOKEN)
+    tools_bytes = min(size // 3, 18_000)
     # A fresh start: the history that is sent begins anew.
     begun = next(
         (at for at in range(generation - 1, 0, -1) if prompts[at] < prompts[at - 1] // 2), 0
@@ -85,13 +88,27 @@ def _capture(told: Fixture, generation: int, at: datetime) -> Capture:
         model=told["model"],
         provider=told["model"].split("/", 1)[0],
         pack=told["pack"],
-        usage={"prompt_tokens": prompt, "completion_tokens": 180 + 37 * (generation % 5)},
+        usage=_usage(told, generation, tools_tokens=int(tools_bytes / _BYTES_PER_TOKEN)),
         finish_reason="stop" if generation in told["user_prompts_at"] else "tool_calls",
         http_status=200,
         raw_content_len=700 + 110 * (generation % 4),
         latency_ms=1_900 + 230 * (generation % 6),
-        sent=SentSizes(
-            bytes=size, messages=2 * (generation - begun) + 1, tools_bytes=min(size // 3, 18_000)
-        ),
+        sent=SentSizes(bytes=size, messages=2 * (generation - begun) + 1, tools_bytes=tools_bytes),
         started_at=at,
     )
+
+
+def _usage(told: Fixture, generation: int, *, tools_tokens: int) -> dict[str, object]:
+    """As the provider reports it. OpenAI tells what its cache held: the prompt before, or the
+    tools alone where the history was begun anew. The local ones tell of no cache."""
+    prompts: list[int] = told["prompt_tokens"]
+    prompt = prompts[generation - 1]
+    usage: dict[str, object] = {
+        "prompt_tokens": prompt,
+        "completion_tokens": 180 + 37 * (generation % 5),
+    }
+    if told["model"].startswith("openai/"):
+        before = prompts[generation - 2] if generation > 1 else 0
+        held = before if before < prompt else tools_tokens
+        usage["prompt_tokens_details"] = {"cached_tokens": held - held % _CACHE_STEP}
+    return usage
