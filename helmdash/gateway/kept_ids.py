@@ -1,7 +1,8 @@
-"""Ids in a Responses request of what its upstream keeps: they go on from there for the project that
-made them alone.
+"""Ids in a request of what its upstream keeps: they go on from there for the project that made them
+alone.
 
-An upstream keeps responses by its account, and all projects share the account of a shared upstream.
+An upstream keeps responses and files by its account, and all projects share the account of a shared
+upstream.
 """
 
 from __future__ import annotations
@@ -19,12 +20,21 @@ async def check_kept_ids(exchange: Exchange, parsed: dict[str, Any], keepers: Re
     """Let a placed request go on only from what its project has made. `parsed`: as it came.
 
     Raises Refusal (400), the same for what is another project's and what is not there;
-    DatabaseUnavailable. Translated, such a request is refused whatever it names. An upstream with a
-    key of the project's own keeps nothing of others, and where there is no other project none does.
+    DatabaseUnavailable. A translated Responses request is refused whatever it names. An upstream
+    with a key of the project's own keeps nothing of others, and where there is no other project
+    none does.
     """
-    endpoint = exchange.endpoint
-    is_passed = exchange.is_native and exchange.speaks is WireFormat.RESPONSES
-    if endpoint is None or not is_passed or not endpoint.is_shared:
+    endpoint, wire = exchange.endpoint, exchange.route.client.wire
+    if endpoint is None or not endpoint.is_shared:
+        return
+    if wire is not WireFormat.RESPONSES:
+        file = _file_in_messages(parsed)
+        if file is not None and not await keepers.is_only_project():
+            # Each vendor writes a place in its own way.
+            is_dotted = wire is WireFormat.ANTHROPIC
+            raise _nobodys(file.replace("[", ".").replace("]", "") if is_dotted else file, "file")
+        return
+    if not exchange.is_native:
         return
     names_kept = [parsed.get(name) for name in ("conversation", "previous_response_id")]
     kept = next(_kept_by_the_account(parsed), None)
@@ -32,14 +42,7 @@ async def check_kept_ids(exchange: Exchange, parsed: dict[str, Any], keepers: Re
     if not is_named or await keepers.is_only_project():
         return
     if kept is not None:
-        where, what = kept
-        raise not_kept(
-            f"{where}: {what.capitalize()} not found. The upstream is shared by projects, and "
-            f"nobody knows whose {what} it is: send what it holds, or use an upstream with a key "
-            "of the project's own.",
-            code=f"{what.replace(' ', '_')}_not_found",
-            param=where.partition("[")[0].partition(".")[0],
-        )
+        raise _nobodys(*kept)
     # Conversations and items are made where the gateway does not see their ids.
     if parsed.get("conversation") is not None:
         raise not_kept(
@@ -67,6 +70,16 @@ async def _has_made(
         return False
     project_id = exchange.key_context.caller.project.id
     return await keepers.find(project_id, reply_id) == endpoint.name
+
+
+def _nobodys(where: str, what: str) -> Refusal:
+    return not_kept(
+        f"{where}: {what.capitalize()} not found. The upstream is shared by projects, and "
+        f"nobody knows whose {what} it is: send what it holds, or use an upstream with a key "
+        "of the project's own.",
+        code=f"{what.replace(' ', '_')}_not_found",
+        param=where.partition("[")[0].partition(".")[0],
+    )
 
 
 def _unknown_previous(reply_id: object) -> Refusal:
@@ -145,6 +158,43 @@ def _named_in(value: dict[str, Any], where: str, levels: int) -> Iterator[tuple[
         elif levels:
             for at, each in _objects(said):
                 yield from _named_in(each, f"{where}.{name}[{at}]", levels - 1)
+
+
+# A result of a tool holds a document, that one pages, and those are images.
+_DEEPEST_PART: Final = 3
+
+
+def _file_in_messages(parsed: dict[str, Any]) -> str | None:
+    """Where messages of the chat format, or of Anthropic's, first name a file by its id; None:
+    nowhere.
+
+    Either's parts are looked for in both: what nobody can translate is passed as it is.
+    """
+    for at, message in _objects(parsed.get("messages")):
+        found = _file_in(message.get("content"), _DEEPEST_PART)
+        if found is not None:
+            return f"messages[{at}].content{found}"
+    return None
+
+
+def _file_in(parts: object, levels: int) -> str | None:
+    for at, part in _objects(parts):
+        # Not in results of a server's own tools: those are the server's words, said to it again.
+        if part.get("type") == "container_upload" and part.get("file_id"):
+            return f"[{at}].file_id"
+        for member in ("file", "source"):
+            said = part.get(member)
+            if isinstance(said, dict) and said.get("file_id"):
+                return f"[{at}].{member}.file_id"
+        if not levels:
+            continue
+        source = part.get("source")
+        pages = source.get("content") if isinstance(source, dict) else None
+        for where, inner in (("content", part.get("content")), ("source.content", pages)):
+            found = _file_in(inner, levels - 1)
+            if found is not None:
+                return f"[{at}].{where}{found}"
+    return None
 
 
 def _objects(value: object) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -30,6 +30,37 @@ NOBODYS: list[tuple[dict[str, Any], str, str]] = [
      "tools", "container_not_found"),
 ]  # fmt: skip
 
+CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
+_FILE = {"type": "file", "file": {"file_id": "file-1"}}
+_DOCUMENT = {"type": "document", "source": {"type": "file", "file_id": "file_1"}}
+_RESULT = {"type": "tool_result", "tool_use_id": "toolu_1"}
+_PAGES = {"type": "document", "source": {"type": "content", "content": [_DOCUMENT]}}
+# A path, its upstream, a part, and where the part names a file. Parts that nobody translates go to
+# an upstream of another format as they are.
+FILES: list[tuple[str, str, dict[str, Any], str]] = [
+    (CHAT, "openai", _FILE, "messages[1].content[1].file.file_id"),
+    (CHAT, RESPONSES, _FILE, "messages[1].content[1].file.file_id"),
+    (CHAT, "anthropic", _DOCUMENT, "messages[1].content[1].source.file_id"),
+    (MESSAGES, "anthropic", _DOCUMENT, "messages.1.content.1.source.file_id"),
+    (MESSAGES, "anthropic", {**_DOCUMENT, "type": "image"}, "messages.1.content.1.source.file_id"),
+    (MESSAGES, "anthropic", {**_RESULT, "content": [_PAGES]},
+     "messages.1.content.1.content.0.source.content.0.source.file_id"),
+    (MESSAGES, "anthropic", {"type": "container_upload", "file_id": "file_1"},
+     "messages.1.content.1.file_id"),
+    (MESSAGES, "openai", _FILE, "messages.1.content.1.file.file_id"),
+    (f"{MESSAGES}/count_tokens", "anthropic", _DOCUMENT, "messages.1.content.1.source.file_id"),
+]  # fmt: skip
+# What a file holds, a client's own words, and what Anthropic's server made, said to it again.
+NO_FILES: list[tuple[str, str, dict[str, Any]]] = [
+    (CHAT, "openai", {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:,x"}}),
+    (MESSAGES, "anthropic",
+     {"type": "tool_use", "id": "toolu_1", "name": "open", "input": {"file_id": "file_1"}}),
+    (MESSAGES, "anthropic",
+     {"type": "code_execution_tool_result", "tool_use_id": "srvtoolu_1", "content":
+      {"type": "code_execution_result", "stdout": "", "stderr": "", "return_code": 0,
+       "content": [{"type": "code_execution_output", "file_id": "file_1"}]}}),
+]  # fmt: skip
+
 
 @pytest.mark.parametrize("path", PATHS)
 def test_ids_that_the_project_has_not_made_do_not_go_on(world: World, path: str, mark: str) -> None:
@@ -81,3 +112,35 @@ def test_what_a_projects_own_key_reaches_is_the_projects(world: World, mark: str
         answer = world.post(PATHS[0], {"model": model, "input": "Hello?", **said})
         assert "not_found" not in answer.text
     assert len(world.fleet.responses.seen(mark)) == len(NOBODYS)
+
+
+def _saying(model: str, part: dict[str, Any]) -> dict[str, Any]:
+    role = "assistant" if part["type"] in ("tool_use", "code_execution_tool_result") else "user"
+    said = [{"type": "text", "text": "Look."}, part]
+    messages = [{"role": "user", "content": "Hello?"}, {"role": role, "content": said}]
+    return {"model": model, "max_tokens": 100, "messages": messages}
+
+
+def test_files_of_a_shared_account_are_taken_in_no_format(world: World, mark: str) -> None:
+    for path, provider, part, where in FILES:
+        answer = world.post(path, _saying(model_of(provider, "plain", mark), part))
+
+        assert answer.status_code == 400, (path, provider, part, answer.text)
+        error = answer.json()["error"]
+        assert error["type"] == "invalid_request_error"
+        assert error["message"].startswith(f"{where}: File not found.")
+        if path == CHAT:
+            assert (error["code"], error["param"]) == ("file_not_found", "messages")
+        else:
+            assert answer.json()["type"] == "error"
+    for provider in ("openai", "anthropic", "responses"):
+        assert getattr(world.fleet, provider).seen(mark) == []
+
+    for path, provider, part in NO_FILES:
+        answer = world.post(path, _saying(model_of(provider, "plain", mark), part))
+        assert "File not found" not in answer.text
+        # The simulated server does not know all of Anthropic's blocks.
+        assert answer.status_code == 200 or "expected tags" in answer.text, (part, answer.text)
+    own = world.post(CHAT, _saying(model_of(OWN_RESPONSES, "plain", mark), _FILE))
+    assert "File not found" not in own.text
+    assert len(world.fleet.responses.seen(mark)) == 1
