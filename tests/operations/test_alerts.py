@@ -27,8 +27,6 @@ from helmdash.operations.alerts.forgetting import forget_old
 from helmdash.operations.retention.erasing import erase_conversation
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.queries.access import ProjectInfo
-from helmdash.queries.alerts.previewing import last_week
-from helmdash.queries.alerts.rules import settings_of
 from helmdash.records.models import (
     Alert,
     AlertChannel,
@@ -432,37 +430,3 @@ def test_owners_edit_and_only_superusers_reach_private_addresses(project: Projec
     assert set(raised.value.errors) == {"level", "quiet_end", "zone"}
     with pytest.raises(AlertProblem):
         rule(project, RuleKind.LEVEL)  # switched on, and tells nobody
-
-
-@pytest.mark.parametrize(
-    ("kind", "bad"),
-    [
-        (RuleKind.FAILURE_RATE, {"http_status": 500, "content": None, "latency_ms": 100}),
-        (RuleKind.LATENCY, {"latency_ms": 60_000}),
-    ],
-)
-def test_a_week_of_a_models_own_range_is_previewed(
-    project: ProjectInfo, kind: RuleKind, bad: dict[str, Any]
-) -> None:
-    """Ten days of two calls an hour are its range; forty bad calls fire, and then it is over."""
-    calm: dict[str, Any] = {"conversation": None, "latency_ms": 100}
-    begun = NOW - timedelta(hours=12, minutes=50)
-    calls = [
-        make_capture(id=f"calm-{number}", started_at=NOW - number * timedelta(minutes=30), **calm)
-        for number in range(1, 481)
-    ]
-    for number in range(40):
-        at = begun + timedelta(seconds=10 * number)
-        calls.append(make_capture(**{**calm, **bad}, id=f"bad-{number}", started_at=at))
-    record(*calls, project=project)
-    made = rule(project, kind, channel(project), group_s=0)
-
-    settings = settings_of(AlertRule.objects.get(pk=made))
-    found = last_week(project_id=project.id, settings=settings, now=NOW).found
-
-    assert found is not None
-    assert (found.alerts, found.changes, found.messages) == (1, 2, 2)
-    # Twenty calls are needed; it is over when fewer of the bad ones are left of the half hour.
-    over, began = (each.at for each in found.sent)
-    assert timedelta(minutes=3) <= began - begun <= timedelta(minutes=5)
-    assert timedelta(minutes=31) <= over - begun <= timedelta(minutes=37)

@@ -130,6 +130,38 @@ def lasting(
     return found
 
 
+def until_told_else(
+    told: Iterable[tuple[datetime, str | None]], *, subject: str, lasts: timedelta
+) -> list[PastChange]:
+    """The changes of an alert that fires from a moment that says so (with a title; None: it does
+    not fire) to one that does not, or until nothing was told for so long.
+
+    told: oldest first. Of moments within one minute the last counts, as for a look a minute.
+    """
+    found: list[PastChange] = []
+    firing: str | None = None
+    before: datetime | None = None
+    moments = {_next_minute(at): (at, title) for at, title in told}
+    for at, title in moments.values():
+        if firing is not None and before is not None and at - before >= lasts:
+            found.append(_over(subject, firing, before + lasts))
+            firing = None
+        if firing is None and title is not None:
+            firing = title
+            found.append(PastChange(subject=subject, title=title, at=at, is_firing=True))
+        elif firing is not None and title is None:
+            found.append(_over(subject, firing, at))
+            firing = None
+        before = at
+    if firing is not None and before is not None:
+        found.append(_over(subject, firing, before + lasts))
+    return found
+
+
+def _over(subject: str, title: str, at: datetime) -> PastChange:
+    return PastChange(subject=subject, title=title, at=at, is_firing=False)
+
+
 def gaps(
     times: Iterable[datetime], *, subject: str, title: str, longest: timedelta, now: datetime
 ) -> list[PastChange]:

@@ -80,7 +80,6 @@ KINDS: Final[Mapping[RuleKind, KindRow]] = {
         severity=Severity.WARNING,
         every_s=_SOON_S,
         threshold=Number(default=3, least=1, most=20, unit="generations"),
-        is_previewed=False,
     ),
     RuleKind.CUT: KindRow(
         words="A prompt was probably cut without a word",

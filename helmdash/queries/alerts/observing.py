@@ -149,10 +149,16 @@ def _countdown(rule: Watched, now: datetime) -> Iterator[Seen]:
         yield Seen(
             subject=each.id,
             severity=Severity.WARNING,
-            title=f"{_short(each.id)}: about {ahead.generations} generations to critical",
+            title=countdown_title(each.id, ahead.generations),
             detail=each.model,
             path=conversation_path(each.id),
         )
+
+
+def countdown_title(name: str, generations: int) -> str:
+    """What is said of a conversation that is so many generations before its critical line."""
+    unit = "generation" if generations == 1 else "generations"
+    return f"{_short(name)}: about {generations} {unit} to critical"
 
 
 def _cuts(rule: Watched, now: datetime) -> Iterator[Seen]:

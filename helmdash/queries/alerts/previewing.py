@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
@@ -18,13 +18,17 @@ from helmdash.core.alerts.preview import (
     lasting,
     out_of_range,
     preview,
+    until_told_else,
 )
 from helmdash.core.alerts.rules import KINDS, RuleKind, RuleSettings
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
+from helmdash.core.budgets.projection import NEWEST_PROMPTS, Prompt, project
 from helmdash.core.calls.failures import FailureCause
 from helmdash.core.calls.outcomes import CallOutcome, outcome_of
 from helmdash.core.rollups.buckets import bucket_of
+from helmdash.queries.alerts.observing import countdown_title
+from helmdash.queries.conversations.under_way import ACTIVE
 from helmdash.records.models import Call, HealthChange
 
 WEEK: Final = timedelta(days=7)
@@ -73,6 +77,67 @@ def _levels(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
             title = f"{name} is {LEVELS[level].word.lower()}"
             changes.append(PastChange(subject=name, title=title, at=at, is_firing=is_firing))
     return changes, len(read) == _MOST_ROWS
+
+
+class _Prompt(NamedTuple):
+    conversation__name: str
+    round_number: int
+    generation: int
+    started_at: datetime
+    prompt_tokens: int | None
+    level_reason: str
+    optimal_max_tokens: int
+    critical_max_tokens: int | None
+
+
+def _countdowns(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
+    """What each call of the week made of the countdown, by the lines that it was judged by, as the
+    page of its conversation said then; over as soon as that would have said nothing any more."""
+    rows = Call.objects.filter(
+        project_id=project_id,
+        conversation__isnull=False,
+        generation__isnull=False,
+        round_number__isnull=False,
+        started_at__gte=now - WEEK,
+        started_at__lte=now,
+    ).order_by("-started_at", "-id")
+    read = [_Prompt(*each) for each in rows.values_list(*_Prompt._fields)[:_MOST_ROWS]]
+    by_conversation: defaultdict[str, list[_Prompt]] = defaultdict(list)
+    for row in reversed(read):
+        by_conversation[row.conversation__name].append(row)
+    changes = [
+        change
+        for name, calls in by_conversation.items()
+        for change in until_told_else(
+            _told_by(name, calls, settings.threshold or 0), subject=name, lasts=ACTIVE
+        )
+        if change.at <= now
+    ]
+    return changes, len(read) == _MOST_ROWS
+
+
+def _told_by(
+    name: str, calls: Iterable[_Prompt], most: int
+) -> Iterator[tuple[datetime, str | None]]:
+    """After each call of a conversation, oldest first: a title where so many generations or fewer
+    were left before the critical line, else None."""
+    prompts: list[Prompt] = []
+    round_number, newest = 0, 0
+    for call in calls:
+        if call.round_number > round_number:
+            prompts, round_number = [], call.round_number
+        newest = max(newest, call.generation)
+        is_trusted = call.level_reason != HealthReason.SUSPECTED_CUT.value
+        if call.round_number == round_number and call.prompt_tokens is not None and is_trusted:
+            prompts.append(Prompt(call.generation, call.started_at, call.prompt_tokens))
+            # Reports may come out of order.
+            prompts.sort()
+        prompts = [each for each in prompts if each.generation > newest - NEWEST_PROMPTS]
+        ahead = project(prompts, call)
+        title = None
+        if ahead and ahead.level is Level.CRITICAL and ahead.generations <= most:
+            title = countdown_title(name, ahead.generations)
+        yield call.started_at, title
 
 
 def _refusals(project_id: int, settings: RuleSettings, now: datetime) -> _Read:
@@ -222,6 +287,7 @@ def _ranges(
 
 _READERS: Final[Mapping[RuleKind, Callable[[int, RuleSettings, datetime], _Read]]] = {
     RuleKind.LEVEL: _levels,
+    RuleKind.COUNTDOWN: _countdowns,
     RuleKind.CUT: _cuts,
     RuleKind.REFUSAL: _refusals,
     RuleKind.FAILING: _failing,
