@@ -40,7 +40,7 @@ class ChannelForm(forms.Form):
     def offer(self, names: Collection[str], *, is_new: bool) -> ChannelForm:
         """Have the address chosen among names, where a channel's address is one."""
         first = "choose one" if is_new else "keep what is stored"
-        choices = [("", first if names else "none: HELMDASH_APPRISE_URLS is not set")]
+        choices = [("", first if names else "the operator gave none")]
         choices += [(name, name) for name in names]
         self.fields["address"].widget = forms.Select(choices=choices)
         return self

@@ -7,9 +7,11 @@ from datetime import timedelta
 from html import unescape
 from typing import Any
 
+import pytest
 from django.test import Client
 from django.utils import timezone
 
+from helmdash import conf
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.alerts.channels import ChannelKind
 from helmdash.core.alerts.rules import RuleKind
@@ -85,6 +87,24 @@ def test_an_owner_sets_alerts_up_and_a_viewer_sees_no_secret(
     rule = AlertRule.objects.get()
     owner.post(SAVE_RULE, {"do": "delete", "id": rule.pk})
     assert not AlertRule.objects.exists()
+
+
+def test_apprise_is_offered_where_the_operator_named_urls(
+    owner: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = {"kind": "apprise", "name": "Family", "address": "family", "enabled": "on"}
+    assert 'value="apprise"' not in text_of(owner, PAGE)
+    assert "is not set" in owner.post(SAVE_CHANNEL, chosen).content.decode()
+
+    named = conf.env().model_copy(update={"apprise_urls": "ops=json://a/key family=ntfy://key"})
+    monkeypatch.setattr(conf, "env", lambda: named)
+    assert 'value="apprise"' in text_of(owner, PAGE)
+    form = text_of(owner, f"{CHANNEL}?kind=apprise")
+    assert re.findall(r'<option value="(\w*)"', form) == ["", "ops", "family"]
+    assert owner.post(SAVE_CHANNEL, chosen).status_code == 302
+    kept = AlertChannel.objects.get()
+    page = text_of(owner, PAGE) + text_of(owner, f"{CHANNEL}?id={kept.pk}")
+    assert (kept.host, "ntfy" in page, "keep what is stored" in page) == ("family", False, True)
 
 
 def test_what_is_wrong_is_said_beside_its_field(owner: Client) -> None:
