@@ -10,13 +10,20 @@ from typing import Any
 import pytest
 
 from helmdash.core.access.permissions import SHELL, Forbidden, MemberRole, Person
+from helmdash.core.whatif import totals
 from helmdash.core.whatif.edits import BadEdits
 from helmdash.operations.budgets.editing import change_budget
 from helmdash.operations.whatif import asking, running
 from helmdash.operations.whatif.asking import NoSuchWhatIf, WhatIfConflict
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
-from helmdash.queries.whatif.items import FIGURES, UnknownFigure, items_of
+from helmdash.queries.whatif.items import (
+    CALL_FIGURES,
+    FIGURES,
+    NotByModel,
+    UnknownFigure,
+    items_of,
+)
 from helmdash.queries.whatif.what_ifs import WhatIfView, find_row
 from helmdash.records.models import Budget, Call, WhatIf
 from tests.factories import NOW, make_capture, record
@@ -130,7 +137,17 @@ def test_fits_are_made_again_and_the_others_are_counted(project: ProjectInfo) ->
     assert found.sent_bytes.now < found.sent_bytes.was
 
 
-def test_every_figure_leads_to_what_it_counts(project: ProjectInfo) -> None:
+def test_every_figure_leads_to_what_it_counts(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(totals, "MOST_MODELS", 1)
+    other = make_capture(
+        id="o1",
+        model="mistral/large",
+        usage={"prompt_tokens": 9},
+        started_at=NOW - timedelta(minutes=1),
+    )
+    record(other, project=project)
     talk(project, *PROMPTS)
     talk(project, 46_000, 46_000, name="other")
     fit(project)
@@ -139,14 +156,20 @@ def test_every_figure_leads_to_what_it_counts(project: ProjectInfo) -> None:
     row = find_row(project_id=project.id, name=asked.id)
     assert row is not None
 
-    for figure in FIGURES:
+    counted = {(figure, ""): asked.totals.counts.get(figure, 0) for figure in FIGURES}
+    for model, own in asked.totals.models.items():
+        counted |= {(figure, model): own.get(figure, 0) for figure in CALL_FIGURES}
+    assert {MODEL, totals.OTHER_MODELS} == set(asked.totals.models)
+    for (figure, model), count in counted.items():
         found, cursor, pages = [], None, 0
         while pages == 0 or cursor is not None:
-            page = items_of(row, figure, cursor=cursor, limit=3)
+            page = items_of(row, figure, model=model, cursor=cursor, limit=3)
             found += [each.id for each in page.items]
             cursor, pages = page.next, pages + 1
-        assert len(set(found)) == len(found) == asked.totals.counts.get(figure, 0), figure
+        assert len(set(found)) == len(found) == count, (figure, model)
 
+    with pytest.raises(NotByModel, match="fits is not"):
+        items_of(row, "fits", model=MODEL, cursor=None, limit=3)
     with pytest.raises(UnknownFigure, match="level:other"):
         items_of(row, "nothing", cursor=None, limit=3)
 

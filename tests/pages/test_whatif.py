@@ -60,6 +60,13 @@ def test_a_question_is_asked_answered_followed_and_applied(
     assert faults(page.content.decode()) == []
     addresses = set(re.findall(r'href="([^"]*/items/[^"]*)"', page.content.decode()))
     assert len(addresses) > 5
+    figures = re.compile(r"(?s)</header>.*?</thead>(.*?)</tbody>")
+    for part in ("fits", "models"):
+        section = page.content.decode().split(f'aria-labelledby="{part}"')[1]
+        counts = figures.search(section)
+        assert counts is not None
+        unlinked = re.findall(r'class="num"[^>]*>\s*([1-9][\d,]*)', counts[1])
+        assert unlinked == [], part
     for address in addresses:
         items = editor.get(address.replace("&amp;", "&"))
         assert items.status_code == 200

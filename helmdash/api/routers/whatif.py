@@ -124,10 +124,16 @@ def list_what_if_items(request: HttpRequest, what_if_id: str) -> HttpResponse:
         raise not_found(f"There is no what-if {what_if_id}.")
     try:
         found = items.items_of(
-            row, query["figure"], cursor=query.get("cursor") or None, limit=query.get("limit", 50)
+            row,
+            query["figure"],
+            model=query.get("model", ""),
+            cursor=query.get("cursor") or None,
+            limit=query.get("limit", 50),
         )
     except items.UnknownFigure as error:
         raise invalid_field("figure", str(error)) from None
+    except items.NotByModel as error:
+        raise invalid_field("model", str(error)) from None
     return read(request, found)
 
 

@@ -69,6 +69,9 @@ class ItemsQuery(TypedDict, total=False):
             Field(description="As the fields of a what-if name them, such as `level:other`."),
         ]
     ]
+    model: Annotated[
+        QueryText, Field(description="A `model_key` of `calls.models`: its calls alone.")
+    ]
     cursor: Annotated[Cursor, Field(description="`next` of the page before.")]
     limit: Annotated[Limit, Field(description="Default 50.")]
 

@@ -85,6 +85,16 @@ class Pair:
     was: Side
     now: Side
 
+    @property
+    def model(self) -> str:
+        """What its model is counted by."""
+        return self.call.model_key or self.call.model
+
+    @property
+    def has_costs(self) -> bool:
+        """Whether it has a cost under both, which can be compared."""
+        return self.was.cost_usd is not None and self.now.cost_usd is not None
+
     def figures(self) -> Iterator[str]:
         """The names of the figures that count this call."""
         yield "calls"
@@ -98,6 +108,8 @@ class Pair:
                 yield f"refused:{name}"
             if side.cost_usd is not None:
                 yield f"priced:{name}"
+        if self.has_costs:
+            yield "priced:both"
         if self.now.is_over and not self.was.is_over:
             yield "over:new"
         if self.now.is_refused and not self.was.is_refused:

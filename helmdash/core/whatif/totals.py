@@ -42,7 +42,7 @@ class Totals:
         """Count a call."""
         figures = list(pair.figures())
         self.add(figures)
-        model = pair.call.model_key or pair.call.model
+        model = pair.model
         if model not in self.models and len(self.models) >= MOST_MODELS:
             model = OTHER_MODELS
         own = self.models.setdefault(model, {})

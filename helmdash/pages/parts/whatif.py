@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from helmdash.core.budgets.levels import Level
-from helmdash.core.text.time_ranges import TimeRange
 from helmdash.core.whatif.calls import NOW, WAS
 from helmdash.core.whatif.edits import EDITABLE
 from helmdash.core.whatif.fits import NotReplayable
@@ -71,11 +70,13 @@ class LevelRow:
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:
-    """The calls of one model, with the way to them; to: "" of several."""
+    """Counts of the calls of one model."""
 
-    told: ModelCounts
     name: str
-    to: str
+    calls: Cell
+    other_level: Cell
+    over_was: Cell
+    over_now: Cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +85,12 @@ class ShownWhatIf:
 
     told: WhatIfView
     standing: str
-    range: str
+    whole: Mapping[str, Cell]
+    """What was looked at and what of it differs, by the figure."""
     levels: tuple[LevelRow, ...]
     calls: tuple[FigureRow, ...]
     care: tuple[FigureRow, ...]
     fits: tuple[FigureRow, ...]
-    changed: Cell
-    as_recorded: Cell
-    otherwise: Cell
     not_replayed: tuple[tuple[Cell, str], ...]
     models: tuple[ModelRow, ...]
 
@@ -113,14 +112,11 @@ def shown(found: WhatIfView, beside: WhatIfView | None = None) -> ShownWhatIf:
     return ShownWhatIf(
         told=found,
         standing=STATE_WORDS[found.state],
-        range=TimeRange(since=found.since, until=found.until).exact,
+        whole={each.replace(":", "_"): _cell(found, each) for each in _OTHERS},
         levels=_levels(found),
         calls=_rows(found, beside, _CALLS),
         care=_rows(found, beside, _CARE),
         fits=_rows(found, beside, _FITS),
-        changed=_cell(found, "changed"),
-        as_recorded=_cell(found, "as_recorded"),
-        otherwise=_cell(found, "otherwise"),
         not_replayed=tuple(
             (_cell(found, f"not:{each.reason.value}"), WHY_NOT[each.reason])
             for each in found.fits.not_replayed
@@ -161,7 +157,9 @@ _OTHERS: Final = {
     "as_recorded": "As recorded, to the byte",
     "otherwise": "Otherwise than recorded",
     "changed": "Another Trim with the edits",
+    "priced:both": "Calls with a price today and with the edits",
 }
+_ADDED_UP: Final = {"cost": "priced:both", "bytes": "replayed", "entries": "replayed"}
 _SIDES: Final = {WAS: "today", NOW: "with the edits", "new": "only with the edits"}
 
 
@@ -179,16 +177,25 @@ def figure_words(figure: str) -> str:
     return f"{words}, {_SIDES[side]}"
 
 
+def model_words(key: str) -> str:
+    """A model of the counts by model."""
+    return "all others" if key == OTHER_MODELS else key
+
+
+def items_address(name: str, figure: str, model: str = "") -> str:
+    """Where the calls or fits of a figure are listed. model: its key; "": of all."""
+    query = {"figure": figure, "model": model} if model else {"figure": figure}
+    return f"{reverse('what-if-items', args=[name])}?{urlencode(query)}"
+
+
 def _rows(
     found: WhatIfView, beside: WhatIfView | None, specs: Sequence[_Spec]
 ) -> tuple[FigureRow, ...]:
     rows = []
     for name, words, explained, has_new, unit in specs:
         if unit:
-            has_sum = f"{name}:{WAS}" in found.totals.sums
-            was = _sum(found, f"{name}:{WAS}") if has_sum else None
-            now = _sum(found, f"{name}:{NOW}") if has_sum else None
-            other = _sum(beside, f"{name}:{NOW}") if beside else None
+            was, now = _sum(found, name, WAS), _sum(found, name, NOW)
+            other = _sum(beside, name, NOW) if beside else None
         else:
             was, now = _cell(found, f"{name}:{WAS}"), _cell(found, f"{name}:{NOW}")
             other = _cell(beside, f"{name}:{NOW}") if beside else None
@@ -204,20 +211,26 @@ def _levels(found: WhatIfView) -> tuple[LevelRow, ...]:
 
 
 def _model(found: WhatIfView, each: ModelCounts) -> ModelRow:
-    if each.model_key == OTHER_MODELS:
-        return ModelRow(each, "all others", "")
-    span = TimeRange(since=found.since, until=found.until).exact or "all"
-    query = urlencode({"model": each.model_key, "range": span})
-    return ModelRow(each, each.model_key, f"{reverse('calls')}?{query}")
+    def cell(figure: str, count: int) -> Cell:
+        return Cell(count, items_address(found.id, figure, each.model_key) if count else "")
+
+    return ModelRow(
+        model_words(each.model_key),
+        cell("calls", each.calls),
+        cell("level:other", each.other_level),
+        cell("over:was", each.over.was),
+        cell("over:now", each.over.now),
+    )
 
 
 def _cell(found: WhatIfView, figure: str) -> Cell:
     count = found.totals.counts.get(figure, 0)
     if not count:
         return Cell(0)
-    address = reverse("what-if-items", args=[found.id])
-    return Cell(count, f"{address}?{urlencode({'figure': figure})}")
+    return Cell(count, items_address(found.id, figure))
 
 
-def _sum(found: WhatIfView, name: str) -> Cell:
-    return Cell(round(found.totals.sums.get(name, 0)))
+def _sum(found: WhatIfView, name: str, side: str) -> Cell | None:
+    """A sum with the way to what was added up; None: there is nothing to add up."""
+    total = found.totals.sums.get(f"{name}:{side}")
+    return None if total is None else Cell(round(total), items_address(found.id, _ADDED_UP[name]))

@@ -23,6 +23,8 @@ from helmdash.pages.parts.whatif import (
     WHY_NOT,
     field_words,
     figure_words,
+    items_address,
+    model_words,
     names_of_figures,
     shown,
 )
@@ -111,16 +113,22 @@ def item_list(request: PageRequest, name: str) -> HttpResponse:
     row = what_ifs.find_row(project_id=scope.current_project(request).id, name=name)
     if row is None:
         raise Http404(f"There is no what-if {name}.")
-    figure = request.GET.get("figure", "calls")
+    figure, model = request.GET.get("figure", "calls"), request.GET.get("model", "")
     try:
-        found = items.items_of(row, figure, cursor=request.GET.get("cursor") or None, limit=_ITEMS)
+        found = items.items_of(
+            row, figure, model=model, cursor=request.GET.get("cursor") or None, limit=_ITEMS
+        )
     except items.UnknownFigure as error:
         raise Http404(f"figure: {error}") from None
+    except items.NotByModel as error:
+        raise Http404(f"model: {error}") from None
     except BadCursor:
-        return HttpResponseRedirect(f"{request.path}?figure={figure}")
+        return HttpResponseRedirect(items_address(name, figure, model))
     context = {
         "told": what_ifs.view_of(row),
         "words": figure_words(figure),
+        "model": model_words(model),
+        "has_costs": figure.startswith("priced:"),
         "page": found,
         "is_fits": figure in items.FIT_FIGURES,
         "why_not": WHY_NOT,

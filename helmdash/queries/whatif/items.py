@@ -11,7 +11,7 @@ from helmdash.answers import BLANK_IS_NULL, Doc, answer
 from helmdash.core.budgets.levels import Level
 from helmdash.core.whatif.calls import NOW, WAS, Judge, Pair
 from helmdash.core.whatif.fits import NotReplayable, ReplayedFit
-from helmdash.core.whatif.totals import fit_figures
+from helmdash.core.whatif.totals import OTHER_MODELS, Totals, fit_figures
 from helmdash.queries.paging import Page, decode_pair_cursor, decode_time_cursor, encode_cursor
 from helmdash.queries.whatif import walks
 from helmdash.queries.whatif.what_ifs import judge_of, span_of
@@ -23,7 +23,7 @@ CALL_FIGURES: Final = (
     "level:other",
     *(f"level:{was}>{now}" for was in Level for now in Level),
     *(f"{name}:{side}" for name in ("over", "refused") for side in (*_BOTH, "new")),
-    *(f"priced:{side}" for side in _BOTH),
+    *(f"priced:{side}" for side in (*_BOTH, "both")),
 )
 CARE_FIGURES: Final = (
     "cared",
@@ -64,6 +64,8 @@ class WhatIfItem:
     bytes_now: int | None
     entries_was: int | None
     entries_now: int | None
+    cost_usd_was: Annotated[float | None, Doc("Of a call, where its tokens and prices are known.")]
+    cost_usd_now: float | None
     why: Annotated[str, BLANK_IS_NULL, Doc("Why a fit was not made again.")] = ""
 
 
@@ -80,34 +82,46 @@ class UnknownFigure(ValueError):
     """No figure of a what-if is called so; the message names those there are."""
 
 
-def items_of(row: WhatIf, figure: str, *, cursor: str | None, limit: int) -> WhatIfItems:
+class NotByModel(ValueError):
+    """The figure is not counted by model."""
+
+
+def items_of(
+    row: WhatIf, figure: str, *, model: str = "", cursor: str | None, limit: int
+) -> WhatIfItems:
     """A page of what a figure counts.
 
-    Calls are judged, and fits made, again by the budgets that the what-if keeps; what was deleted
-    since is not there. Raises UnknownFigure, BadCursor and BadEdits.
+    model: of this model key alone, as the counts by model name it; "": of all. Calls are judged,
+    and fits made, again by the budgets that the what-if keeps; what was deleted since is not there.
+    Raises UnknownFigure, NotByModel, BadCursor and BadEdits.
     """
     if figure not in FIGURES:
         raise UnknownFigure(f"must be one of {', '.join(FIGURES)}")
+    if model and figure not in CALL_FIGURES:
+        raise NotByModel(f"{figure} is not counted by model; leave model out")
     place = _place(cursor, figure)
     judge = judge_of(row)
     if figure in FIT_FIGURES:
         return _walk_fits(row, judge, figure, place, limit)
     if figure in CARE_FIGURES:
         return _walk_care(row, judge, figure, place, limit)
-    return _walk_calls(row, judge, figure, place, limit)
+    return _walk_calls(row, judge, figure, model, place, limit)
 
 
 def _walk_calls(
-    row: WhatIf, judge: Judge, figure: str, place: walks.Place | None, limit: int
+    row: WhatIf, judge: Judge, figure: str, model: str, place: walks.Place | None, limit: int
 ) -> WhatIfItems:
     found: list[WhatIfItem] = []
     looked = 0
     span = span_of(row)
+    named = Totals.from_json(row.totals).models
     at: walks.Place | None = place or ()
     while at is not None and looked < _MOST_CALLS:
         pairs, at = walks.call_step(span, judge, at)
         for pair in pairs:
             looked += 1
+            if model and model != (pair.model if pair.model in named else OTHER_MODELS):
+                continue
             if figure in pair.figures():
                 found.append(_call(pair))
                 if len(found) == limit:
@@ -187,6 +201,8 @@ def _call(pair: Pair) -> WhatIfItem:
         bytes_now=None,
         entries_was=None,
         entries_now=None,
+        cost_usd_was=pair.was.cost_usd,
+        cost_usd_now=pair.now.cost_usd,
     )
 
 
@@ -206,5 +222,7 @@ def _fit(row: Fit, found: ReplayedFit | NotReplayable) -> WhatIfItem:
         bytes_now=made.after.after_bytes if made else None,
         entries_was=len(made.before.kept) if made else None,
         entries_now=len(made.after.kept) if made else None,
+        cost_usd_was=None,
+        cost_usd_now=None,
         why=found.value if isinstance(found, NotReplayable) else "",
     )

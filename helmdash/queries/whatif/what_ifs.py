@@ -62,7 +62,8 @@ class Shift:
 @answer("WhatIfModel")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCounts:
-    """The calls of one model. model_key `_OTHER`: of those that have no counts of their own."""
+    """The calls of one model, followed by the figures of `calls` with ?model=. model_key `_OTHER`:
+    of those that have no counts of their own."""
 
     model_key: str
     calls: int
@@ -97,7 +98,8 @@ class CallFigures:
     newly_refused: Annotated[int, Doc("`refused:new`")]
     priced: Annotated[Counts, Doc("`priced:was`, `priced:now`: tokens and prices are known.")]
     cost_micro_usd: Annotated[
-        Counts | None, Doc("Of the calls that have a price under both. Null: none has.")
+        Counts | None,
+        Doc("`priced:both`: of calls with a price under both. Null: none has one."),
     ]
     models: Annotated[tuple[ModelCounts, ...], Doc("Those with most calls first.")]
 
