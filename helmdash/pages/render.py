@@ -28,6 +28,9 @@ from helmdash.queries import calls
 
 Arguments = ParamSpec("Arguments")
 
+# Marks a part of a fragment that takes the place of another one than was asked for.
+_OTHER_PART = b" hx-swap-oob"
+
 
 class PageRequest(HttpRequest):
     """What the middleware adds to a request: who looks, at which moment, and what they have
@@ -58,9 +61,21 @@ def show(
     varies by that."""
     wanted = fragment if fragment is not None and request.htmx else template
     response = render(request, wanted, {**_shell(request), **context}, status=status)
+    if wanted == fragment:
+        response.content = _without_gaps(response.content)
     patch_vary_headers(response, ["HX-Request"])
     response["Cache-Control"] = "private, no-cache"
     return response
+
+
+def _without_gaps(content: bytes) -> bytes:
+    """A fragment without the blanks around its parts: a tab would keep those of each swap, and a
+    page that stands open for a day swaps often."""
+    pieces = content.split(_OTHER_PART)
+    for index, piece in enumerate(pieces[:-1]):
+        start = piece.rfind(b"<")
+        pieces[index] = piece[:start].rstrip() + piece[start:]
+    return _OTHER_PART.join(pieces).strip()
 
 
 def show_fault(

@@ -89,6 +89,19 @@ def test_the_first_page_waits_with_a_snippet_for_this_very_address(
     assert faults(html) == []
 
 
+@pytest.mark.parametrize("path", ["/", "/calls/", "/conversations/", "/conversations/talk/"])
+def test_a_fragment_brings_no_blanks_that_would_add_up_in_a_tab(
+    owner: Client, project: ProjectInfo, path: str
+) -> None:
+    record(make_capture(id="one", conversation="talk"), project=project)
+
+    html = owner.get(path, headers={"HX-Request": "true"}).content.decode()
+
+    assert html == html.strip()
+    assert re.findall(r"\s<[^<>]*hx-swap-oob", html) == []
+    assert ("hx-swap-oob" in html) is (path == "/conversations/talk/")
+
+
 def test_the_first_page_turns_into_the_overview_with_the_first_call(
     owner: Client, project: ProjectInfo
 ) -> None:
