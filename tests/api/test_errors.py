@@ -13,7 +13,7 @@ from django.test import Client
 from helmdash import conf
 from helmdash.api.openapi import examples
 from helmdash.api.openapi.document import document
-from helmdash.queries import calls
+from helmdash.queries import call_listing
 from helmdash.queries.access import ProjectInfo
 from tests.api.conftest import PREFIX, Door, fields_of
 
@@ -147,7 +147,7 @@ def broken(owner: Door, monkeypatch: pytest.MonkeyPatch) -> Any:
         def page(**_: object) -> None:
             raise error
 
-        monkeypatch.setattr(calls, "page", page)
+        monkeypatch.setattr(call_listing, "page", page)
         return owner
 
     return breaks

@@ -32,7 +32,7 @@ HAS_RULES_BEYOND_ITS_SCHEMA = {
     "change_budget", "record_call", "advance_conversation", "clear_conversation", "add_reminder",
     "change_reminder", "fit", "rank", "decode_reply", "put_catalog",
     "plan", "route_intent", "list_plans", "list_trims", "export_calls", "assemble",
-    "list_suggestions", "claude_code_hook",
+    "list_suggestions", "claude_code_hook", "list_what_ifs", "ask_what_if",
 }  # fmt: skip
 
 # What the simulated models of `planner` answer to.

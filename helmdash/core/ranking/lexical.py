@@ -129,7 +129,7 @@ def score_clauses(lexicon: Lexicon, clauses: Sequence[Clause]) -> list[float]:
     entry best: so each part of a request finds its tool. The best entry has about 1; where no
     word is known, all have 0.
     """
-    if not clauses:
+    if not clauses or not lexicon.size:
         return [0.0] * lexicon.size
     factors = [1.0 if clause.is_request else WEIGHTS.aside for clause in clauses]
     scores = [_score(lexicon, clause.words) for clause in clauses]

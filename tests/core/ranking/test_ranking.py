@@ -158,6 +158,11 @@ def test_an_intent_without_a_known_word_scores_nothing_and_ties_go_by_id(intent:
     assert ids(found) == ["a.a", "b.a", "b.b", "c.c"]
 
 
+@pytest.mark.parametrize("intent", ["", "one", "Scrape the prices. Then draw a chart, please."])
+def test_an_empty_catalog_has_no_order_whatever_is_asked(intent: str) -> None:
+    assert ranked(intent) == ()
+
+
 def test_equal_entries_tie_by_id() -> None:
     packs = [pack(name, "Render a deck.") for name in ("x.c", "x.a", "x.b")]
 
