@@ -17,7 +17,7 @@ from helmdash.core.budgets.trials import Arm
 from helmdash.core.evidence.suggested import SuggestionState
 from helmdash.core.evidence.trialling import METHOD, TrialState, is_clearly_worse
 from helmdash.operations.budgets.editing import BudgetProblem, BudgetProblems
-from helmdash.operations.database.transactions import write
+from helmdash.operations.database.transactions import write, write_and_pause
 from helmdash.operations.evidence.deciding import SuggestionDecided, lock_undecided
 from helmdash.queries.evidence import trials
 from helmdash.queries.evidence.suggestions import SuggestionView, view_of
@@ -32,6 +32,8 @@ DEFAULT_DAYS: Final = 14
 MOST_RUNNING: Final = 3
 # Which call was in which arm is told for as long as learning looks back.
 _KEPT: Final = timedelta(days=90)
+# As retention does: a batch of this size holds SQLite's write lock for some tens of milliseconds.
+_STEP: Final = 2000
 
 
 class TrialConflict(Exception):
@@ -75,9 +77,17 @@ def look(*, now: datetime, go_on: Callable[[], None] = lambda: None) -> int:
 
 
 def forget_old(*, now: datetime) -> int:
-    """Forget which calls were in trials that ended long ago; how many calls."""
-    old = Trial.objects.filter(ended_at__lt=now - _KEPT).values("pk")
-    return write(lambda: TrialCall.objects.filter(trial__in=list(old)).delete()[0])
+    """Forget which calls were in trials that ended long ago; how many. In short transactions."""
+    old = Trial.objects.filter(ended_at__lt=now - _KEPT).values_list("pk", flat=True)
+    calls = TrialCall.objects.filter(trial__in=old).values_list("pk", flat=True)
+    gone = 0
+    while step := write_and_pause(lambda: _delete_some(list(calls[:_STEP]))):
+        gone += step
+    return gone
+
+
+def _delete_some(numbers: list[int]) -> int:
+    return TrialCall.objects.filter(pk__in=numbers).delete()[0]
 
 
 def _begin(
