@@ -231,6 +231,22 @@ def test_a_decision_ends_a_trial(project: ProjectInfo) -> None:
     assert budgets.resolve(project_id=project.id, model=_MODEL).budget.input_tokens == 24_575
 
 
+def test_calls_are_counted_before_a_transaction_begins(project: ProjectInfo) -> None:
+    """SQLite has one writer: everybody would wait for a count of many calls."""
+    found = _begin(project)
+    record(project, _call(_names(project, Arm.SUGGESTED)[0], 1))
+    with CaptureQueriesContext(connection) as asked:
+        _look(project)
+        deciding.accept(actor=SHELL, project_id=project.id, suggestion_id=found.id, now=NOW)
+
+    depths, depth = [], 0
+    for statement in (each["sql"] for each in asked.captured_queries):
+        depth += statement.startswith("SAVEPOINT") - statement.startswith("RELEASE")
+        if "GROUP BY t.arm" in statement:
+            depths.append(depth)
+    assert depths == [0, 0]
+
+
 def test_what_is_on_trial_is_not_made_anew(project: ProjectInfo) -> None:
     _begin(project)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -20,6 +21,8 @@ from helmdash.records.models import Suggestion
 
 # As much as a budget's evidence may be (core.budgets.budgets).
 _EVIDENCE_CHARS: Final = 20_000
+# By the number of a trial, what its row keeps as the result.
+_Counted = Mapping[int, dict[str, object]]
 
 
 class NoSuchSuggestion(Exception):
@@ -37,7 +40,8 @@ def accept(*, actor: Actor, project_id: int, suggestion_id: int, now: datetime) 
     NoSuchSuggestion, SuggestionDecided, BudgetProblems and NoSuchBudget.
     """
     require(actor, Right.CHANGE_BUDGETS, project_id=project_id)
-    return write(partial(_accept, actor, project_id, suggestion_id, now))
+    counted = _count_trials(project_id, suggestion_id)
+    return write(partial(_accept, actor, project_id, suggestion_id, counted, now))
 
 
 def dismiss(
@@ -48,15 +52,18 @@ def dismiss(
     Raises Forbidden, NoSuchSuggestion and SuggestionDecided.
     """
     require(actor, Right.CHANGE_BUDGETS, project_id=project_id)
+    counted = _count_trials(project_id, suggestion_id)
 
     def work() -> SuggestionView:
         row = lock_undecided(project_id, suggestion_id)
-        return _decide(row, actor, SuggestionState.DISMISSED, now, reason=reason)
+        return _decide(row, actor, SuggestionState.DISMISSED, counted, now, reason=reason)
 
     return write(work)
 
 
-def _accept(actor: Actor, project_id: int, suggestion_id: int, now: datetime) -> SuggestionView:
+def _accept(
+    actor: Actor, project_id: int, suggestion_id: int, counted: _Counted, now: datetime
+) -> SuggestionView:
     row = lock_undecided(project_id, suggestion_id)
     told = view_of(row)
     budget = own_row(project_id=project_id, model=row.model)
@@ -75,7 +82,7 @@ def _accept(actor: Actor, project_id: int, suggestion_id: int, now: datetime) ->
         project_id=project_id, model_key=row.model_key, since=now - MEASURED_BEFORE, until=now
     )
     row.effect = {"budget_id": edited.id, "before": before}
-    return _decide(row, actor, SuggestionState.ACCEPTED, now)
+    return _decide(row, actor, SuggestionState.ACCEPTED, counted, now)
 
 
 def lock_undecided(project_id: int, suggestion_id: int) -> Suggestion:
@@ -92,21 +99,39 @@ def lock_undecided(project_id: int, suggestion_id: int) -> Suggestion:
     return row
 
 
-def _end_trial(row: Suggestion, now: datetime) -> None:
-    """A trial that still runs ends with the decision, and keeps what it has shown by then."""
-    for trial in trials.running(project_id=row.project_id).filter(suggestion=row):
-        trial.result = trials.stored(trials.read_arms(trial))
-        trial.state, trial.ended_at, trial.looked_at = TrialState.DECIDED.value, now, now
+def _count_trials(project_id: int, suggestion_id: int) -> _Counted:
+    """What the suggestion's running trial has shown, for `_end_trial`.
+
+    Outside of any transaction: of many calls it takes seconds, and SQLite has one writer.
+    """
+    rows = trials.running(project_id=project_id).filter(suggestion_id=suggestion_id)
+    return {row.pk: trials.stored(trials.read_arms(row)) for row in rows}
+
+
+def _end_trial(row: Suggestion, counted: _Counted, now: datetime) -> None:
+    """A trial that still runs ends with the decision, and keeps what it has shown by then; one that
+    began since the count has shown nothing."""
+    running = trials.running(project_id=row.project_id).select_for_update()
+    for trial in running.filter(suggestion=row):
+        if trial.pk in counted:
+            trial.result, trial.looked_at = counted[trial.pk], now
+        trial.state, trial.ended_at = TrialState.DECIDED.value, now
         trial.save()
 
 
 def _decide(
-    row: Suggestion, actor: Actor, state: SuggestionState, now: datetime, *, reason: str = ""
+    row: Suggestion,
+    actor: Actor,
+    state: SuggestionState,
+    counted: _Counted,
+    now: datetime,
+    *,
+    reason: str = "",
 ) -> SuggestionView:
     row.state, row.decided_at, row.decided_by = state.value, now, str(actor)[:150]
     row.reason = reason
     row.save()
-    _end_trial(row, now)
+    _end_trial(row, counted, now)
     audit.note(
         actor=actor,
         project_id=row.project_id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -21,6 +21,7 @@ from helmdash.operations.database.transactions import write, write_and_pause
 from helmdash.operations.evidence.deciding import SuggestionDecided, lock_undecided
 from helmdash.queries.evidence import trials
 from helmdash.queries.evidence.suggestions import SuggestionView, view_of
+from helmdash.queries.evidence.trials import ArmResult
 from helmdash.queries.line_edits import own_row
 from helmdash.records import audit
 from helmdash.records.models import Suggestion, Trial, TrialCall
@@ -72,7 +73,8 @@ def look(*, now: datetime, go_on: Callable[[], None] = lambda: None) -> int:
     ended = 0
     for row in trials.running():
         go_on()
-        ended += write(partial(_look_at, row.pk, now))
+        # Counted before the transaction: of many calls it takes seconds, and SQLite has one writer.
+        ended += write(partial(_store_look, row.pk, trials.read_arms(row), now))
     return ended
 
 
@@ -154,11 +156,11 @@ def _require_sound(suggestion: Suggestion) -> None:
         raise BudgetProblems(tuple(BudgetProblem(*each) for each in problems))
 
 
-def _look_at(trial_id: int, now: datetime) -> bool:
-    row = Trial.objects.select_for_update().filter(pk=trial_id).first()
-    if row is None or row.state != TrialState.RUNNING.value:
+def _store_look(trial_id: int, found: Mapping[Arm, ArmResult], now: datetime) -> bool:
+    """Whether the trial ended by what was counted; nothing where it has ended meanwhile."""
+    row = trials.running().select_for_update().filter(pk=trial_id).first()
+    if row is None:
         return False
-    found = trials.read_arms(row)
     row.result, row.looked_at = trials.stored(found), now
     today, suggested = found[Arm.TODAY].figures, found[Arm.SUGGESTED].figures
     if is_clearly_worse(today, suggested):
