@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.care.clearing import clear
+from helmdash.operations.triage import Word, say
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import conversations
 from helmdash.records.call_facts import facts_of, load_changes
@@ -97,6 +99,7 @@ def counted(project: ProjectInfo) -> Counter[object]:
 
 A, B, LIKE_A = span("otel:a:1"), span("otel:b:3", tokens=CAUTION), span("otel:c:5")
 FAILED = span("otel:f:4", tokens=None, status="error", http_status=500)
+UNTOLD = span("otel:u:1", tokens=None)
 STORIES: dict[str, tuple[list[Capture], Capture, list[Capture]]] = {
     "the only call": ([outer()], inner(), [inner("talk")]),
     "the newest": ([A, outer()], inner(), [A, inner("talk")]),
@@ -111,6 +114,16 @@ STORIES: dict[str, tuple[list[Capture], Capture, list[Capture]]] = {
         [A, outer(status="error", http_status=500, usage=None)],
         inner("other"),
         [A, inner("other")],
+    ),
+    "a failure in between": (
+        [A, outer(status="error", http_status=500, usage=None), B],
+        inner("other"),
+        [A, B, inner("other")],
+    ),
+    "the only known level": (
+        [UNTOLD, outer(), span("otel:u:3", tokens=None)],
+        inner("other"),
+        [UNTOLD, span("otel:u:3", tokens=None), inner("other")],
     ),
     "beside": ([A, outer(purpose="title")], inner("talk"), [A, inner("talk")]),
     "nothing else but beside": ([outer(purpose="title")], inner("o"), [inner("o")]),
@@ -193,6 +206,46 @@ def test_a_round_that_a_clear_has_opened_is_empty_again(db: None) -> None:
     record(project, B)
     rounds = Round.objects.filter(conversation=talk).order_by("number")
     assert [(each.first_generation, each.latest_generation) for each in rounds] == [(1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("cleared", ["before it", "after it"])
+@pytest.mark.parametrize(
+    "first", [span("otel:f:1", tokens=CRITICAL), replace(FAILED, id="otel:f:1")]
+)
+def test_nothing_from_before_a_clear_comes_back(db: None, first: Capture, cleared: str) -> None:
+    told, straight = make_ruled_project(), make_ruled_project(slug="straight")
+    at = NOW - timedelta(seconds=20)
+    seconds = 10 if cleared == "before it" else 50
+    around = outer(tokens=HEALTHY, started_at=NOW - timedelta(seconds=seconds))
+    later = span("otel:g:5", tokens=None, started_at=NOW)
+    for project in (told, straight):
+        record(project, replace(first, started_at=NOW - timedelta(seconds=60)))
+        if project is told and cleared == "after it":
+            record(project, around, now=at - timedelta(milliseconds=1))
+        clear(actor=SHELL, project=project, conversation="talk", now=at)
+        if project is told and cleared == "before it":
+            record(project, around)
+
+    for late in (inner("other", started_at=NOW), later):
+        record(told, late)
+        record(straight, late)
+
+        for rows in (found := state(told)), (expected := state(straight)):
+            for row in rows["rounds"]:
+                row["restart"] = None  # sealed
+        assert found == expected
+
+
+def test_what_was_seen_to_stays_so(db: None) -> None:
+    project = make_ruled_project()
+    failed: dict[str, Any] = {"tokens": None, "status": "error", "http_status": 500}
+    record(project, A, outer(), *(span(f"otel:f:{at}", **failed) for at in (3, 4, 5)))
+    say(actor=SHELL, project=project, conversation="talk", word=Word.DONE, now=NOW)
+
+    record(project, inner("other"))
+
+    talk = Conversation.objects.get(name="talk")
+    assert (talk.attention, talk.recent_failures) == (0, 0)
 
 
 @pytest.mark.django_db(transaction=True)

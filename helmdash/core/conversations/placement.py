@@ -9,13 +9,28 @@ before, and says nothing about the new one: its prompt would turn a fresh contex
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
-from helmdash.core.budgets.levels import Level
+from helmdash.core.budgets.health import HealthReason
+from helmdash.core.budgets.levels import LEVELS, Level
 
 PLACEMENT_VERSION = "place-4"
+
+# How a conversation stands, as its row has it, in a round that has no call yet: nothing of the
+# round before is left.
+EMPTY_ROUND: Final[Mapping[str, object]] = {
+    "level": Level.UNKNOWN.value,
+    "severity": LEVELS[Level.UNKNOWN].severity,
+    "level_reason": HealthReason.USAGE_UNAVAILABLE.value,
+    "known_level": "",
+    "prompt_tokens": None,
+    "recent_failures": 0,
+    "latest_cause": None,
+    "cut_generation": None,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

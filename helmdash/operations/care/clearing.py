@@ -14,10 +14,10 @@ from datetime import datetime
 from helmdash.core.access.permissions import Actor, Right, require
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import EffectiveBudget
-from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.care.remediation import CareAction, new_round
 from helmdash.core.care.reminders import Note, build_package, package_bytes
+from helmdash.core.conversations.placement import EMPTY_ROUND
 from helmdash.core.rules import CARE_RULES
 from helmdash.operations.care import braking, pending_prompts
 from helmdash.operations.care.locked_conversation import LockedConversation, care_json, lock, read
@@ -332,18 +332,11 @@ def _leave_level(row: Conversation, *, late_until: int, now: datetime) -> None:
         note(row.project_id, [], now=now, levels={row.severity: -1, unknown: 1})
     changes: dict[str, object] = {
         "round_number": row.round_number + 1,
-        "level": Level.UNKNOWN.value,
-        "severity": unknown,
-        "level_reason": HealthReason.USAGE_UNAVAILABLE.value,
-        "known_level": "",
-        "prompt_tokens": None,
+        **EMPTY_ROUND,
         "cleared_at": now,
         "late_until": late_until,
         "is_round_empty": True,
         "attention": 0,
-        "recent_failures": 0,
-        "latest_cause": None,
-        "cut_generation": None,
         "client_refusal": None,
         "held_level": None,
     }

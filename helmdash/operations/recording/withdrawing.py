@@ -21,10 +21,13 @@ from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.budgets.lines import DEFAULT_OPTIMAL_MAX_TOKENS
 from helmdash.core.calls.routes import CallRoute
+from helmdash.core.care.stored import whole_of
 from helmdash.core.conversations.attention import NEWEST_CALLS, rank_of
+from helmdash.core.conversations.placement import EMPTY_ROUND
 from helmdash.operations.recording.conversation_rows import lock_by_name
 from helmdash.operations.recording.judging import Judged
 from helmdash.operations.rollups.noting import note
+from helmdash.operations.triage import Word
 from helmdash.records.call_facts import facts_of
 from helmdash.records.call_names import Place, calls_at, find_places, payloads_at
 from helmdash.records.models import (
@@ -167,16 +170,16 @@ def _take_back(call: Call, conversation: Conversation | None, now: datetime) -> 
 
 def _leave(row: Conversation, call: Call) -> int | None:
     """The conversation without the call; its severity then, None: it is gone, too."""
+    # What was seen to, or is asleep, stays so.
+    is_put_aside = not row.attention and rank_of(row) > 0
     row.failures -= bool(call.cause)
     trim = call.trim_before_bytes, call.trim_after_bytes
     row.trims -= trim[0] is not None and trim[1] is not None and trim[1] < trim[0]
     if call.generation is None:
         row.side_calls = (row.side_calls or 1) - 1 or None
     else:
-        is_newest = call.generation == row.generation
         _close_gap(row, call, call.generation)
-        if is_newest:
-            _stand_by_newest(row)
+        _stand_by_rest(row, call, call.generation)
     if not row.generation and not row.side_calls and not _is_spoken_of(row):
         ConversationMark.objects.filter(conversation_id=row.pk)._raw_delete(connection.alias)
         HealthChange.objects.filter(conversation_id=row.pk).delete()
@@ -187,7 +190,7 @@ def _leave(row: Conversation, call: Call) -> int | None:
         times = calls_of(row).aggregate(first=Min("started_at"), last=Max("started_at"))
         row.started_at = times["first"] or row.started_at
         row.latest_at = times["last"] or row.latest_at
-    if row.attention or row.snoozed_until is None:
+    if not is_put_aside:
         row.attention = rank_of(row)
     row.save()
     return row.severity
@@ -211,11 +214,21 @@ def _close_gap(row: Conversation, call: Call, gap: int) -> None:
     rounds.filter(first_generation__gt=gap).update(first_generation=F("first_generation") - 1)
     rounds.filter(latest_generation__gte=gap).update(latest_generation=F("latest_generation") - 1)
     row.generation -= 1
-    row.late_until = _moved(row.late_until, gap)
+    if row.late_until is not None and row.cleared_at is not None:
+        # A call that came in since the clear has the number of one that was under way then.
+        was_there = gap < row.late_until or call.recorded_at <= row.cleared_at
+        row.late_until -= was_there and gap <= row.late_until
     if row.cut_generation == gap:
         row.cut_generation = None
     row.cut_generation = _moved(row.cut_generation, gap)
     _leave_round(row, call, rounds)
+    open_round = rounds.filter(number=row.round_number)
+    care = open_round.values_list("care", flat=True).first()
+    # How many were recorded when care decided last: by that it knows of one under way.
+    told = care if isinstance(care, dict) else {}
+    recorded = whole_of(told.get("recorded"))
+    if recorded is not None and recorded >= gap:
+        open_round.update(care={**told, "recorded": recorded - 1})
 
 
 def _moved(generation: int | None, gap: int) -> int | None:
@@ -253,44 +266,90 @@ def _close_changes(row: Conversation, gap: int) -> None:
         each["generation"]: each
         for each in calls_of(row)
         .filter(generation__in=(gap - 1, gap))
-        .values("generation", "level", "started_at")
+        .values("generation", "level", "started_at", "round_number")
     }
     follower, before = beside.get(gap), beside.get(gap - 1)
-    if follower is not None and (before is None or before["level"] != follower["level"]):
+    if follower is None:
+        return
+    left = before["level"] if before is not None else ""
+    if before is not None and _is_cleared(row, before["round_number"], follower["round_number"]):
+        left = Level.UNKNOWN.value
+    if left != follower["level"]:
         HealthChange.objects.create(
             project_id=row.project_id,
             conversation_id=row.pk,
             generation=gap,
-            from_level=before["level"] if before is not None else "",
+            from_level=left,
             to_level=follower["level"],
             at=follower["started_at"],
         )
 
 
-def _stand_by_newest(row: Conversation) -> None:
-    """How the conversation stands by its newest main call, or without any."""
-    main = calls_of(row).filter(generation__isnull=False).order_by("-generation")
-    newest = list(main[:_LOOKED_BACK])
-    row.trace = None  # what it tells of the call that is gone cannot be told apart
-    row.known_level = next((each.level for each in newest if each.level != Level.UNKNOWN.value), "")
+def _is_cleared(row: Conversation, before: int | None, after: int | None) -> bool:
+    """Whether a clear lies between two rounds."""
+    return _clears(row).filter(number__gt=before or 1, number__lte=after or 1).exists()
+
+
+def _clears(row: Conversation) -> QuerySet[Round]:
+    of_row = {"project_id": row.project_id, "conversation_id": row.pk}
+    return Round.objects.filter(**of_row, opened_by="clear")
+
+
+def _stand_by_rest(row: Conversation, call: Call, gap: int) -> None:
+    """How the conversation stands by the main calls that are left, `gap` being free no more.
+
+    As in recording, nothing from before the newest clear counts.
+    """
+    since = _clears(row).aggregate(number=Max("number"))["number"] or 1
+    if row.is_round_empty:
+        _stand_empty(row)
+        if call.round_number == row.round_number:
+            row.trace = None
+        return
+    if (call.round_number or 1) < since:
+        return
+    main = calls_of(row).filter(generation__isnull=False, round_number__gte=since)
+    newest = list(main.order_by("-generation")[:_LOOKED_BACK])
+    known = next((each.level for each in newest if each.level != Level.UNKNOWN.value), "")
+    if known or len(newest) < _LOOKED_BACK:
+        row.known_level = known
+    # What somebody has seen to is no reason again.
+    done = TriageWord.objects.filter(conversation_id=row.pk, word=Word.DONE.value)
+    seen = done.aggregate(at=Max("at"))["at"]
     row.recent_failures = sum(
-        1 << place for place, each in enumerate(newest[:NEWEST_CALLS]) if each.cause
+        1 << place
+        for place, each in enumerate(newest[:NEWEST_CALLS])
+        if each.cause and (seen is None or each.recorded_at > seen)
     )
-    if not newest:
-        row.level = Level.UNKNOWN.value
-        row.level_reason = HealthReason.NO_MAIN_CALL.value if row.side_calls else ""
-        row.prompt_tokens = row.limit_tokens = row.critical_max_tokens = None
-        row.limit_source, row.latest_cause = "", None
-        row.optimal_max_tokens = DEFAULT_OPTIMAL_MAX_TOKENS
+    if newest and newest[0].generation is not None and newest[0].generation >= gap:
+        return  # by a later one, as before
+    row.trace = None  # what it tells of the call that is gone cannot be told apart
+    if newest:
+        _stand_by(row, newest[0])
     else:
-        call = newest[0]
-        row.level, row.level_reason = call.level, call.level_reason
-        row.prompt_tokens, row.limit_tokens = call.prompt_tokens, call.limit_tokens
-        row.limit_source = call.limit_source
-        row.optimal_max_tokens = call.optimal_max_tokens
-        row.critical_max_tokens = call.critical_max_tokens
-        row.latest_cause = call.cause or None
-        row.model, row.model_key = call.model, call.model_key
-        row.client_name, row.client_version = call.client_name, call.client_version
-        row.client_window = call.client_window
+        _stand_empty(row)
+
+
+def _stand_empty(row: Conversation) -> None:
+    """How it stands without a main call in the open round: as a clear leaves it."""
+    for name, value in EMPTY_ROUND.items():
+        setattr(row, name, value)
+    if not row.generation:
+        if row.round_number == 1:
+            row.level_reason = HealthReason.NO_MAIN_CALL.value if row.side_calls else ""
+        row.limit_tokens = row.critical_max_tokens = None
+        row.limit_source = ""
+        row.optimal_max_tokens = DEFAULT_OPTIMAL_MAX_TOKENS
+
+
+def _stand_by(row: Conversation, call: Call) -> None:
+    row.level, row.level_reason = call.level, call.level_reason
+    row.prompt_tokens, row.limit_tokens = call.prompt_tokens, call.limit_tokens
+    row.limit_source = call.limit_source
+    row.optimal_max_tokens = call.optimal_max_tokens
+    row.critical_max_tokens = call.critical_max_tokens
+    row.latest_cause = call.cause or None
+    row.model, row.model_key = call.model, call.model_key
+    row.client_name, row.client_version = call.client_name, call.client_version
+    row.client_window = call.client_window
     row.severity = LEVELS[Level(row.level)].severity
