@@ -18,6 +18,7 @@ from helmdash.core.evidence.net_value import (
     of_trim,
     sum_of_tokens,
 )
+from helmdash.core.evidence.suggested import Counted
 from helmdash.operations.care import clearing
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.evidence.net_value import (
@@ -28,6 +29,7 @@ from helmdash.queries.evidence.net_value import (
 )
 from helmdash.records.models import Budget
 from tests.factories import make_capture
+from tests.operations.test_picked_later import make_fit
 from tests.recording.support import make_ruled_project, record
 from tests.shortened import CLAUDE, GPT, SESSION, TRIMMED, at, gpt
 
@@ -158,6 +160,41 @@ def test_however_many_there_are_so_many_are_read(
     assert (found.all.saved_tokens.sum, found.all.saved_tokens.unknown) == (None, MOST_READ)
 
 
+def test_calls_that_nothing_was_cut_for_take_no_place(project: ProjectInfo) -> None:
+    whole = CapturedTrim(before_bytes=2_000, after_bytes=2_000)
+    cut = CapturedTrim(before_bytes=2_000, after_bytes=1_000)
+    fits = {"cut": 1_000, "whole": 2_000}
+    for name, after in fits.items():
+        make_fit(project, name, before_bytes=2_000, after_bytes=after)
+    record(
+        project,
+        gpt("told", 0, 1_000, 0, trim=cut),
+        *(gpt(f"by-{name}", 1, 1_000, 0, fit_id=name) for name in fits),
+        *(gpt(f"w{n}", 2 + n / 100, 1_000, 0, trim=whole) for n in range(MOST_READ + 1)),
+    )
+
+    found = net_report(project_id=project.id)
+
+    assert [each.after and each.after.id for each in found.items] == ["by-cut", "told"]
+    assert not found.is_sample
+
+
+def test_sums_count_a_call_once_and_none_that_was_cut_as_one_before(project: ProjectInfo) -> None:
+    cut = CapturedTrim(before_bytes=2_000, after_bytes=1_000)
+    trims = [None, None, cut, cut, cut, None]
+    talk = [gpt(f"t{n}", n, 1_000, 0, conversation="talk", trim=t) for n, t in enumerate(trims)]
+    record(project, *talk)
+
+    found = net_report(project_id=project.id)
+
+    assert [each.clean_before.calls for each in found.items] == [4, 3, 2]
+    for each in (found.all, *found.kinds, *found.models):
+        assert (each.clean_before, each.clean_after) == (
+            Counted(calls=2, clean=2),
+            Counted(calls=4, clean=4),
+        )
+
+
 PLAIN = Prices(plain=1.0)
 
 
@@ -195,6 +232,14 @@ PLAIN = Prices(plain=1.0)
             (30, 0, 0),
             Prompt(tokens=90, cached=0, written=0),
             PLAIN,
+            (60, 0, None, None),
+        ),
+        # Nor is what the summary's call took from a cache.
+        (
+            Prompt(tokens=90, cached=0, written=0),
+            (30, 0, 0),
+            Prompt(tokens=90, cached=None, written=None, completion=5),
+            Prices(plain=1.0, completion=1.0),
             (60, 0, None, None),
         ),
     ],

@@ -225,9 +225,11 @@ def _rebilled(held: int | None, after: Prompt | None) -> int | None:
 
 
 def _making_tokens(making: Prompt | None) -> int | None:
-    if making is None or making.tokens is None or making.completion is None:
+    if making is None:
         return None
-    return making.tokens - (making.cached or 0) + making.completion
+    if making.tokens is None or making.cached is None or making.completion is None:
+        return None
+    return making.tokens - making.cached + making.completion
 
 
 def _usd(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.health import HealthReason
@@ -34,7 +34,14 @@ from helmdash.queries.evidence.near_calls import (
     rows_of,
     summaries,
 )
-from helmdash.queries.evidence.shortened import CallBeside, NetReport, Shortened, sums, sums_by
+from helmdash.queries.evidence.shortened import (
+    CallBeside,
+    Found,
+    NetReport,
+    Shortened,
+    sums,
+    sums_by,
+)
 from helmdash.records.models import Call, Conversation, Fit, Round
 
 # Each with some ten calls beside it: some tens of milliseconds.
@@ -60,7 +67,7 @@ def net_report(
 
     limit: so many of them are listed (None: all); all are added up.
     """
-    found: list[Shortened] = []
+    found: list[Found] = []
     is_sample = False
     if kind is None or kind is Shortening.TRIM:
         calls = rows_of(_in_range(_trimmed(project_id), since, until)[: MOST_READ + 1])
@@ -71,14 +78,14 @@ def net_report(
         rounds = _rounds(wanted if kind is None else wanted.filter(opened_by=kind.value))
         is_sample |= len(rounds) > MOST_READ
         found += _of_rounds(project_id, rounds[:MOST_READ])
-    first_at = min((each.at for each in found), default=None)
+    first_at = min((each.told.at for each in found), default=None)
     if model is not None:
         key = budgets.table(project_id=project_id).key_of(model)
-        found = [each for each in found if each.model_key == key]
-    found.sort(key=lambda each: each.at, reverse=True)
+        found = [each for each in found if each.told.model_key == key]
+    found.sort(key=lambda each: each.told.at, reverse=True)
     return NetReport(
         method=METHOD,
-        items=tuple(found[:limit]),
+        items=tuple(each.told for each in found[:limit]),
         all=sums("", found),
         kinds=sums_by(found, lambda each: each.kind.value),
         models=sums_by(found, lambda each: each.model_key)[:_MOST_MODELS],
@@ -90,7 +97,7 @@ def net_report(
 def of_calls(*, project_id: int, call_ids: Sequence[str]) -> tuple[Shortened, ...]:
     """The Trims of these calls, oldest first; a call that nothing was cut for has none. Five
     queries at most."""
-    return tuple(_of_trims(project_id, calls_named(project_id, call_ids)))
+    return tuple(each.told for each in _of_trims(project_id, calls_named(project_id, call_ids)))
 
 
 def of_conversation(*, project_id: int, conversation: str) -> tuple[Shortened, ...]:
@@ -99,7 +106,7 @@ def of_conversation(*, project_id: int, conversation: str) -> tuple[Shortened, .
     if row is None or row.round_number == 1:
         return ()
     rounds = _rounds(_opened(project_id).filter(conversation=row), most=MOST_OF_CONVERSATION)
-    return tuple(_of_rounds(project_id, rounds))
+    return tuple(each.told for each in _of_rounds(project_id, rounds))
 
 
 def fresh_starts(*, project_id: int, since: datetime, until: datetime) -> Mapping[Shortening, int]:
@@ -132,8 +139,16 @@ def _opened(project_id: int) -> QuerySet[Round]:
 
 
 def _trimmed(project_id: int) -> QuerySet[Call]:
+    """The calls that something was cut for, by their own figures or by those of their fit."""
+    fit = Fit.objects.filter(
+        project_id=project_id, name=OuterRef("fit_name"), after_bytes__lt=F("before_bytes")
+    )
+    untold = Q(trim_before_bytes__isnull=True) | Q(trim_after_bytes__isnull=True)
     rows = Call.objects.filter(
-        ~Q(fit_name="") | Q(trim_before_bytes__isnull=False), project_id=project_id
+        # Said as the index says it.
+        ~Q(fit_name="") | Q(trim_before_bytes__isnull=False),
+        Q(trim_after_bytes__lt=F("trim_before_bytes")) | untold & Exists(fit),
+        project_id=project_id,
     )
     return rows.order_by("-started_at", "-id")
 
@@ -148,7 +163,7 @@ def _rounds(rows: QuerySet[Round], most: int = MOST_READ + 1) -> list[_Opened]:
     return [_Opened(*row) for row in rows.values_list(*_Opened._fields)[:most]]
 
 
-def _of_rounds(project_id: int, rounds: Sequence[_Opened]) -> list[Shortened]:
+def _of_rounds(project_id: int, rounds: Sequence[_Opened]) -> list[Found]:
     near = calls_within(
         project_id,
         (
@@ -163,7 +178,10 @@ def _of_rounds(project_id: int, rounds: Sequence[_Opened]) -> list[Shortened]:
     beside = {each: _beside(each, near.get(each.conversation_id, {})) for each in rounds}
     told = _summaries(project_id, beside)
     rules = budgets.table(project_id=project_id)
-    return [_fresh_start(rules, each, *beside[each], told) for each in rounds]
+    return [
+        Found(_fresh_start(rules, each, *beside[each], told), *map(_clean, beside[each]))
+        for each in rounds
+    ]
 
 
 def _beside(
@@ -250,9 +268,26 @@ def _fresh_start(
     )
 
 
-def _of_trims(project_id: int, calls: Sequence[NearCall]) -> Iterator[Shortened]:
+def _of_trims(project_id: int, calls: Sequence[NearCall]) -> Iterator[Found]:
     """Those of the calls that something was cut for."""
-    names = {each.fit_name for each in calls if each.fit_name and each.trim_before_bytes is None}
+    near = calls_within(
+        project_id,
+        (
+            Span(
+                call.conversation_id,
+                call.generation - NEAR_CALLS,
+                call.generation + NEAR_CALLS - 1,
+            )
+            for call in calls
+            if call.conversation_id is not None and call.generation is not None
+        ),
+    )
+    beside = (call for talk in near.values() for call in talk.values())
+    names = {
+        each.fit_name
+        for each in (*calls, *beside)
+        if each.fit_name and (each.trim_before_bytes is None or each.trim_after_bytes is None)
+    }
     fits = Fit.objects.filter(project_id=project_id, name__in=sorted(names))
     bytes_of = (
         {
@@ -262,38 +297,25 @@ def _of_trims(project_id: int, calls: Sequence[NearCall]) -> Iterator[Shortened]
         if names
         else {}
     )
-    found = [(call, _cut_bytes(call, bytes_of)) for call in calls]
-    cut = [(call, gone) for call, gone in found if gone is not None and gone > 0]
-    near = calls_within(
-        project_id,
-        (
-            Span(
-                call.conversation_id,
-                call.generation - NEAR_CALLS,
-                call.generation + NEAR_CALLS - 1,
-            )
-            for call, _ in cut
-            if call.conversation_id is not None and call.generation is not None
-        ),
-    )
-    ids = {call.conversation_id for call, _ in cut if call.conversation_id is not None}
+    ids = {call.conversation_id for call in calls if call.conversation_id is not None}
     rows = Conversation.objects.filter(project_id=project_id, id__in=ids)
     conversations = dict(rows.values_list("id", "name")) if ids else {}
     rules = budgets.table(project_id=project_id)
-    for call, gone in cut:
-        of_conversation = near.get(call.conversation_id or 0, {})
-        yield _trim(
-            rules, call, gone, of_conversation, conversations.get(call.conversation_id or 0)
-        )
+    for call in calls:
+        if _cut_bytes(call, bytes_of) > 0:
+            of_conversation = near.get(call.conversation_id or 0, {})
+            name = conversations.get(call.conversation_id or 0, "")
+            yield _trim(rules, call, bytes_of, of_conversation, name)
 
 
 def _trim(
     rules: BudgetTable,
     call: NearCall,
-    gone: int,
+    fits: Mapping[str, tuple[int, int]],
     near: Mapping[int, NearCall],
-    conversation: str | None,
-) -> Shortened:
+    conversation: str,
+) -> Found:
+    gone = _cut_bytes(call, fits)
     at = call.generation or 0
     before = [near[each] for each in range(at - 1, at - 1 - NEAR_CALLS, -1) if each in near]
     after = [near[each] for each in range(at, at + NEAR_CALLS) if each in near] or [call]
@@ -301,12 +323,12 @@ def _trim(
     same = [each for each in before if each.round_number == call.round_number]
     earlier = next(filter(_is_told, same), None)
     key = call.model_key or call.model
-    return Shortened(
+    told = Shortened(
         kind=Shortening.TRIM,
         at=call.started_at,
         model=call.model,
         model_key=key,
-        conversation=conversation or "",
+        conversation=conversation,
         round_number=None,
         fit_id=call.fit_name,
         saved_bytes=gone,
@@ -329,13 +351,17 @@ def _trim(
         clean_after=_counted(after),
         next_after_calls=None,
     )
+    # One that was itself shortened says nothing of how calls went before.
+    whole = [each for each in before if _cut_bytes(each, fits) <= 0]
+    return Found(told, _clean(whole), _clean(after))
 
 
-def _cut_bytes(call: NearCall, fits: Mapping[str, tuple[int, int]]) -> int | None:
+def _cut_bytes(call: NearCall, fits: Mapping[str, tuple[int, int]]) -> int:
+    """What its Trim cut; 0: nothing, or nobody says."""
     before, after = call.trim_before_bytes, call.trim_after_bytes
     if before is None or after is None:
         before, after = fits.get(call.fit_name, (None, None))
-    return None if before is None or after is None else before - after
+    return 0 if before is None or after is None else before - after
 
 
 def _cut(call: NearCall) -> bool:
@@ -404,9 +430,12 @@ def _outcome(call: NearCall) -> CallOutcome:
     return outcome_of(cause=call.cause, status=call.status)
 
 
+def _clean(calls: Iterable[NearCall]) -> Mapping[str, bool]:
+    return {each.name: _outcome(each) is CallOutcome.CLEAN for each in calls}
+
+
 def _counted(calls: Sequence[NearCall]) -> Counted:
-    clean = sum(_outcome(each) is CallOutcome.CLEAN for each in calls)
-    return Counted(calls=len(calls), clean=clean)
+    return Counted(calls=len(calls), clean=sum(_clean(calls).values()))
 
 
 def _call(call: NearCall | None) -> CallBeside | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from helmdash.answers import BLANK_IS_NULL, Doc, answer
 from helmdash.core.calls.outcomes import CallOutcome
@@ -65,6 +65,15 @@ class Shortened:
     ]
 
 
+class Found(NamedTuple):
+    """One of them, and whether each call that sums count before and after it was clean, by its
+    name."""
+
+    told: Shortened
+    before: Mapping[str, bool]
+    after: Mapping[str, bool]
+
+
 @answer("NetSums")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetSums:
@@ -81,8 +90,10 @@ class NetSums:
     too_early: Annotated[int, Doc("Of clears and compactions.")]
     window_unknown: Annotated[int, Doc("Clears and compactions of which that is not known.")]
     too_late: int
-    clean_before: Counted
-    clean_after: Counted
+    clean_before: Annotated[
+        Counted, Doc("Each call once; before a Trim only those that nothing was cut for.")
+    ]
+    clean_after: Annotated[Counted, Doc("Each call once.")]
 
 
 @answer("NetReport")
@@ -105,17 +116,18 @@ class NetReport:
     first_at: datetime | None
 
 
-def sums_by(found: Sequence[Shortened], name: Callable[[Shortened], str]) -> tuple[NetSums, ...]:
+def sums_by(found: Sequence[Found], name: Callable[[Shortened], str]) -> tuple[NetSums, ...]:
     """Sums of each group of them, by its name, the largest group first."""
-    groups: dict[str, list[Shortened]] = {}
+    groups: dict[str, list[Found]] = {}
     for each in found:
-        groups.setdefault(name(each), []).append(each)
+        groups.setdefault(name(each.told), []).append(each)
     each_sums = [sums(group, items) for group, items in groups.items()]
     return tuple(sorted(each_sums, key=lambda each: (-each.count, each.name)))
 
 
-def sums(name: str, items: Sequence[Shortened]) -> NetSums:
-    """All of them added up."""
+def sums(name: str, found: Sequence[Found]) -> NetSums:
+    """All of them added up; a call that is beside several counts once."""
+    items = [each.told for each in found]
     values = [each.value for each in items]
     compacted = [each.value for each in items if each.kind is Shortening.COMPACTION]
     return NetSums(
@@ -132,11 +144,11 @@ def sums(name: str, items: Sequence[Shortened]) -> NetSums:
             each.is_too_early is None for each in items if each.kind is not Shortening.TRIM
         ),
         too_late=sum(each.is_too_late is True for each in items),
-        clean_before=_added(each.clean_before for each in items),
-        clean_after=_added(each.clean_after for each in items),
+        clean_before=_distinct(each.before for each in found),
+        clean_after=_distinct(each.after for each in found),
     )
 
 
-def _added(counted: Iterable[Counted]) -> Counted:
-    told = list(counted)
-    return Counted(calls=sum(each.calls for each in told), clean=sum(each.clean for each in told))
+def _distinct(beside: Iterable[Mapping[str, bool]]) -> Counted:
+    calls = {name: is_clean for each in beside for name, is_clean in each.items()}
+    return Counted(calls=len(calls), clean=sum(calls.values()))
