@@ -10,6 +10,7 @@ import pytest
 from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture, SentSizes
 from helmdash.core.evidence.suggested import Figure, SuggestionState
+from helmdash.operations.budgets.reverting import revert_edits
 from helmdash.operations.evidence import deciding, refreshing
 from helmdash.operations.evidence.deciding import NoSuchSuggestion, SuggestionDecided
 from helmdash.operations.rollups import folding
@@ -18,8 +19,8 @@ from helmdash.queries.budgets import budgets
 from helmdash.queries.evidence import suggestions
 from helmdash.queries.evidence.learned import learned_of
 from helmdash.queries.evidence.limits import limits_of_model
-from helmdash.records.models import Call, Suggestion
-from tests.factories import NOW, make_capture
+from helmdash.records.models import Budget, Call, Suggestion
+from tests.factories import NOW, make_capture, make_suggestion
 from tests.recording.support import make_ruled_project, record
 
 _MODEL = "openai/gpt-4o"
@@ -163,3 +164,34 @@ def test_a_window_that_prompts_are_cut_to_is_suggested(project: ProjectInfo) -> 
     found = limits_of_model(project_id=project.id, model="acme/local", now=NOW)
     told = {each.method: each.value for each in found.items if each.figure == "context_length"}
     assert told == {"refusal": 8_192, "plateau-1": 8_000}
+
+
+def test_one_of_two_accepted_for_a_row_is_reverted_and_the_other_stays(
+    project: ProjectInfo,
+) -> None:
+    first = make_suggestion(project=project)
+    second = make_suggestion(
+        project=project,
+        figure="output_tokens",
+        changes={"output_tokens": 2_000},
+        today={"output_tokens": 100},
+    )
+    # The row has to be there: the first edit of all adds it.
+    change_own = make_suggestion(
+        project=project,
+        figure="max_catalog_bytes",
+        changes={"max_catalog_bytes": 9_000},
+        today={"max_catalog_bytes": 1},
+    )
+    numbers = []
+    for each in (change_own, first, second):
+        deciding.accept(actor=SHELL, project_id=project.id, suggestion_id=each.pk, now=NOW)
+        numbers.append(Budget.history.latest("history_id").history_id)
+    row = Budget.objects.get(project_id=project.id)
+    before = Budget.history.get(history_id=numbers[0])
+
+    revert_edits(actor=SHELL, project_id=project.id, numbers=[numbers[1]])
+
+    after = Budget.objects.get(project_id=project.id)
+    assert all(getattr(after, name) == getattr(before, name) for name in first.changes)
+    assert (after.output_tokens, after.evidence) == (2_000, row.evidence)

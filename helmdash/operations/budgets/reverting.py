@@ -28,7 +28,8 @@ def revert_edits(*, actor: Actor, project_id: int, numbers: Sequence[int]) -> in
     """Take back edits, the newest first; gives how many.
 
     What was changed is set back, what was added is deleted, what was deleted comes back. Only the
-    columns of the edit are touched: what others did to the rest of the row since stays.
+    columns of the edit are touched: what others did to the rest of the row since stays. So does the
+    row's evidence, which tells of each edit in turn, unless nothing else was changed.
 
     Raises NoSuchEdit, Forbidden, BudgetConflict where a column was edited again since, and
     BudgetProblems where the row cannot be as it was any more. Nothing is stored then.
@@ -60,7 +61,9 @@ def _revert(actor: Actor, project_id: int, record: Any) -> None:
             row = Budget.objects.select_for_update().filter(pk=record.id).first()
             if before is None or row is None:
                 raise _conflict(record, "is not there any more: bring it back first")
-            changes = changes_of(before, record)
+            every = changes_of(before, record)
+            # Each accepted suggestion and what-if adds its own words to those before it.
+            changes = [each for each in every if each.field != "evidence"] or every
             again = [each.field for each in changes if getattr(row, each.field) != each.after]
             if again:
                 raise _conflict(record, f"has another {', '.join(again)} since: look at it again")
