@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from helmdash.core.access.permissions import SHELL
+from helmdash.core.whatif.calls import Judge
+from helmdash.core.whatif.fits import ReplayedFit
 from helmdash.operations.demo.loading import load_demo, remove_demo
 from helmdash.queries import plans
+from helmdash.queries.budgets import budgets
 from helmdash.queries.models import model_rows, recent_calls
+from helmdash.queries.whatif import walks
 from helmdash.records.models import Call, PlanAttempt, PlanCatalog, PlanRecord, PlanStep, Project
 from tests.factories import NOW, make_project
 
@@ -106,3 +111,14 @@ def test_loading_again_gives_the_same_and_removing_leaves_nothing(demo: int) -> 
     assert remove_demo(actor=SHELL)
     for model in (PlanRecord, PlanStep, PlanAttempt, PlanCatalog, Call):
         assert not model.objects.exists()
+
+
+def test_what_a_what_if_makes_again_comes_out_as_it_is_stored(demo: int) -> None:
+    table = budgets.table(project_id=demo)
+    span = walks.Span(project_id=demo, since=None, until=NOW + timedelta(days=1))
+
+    found, _ = walks.fit_step(span, Judge(table, table), (), most=100)
+
+    made = [each for _, each in found if isinstance(each, ReplayedFit)]
+    assert made
+    assert all(each.is_as_recorded for each in made)

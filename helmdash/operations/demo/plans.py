@@ -68,9 +68,11 @@ def _fit(project: ProjectInfo, told: Fixture, caller: str, now: datetime) -> Fit
     )
     if "flags" not in told:
         return fitted
-    # What a filter pass did: no model is called here.
+    # What a filter pass did: no model is called here. Its inputs made another Trim, so none are
+    # told, as of a fit from before they were kept.
     trim = replace(fitted.trim, flags=tuple(told["flags"]))
-    Fit.objects.filter(project_id=project.id, name=fitted.fit_id).update(trim=to_json(trim))
+    rows = Fit.objects.filter(project_id=project.id, name=fitted.fit_id)
+    rows.update(trim=to_json(trim), inputs=None)
     return replace(fitted, trim=trim)
 
 
