@@ -14,7 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from smtplib import (
+    SMTPDataError,
+    SMTPException,
+    SMTPResponseException,
+    SMTPSenderRefused,
+    SMTPServerDisconnected,
+)
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from django.core import signing
@@ -41,6 +48,15 @@ _HOUR: Final = 6
 AGAIN: Final = timedelta(minutes=15)
 
 
+class Mailed(NamedTuple):
+    """How many reports were sent, how many could not be, and whether it is worth trying again soon:
+    the mail server may be back by then, while who has no address needs a person."""
+
+    sent: int
+    failed: int
+    is_again: bool
+
+
 class CannotMail(Exception):
     """No mail can be sent to this person."""
 
@@ -51,6 +67,10 @@ class Stop:
 
     project: str
     is_over: bool
+
+
+class _ServerAway(Exception):
+    """No mail goes out at this moment, whoever it is for."""
 
 
 def why_not(email: str) -> str:
@@ -137,24 +157,44 @@ def next_due(now: datetime) -> datetime:
     return at if at > now else at + timedelta(days=7)
 
 
-def send_due(*, now: datetime, go_on: Callable[[], None]) -> tuple[int, int]:
-    """Send the newest whole week to whom it was not sent yet: how many were sent, and how many
-    could not be. go_on: called before each, and raises where somebody else has the job by now."""
+def send_due(*, now: datetime, go_on: Callable[[], None]) -> Mailed:
+    """Send the newest whole week to whom it was not sent yet. go_on: called before each, and raises
+    where somebody else has the job by now.
+
+    It ends where the mail server is away: each further mail would wait for it as long again.
+    """
     until = week_before(now)
     rows = WeeklySubscription.objects.filter(since__lt=until).exclude(sent_until__gte=until)
     reports: dict[int, WeeklyReport] = {}
     sent = failed = 0
+    is_again = False
     for row in rows.select_related("project", "user").order_by("project_id", "user_id"):
         go_on()
         if not may(person_of(row.user), Right.READ, project_id=row.project_id):
             continue
+        problem = why_not(row.user.email)
+        if problem:
+            failed += 1
+            _mark(row, problem=problem)
+            continue
         if row.project_id not in reports:
             reports[row.project_id] = weekly_report(project_id=row.project_id, now=until)
-        problem = why_not(row.user.email) or _send(row, reports[row.project_id])
-        mark = {"problem": problem} if problem else {"problem": None, "sent_until": until}
-        write(partial(WeeklySubscription.objects.filter(pk=row.pk).update, **mark))
-        sent, failed = sent + (not problem), failed + bool(problem)
-    return sent, failed
+        try:
+            problem = _send(row, reports[row.project_id])
+        except _ServerAway as away:
+            _mark(row, problem=str(away))
+            return Mailed(sent, failed + 1, is_again=True)
+        if problem:
+            failed, is_again = failed + 1, True
+            _mark(row, problem=problem)
+        else:
+            sent += 1
+            _mark(row, problem=None, sent_until=until)
+    return Mailed(sent, failed, is_again)
+
+
+def _mark(row: WeeklySubscription, **values: object) -> None:
+    write(partial(WeeklySubscription.objects.filter(pk=row.pk).update, **values))
 
 
 def as_text(report: WeeklyReport, *, slug: str, name: str, stop_path: str = "") -> str:
@@ -163,7 +203,7 @@ def as_text(report: WeeklyReport, *, slug: str, name: str, stop_path: str = "") 
 
 
 def _send(row: WeeklySubscription, report: WeeklyReport) -> str:
-    """Why it could not be sent; "" where it was."""
+    """Why it could not be sent; "" where it was. Raises _ServerAway."""
     project = project_info(row.project)
     path = _PATH.format(token=signing.dumps([row.user_id, row.project_id], salt=_SALT))
     context = _context(report, project.slug, project.name, path)
@@ -189,8 +229,22 @@ def _send(row: WeeklySubscription, report: WeeklyReport) -> str:
     except (OSError, ValueError) as error:
         # smtplib's errors are OSErrors; their words may hold a password.
         logger.warning("a weekly report could not be sent", extra={"error": type(error).__name__})
-        return f"the mail server: {type(error).__name__}"
+        problem = f"the mail server: {type(error).__name__}"
+        if _is_away(error):
+            raise _ServerAway(problem) from None
+        return problem
     return ""
+
+
+def _is_away(error: Exception) -> bool:
+    """Whether the server could not be reached, or does not let us in: not a word on one mail."""
+    if isinstance(error, SMTPException):
+        # Who connects, greets or signs in is answered with a code; so is a mail, but by classes of
+        # its own.
+        is_of_mail = isinstance(error, SMTPSenderRefused | SMTPDataError)
+        is_answer = isinstance(error, SMTPResponseException) and not is_of_mail
+        return is_answer or isinstance(error, SMTPServerDisconnected)
+    return isinstance(error, OSError)
 
 
 def _context(report: WeeklyReport, slug: str, name: str, stop_path: str) -> dict[str, object]:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from io import StringIO
+from smtplib import (
+    SMTPAuthenticationError,
+    SMTPDataError,
+    SMTPRecipientsRefused,
+    SMTPServerDisconnected,
+)
 
 import pytest
 from django.contrib.auth.models import User
 from django.core import mail
 from django.core.management import call_command
 from django.test import Client
+from pytest_django import DjangoAssertNumQueries
 
 from helmdash import conf
 from helmdash.core.access.permissions import SHELL, Forbidden, MemberRole
@@ -52,7 +59,7 @@ def subscriber(project: ProjectInfo, name: str = "ann", since: datetime = MONDAY
 
 
 def send(now: datetime = AT_SIX) -> tuple[int, int]:
-    return weekly_mail.send_due(now=now, go_on=lambda: None)
+    return weekly_mail.send_due(now=now, go_on=lambda: None)[:2]
 
 
 def test_a_week_is_mailed_once_to_each_who_may_still_read_it(project: ProjectInfo) -> None:
@@ -110,6 +117,54 @@ def test_one_that_could_not_be_sent_is_tried_again(
     assert send() == (1, 0)
     row.refresh_from_db()
     assert (row.problem, row.sent_until) == (None, MONDAY)
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [
+        (TimeoutError(), 1),
+        (SMTPServerDisconnected("gone"), 1),
+        (SMTPAuthenticationError(535, b"no"), 1),
+        # A word on one mail is none on the others.
+        (SMTPRecipientsRefused({}), 2),
+        (SMTPDataError(554, b"spam"), 2),
+    ],
+)
+def test_a_run_ends_where_the_mail_server_is_away(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch, error: Exception, tries: int
+) -> None:
+    subscriber(project)
+    subscriber(project, "bob")
+    tried = []
+
+    def refuse(self: object, fail_silently: bool = False) -> int:
+        tried.append(self)
+        raise error
+
+    monkeypatch.setattr(mail.EmailMultiAlternatives, "send", refuse)
+
+    mailed = weekly_mail.send_due(now=AT_SIX, go_on=lambda: None)
+
+    assert (len(tried), mailed) == (tries, (0, tries, True))
+
+
+def test_what_only_a_person_can_mend_is_not_tried_again_soon(
+    project: ProjectInfo,
+    monkeypatch: pytest.MonkeyPatch,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
+    user = subscriber(project)
+    User.objects.filter(pk=user.pk).update(email="")
+
+    # No report is made for nobody.
+    with django_assert_max_num_queries(6):
+        assert weekly_mail.send_due(now=AT_SIX, go_on=lambda: None) == (0, 1, False)
+    assert "no e-mail address" in (WeeklySubscription.objects.get().problem or "")
+
+    subscriber(project, "bob")
+    without = conf.env().model_copy(update={"public_url": ""})
+    monkeypatch.setattr(conf, "env", lambda: without)
+    assert weekly_mail.send_due(now=AT_SIX, go_on=lambda: None) == (0, 2, False)
 
 
 def test_the_link_in_a_mail_ends_it_without_signing_in(project: ProjectInfo) -> None:

@@ -185,10 +185,10 @@ def _look_at_trials(run: Run) -> Done:
 
 
 def _mail_week(run: Run) -> Done:
-    sent, failed = weekly_mail.send_due(now=run.now, go_on=run.go_on)
-    due_at = run.now + weekly_mail.AGAIN if failed else weekly_mail.next_due(run.now)
-    not_sent = f", {failed} could not be sent" if failed else ""
-    return Done(told=f"mailed {sent} reports{not_sent}", due_at=due_at)
+    mailed = weekly_mail.send_due(now=run.now, go_on=run.go_on)
+    due_at = run.now + weekly_mail.AGAIN if mailed.is_again else weekly_mail.next_due(run.now)
+    not_sent = f", {mailed.failed} could not be sent" if mailed.failed else ""
+    return Done(told=f"mailed {mailed.sent} reports{not_sent}", due_at=due_at)
 
 
 def next_retention(now: datetime) -> datetime:
@@ -349,9 +349,9 @@ _threads: list[JobThread] = []
 
 def start(*, sending: Sending) -> None:
     """Start this process's threads: when the server starts, after its recorder. Messages of alerts
-    have one of their own, for a receiver that does not answer takes its time."""
+    and weekly reports have one each, for a receiver that does not answer takes its time."""
     holder = recorder().name
-    groups = (QUICK, _long(), (delivery(sending), _WEEKLY), (_WHAT_IF,))
+    groups = (QUICK, _long(), (delivery(sending),), (_WEEKLY,), (_WHAT_IF,))
     _threads.extend(JobThread(group, holder=holder) for group in groups)
     for thread in _threads:
         thread.start()
