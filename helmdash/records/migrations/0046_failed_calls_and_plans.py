@@ -11,12 +11,13 @@ def mark_projects(apps: Any, schema_editor: Any) -> None:
     """Whose plans are to be counted, once more where they were by other keys."""
     RollupState = apps.get_model("records", "RollupState")
     apps.get_model("records", "Rollup").objects.filter(marginal="plan").delete()
-    RollupState.objects.filter(version=3).update(rebuilt_down_to=None)
     PlanRecord = apps.get_model("records", "PlanRecord")
     for state in RollupState.objects.filter(is_complete=True, version=4):
         has_plans = PlanRecord.objects.filter(project_id=state.project_id).exists()
         state.version, state.rebuilt_down_to = 3 if has_plans else 5, None
         state.save()
+    # Of whatever was being counted, plans were by the other keys.
+    RollupState.objects.exclude(is_complete=True, version=5).update(rebuilt_down_to=None)
 
 
 class Migration(migrations.Migration):
