@@ -14,6 +14,7 @@ from helmdash.core.access.permissions import SHELL
 from helmdash.core.calls.capture import Capture
 from helmdash.core.calls.routes import CallRoute
 from helmdash.operations.care.clearing import clear
+from helmdash.operations.evidence import trialling
 from helmdash.operations.triage import Word, say
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.conversations import conversations
@@ -25,9 +26,10 @@ from helmdash.records.models import (
     Conversation,
     HealthChange,
     Round,
+    TrialCall,
     UncountedCalls,
 )
-from tests.factories import NOW
+from tests.factories import NOW, make_suggestion
 from tests.recording.support import CAUTION, CRITICAL, HEALTHY, at_once, make_ruled_project, record
 
 OUTER, INNER = "otel:t:1", "otel:t:2"
@@ -149,6 +151,52 @@ def test_what_is_left_is_as_if_it_had_never_come(db: None, name: str) -> None:
     for again in (outer(), late, span("otel:t:0", "talk", CRITICAL), *before):
         assert record(told, again)[0].duplicate
     assert state(told) == expected
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_several_calls_in_one_have_its_conversation(db: None, together: bool) -> None:
+    project = make_ruled_project()
+    record(project, A, outer())
+    both = [inner(), span("otel:t:5", None, CAUTION, inside=(OUTER,))]
+
+    for batch in [both] if together else [[each] for each in both]:
+        record(project, *batch)
+
+    calls = Call.objects.filter(conversation__name="talk").order_by("generation")
+    assert [*calls.values_list("name", flat=True)] == [A.id, INNER, "otel:t:5"]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_call_with_the_conversation_of_another_is_judged_by_the_trial_of_that(
+    db: None, together: bool
+) -> None:
+    project = make_ruled_project()
+    trialling.begin(
+        actor=SHELL,
+        project_id=project.id,
+        suggestion_id=make_suggestion(project=project).pk,
+        share=0.9,
+        now=NOW - timedelta(days=1),
+    )
+    batches = [[outer(), inner()]] if together else [[outer()], [inner()]]
+
+    for batch in batches:
+        record(project, *batch)
+
+    call = Call.objects.get()
+    told = TrialCall.objects.filter(call_number=call.pk).values_list("unit", flat=True)
+    straight = record(project, span("otel:s:9", "talk", CAUTION))
+    assert (
+        [*told]
+        == [
+            *TrialCall.objects.exclude(call_number=call.pk)
+            .filter(call_number=Call.objects.get(name=straight[0].id).pk)
+            .values_list("unit", flat=True)
+        ]
+        != []
+    )
+    assert call.limit_tokens == straight[0].health.limit_tokens
+    assert call.optimal_max_tokens == straight[0].health.optimal_max_tokens
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])

@@ -136,7 +136,7 @@ def _record(
     cutting: Cutting,
     now: datetime,
 ) -> tuple[Recorded, ...]:
-    judged, around = settle_nesting(project.id, judged, now=now)
+    judged, around = settle_nesting(project.id, judged, rules, now=now)
     ids = ConversationIds(len(judged))
     conversations = _lock_conversations(project.id, judged, ids)
     names = [name for item in judged for name in names_of(item)]

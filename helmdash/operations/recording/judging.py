@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from helmdash.core.budgets import trials
 from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.budgets import EffectiveBudget
 from helmdash.core.budgets.health import Health
-from helmdash.core.budgets.judged import judge_health
+from helmdash.core.budgets.judged import Judgement, judge_health
 from helmdash.core.budgets.model_names import split_window
 from helmdash.core.budgets.refused_windows import refused_window
 from helmdash.core.budgets.trials import TriedCall
@@ -85,31 +85,19 @@ def judge(
     """
     model_key = rules.key_of(capture.model, provider=capture.provider)
     client_window = capture.client_window or split_window(capture.model).window
-    ruling = rules.for_conversation(capture.conversation, at=capture.started_at or now)
-    budget = ruling.lookup(
-        capture.budget_model or capture.model,
-        key=model_key,
-        client_window=client_window,
-        server_window=capture.server_window,
-    )
-    # What an upstream was told to use is all there was, whatever the row says (Ollama's num_ctx).
-    budget = within_window(budget, capture.window)
+    started_at = capture.started_at or now
+    budget = _budget(capture, rules, model_key, client_window, started_at)
     usage = normalise_usage(capture.usage)
     finish_reason = _finish_reason(capture)
     raw_bytes, content_bytes = _content_bytes(capture)
     sent_bytes, sent_messages, hashes = _sent(capture)
-    judgement = judge_health(
-        usage.prompt_tokens,
-        budget,
-        is_success=capture.effective_status == "success",
-        purpose=capture.purpose,
-    )
+    judgement = _judgement(capture, usage, budget)
     kept = capture if keeps_texts else without_words(capture)
     cause = classify(capture, usage=usage, finish_reason=finish_reason, told=kept)
     return Judged(
         capture=kept,
         caller=capture.caller or caller,
-        started_at=capture.started_at or now,
+        started_at=started_at,
         budget=budget,
         trial=_trial_of(capture, budget),
         model_key=model_key,
@@ -125,6 +113,49 @@ def judge(
         sent_bytes=sent_bytes,
         sent_messages=sent_messages,
         message_hashes=hashes,
+    )
+
+
+def judge_in(item: Judged, conversation: str, parent: str | None, rules: BudgetTable) -> Judged:
+    """A judged call as one of a conversation that it does not name, and that has `parent`: by the
+    budget and the trial of that one."""
+    capture = replace(item.capture, conversation=conversation, parent=parent)
+    budget = _budget(capture, rules, item.model_key, item.client_window, item.started_at)
+    judgement = _judgement(capture, item.usage, budget)
+    return replace(
+        item,
+        capture=capture,
+        budget=budget,
+        trial=_trial_of(capture, budget),
+        health=judgement.health,
+        is_proof=judgement.is_proof,
+    )
+
+
+def _budget(
+    capture: Capture,
+    rules: BudgetTable,
+    model_key: str,
+    client_window: int | None,
+    started_at: datetime,
+) -> EffectiveBudget:
+    ruling = rules.for_conversation(capture.conversation, at=started_at)
+    budget = ruling.lookup(
+        capture.budget_model or capture.model,
+        key=model_key,
+        client_window=client_window,
+        server_window=capture.server_window,
+    )
+    # What an upstream was told to use is all there was, whatever the row says (Ollama's num_ctx).
+    return within_window(budget, capture.window)
+
+
+def _judgement(capture: Capture, usage: Usage, budget: EffectiveBudget) -> Judgement:
+    return judge_health(
+        usage.prompt_tokens,
+        budget,
+        is_success=capture.effective_status == "success",
+        purpose=capture.purpose,
     )
 
 

@@ -17,6 +17,7 @@ from typing import Final
 from django.db import connection
 from django.db.models import F, Max, Min, Model, QuerySet
 
+from helmdash.core.budgets.budget_table import BudgetTable
 from helmdash.core.budgets.health import HealthReason
 from helmdash.core.budgets.levels import LEVELS, Level
 from helmdash.core.budgets.lines import DEFAULT_OPTIMAL_MAX_TOKENS
@@ -25,7 +26,7 @@ from helmdash.core.care.stored import whole_of
 from helmdash.core.conversations.attention import NEWEST_CALLS, rank_of
 from helmdash.core.conversations.placement import EMPTY_ROUND
 from helmdash.operations.recording.conversation_rows import lock_by_name
-from helmdash.operations.recording.judging import Judged
+from helmdash.operations.recording.judging import Judged, judge_in
 from helmdash.operations.rollups.noting import note
 from helmdash.operations.triage import Word
 from helmdash.records.call_facts import facts_of
@@ -55,19 +56,24 @@ _SAID: Final[tuple[type[Model], ...]] = (ClientEvent, Guidance, Reminder, Triage
 
 
 def settle_nesting(
-    project_id: int, judged: Sequence[Judged], *, now: datetime
+    project_id: int, judged: Sequence[Judged], rules: BudgetTable, *, now: datetime
 ) -> tuple[list[Judged], frozenset[str]]:
     """Take back stored calls that these lie in; gives these, in their places, and the ids of those
     of them that others of them lie in, which are no calls.
 
-    A call that names no conversation has that of the one around it. To be called at the beginning
+    A call that names no conversation has that of the one around it, or of the call that this one's
+    id leads to, and is judged by the rules of that. To be called at the beginning
     of a transaction: it locks the conversations of all.
     """
     around = {name for item in judged for name in item.capture.inside}
     if not around:
         return list(judged), frozenset()
     outer = {name: item for item in judged if (name := item.capture.id or "") in around}
-    stored, names = _withdraw(project_id, judged, around, now)
+    places = _led_to(project_id, judged)
+    stored, names = _withdraw(
+        project_id, judged, around, {told[0] for told in places.values()}, now
+    )
+    places |= stored
     settled = []
     for item in judged:
         capture = item.capture
@@ -75,17 +81,38 @@ def settle_nesting(
             *capture.inside,
             *(more for name in capture.inside for more in names.get(name, ())),
         ]
-        capture = replace(capture, inside=tuple(dict.fromkeys(inside)))
-        if capture.conversation is None and capture.links is None:
-            for place in _places(capture.inside, outer, stored):
-                if place[0] is not None:
-                    capture = replace(capture, conversation=place[0], parent=place[1])
+        inside = list(dict.fromkeys(inside))
+        if inside != [*capture.inside]:
+            item = replace(item, capture=replace(capture, inside=tuple(inside)))
+        if _takes_conversation(item):
+            for talk, parent in _places(inside, outer, places):
+                if talk is not None:
+                    item = judge_in(item, talk, parent, rules)
                     break
-        settled.append(replace(item, capture=capture) if capture != item.capture else item)
+        settled.append(item)
     return settled, frozenset(outer)
 
 
 _Told = tuple[str | None, str | None]  # conversation, and its parent
+
+
+def _takes_conversation(item: Judged) -> bool:
+    return item.capture.conversation is None and item.capture.links is None
+
+
+def _led_to(project_id: int, judged: Sequence[Judged]) -> dict[str, _Told]:
+    """The conversations of the calls that the ids lead to which these lie in: that of another one
+    in the same outer call, where this one was taken back before."""
+    taking = (item for item in judged if _takes_conversation(item))
+    found = find_places(
+        project_id, sorted({name for item in taking for name in item.capture.inside})
+    )
+    rows = calls_at(project_id, found.values()).filter(conversation__isnull=False)
+    told: dict[int, _Told] = {
+        pk: (name, parent)
+        for pk, name, parent in rows.values_list("id", "conversation__name", "conversation__parent")
+    }
+    return {name: told[at.call_id] for name, at in found.items() if at.call_id in told}
 
 
 def _places(
@@ -108,13 +135,20 @@ def _places(
 
 
 def _withdraw(
-    project_id: int, judged: Sequence[Judged], around: set[str], now: datetime
+    project_id: int,
+    judged: Sequence[Judged],
+    around: set[str],
+    further: set[str | None],
+    now: datetime,
 ) -> tuple[dict[str, _Told], dict[str, list[str]]]:
-    """Take back what is stored; gives where each was, and the further ids that led to it."""
+    """Take back what is stored; gives where each was, and the further ids that led to it.
+
+    further: conversations that are to be locked with those.
+    """
     found = _own_calls(project_id, around, now)
     if not found.exists():
         return {}, {}
-    wanted = {item.capture.conversation for item in judged}
+    wanted = {item.capture.conversation for item in judged} | further
     wanted |= {*found.values_list("conversation__name", flat=True)}
     # All at once, in the one order that everybody locks in.
     lock_by_name(project_id, {name for name in wanted if name})
