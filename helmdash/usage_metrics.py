@@ -148,9 +148,10 @@ def _of_judgement(totals: UsageTotals) -> Iterator[Metric]:
     )
     for level in Level:
         held.add_metric([level.value], totals.levels.get(level, 0))
-    rounds = CounterMetricFamily(
-        "helmdash_compactions",
-        "Fresh starts of a conversation's context, by who made them: client, helmdash.",
+    # Rounds go with their conversations at the end of retention: no counter.
+    rounds = GaugeMetricFamily(
+        "helmdash_kept_compactions",
+        "Fresh starts of the kept conversations' contexts, by who made them: client, helmdash.",
         labels=["by"],
     )
     for opened_by, who in (("compaction", "client"), ("clear", "helmdash")):
