@@ -15,7 +15,7 @@ from helmdash.core.calls.capture import Capture
 from helmdash.operations.access import keys, members, project_settings
 from helmdash.operations.recording.calls import Recorded, record_calls
 from helmdash.queries.access import ProjectInfo, default_project, project_info
-from helmdash.records.models import Project, Suggestion
+from helmdash.records.models import Project, Suggestion, Trial
 from tests.support.shipped_rows import load_shipped_budgets
 
 NOW = datetime(2026, 6, 5, 14, 41, 3, tzinfo=UTC)
@@ -80,6 +80,24 @@ def make_suggestion(*, project: ProjectInfo, **over: Any) -> Suggestion:
         "refreshed_at": NOW,
     }
     return Suggestion.objects.create(project_id=project.id, **{**given, **over})
+
+
+def make_trial(*, project: ProjectInfo, model_key: str = "m", **over: Any) -> Trial:
+    """One that ended at once; state="running" and ended_at=None: one that runs."""
+    given: dict[str, Any] = {
+        "changes": {},
+        "share": 0.5,
+        "state": "finished",
+        "method": "m",
+        "started_at": NOW,
+        "ended_at": NOW,
+    }
+    return Trial.objects.create(
+        project_id=project.id,
+        suggestion=make_suggestion(project=project, model_key=model_key),
+        model_key=model_key,
+        **{**given, **over},
+    )
 
 
 def sign_in(name: str, *, project: ProjectInfo, role: MemberRole) -> Client:

@@ -37,9 +37,10 @@ from helmdash.records.models import (
     PlanStep,
     Round,
     StoredMessage,
+    TrialCall,
 )
 from helmdash.records.secrets import seal
-from tests.factories import NOW, make_capture
+from tests.factories import NOW, make_capture, make_trial
 from tests.plan_rows import add_attempt, make_plan
 from tests.recording.support import make_ruled_project, record
 
@@ -99,6 +100,27 @@ def test_what_is_too_old_goes_with_all_that_belongs_to_it(project: ProjectInfo) 
     kept = calls.find(project_id=project.id, call_id="young")
     assert kept is not None
     assert kept.messages == (SYSTEM, {"role": "user", "content": "young"})
+
+
+def test_no_row_of_a_trial_outlives_its_call(project: ProjectInfo) -> None:
+    trial = make_trial(project=project)
+    for days, name, number in ((40, "old", trial.pk), (41, "of none", 77), (1, "new", trial.pk)):
+        record_days_ago(project, days, name, trial=f"{number}:today:{'0' * 16}")
+    # As one whose call went with its whole month.
+    TrialCall.objects.create(
+        project_id=project.id,
+        trial=trial,
+        arm="suggested",
+        unit="0" * 16,
+        call_number=10**6,
+        started_at=days_ago(60),
+    )
+
+    delete_expired(actor=SHELL, project=project, now=NOW, batch=1)
+
+    left = TrialCall.objects.values_list("call_number", flat=True)
+    assert list(left) == list(Call.objects.values_list("id", flat=True))
+    assert len(left) == 1
 
 
 def test_counting_says_what_deleting_would_do_and_deletes_nothing(project: ProjectInfo) -> None:

@@ -21,7 +21,7 @@ from helmdash.records.models import (
     Trial,
     TrialCall,
 )
-from tests.factories import NOW, make_key, make_suggestion
+from tests.factories import NOW, make_key, make_trial
 from tests.plan_rows import make_plan
 from tests.recording.support import make_ruled_project
 
@@ -46,17 +46,7 @@ def test_an_old_row_of_every_table_goes(monkeypatch: pytest.MonkeyPatch) -> None
         project_id=project.id, key="k", headline="h", body="{}", created_at=NOW
     )
     for number, ended in enumerate((NOW, NOW + timedelta(days=1_900))):
-        trial = Trial.objects.create(
-            project_id=project.id,
-            suggestion=make_suggestion(project=project, model_key=f"m{number}"),
-            model_key=f"m{number}",
-            changes={},
-            share=0.5,
-            state="finished",
-            method="m",
-            started_at=NOW,
-            ended_at=ended,
-        )
+        trial = make_trial(project=project, model_key=f"m{number}", ended_at=ended)
         for call in range(3):
             TrialCall.objects.create(
                 project_id=project.id,

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from helmdash.core.access.permissions import SHELL
-from helmdash.core.budgets.trials import Arm, told
+from helmdash.core.budgets.trials import Arm, told, unit_of
 from helmdash.core.calls.capture import Capture
 from helmdash.core.evidence.suggested import SuggestionState
 from helmdash.core.evidence.trialling import TrialState
@@ -26,6 +26,7 @@ from helmdash.queries.budgets import budgets
 from helmdash.queries.call_filters import CallFilters
 from helmdash.queries.evidence import suggestions
 from helmdash.queries.evidence.suggestions import SuggestionView
+from helmdash.records.keyed_hash import hash_text
 from helmdash.records.models import Budget, Suggestion, Trial, TrialCall
 from tests.factories import NOW, make_capture, make_suggestion
 from tests.recording.support import make_ruled_project, record
@@ -194,7 +195,10 @@ def test_harm_stops_a_trial_and_all_have_todays_budget_again(project: ProjectInf
     ruled = Trial.objects.get()
     assert told(None, suggested[0]) == ""
     record(project, _call(suggested[0], 8, trial=f"{ruled.pk}:suggested:{'0' * 16}"))
-    assert TrialCall.objects.filter(unit="0" * 16).count() == 1
+    assert TrialCall.objects.filter(unit=hash_text(project.id, "0" * 16)).count() == 1
+    # Names cannot be tried on a copy of the database.
+    unkeyed = [unit_of(ruled.pk, name) for name in (*today, *suggested)]
+    assert not TrialCall.objects.filter(unit__in=unkeyed).exists()
     deciding.dismiss(
         actor=SHELL, project_id=project.id, suggestion_id=found.id, reason="Worse.", now=NOW
     )

@@ -296,6 +296,16 @@ def test_what_was_seen_to_stays_so(db: None) -> None:
     assert (talk.attention, talk.recent_failures) == (0, 0)
 
 
+def test_a_call_of_a_trial_leaves_it_when_it_is_taken_back(db: None) -> None:
+    project = make_ruled_project()
+    record(project, outer(trial=f"7:today:{'0' * 16}"))
+    assert TrialCall.objects.count() == 1
+
+    record(project, inner("talk"))
+
+    assert not TrialCall.objects.exists()
+
+
 @pytest.mark.django_db(transaction=True)
 def test_two_processes_take_it_back_once() -> None:
     project = make_ruled_project()

@@ -72,6 +72,7 @@ from helmdash.records.call_names import (
     insert_names,
     insert_reply_names,
 )
+from helmdash.records.keyed_hash import hash_text
 from helmdash.records.models import Call, CallPayload, Payload, StoredMessage, TrialCall
 
 # A message that comes with every call need not be written with every call.
@@ -323,7 +324,8 @@ class _Batch:
                 "project_id": self._project.id,
                 "trial_id": item.trial.trial_id,
                 "arm": item.trial.arm.value,
-                "unit": item.trial.unit,
+                # Keyed: who has a copy of the database cannot try names of conversations.
+                "unit": hash_text(self._project.id, item.trial.unit),
                 "started_at": item.started_at,
             }
             for row, item in zip(self._call_rows, self.items, strict=True)

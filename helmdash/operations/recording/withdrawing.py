@@ -42,6 +42,7 @@ from helmdash.records.models import (
     Reminder,
     Round,
     TriageWord,
+    TrialCall,
 )
 from helmdash.records.querysets import calls_of, starts_with
 
@@ -190,6 +191,7 @@ def _take_back(call: Call, conversation: Conversation | None, now: datetime) -> 
             project_id=project_id, conversation_id=conversation.pk, call_id=call.pk
         )._raw_delete(connection.alias)
     payloads_at(project_id, places)._raw_delete(connection.alias)
+    TrialCall.objects.filter(pk=call.pk)._raw_delete(connection.alias)
     rows._raw_delete(connection.alias)
     levels: dict[int, int] = {}
     if conversation is not None:

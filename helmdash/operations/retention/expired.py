@@ -15,6 +15,7 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 
 from helmdash.core.access.permissions import Actor, Right, require
+from helmdash.core.budgets.trials import Arm
 from helmdash.operations.database.transactions import write_and_pause
 from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
 from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
@@ -44,6 +45,8 @@ from helmdash.records.models import (
     Round,
     StoredMessage,
     TriageWord,
+    Trial,
+    TrialCall,
 )
 
 # A batch of this size holds SQLite's write lock for some tens of milliseconds.
@@ -121,6 +124,7 @@ def delete_expired(
     calls = _in_steps(_delete_calls, *where, partial(step, "calls"))
     if calls:
         _forget_names(project.id, before)
+    _in_steps(_delete_trial_calls, *where, partial(unheard, "calls of trials"))
     old_rollups.delete_before(*where)
     conversations = _in_steps(
         partial(_delete_conversations, now=now), *where, partial(step, "conversations")
@@ -182,9 +186,22 @@ def _delete_calls(project_id: int, before: datetime, batch: int) -> int:
     oldest = rows.order_by("started_at", "id").values_list("name", "id", "started_at")[:batch]
     found = {name: Place(pk, at) for name, pk, at in oldest}
     payloads_at(project_id, found.values())._raw_delete(connection.alias)
+    numbers = [place.call_id for place in found.values()]
+    TrialCall.objects.filter(pk__in=numbers)._raw_delete(connection.alias)
     calls_at(project_id, found.values())._raw_delete(connection.alias)
     delete_names(project_id, found)
     return len(found)
+
+
+def _delete_trial_calls(project_id: int, before: datetime, batch: int) -> int:
+    """Of calls that went with a whole month, on PostgreSQL: by trial, as their index has it."""
+    trials = Trial.objects.filter(project_id=project_id).values("pk")
+    rows = TrialCall.objects.filter(
+        trial__in=trials, arm__in=[each.value for each in Arm], started_at__lt=before
+    )
+    numbers = list(rows.values_list("pk", flat=True)[:batch])
+    TrialCall.objects.filter(pk__in=numbers)._raw_delete(connection.alias)
+    return len(numbers)
 
 
 def _forget_names(project_id: int, before: datetime) -> None:
