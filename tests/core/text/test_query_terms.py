@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 import pytest
@@ -141,3 +142,16 @@ def test_stars_are_any_text() -> None:
     assert is_like("a\nb", "a*b")
     assert not is_like("xa", "a*")
     assert not is_like("a.b", "a?b")
+
+
+@given(st.text("aAbßİ.*", max_size=8), st.text("aAbßİ.\n", max_size=10))
+def test_a_pattern_means_what_the_regex_of_it_means(pattern: str, value: str) -> None:
+    regex = ".*".join(map(re.escape, pattern.lower().split("*")))
+
+    assert is_like(value, pattern) == bool(re.fullmatch(regex, value.lower(), re.DOTALL))
+
+
+def test_many_stars_take_no_longer() -> None:
+    """A regex goes back some 10^16 times here; whoever waits for it never sees the test end."""
+    assert not is_like("a" * 250, "*a" * 10 + "*b")
+    assert is_like("a" * 250, "*a" * 125 + "*")
