@@ -7,13 +7,16 @@ import binascii
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Generic, TypeVar
+from datetime import UTC, datetime
+from typing import Final, Generic, TypeVar
 
 from django.db.models import Model, QuerySet
 
 Item = TypeVar("Item")
 _M = TypeVar("_M", bound=Model)
+
+# The longest that a list gives out, a sorted one's with two times and three numbers, has half.
+_MOST_CHARS: Final = 500
 
 
 class BadCursor(ValueError):
@@ -85,10 +88,14 @@ def decode_time_cursor(cursor: str) -> tuple[datetime, int]:
     moment, number = decode_parts(cursor, 2)
     try:
         at = datetime.fromisoformat(str(moment))
+        if at.tzinfo is None:
+            raise BadCursor("cursor")
+        # Here: at the edge of the calendar another zone's time is none of UTC, as databases ask.
+        at = at.astimezone(UTC)
         pk = int(number)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise BadCursor("cursor") from error
-    if at.tzinfo is None or abs(pk) > 2**62:
+    if abs(pk) > 2**62:
         raise BadCursor("cursor")
     return at, pk
 
@@ -122,10 +129,12 @@ def decode_pair_cursor(cursor: str) -> tuple[int, int]:
 def decode_parts(cursor: str, count: int) -> list[str | int]:
     """What was packed, which the caller looks at. Raises BadCursor for anything of another number
     of parts, or of other kinds."""
+    if len(cursor) > _MOST_CHARS:
+        raise BadCursor("cursor")
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         parts = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError) as error:
+    except (binascii.Error, ValueError, RecursionError) as error:
         raise BadCursor("cursor") from error
     if (
         not isinstance(parts, list)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable
@@ -289,6 +290,26 @@ def test_an_order_that_is_not_offered_is_named(owner: Client, lists: ProjectInfo
         assert response.status_code == 400
         assert "-colour is not one of: " in response.content.decode()
     assert owner.get("/calls/", {"sort": "-prompt", "cursor": "WzEsMl0"}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("written", "status"),
+    [
+        ('["0001-01-01T00:00:00+00:00",5]', 200),
+        ('["9999-12-31T23:59:59+00:00",5]', 200),
+        ('["0001-01-01T00:00:00+23:59",5]', 400),
+        ('["9999-12-31T23:59:59-23:59",5]', 400),
+        ("[" * 300, 400),
+        ("[" * 30_000, 400),
+    ],
+)
+def test_a_cursor_at_an_edge_is_read_or_refused(
+    owner: Client, lists: ProjectInfo, written: str, status: int
+) -> None:
+    cursor = base64.urlsafe_b64encode(written.encode()).decode()
+    for noun in ("calls", "plans", "trims"):
+        answer = owner.get(f"/{noun}/", {"cursor": cursor, "range": "all"})
+        assert (noun, answer.status_code) == (noun, status)
 
 
 # --- what they read
