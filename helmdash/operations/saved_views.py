@@ -68,12 +68,14 @@ def save_view(
     return write(work)
 
 
-def rename_view(*, actor: Actor, user_id: int, project_id: int, view_id: int, name: str) -> None:
-    """Give a view another name. Raises Forbidden, ViewError."""
+def rename_view(
+    *, actor: Actor, user_id: int, project_id: int, noun: str, view_id: int, name: str
+) -> None:
+    """Give a view of a list another name. Raises Forbidden, ViewError."""
     name = _name(name)
 
     def work() -> None:
-        row = _changeable(actor, user_id, project_id, view_id)
+        row = _changeable(actor, user_id, project_id, noun, view_id)
         alike = SavedView.objects.filter(
             _owned(row.user_id), project_id=project_id, noun=row.noun, name=name
         )
@@ -87,12 +89,12 @@ def rename_view(*, actor: Actor, user_id: int, project_id: int, view_id: int, na
     write(work)
 
 
-def delete_view(*, actor: Actor, user_id: int, project_id: int, view_id: int) -> None:
-    """Forget a view; whose list opened with it sees all of the list again. Raises Forbidden,
-    ViewError."""
+def delete_view(*, actor: Actor, user_id: int, project_id: int, noun: str, view_id: int) -> None:
+    """Forget a view of a list; for whom it opened with that view, it opens with all of it again.
+    Raises Forbidden, ViewError."""
 
     def work() -> None:
-        row = _changeable(actor, user_id, project_id, view_id)
+        row = _changeable(actor, user_id, project_id, noun, view_id)
         _note(actor, row, "deleted", ())
         row.delete()
 
@@ -109,10 +111,8 @@ def set_first_view(
     def work() -> None:
         FirstView.objects.filter(user_id=user_id, project_id=project_id, noun=noun).delete()
         if view_id is not None:
-            row = _seen(user_id, project_id, view_id)
-            FirstView.objects.create(
-                user_id=user_id, project_id=project_id, noun=row.noun, view=row
-            )
+            row = _seen(user_id, project_id, noun, view_id)
+            FirstView.objects.create(user_id=user_id, project_id=project_id, noun=noun, view=row)
 
     write(work)
 
@@ -128,18 +128,18 @@ def _name(name: str) -> str:
     return name
 
 
-def _seen(user_id: int, project_id: int, view_id: int) -> SavedView:
-    """A view that somebody sees, kept from others while it is changed."""
-    rows = SavedView.objects.select_for_update().filter(project_id=project_id, pk=view_id)
-    row = rows.filter(Q(user_id=user_id) | Q(user__isnull=True)).first()
+def _seen(user_id: int, project_id: int, noun: str, view_id: int) -> SavedView:
+    """A view that somebody sees of a list, kept from others while it is changed."""
+    rows = SavedView.objects.select_for_update().filter(project_id=project_id, noun=noun)
+    row = rows.filter(Q(user_id=user_id) | Q(user__isnull=True), pk=view_id).first()
     if row is None:
         raise ViewError("view", "is not there any more")
     return row
 
 
-def _changeable(actor: Actor, user_id: int, project_id: int, view_id: int) -> SavedView:
+def _changeable(actor: Actor, user_id: int, project_id: int, noun: str, view_id: int) -> SavedView:
     require(actor, Right.READ, project_id=project_id)
-    row = _seen(user_id, project_id, view_id)
+    row = _seen(user_id, project_id, noun, view_id)
     if row.user_id is None:
         require(actor, Right.SHARE_VIEWS, project_id=project_id)
     return row

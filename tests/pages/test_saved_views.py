@@ -177,6 +177,20 @@ def test_who_may_do_what(owner: Client, editor: Client, viewer: Client, filled: 
     ]
 
 
+def test_a_view_of_another_list_is_none_of_this_one(owner: Client, filled: str) -> None:
+    for noun in ("calls", "trims"):
+        save(owner, noun, noun, "range=7d")
+        own = SavedView.objects.get(name=noun).pk
+        owner.post(f"/views/{noun}/change/", {"do": "first", "view": own})
+    view = SavedView.objects.get(name="trims").pk
+    for act in ({"do": "first"}, {"do": "rename", "name": "New"}, {"do": "delete"}):
+        page = owner.post("/views/calls/change/", {**act, "view": view}, follow=True)
+        told = "view: is not there any more" in page.content.decode()
+        assert (page.status_code, told) == (200, True)
+    firsts = FirstView.objects.order_by("noun").values_list("noun", "view__name")
+    assert [*firsts] == [("calls", "calls"), ("trims", "trims")]
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [

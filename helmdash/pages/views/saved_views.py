@@ -65,14 +65,14 @@ def _save(request: PageRequest, kind: ListKind) -> str:
 
 def _rename(request: PageRequest, kind: ListKind) -> str:
     saved_views.rename_view(
-        **_who(request), view_id=_id(request), name=request.POST.get("name", "")
+        **_who(request), noun=kind.noun, view_id=_id(request), name=request.POST.get("name", "")
     )
     messages.success(request, "Renamed the view.")
     return request.page
 
 
 def _delete(request: PageRequest, kind: ListKind) -> str:
-    saved_views.delete_view(**_who(request), view_id=_id(request))
+    saved_views.delete_view(**_who(request), noun=kind.noun, view_id=_id(request))
     messages.success(request, "Deleted the view.")
     return request.page
 
