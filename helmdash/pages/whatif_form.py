@@ -79,6 +79,9 @@ def read_form(data: QueryDict, *, now: datetime, zone: tzinfo) -> Asked:
         row = edits.setdefault(line.key.strip().lower(), {"key": line.key.strip(), "changes": {}})
         row["changes"][line.figure] = value
     since, until, is_whole = _range(data.get("range", DEFAULT_RANGE), now, zone, problems)
+    title = data.get("title", "")[:200]
+    if "\x00" in title:
+        problems.append("title: must have no NUL character")
     found = list(edits.values())
     if not any(line.problem for line in lines):
         try:
@@ -88,7 +91,7 @@ def read_form(data: QueryDict, *, now: datetime, zone: tzinfo) -> Asked:
     is_sound = not problems and not any(line.problem for line in lines)
     return Asked(
         lines=tuple(lines),
-        title=data.get("title", "")[:200],
+        title=title,
         range=data.get("range", DEFAULT_RANGE)[:100],
         edits=found if is_sound else None,
         since=since,

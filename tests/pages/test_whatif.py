@@ -90,6 +90,7 @@ def test_a_question_is_asked_answered_followed_and_applied(
         ([(MODEL, "input_tokens", "many")], {}, "must be a number"),
         ([(MODEL, "enabled", "perhaps")], {}, "write yes or no"),
         ([(MODEL, "input_tokens", "5")], {"range": "soon"}, "range: "),
+        ([(MODEL, "input_tokens", "5")], {"title": "nul\x00"}, "title: "),
         ([(MODEL, "critical_max_tokens", "999999999")], {}, "is above the limit"),
     ],
 )
