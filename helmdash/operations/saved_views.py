@@ -62,7 +62,8 @@ def save_view(
         row.save()
         if before != address:
             action = "added" if before is None else "changed"
-            _note(actor, row, action, (("address", before, address),))
+            # Of one's own the log says that it was saved: what somebody looks for is their matter.
+            _note(actor, row, action, (("address", before, address),) if is_shared else ())
         return row.pk
 
     return write(work)

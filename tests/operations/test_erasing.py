@@ -6,16 +6,19 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.apps import apps
+from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection
 
 from helmdash.core.access.permissions import SHELL, Forbidden, KeyHolder, Person
 from helmdash.core.agents.claude_hooks import ClientEvent, ClientEventKind
 from helmdash.core.conversations.fingerprints import ChatTurn, links_of
-from helmdash.operations import care, triage
+from helmdash.core.text.query_terms import quoted, term_text
+from helmdash.operations import care, saved_views, triage
 from helmdash.operations.recorder import recorder
 from helmdash.operations.recorder.units import Unit
 from helmdash.operations.recording.client_events import note_event
@@ -30,7 +33,7 @@ from helmdash.operations.retention.expired import delete_expired
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
-from helmdash.records.models import AuditEntry, Call, Conversation, StoredMessage
+from helmdash.records.models import AuditEntry, Call, Conversation, SavedView, StoredMessage
 from tests.factories import NOW, make_capture
 from tests.operations.care_support import Talk
 from tests.recording.support import make_ruled_project, record
@@ -124,6 +127,43 @@ def test_nothing_of_it_is_left_and_all_else_is_as_it_was(project: ProjectInfo, b
     assert "conversation (erased) erased" in entries[-1]
     assert not any(MARK in each for each in entries)
     assert any("other" in each for each in entries)
+
+
+def test_no_saved_view_asks_for_it_any_more(project: ProjectInfo) -> None:
+    """Whoever's, however it is spelt; others stay, and the log says nothing of what it asked."""
+    name = 'a "b" c'
+    user_id = User.objects.create(username="vera").pk
+    asking = [
+        {"conversation": name, "range": "7d"},
+        {"q": name},
+        {"query": f"level:critical {term_text('conversation', name)}"},
+        {"query": f"-Parent:x,{quoted(name)}"},
+    ]
+    others = [
+        {"conversation": f"{name}d"},
+        {"query": f"model:{quoted(name)}"},
+        {"query": f"conversation:{quoted(name + 'd')}"},
+        {"level": "critical"},
+    ]
+    for is_shared in (True, False):
+        for number, each in enumerate(asking + others):
+            saved_views.save_view(
+                actor=SHELL,
+                user_id=user_id,
+                project_id=project.id,
+                noun="calls",
+                name=str(number),
+                address=urlencode(each),
+                is_shared=is_shared,
+            )
+
+    erase(project, name)
+
+    left = [urlencode(each) for each in others]
+    assert list(SavedView.objects.order_by("pk").values_list("address", flat=True)) == left * 2
+    told = AuditEntry.objects.filter(kind="view").order_by("pk").values_list("changes", flat=True)
+    addresses = ["(erased)"] * len(asking) + left
+    assert list(told) == [*([["address", None, each]] for each in addresses), *([[]] * 8)]
 
 
 def test_it_reaches_every_table_that_refers_to_a_conversation_or_call(project: ProjectInfo) -> None:

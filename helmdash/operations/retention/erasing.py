@@ -2,9 +2,10 @@
 
 Its calls with their payloads and what they added to rollups, the messages that no other call
 carries, the fits made for its calls, rounds, marks, level changes, guidance, reminders, texts that
-wait: whatever refers to the row. Answers kept for repeats of requests are given no more. Plans
-belong to no conversation and stay. What is still in memory or in the spool is stored first, so that
-it is erased as well; a call that ends later begins the conversation anew.
+wait: whatever refers to the row, and saved views that ask for it by name. Answers kept for repeats
+of requests are given no more. Plans belong to no conversation and stay. What is still in memory or
+in the spool is stored first, so that it is erased as well; a call that ends later begins the
+conversation anew.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from helmdash.operations.alerts.forgetting import forget_conversation
 from helmdash.operations.database.scrubbing import scrub
 from helmdash.operations.database.transactions import write
 from helmdash.operations.recorder import recorder
+from helmdash.operations.retention.erased_views import forget_in_views
 from helmdash.operations.rollups.folding import fold_all
 from helmdash.operations.rollups.noting import (
     note_deleted_conversations,
@@ -104,6 +106,7 @@ def erase_conversation(
         row = Conversation.objects.filter(pk=row.pk).first()
     idempotency.withhold(project_id=project.id)
     write(partial(forget_conversation, project_id=project.id, name=conversation))
+    forget_in_views(project_id=project.id, conversation=conversation, nameless=_NAMELESS)
     waiting = PendingPrompt.objects.filter(project_id=project.id, conversation_name=conversation)
     prompts, _ = waiting.delete()
     # So that nothing waits that tells of its calls one by one.
