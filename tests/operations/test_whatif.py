@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 
 from helmdash.core.access.permissions import SHELL, Forbidden, MemberRole, Person
+from helmdash.core.calls.routes import CallRoute
 from helmdash.core.whatif import totals
+from helmdash.core.whatif.calls import Judge
 from helmdash.core.whatif.edits import BadEdits
 from helmdash.operations.budgets.editing import change_budget
 from helmdash.operations.whatif import asking, running
 from helmdash.operations.whatif.asking import NoSuchWhatIf, WhatIfConflict
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
+from helmdash.queries.whatif import walks
 from helmdash.queries.whatif.items import (
     CALL_FIGURES,
     FIGURES,
@@ -264,6 +267,35 @@ def test_edits_that_no_budget_could_have_are_refused(
     with pytest.raises(BadEdits) as caught:
         ask(project, edits=edits)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("over", "is_governed"),
+    [
+        ({"model": "fast", "provider": "lab"}, True),
+        # A name of the upstream's own, and what its reply says of the model.
+        ({"model": "best", "provider": "lab", "upstream_model": "fast-2024-08-06"}, True),
+        ({"model": "fast", "provider": "lab", "upstream_model": "/models/f.gguf"}, True),
+        ({"model": "fast", "provider": "", "upstream_model": "fast"}, False),
+        # Another program chose the upstream: recording judged by the model as told.
+        ({"model": "fast", "provider": "lab", "routes": (CallRoute.API,)}, False),
+    ],
+)
+def test_a_call_is_judged_by_the_row_that_knows_its_upstreams_model(
+    project: ProjectInfo, over: dict[str, Any], is_governed: bool
+) -> None:
+    given = {"routes": (CallRoute.GATEWAY,), "budget_model": "lab/fast" if is_governed else None}
+    Budget.objects.filter(project_id=project.id, key=MODEL).update(key="lab/fast")
+    budgets.forget_cache()
+    usage = {"prompt_tokens": 47_000, "completion_tokens": 1}
+    record(make_capture(**{**given, "usage": usage, "started_at": NOW, **over}))
+    table = budgets.table(project_id=project.id)
+    span = walks.Span(project_id=project.id, since=None, until=NOW + timedelta(days=1))
+
+    ((pair,), _) = walks.call_step(span, Judge(table, table), ())
+
+    assert (pair.was.budget.input_tokens == ROW["input_tokens"]) is is_governed
+    assert pair.was.health.level == Call.objects.get().level
 
 
 def test_who_may_do_what(project: ProjectInfo) -> None:

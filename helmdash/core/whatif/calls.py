@@ -20,6 +20,7 @@ from helmdash.core.budgets.learned_windows import LimitSource
 from helmdash.core.budgets.levels import Level
 from helmdash.core.budgets.prices import cost_usd
 from helmdash.core.calls.failures import FailureCause
+from helmdash.core.calls.routes import CallRoute, split_routes
 from helmdash.core.care.remediation import (
     CareAction,
     CareState,
@@ -59,6 +60,22 @@ class RecordedCall(NamedTuple):
     conversation_id: int | None
     round_number: int | None
     generation: int | None
+    routes: str | None
+    provider: str
+    upstream_model: str
+
+    @property
+    def served(self) -> tuple[str, ...]:
+        """What its upstream may call the model, the surest first; none where another program chose
+        the upstream, whose calls are judged by the model as told."""
+        if not self.provider or _OWN.isdisjoint(split_routes(self.routes)):
+            return ()
+        names = (self.upstream_model, self.model)
+        return tuple(f"{self.provider}/{name}" for name in names if name)
+
+
+# Doors at which HelmDash chooses the upstream.
+_OWN: Final = frozenset({CallRoute.GATEWAY.value, CallRoute.PLANNER.value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +156,8 @@ class Judge:
     def _budgets(self, call: RecordedCall) -> tuple[_Governed, _Governed]:
         # A window that a server told for this call alone is in nobody's table.
         server = call.limit_tokens if call.limit_source == LimitSource.SERVER.value else None
-        asked = (call.model, call.model_key, call.client_window, server)
+        served = call.served
+        asked = (call.model, call.model_key, call.client_window, server, served)
         found = self._known.get(asked)
         if found is None:
             given = {
@@ -147,8 +165,8 @@ class Judge:
                 "client_window": call.client_window,
                 "server_window": server,
             }
-            was = self.was.lookup(call.model, **given)  # type: ignore[arg-type]
-            now = self.now.lookup(call.model, **given)  # type: ignore[arg-type]
+            was = self.was.lookup(_known_as(self.was, call.model, served), **given)  # type: ignore[arg-type]
+            now = self.now.lookup(_known_as(self.now, call.model, served), **given)  # type: ignore[arg-type]
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             before = _Governed(was, was.estimator)
@@ -159,6 +177,12 @@ class Judge:
 
 # Model ids and windows come from callers.
 _MOST_KNOWN: Final = 4_096
+
+
+def _known_as(table: BudgetTable, model: str, served: Iterable[str]) -> str:
+    """The id that a table's rows know the model by, as the gateway asks when it has an upstream."""
+    names = (table.name_of(model, served=each) for each in served)
+    return next((name for name in names if name is not None), model)
 
 
 def _side(call: RecordedCall, governed: _Governed) -> Side:
