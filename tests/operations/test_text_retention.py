@@ -12,6 +12,7 @@ from django.core.management import call_command
 from helmdash.core.access.permissions import SHELL, Forbidden, MemberRole, Person
 from helmdash.core.calls.withheld import NOT_KEPT
 from helmdash.operations import care
+from helmdash.operations.fitting.fits import fit_catalog
 from helmdash.operations.retention.expired_texts import TextsGone, count_old_texts, delete_old_texts
 from helmdash.queries import calls
 from helmdash.queries.access import ProjectInfo
@@ -19,6 +20,8 @@ from helmdash.queries.conversations import conversations
 from helmdash.records.models import (
     Call,
     CallPayload,
+    Fit,
+    PlanCatalog,
     PlanRecord,
     PlanStep,
     Project,
@@ -27,7 +30,7 @@ from helmdash.records.models import (
     StoredMessage,
 )
 from tests.factories import NOW, make_capture
-from tests.plan_rows import make_plan
+from tests.plan_rows import add_attempt, make_plan
 from tests.recording.support import make_ruled_project, record
 
 SYSTEM = {"role": "system", "content": "Be brief."}
@@ -112,6 +115,36 @@ def test_plans_lose_their_words_and_keep_their_steps(project: ProjectInfo) -> No
     steps = PlanStep.objects.order_by("plan_id", "position").values_list("plan_id", "rationale")
     assert {said for plan, said in steps if plan == old.pk} <= {""}
     assert {said for plan, said in steps if plan == new.pk} <= {"because"}
+
+
+def test_fits_lose_what_they_were_made_of(project: ProjectInfo) -> None:
+    """And catalogs that came with them go, but for those that a younger fit or any plan needs."""
+    for days, packs in ((20, "a"), (20, "b"), (1, "b"), (20, "c")):
+        fit_catalog(
+            actor=SHELL,
+            project=project,
+            model="openai/gpt-4o",
+            intent="write",
+            catalog={"packs": [{"name": packs, "description": "Writes."}], "pipelines": []},
+            catalog_name=None,
+            context=None,
+            defaults=None,
+            history=(),
+            caller="",
+            now=days_ago(days),
+        )
+    digests = list(Fit.objects.order_by("pk").values_list("catalog_digest", flat=True))
+    plan = make_plan(project, name="p", started_at=days_ago(20))
+    add_attempt(plan, catalog_digest=digests[3])
+    Fit.objects.update(intent="")  # as an earlier release has left them
+
+    gone = delete(project, batch=1)
+
+    assert gone.fits == 3
+    emptied = Fit.objects.filter(inputs__isnull=True).order_by("pk")
+    assert [*emptied.values_list("catalog_digest", flat=True)] == [*digests[:2], digests[3]]
+    left = PlanCatalog.objects.values_list("digest", flat=True)
+    assert {*left} == {*digests[1:]}
 
 
 def test_a_silent_conversation_loses_what_it_would_go_on_with(project: ProjectInfo) -> None:

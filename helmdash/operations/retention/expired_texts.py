@@ -1,8 +1,9 @@
 """Deleting texts that are older than a project wants, while the figures beside them stay.
 
 Texts are messages and answers of calls, what a provider said of an error, intents, arguments and
-reasons of plans, and what a conversation that has long been silent would go on with: its reminders
-and packages. Bounded steps, each a short transaction; to run it again changes nothing.
+reasons of plans, what fits were made of with catalogs that came with them, and what a conversation
+that has long been silent would go on with: its reminders and packages. Bounded steps, each a short
+transaction; to run it again changes nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from helmdash.core.calls.withheld import attempt_without_words
 from helmdash.operations.database.transactions import write
 from helmdash.operations.recording.calls import MESSAGE_SEEN_PRECISION
 from helmdash.operations.retention.erasing import UNSEEN, finish_broken_off
-from helmdash.operations.retention.expired import Step, unheard
+from helmdash.operations.retention.expired import CATALOG_SEEN_PRECISION, Step, unheard
 from helmdash.queries.access import ProjectInfo
 from helmdash.records.call_names import Place, calls_at, payloads_at
 from helmdash.records.models import (
@@ -26,6 +27,8 @@ from helmdash.records.models import (
     CallPayload,
     Conversation,
     Fit,
+    PlanAttempt,
+    PlanCatalog,
     PlanRecord,
     PlanStep,
     Reminder,
@@ -35,6 +38,7 @@ from helmdash.records.models import (
 
 BATCH_ROWS = 2000
 _PAYLOAD_TEXTS = Q(content__isnull=False) | Q(message_hashes__isnull=False)
+_FIT_TEXTS = ~Q(intent="") | Q(inputs__isnull=False)
 _STEP_TEXTS = Q(args__isnull=False) | ~Q(rationale="")
 
 
@@ -63,9 +67,7 @@ def count_old_texts(*, project: ProjectInfo, now: datetime) -> TextsGone:
             _PAYLOAD_TEXTS, project_id=project.id, started_at__lt=before
         ).count(),
         plans=_plans(project.id, before).exclude(intent="").count(),
-        fits=Fit.objects.filter(project_id=project.id, created_at__lt=before)
-        .exclude(intent="")
-        .count(),
+        fits=Fit.objects.filter(_FIT_TEXTS, project_id=project.id, created_at__lt=before).count(),
         messages=_messages(project.id, before).count(),
     )
 
@@ -88,6 +90,7 @@ def delete_old_texts(
         return TextsGone()
     calls = _of_calls(project.id, before, batch, step)
     plans, fits = _of_plans(project.id, before, batch), _of_fits(project.id, before, batch)
+    _of_catalogs(project.id, before, batch)
     _of_silent_conversations(project.id, before, batch)
     finish_broken_off(project_id=project.id, now=now)
     messages = 0
@@ -158,10 +161,29 @@ def _steps(project_id: int, before: datetime) -> QuerySet[PlanStep, int]:
 
 def _of_fits(project_id: int, before: datetime, batch: int) -> int:
     done = 0
-    rows = Fit.objects.filter(project_id=project_id, created_at__lt=before).exclude(intent="")
+    rows = Fit.objects.filter(_FIT_TEXTS, project_id=project_id, created_at__lt=before)
     while ids := list(rows.order_by("created_at", "id").values_list("id", flat=True)[:batch]):
-        done += Fit.objects.filter(id__in=ids).update(intent="")
+        done += Fit.objects.filter(id__in=ids).update(intent="", inputs=None)
     return done
+
+
+def _of_catalogs(project_id: int, before: datetime, batch: int) -> None:
+    """Bodies that came with fits, none of which can be made again by now, and that no plan shows.
+
+    Every use renews its day: what a younger fit needs is not among these.
+    """
+    after = 0
+    old = PlanCatalog.objects.filter(
+        project_id=project_id, latest_used_at__lt=before - CATALOG_SEEN_PRECISION
+    ).order_by("id")
+    while found := list(old.filter(id__gt=after).values_list("id", "digest")[:batch]):
+        after = found[-1][0]
+        shown = PlanAttempt.objects.filter(
+            project_id=project_id, catalog_digest__in=[digest for _, digest in found]
+        )
+        kept = {*shown.values_list("catalog_digest", flat=True).distinct()}
+        ids = [pk for pk, digest in found if digest not in kept]
+        write(lambda: old.filter(id__in=ids).order_by()._raw_delete(connection.alias))  # noqa: B023
 
 
 def _of_silent_conversations(project_id: int, before: datetime, batch: int) -> None:
