@@ -19,7 +19,7 @@ from helmdash.operations.whatif import asking, running
 from helmdash.operations.whatif.asking import NoSuchWhatIf, WhatIfConflict
 from helmdash.queries.access import ProjectInfo
 from helmdash.queries.budgets import budgets
-from helmdash.queries.whatif import walks
+from helmdash.queries.whatif import items, walks
 from helmdash.queries.whatif.items import (
     CALL_FIGURES,
     FIGURES,
@@ -138,6 +138,24 @@ def test_fits_are_made_again_and_the_others_are_counted(project: ProjectInfo) ->
     assert [(each.reason.value, each.fits) for each in found.not_replayed] == [("no_intent", 1)]
     assert (found.changed, found.trimmed.was, found.trimmed.now) == (1, 0, 1)
     assert found.sent_bytes.now < found.sent_bytes.was
+
+
+def test_fits_that_take_long_end_a_page_early_and_none_is_lost(
+    project: ProjectInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [fit(project, now=NOW + timedelta(minutes=n)).name for n in range(3)]
+    for module in (walks, items):
+        monkeypatch.setattr(module, "_FIT_SECONDS", 0.0)
+    asked = answered(project, until=NOW + timedelta(hours=1))
+    assert asked.fits.looked_at == 3
+    row = find_row(project_id=project.id, name=asked.id)
+    assert row is not None
+    pages = [items_of(row, "fits", cursor=None, limit=50)]
+    while pages[-1].next:
+        pages.append(items_of(row, "fits", cursor=pages[-1].next, limit=50))
+
+    assert [each.looked_at for each in pages] == [1, 1, 1]
+    assert [each.id for page in pages for each in page.items] == made[::-1]
 
 
 def test_every_figure_leads_to_what_it_counts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -41,6 +42,8 @@ FIGURES: Final = (*CALL_FIGURES, *CARE_FIGURES, *FIT_FIGURES)
 # second of calls, a second of fits.
 _MOST_CALLS: Final = 20_000
 _MOST_FITS: Final = 100
+# What a fit costs is up to its catalog: a page of them begins no step after so long.
+_FIT_SECONDS: Final = 2.0
 
 
 @answer("WhatIfItem")
@@ -159,7 +162,8 @@ def _walk_fits(
     looked = 0
     span = span_of(row)
     at: walks.Place | None = place or ()
-    while at is not None and looked < _MOST_FITS:
+    ends = time.monotonic() + _FIT_SECONDS
+    while at is not None and looked < _MOST_FITS and (not looked or time.monotonic() < ends):
         fits, at = walks.fit_step(span, judge, at)
         for fit, replayed in fits:
             looked += 1

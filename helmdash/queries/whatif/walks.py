@@ -7,6 +7,7 @@ steps but that.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +24,8 @@ from helmdash.records.models import Call, Conversation, Fit
 # One step: some tens of milliseconds of work each.
 CALLS_A_STEP: Final = 1_000
 FITS_A_STEP: Final = 10
+# A fit of a catalog of megabytes takes most of a second, so a step of fits ends by the clock too.
+_FIT_SECONDS: Final = 1.0
 _CONVERSATIONS_A_STEP: Final = 500
 # Columns have the names of the members.
 _COLUMNS: Final = RecordedCall._fields
@@ -106,14 +109,21 @@ def fit_step(
 ) -> tuple[list[tuple[Fit, ReplayedFit | NotReplayable]], Place | None]:
     """The next fits, newest first, each made again, and where to go on; None: there are no more.
 
-    One query, and two for each catalog that is not in memory.
+    Fewer than `most`, one at least, where they take longer than a second. One query, and two
+    for each catalog that is not in memory.
     """
     rows = _fits(span)
     if place:
         rows = older(rows, "created_at", datetime.fromisoformat(place[0]), place[1])
     found = list(rows.order_by("-created_at", "-id")[:most])
-    replayed = [(row, _replayed(row, judge)) for row in found]
-    return replayed, place_of_fit(found[-1]) if len(found) == most else None
+    replayed = []
+    ends = time.monotonic() + _FIT_SECONDS
+    for row in found:
+        replayed.append((row, _replayed(row, judge)))
+        if time.monotonic() >= ends:
+            break
+    is_over = len(replayed) == len(found) < most
+    return replayed, None if is_over else place_of_fit(replayed[-1][0])
 
 
 def place_of_call(call: RecordedCall) -> Place:
