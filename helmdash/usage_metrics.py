@@ -148,10 +148,9 @@ def _of_judgement(totals: UsageTotals) -> Iterator[Metric]:
     )
     for level in Level:
         held.add_metric([level.value], totals.levels.get(level, 0))
-    # Rounds go with their conversations at the end of retention: no counter.
-    rounds = GaugeMetricFamily(
-        "helmdash_kept_compactions",
-        "Fresh starts of the kept conversations' contexts, by who made them: client, helmdash.",
+    rounds = CounterMetricFamily(
+        "helmdash_compactions",
+        "Fresh starts of conversations' contexts, by who made them: client, helmdash.",
         labels=["by"],
     )
     for opened_by, who in (("compaction", "client"), ("clear", "helmdash")):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from django.db import DatabaseError, InterfaceError
@@ -141,6 +143,7 @@ class KnownUsage:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._known: dict[int | None, tuple[float, UsageTotals]] = {}
+        self._kept_rounds: dict[int | None, Mapping[str, int]] = {}
 
     def told(self, project_id: int | None) -> UsageTotals | None:
         """Of a project, or of all (None), read anew after some seconds; None where the database
@@ -155,6 +158,11 @@ class KnownUsage:
         except (DatabaseError, InterfaceError):
             return known[1] if known is not None else None
         with self._lock:
+            rounds = None if known is None else known[1].rounds
+            kept = self._kept_rounds.get(project_id, {})
+            self._kept_rounds[project_id] = totals.rounds
+            if rounds is not None:
+                totals = replace(totals, rounds=_never_fewer(rounds, kept, totals.rounds))
             self._known[project_id] = (time.monotonic(), totals)
         return totals
 
@@ -162,6 +170,21 @@ class KnownUsage:
         """Know nothing: for tests."""
         with self._lock:
             self._known.clear()
+            self._kept_rounds.clear()
+
+
+def _never_fewer(
+    told: Mapping[str, int], before: Mapping[str, int], now: Mapping[str, int]
+) -> dict[str, int]:
+    """What a counter tells next. Rounds go with their conversations at the end of retention, and a
+    counter that falls is taken for a restart: what has gone since the scrape before counts on.
+
+    told: at the scrape before. before, now: the rounds that were kept then, and that are now.
+    """
+    return {
+        by: told.get(by, 0) + max(0, now.get(by, 0) - before.get(by, 0))
+        for by in told.keys() | now.keys()
+    }
 
 
 known_usage = KnownUsage()
