@@ -117,6 +117,8 @@ def _range(
 
 def _read(line: Line) -> object:
     """The value as its field has it. Raises ValueError with a sentence."""
+    if "\x00" in line.key + line.value:
+        raise ValueError("must have no NUL character")
     field = EDITABLE.get(line.figure)
     if field is None:
         raise ValueError("choose a figure")

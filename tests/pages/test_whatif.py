@@ -91,6 +91,8 @@ def test_a_question_is_asked_answered_followed_and_applied(
         ([(MODEL, "enabled", "perhaps")], {}, "write yes or no"),
         ([(MODEL, "input_tokens", "5")], {"range": "soon"}, "range: "),
         ([(MODEL, "input_tokens", "5")], {"title": "nul\x00"}, "title: "),
+        ([("nul\x00", "input_tokens", "5")], {}, "no NUL"),
+        ([(MODEL, "fallback_model", "a\x00b")], {}, "no NUL"),
         ([(MODEL, "critical_max_tokens", "999999999")], {}, "is above the limit"),
     ],
 )
