@@ -33,7 +33,9 @@ _STARTS: dict[str, dict[str, Any]] = {
     "spawn_agent": {"message": PART},
 }
 _WAITS = "wait_agent"
-_SUMS_UP = ("summary", "summarize", "compaction", "compress")
+# What Claude Code, then Codex, asks for a summary with. Single words would also be found in what an
+# agent tells of the folder it stands in: the subjects of its newest commits.
+_SUMS_UP = ("detailed summary of", "handoff summary")
 
 
 @contextmanager
