@@ -30,6 +30,7 @@ from helmdash.queries.paging import (
     newest_first,
     older,
     oldest_first,
+    onward,
 )
 from helmdash.queries.sorting import Order, Sortable, order_of, sorted_neighbours, sorted_page
 from helmdash.records.call_names import Place, calls_at, find_places
@@ -82,12 +83,8 @@ def page(
     if order is not None:
         return _sorted(project_id, filters, order, cursor, limit)
     is_ahead = sort == OLDEST
-    rows = filtered(project_id, filters)
     after = decode_time_cursor(cursor) if cursor else None
-    if after:
-        rows = (newer if is_ahead else older)(rows, "started_at", *after)
-    else:
-        rows = rows.order_by(*(("started_at", "id") if is_ahead else ("-started_at", "-id")))
+    rows = onward(filtered(project_id, filters), "started_at", after, is_ahead=is_ahead)
     looked = reach(project_id, filters, after, is_ahead=is_ahead)
     if looked:
         rows = looked.within(rows)

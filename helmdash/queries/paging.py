@@ -51,6 +51,16 @@ def newer(rows: QuerySet[_M], field: str, at: datetime, pk: int) -> QuerySet[_M]
     return ahead.order_by(field, "id")
 
 
+def onward(
+    rows: QuerySet[_M], field: str, after: tuple[datetime, int] | None, *, is_ahead: bool
+) -> QuerySet[_M]:
+    """The rows of a list by time that come after one; None: from its first. is_ahead: of the list
+    with the oldest first."""
+    if after is not None:
+        return (newer if is_ahead else older)(rows, field, *after)
+    return rows.order_by(*((field, "id") if is_ahead else (f"-{field}", "-id")))
+
+
 def oldest_first(rows: QuerySet[_M], field: str, *, chunk: int) -> Iterator[list[_M]]:
     """All rows, `chunk` at a time, which is all that is in memory however many there are.
 

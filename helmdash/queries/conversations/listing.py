@@ -32,6 +32,7 @@ from helmdash.queries.paging import (
     newest_first,
     older,
     oldest_first,
+    onward,
 )
 from helmdash.queries.sorting import Order, Sortable, order_of, sorted_neighbours, sorted_page
 from helmdash.records.models import Conversation
@@ -94,13 +95,9 @@ def page(
         )
     is_ahead = sort == OLDEST
     after = decode_time_cursor(cursor) if cursor else None
-    rows = filtered(project_id, filters)
-    if after:
-        rows = (newer if is_ahead else older)(rows, "latest_at", *after)
+    rows = onward(filtered(project_id, filters), "latest_at", after, is_ahead=is_ahead)
     looked = reach(project_id, filters, after, is_ahead=is_ahead)
-    rows = looked.within(rows) if looked else rows
-    ordered = rows.order_by(*(("latest_at", "id") if is_ahead else ("-latest_at", "-id")))
-    found = list(ordered[: limit + 1])
+    found = list((looked.within(rows) if looked else rows)[: limit + 1])
     more = found[limit - 1] if len(found) > limit else None
     last = (more.latest_at, more.pk) if more else looked.last if looked else None
     return ConversationPage(

@@ -21,6 +21,7 @@ from helmdash.queries.paging import (
     newest_first,
     older,
     oldest_first,
+    onward,
 )
 from helmdash.queries.plans.filters import (
     MOST_TRIED,
@@ -82,13 +83,11 @@ def page(
         return _sorted(project_id, now, filters, order, cursor, limit)
     is_ahead = sort == OLDEST
     after = decode_time_cursor(cursor) if cursor else None
-    rows = narrowed(project_id=project_id, now=now, **filters)
-    if after:
-        rows = (newer if is_ahead else older)(rows, "started_at", *after)
+    narrow = narrowed(project_id=project_id, now=now, **filters)
+    rows = onward(narrow, "started_at", after, is_ahead=is_ahead)
     looked = reach(beside=after, is_ahead=is_ahead, project_id=project_id, now=now, **filters)
     rows = looked.within(rows) if looked else rows
-    ordered = rows.order_by(*(("started_at", "id") if is_ahead else ("-started_at", "-id")))
-    found = list(rows_of_items(ordered).defer("result", "sketch")[: limit + 1])
+    found = list(rows_of_items(rows).defer("result", "sketch")[: limit + 1])
     more = found[limit - 1] if len(found) > limit else None
     last = (more.started_at, more.pk) if more else looked.last if looked else None
     return PlanList(
